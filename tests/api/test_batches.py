@@ -44,7 +44,7 @@ def test_what_no_batch_can_be_judged_by_is_one_line():
         JudgeBatches("sharpness")({"caption": ["one"]})
     with pytest.raises(VievalError, match="nothing that a sample has"):
         JudgeBatches("sharpness", columns={"outputs": "image"})
-    with pytest.raises(VievalError, match="votes between images"):
+    with pytest.raises(VievalError, match="compares images"):
         JudgeBatches("pairwise", model="fake", base_url="http://127.0.0.1:1/v1")
 
 

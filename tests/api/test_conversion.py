@@ -102,20 +102,20 @@ def test_jpeg_keeps_all_colours():
         (np.zeros((4, 4, 2), np.uint8), r"shape \(4, 4, 2\) is no image"),
         (np.zeros((3, 5, 6)), r"transpose\(1, 2, 0\)"),
         (np.zeros((4, 4, 3), np.int64), "array of int64"),
-        (np.full((4, 4, 3), np.nan), "not from 0 to 1"),
+        (np.full((4, 4, 3), np.nan), "must be from 0 to 1"),
         (np.full((4, 4, 3), -0.5), "from -1 to 1"),
         (np.full((4, 4, 3), "a"), "array of <U1"),
         (PIL.Image.new("F", (4, 4), 300), "no agreed range"),
         (PIL.Image.new("RGB", (0, 4)), "no pixels"),
         (
             f"data:image/png;base64,{'A' * 5000}",
-            "is an address, not a file here: data:image/png",
+            "must be a local file, got data:image/png",
         ),
         (
             "https://me:secret@example.org/a.png?key=secret",
             "here: https://example.org/a.png; download",
         ),
-        (np.ma.masked_array(PIXELS, PIXELS > 9), "pixels that are masked"),
+        (np.ma.masked_array(PIXELS, PIXELS > 9), "masked pixels"),
     ],
 )
 def test_what_is_no_image_is_told_in_one_line(value, told):
@@ -268,7 +268,7 @@ def test_samples_and_contests_stay_what_they_are():
         ("x", "samples is str 'x'; pass a list of samples"),
         ({"images": {}}, "samples is dict; pass"),
         (None, "samples is NoneType; pass"),
-        ([3], "sample 0: int 3 is no sample; pass"),
+        ([3], "sample 0: int 3 is not a sample; pass"),
         (
             [{"images": {"output": PIXELS}, "text": {}}],
             "sample 0: unknown key 'text'; the keys are",
@@ -292,7 +292,7 @@ def test_what_is_no_sample_is_told_with_its_number(values, told):
             "2 images and 1 prompts; pass as many of each, or one text for all prompts",
         ),
         (["a", "b", "c"], "2 images and 3 prompts"),
-        ([1, 2], "prompts hold int 1; pass texts"),
+        ([1, 2], "prompts must be texts, got int 1"),
         ([], "2 images and 0 prompts"),
         (None, "prompts is NoneType; pass a list of texts, or one text for all"),
         ({"a": 1, "b": 2}, "prompts is dict; pass"),

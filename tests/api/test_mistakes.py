@@ -114,13 +114,13 @@ IN_JUDGES = [
     (lambda: Judge(None), r"Judge\(name\) is NoneType; pass the name of a judge"),
     (lambda: Judge("viescor"), "no judge 'viescor'; did you mean viescore"),
     (lambda: Judge(setting="2shot"), "viescore has no setting '2shot'"),
-    (lambda: Judge(image_format="gif"), 'image_format is "png" or "jpeg"'),
+    (lambda: Judge(image_format="gif"), '`image_format` must be "png" or "jpeg"'),
     (
         lambda: Judge(attempts=True),
-        r"Judge\(attempts\) is a whole number from 1, not True",
+        "`attempts` must be at least 1, got True",
     ),
     (lambda: Judge(modle="x"), "Judge has no argument 'modle'; did you mean model"),
-    (lambda: Judge(model="x"), "model and base_url go together"),
+    (lambda: Judge(model="x"), "model and base_url must be passed together"),
     (
         lambda: Judge(num_concurrent=3),
         "num_concurrent is a field of the backbone; it requires model and base_url",
@@ -193,10 +193,10 @@ IN_CALLS = [
         lambda judge: judge.score(PIXELS, "x", aspect=3),
         "no aspect 3; the judge rates PQ",
     ),
-    (lambda judge: judge(PIXELS), "sample 0: numpy.ndarray is no sample; pass"),
+    (lambda judge: judge(PIXELS), "sample 0: numpy.ndarray is not a sample; pass"),
     (
         lambda judge: judge([SAMPLE]).preferences(),
-        "these are verdicts on samples: use scores",
+        "these verdicts are on single samples; use scores",
     ),
     (
         lambda judge: judge([SAMPLE]).preferences("Q"),

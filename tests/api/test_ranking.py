@@ -247,7 +247,12 @@ def test_a_notebook_shows_answers_and_tables_and_runs_nothing():
         (rank, ("gone.jsonl",), {}, "gone.jsonl"),
         (rank, ("v.jsonl", [a_record()]), {}, "only paths"),
         (rank, ("v.jsonl",), {"promts": "x"}, "did you mean prompts"),
-        (rank, ("v.jsonl",), {"judge": "sharpness"}, "--judge is for folders"),
+        (
+            rank,
+            ("v.jsonl",),
+            {"judge": "sharpness"},
+            "--judge applies only when ranking folders",
+        ),
         (rank, ([a_record()],), {"prompts": "p.csv"}, "--prompts is for folders"),
         (rank, ("v.jsonl",), {"options": {"draws": 3}}, "draws"),
         (rank, ("fine", "soft"), {}, "images without prompts"),

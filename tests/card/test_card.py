@@ -156,7 +156,7 @@ def test_a_judge_that_knows_most_is_first_and_its_numbers_are_those_of_a_report(
     again = entries_of(tmp_path / "again")["imagenhub"]
     assert (again.numbers, again.pairs) == (entry.numbers, entry.pairs)
     assert (
-        "which do not tell whether the model agrees with itself"
+        "so it cannot show whether the model agrees with itself"
         in read_card(tmp_path / "again").left_out[0]
     )
 
@@ -322,7 +322,7 @@ def test_a_card_is_compared_with_cards_and_its_verdicts_are_files(
         (tmp_path / "empty", tmp_path / "card"),
     ):
         assert vieval("compare", *order, code=1).err.startswith(
-            f"vieval: {tmp_path / 'empty'}: no card of a model"
+            f"vieval: {tmp_path / 'empty'}: not a model card"
         )
     for path in (tmp_path / "card", tmp_path / "card" / "verdicts"):
         steps = vieval("card", path, "--out", tmp_path / f"of-{path.name}").err
@@ -433,7 +433,7 @@ def test_two_cards_are_compared_on_the_samples_in_common(options, tmp_path, viev
     [line] = vieval(*command, code=1).err.splitlines()
     assert "make both with the same --samples and --seed" in line
     [line] = vieval("compare", outs[0], outs[1], code=1).err.splitlines()
-    assert "tell them apart with --label" in line
+    assert "give one --label per card" in line
 
 
 def test_a_log_of_another_commit_is_refused_before_anything_is_asked(
@@ -540,4 +540,4 @@ def test_a_card_that_is_no_card_is_one_line(options, tmp_path, vieval):
         "b",
         code=1,
     ).err.splitlines()
-    assert "keep it beside the card" in line
+    assert "needs its verdicts in the same folder" in line

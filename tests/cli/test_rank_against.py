@@ -284,7 +284,7 @@ def test_a_baseline_that_is_no_other_side_is_refused_before_anything_is_made_or_
         assert server.requests == []
     assert judge.stats()["requests"] == asked
     assert re.search(
-        r"other prompts \(digest \w{12}, here \w{12}\)",
+        r"the prompts differ \(digest \w{12}, now \w{12}\)",
         vieval(
             "rank", "new", *GATE, "--prompts", "longer.csv", *named(judge), code=1
         ).err,

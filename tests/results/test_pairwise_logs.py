@@ -398,7 +398,7 @@ def test_ids_that_fit_nothing_are_told_in_one_line_that_says_how_many_fit(
     found = judged(tmp_path, strangers, lambda letter: letter, lambda letter: letter)
     said = (
         r"none of the 1000 contests of mmrb2/t2i is recorded for pairwise: 0 of 20 recorded "
-        r"ids 0 fit "
+        r"ids match "
         rf"\(first requested: {re.escape(str(pairs[0].id))}; recorded, for example: "
         r"mmrb2/t2i/other oneig"
     )

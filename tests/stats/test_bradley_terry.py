@@ -87,5 +87,5 @@ def test_nothing_but_ties_are_equals() -> None:
     ],
 )
 def test_counts_that_are_none_are_an_error(wins: object, ties: object) -> None:
-    with pytest.raises(ValueError, match="counts of wins"):
+    with pytest.raises(ValueError, match="wins and ties must be"):
         strengths(wins, ties)

@@ -343,7 +343,7 @@ def test_the_interval_of_a_share_equals_repeating_the_contests():
     pooled = share(np.stack([right, 1 - right]), groups, resamples=80, seed=6)
     assert (pooled.value, pooled.low, pooled.high, pooled.n) == (0.5, 0.5, 0.5, 118)
     assert math.isnan(share([], []).low)
-    with pytest.raises(ValueError, match="group for each"):
+    with pytest.raises(ValueError, match="one group per item"):
         share(right, groups[:30])
 
 

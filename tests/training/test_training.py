@@ -152,7 +152,7 @@ def test_options_in_force_now_do_not_matter_for_results_that_carry_theirs(
 
 def test_another_pack_cannot_be_passed_off_as_that_of_the_run(run, tmp_path, vieval):
     assert re.search(
-        r"with pack t2i_eval/v1 \(another\), and now .* restore that pack",
+        r"with pack t2i_eval/v1 \(another\), but .* restore that pack",
         vieval(
             *command(altered(run, tmp_path, pack_hash="another"), tmp_path / "x"),
             code=1,

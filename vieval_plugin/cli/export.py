@@ -144,9 +144,7 @@ def _require_one_export(options: ExportOptions) -> None:
             "FILE"
         )
     if not options.pairs and not (options.judge and options.results):
-        raise VievalError(
-            "pass a judge and results, or results of images with --pairs"
-        )
+        raise VievalError("pass a judge and results, or results of images with --pairs")
     if not options.pairs and options.trainer != "trl":
         raise VievalError(f"--trainer {options.trainer} requires --pairs")
 
