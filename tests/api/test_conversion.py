@@ -96,10 +96,10 @@ def test_jpeg_keeps_all_colours():
     ("value", "told"),
     [
         (3, "int 3 is not an image; pass a path"),
-        (None, "NoneType is no image"),
-        ([PIXELS], "list is no image"),
+        (None, "NoneType is not an image"),
+        ([PIXELS], "list is not an image"),
         (np.zeros((0, 4, 3), np.uint8), "no pixels"),
-        (np.zeros((4, 4, 2), np.uint8), r"shape \(4, 4, 2\) is no image"),
+        (np.zeros((4, 4, 2), np.uint8), r"shape \(4, 4, 2\) is not an image"),
         (np.zeros((3, 5, 6)), r"transpose\(1, 2, 0\)"),
         (np.zeros((4, 4, 3), np.int64), "array of int64"),
         (np.full((4, 4, 3), np.nan), "must be from 0 to 1"),
@@ -159,10 +159,10 @@ class Unread:
         (np.broadcast_to(np.int64(0), (10**3, 10**3, 3)), "array of int64"),
         (
             np.broadcast_to(np.uint8(0), (10**6, 10**6, 10**3)),
-            r"shape \(1000000, 1000000, 1000\) is no image",
+            r"shape \(1000000, 1000000, 1000\) is not an image",
         ),
         (Unread((10**6, 10**6, 3)), "1000000x1000000 pixels"),
-        (Unread((2, 4, 5, 6, 3)), r"shape \(2, 4, 5, 6, 3\) is no image"),
+        (Unread((2, 4, 5, 6, 3)), r"shape \(2, 4, 5, 6, 3\) is not an image"),
         (Unread((4, 5, 3), "int32"), "array of int32"),
     ],
 )
@@ -176,7 +176,7 @@ def test_the_shape_is_looked_at_before_any_pixel(value, message, monkeypatch):
     ("batch", "message"),
     [
         (Unread((3, 10**6, 10**6, 3)), "1000000x1000000 pixels"),
-        (Unread((3, 3, 8, 9)), r"shape \(3, 8, 9\) is no image; .* permute"),
+        (Unread((3, 3, 8, 9)), r"shape \(3, 8, 9\) is not an image; .* permute"),
         (Unread((3, 8, 8, 3), "int64"), "array of int64"),
         (Unread((3, 8, 8, 3, 1)), r"got an array of shape \(3, 8, 8, 3, 1\)"),
     ],
@@ -189,10 +189,10 @@ def test_the_shape_of_a_batch_is_looked_at_before_any_of_it(batch, message):
 def test_nothing_is_converted_where_one_of_several_is_no_image(monkeypatch):
     monkeypatch.setattr(conversion, "_pixels", None)
     with pytest.raises(
-        VievalError, match=r"^images\[7\]: an array of int64 is no image"
+        VievalError, match=r"^images\[7\]: an array of int64 is not an image"
     ):
         conversion.columns({"images": [PIXELS] * 7 + [PIXELS.astype(int)]}, "x")
-    with pytest.raises(VievalError, match=r"^images b\[0\]: NoneType is no image"):
+    with pytest.raises(VievalError, match=r"^images b\[0\]: NoneType is not an image"):
         conversion.columns({"images a": [PIXELS], "images b": [None]}, "x")
 
 
