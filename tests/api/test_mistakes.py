@@ -145,7 +145,7 @@ IN_JUDGES = [
     ),
     (lambda: Judge(model="m", base_url="localhost:8000"), "base_url: pass an address"),
     (lambda: Judge(fresh="no"), r"Judge\(fresh\) is str 'no'; pass True or False"),
-    (lambda: Judge(scorer="/weights"), "viescore measures with no network"),
+    (lambda: Judge(scorer="/weights"), "viescore does not use a network"),
     (
         lambda: Judge("clip_score", scorer=Path("/weights")),
         r"Judge\(scorer\) is pathlib\.(_local\.)?PosixPath; pass a text",
@@ -191,7 +191,7 @@ IN_CALLS = [
     ),
     (
         lambda judge: judge.score(PIXELS, "x", aspect=3),
-        "no aspect 3; the judge rates PQ",
+        "unknown aspect 3; the judge rates PQ",
     ),
     (lambda judge: judge(PIXELS), "sample 0: numpy.ndarray is not a sample; pass"),
     (
@@ -200,7 +200,7 @@ IN_CALLS = [
     ),
     (
         lambda judge: judge([SAMPLE]).preferences("Q"),
-        "no aspect 'Q'; the judge rates PQ",
+        "unknown aspect 'Q'; the judge rates PQ",
     ),
 ]
 

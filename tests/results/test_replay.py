@@ -195,7 +195,7 @@ def test_another_part_is_missing_and_another_benchmark_an_error_that_says_which(
     )
     with pytest.raises(
         VievalError,
-        match="no recorded verdicts for agiqa3k/all .it holds imagenhub/tie.",
+        match="no recorded verdicts for agiqa3k/all .it contains imagenhub/tie.",
     ):
         recording.verdict(SampleId("agiqa3k", "all", "ControlNet", "u"))
 
