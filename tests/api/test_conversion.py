@@ -197,7 +197,7 @@ def test_nothing_is_converted_where_one_of_several_is_no_image(monkeypatch):
 
 
 def test_which_of_several_holds_wrong_values():
-    with pytest.raises(VievalError, match=r"^images\[5\]: .* not from 0 to 1"):
+    with pytest.raises(VievalError, match=r"^images\[5\]: .* must be from 0 to 1"):
         conversion.columns({"images": [PIXELS] * 5 + [PIXELS * 1.0]}, "x")
 
 

@@ -253,7 +253,12 @@ def test_a_notebook_shows_answers_and_tables_and_runs_nothing():
             {"judge": "sharpness"},
             "--judge applies only when ranking folders",
         ),
-        (rank, ([a_record()],), {"prompts": "p.csv"}, "--prompts is for folders"),
+        (
+            rank,
+            ([a_record()],),
+            {"prompts": "p.csv"},
+            "--prompts applies only when ranking folders",
+        ),
         (rank, ("v.jsonl",), {"options": {"draws": 3}}, "draws"),
         (rank, ("fine", "soft"), {}, "images without prompts"),
         (gate, ("v.jsonl",), {"margin": 0.5}, "below 0.5"),
