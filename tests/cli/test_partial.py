@@ -250,7 +250,8 @@ def test_a_file_of_verdicts_needs_what_stands_beside_it(folder, server, vieval):
     said = vieval("rank", other, code=1).err
     assert re.search(
         (
-            "line 1 is not a verdict of vieval score .it belongs to run x.*, which the accompanying run file does not describe"
+            "line 1 is not a verdict of vieval score .it belongs to run x.*, which the accompanying run "
+            "file does not describe"
         ),
         said,
     )
