@@ -1,4 +1,4 @@
-"""Print a script that completes commands and flags in a shell.
+"""Print a shell script that completes commands and flags.
 
 Write it once to where the shell looks for completions; a TAB then starts no Python. Write it again
 after an update of VIEval.

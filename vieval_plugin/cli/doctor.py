@@ -1,4 +1,4 @@
-"""Say what is ready to use, and what the rest needs.
+"""Show what is ready to use, and what the rest requires.
 
 It checks packages, options, data, the store of replies, and the servers of your backbones.
 

@@ -1,4 +1,4 @@
-"""Write training data from verdicts, or results for boards.
+"""Write training data from verdicts, or results for leaderboards.
 
 Examples for a judge's backbone come from its conversations; with --pairs you get preference pairs
 to train a generator by DPO. With --to you get what the boards of others read: the numbers of judges

@@ -1,4 +1,4 @@
-"""Make a page on which annotators rate your images.
+"""Make a page where annotators rate your images.
 
 They rate images, or vote on pairs, without seeing which generator made them. The page saves a CSV
 file, which vieval rank --human reads with the plan that stands beside the page.

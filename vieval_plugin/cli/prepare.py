@@ -1,4 +1,4 @@
-"""Fetch a benchmark's data, or check it.
+"""Download a benchmark's data, or check it.
 
 Some benchmarks are downloaded; for the others the command says which files to put where. Run it
 again after an interruption: files that are there are checked and kept. See

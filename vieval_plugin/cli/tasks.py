@@ -1,4 +1,4 @@
-"""List benchmarks and their tasks, and what data they lack.
+"""List benchmarks and their tasks, and which data is missing.
 
 Run a task with `lmms-eval --tasks NAME`, or with `vieval vlmevalkit --data NAME`.
 

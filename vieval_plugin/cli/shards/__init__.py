@@ -1,4 +1,4 @@
-"""Show what a folder of shards holds, and what is left.
+"""Show what a folder of shards contains, and what is left.
 
 You can look while vieval score is still running.
 
