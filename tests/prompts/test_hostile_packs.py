@@ -64,7 +64,7 @@ MANIFESTS = {
     "deep": ("judge: " + "[" * 5000, "nested too deeply"),
     "aliases of aliases": (ALIASES, "more than 100000 values"),
     "a list that holds itself": ("a: &a [*a]", "nested too deeply"),
-    "long": ("judge: viescore\nname: " + "x" * (1 << 20), "larger than"),
+    "long": ("judge: viescore\nname: " + "x" * (1 << 20), "too large for"),
     "a date that is none": ("judge: 2024-99-99", "not a manifest"),
 }
 
