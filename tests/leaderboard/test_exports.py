@@ -185,7 +185,7 @@ def test_the_hub_gets_a_file_for_each_model_and_one_for_the_benchmark(
 @pytest.mark.parametrize(
     ("arguments", "advice"),
     [
-        (("--to", "every-eval-ever"), "takes results, and"),
+        (("--to", "every-eval-ever"), "takes only results"),
         (("x.jsonl", "--to", "hub-eval-results"), "--dataset ORG/NAME are given together"),
         (("x.jsonl", "--to", "every-eval-ever", "--rebalance"), "and results alone"),
     ],
