@@ -152,8 +152,7 @@ def choose_readable(
         available = [number for number in range(len(samples)) if number not in reasons]
         if reasons and not available:
             raise VievalError(
-                f"{samples[0].where}: {reasons[0]}; none of the images of "
-                f"{len(samples)} samples can be read"
+                f"{samples[0].where}: {reasons[0]}; no sample has images that can be read"
             )
         choice = [
             available[number]

@@ -23,7 +23,7 @@ def rated_runs(
     Raises:
         VievalError: no rating is of a sample among the results.
     """
-    unreadable = (f"not read, and left out: {line}" for line in results.unreadable)
+    unreadable = (f"not readable, left out: {line}" for line in results.unreadable)
     runs = list(results.runs)
     notes = [*results.notes, *unreadable]
     runs, unknown = rated(runs, ratings) if ratings else (runs, [])
