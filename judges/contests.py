@@ -130,9 +130,9 @@ def fault(contest: Contest) -> str:
 
     >>> sample = Sample(SampleId("own", "tie", "mine", "1"), {})
     >>> fault(Contest(SampleId("own", "tie", "", "1"), (sample,)))
-    'it has 1 candidate, and a contest has two or more'
+    'it has 1 candidate, but a contest has two or more'
     >>> fault(Contest(SampleId("own", "tie", "", "1"), (sample, sample), Votes("two_way", "left")))
-    "'left' is no two_way vote; those are first, second"
+    "'left' is not a two_way vote; those are first, second"
     """
     return fault_of_votes(contest.votes, len(contest.candidates))
 

@@ -162,7 +162,7 @@ def test_a_condition_loads_no_extension_and_a_file_is_no_folder(vieval, tmp_path
     ).err
     assert err == (
         f"vieval: {file}: expected a folder of shards, got a file; judge the data set "
-        "one with --out\n"
+        "with --out FOLDER\n"
     )
 
 
@@ -194,7 +194,7 @@ def test_an_input_that_is_another_now_leaves_nothing(vieval, data, tmp_path):
         tmp_path / "kept",
         code=1,
     ).err
-    assert "already there" in err
+    assert "already exists" in err
 
 
 @pytest.mark.parametrize("name", ["a.tar", "a.tar.gz"])

@@ -147,7 +147,7 @@ def test_an_image_that_changed_since_it_was_judged_is_named(given, tmp_path, vie
     [line] = vieval(
         "export", *given, "--out", tmp_path / "pairs.jsonl", code=1
     ).err.splitlines()
-    assert f"{tmp_path / 'p0_1.png'} is not what was judged" in line
+    assert f"{tmp_path / 'p0_1.png'} has changed since it was judged" in line
     assert not (tmp_path / "pairs.jsonl").exists()
 
 
