@@ -227,7 +227,7 @@ def test_a_changed_card(submission, refused, where, fields, message):
 
 def test_a_missing_file(submission, refused):
     (submission / cards.FILE).unlink()
-    assert "mine.jsonl: not there" in refused()
+    assert "mine.jsonl: not found" in refused()
 
 
 def test_a_file_that_was_changed_later(submission, refused):

@@ -125,7 +125,7 @@ def test_kendall_and_pearson_are_scipys():
 
 @pytest.mark.parametrize(
     ("x", "y", "why"),
-    [([], [], "0 pairs"), ([1, 1], [1, 2], "first"), ([1, 2], [3, 3], "second")],
+    [([], [], "needed, got 0"), ([1, 1], [1, 2], "first"), ([1, 2], [3, 3], "second")],
 )
 def test_an_undefined_correlation_says_why(x, y, why):
     assert math.isnan(correlation.correlation(x, y))

@@ -120,7 +120,7 @@ def test_infinite_scores_are_voted_on_and_bad_input_is_refused():
     assert vote_of_scores(
         [math.inf, -math.inf, 1], [math.inf, 0, -math.inf], 5, 0
     ).tolist() == [2, 1, 0]
-    with pytest.raises(ValueError, match="0 or more"):
+    with pytest.raises(ValueError, match="at least 0"):
         vote_of_scores([1], [2], -0.1)
     with pytest.raises(ValueError, match="same length"):
         vote_of_scores([1], [2, 3])
@@ -173,7 +173,7 @@ def test_the_choice_among_equals_is_stated():
         ).good
         == 2.0
     )
-    with pytest.raises(ValueError, match="vote of people"):
+    with pytest.raises(ValueError, match="one human vote"):
         best_thresholds([1], [2], [])
 
 
@@ -240,7 +240,7 @@ def test_folds_are_of_whole_groups_and_of_one_size():
     for wrong in [("aa", 5), ("ab", 1)]:
         with pytest.raises(ValueError, match="two folds and two groups"):
             fold_of(*wrong)
-    with pytest.raises(ValueError, match="for each contest"):
+    with pytest.raises(ValueError, match="each contest needs a group"):
         nested([1, 2], [1, 2], [0, 1], "abc")
 
 

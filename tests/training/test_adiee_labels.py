@@ -207,7 +207,7 @@ def test_bad_turns_are_one_line(tmp_path, capsys, broken, said):
         ("about", "about.json: cannot be read"),
         ("row", "line 3: no sequence ('images')"),
         ("json", "line 3: not a JSON object"),
-        ("twice", "sequence drawn/1_00000 comes 2 times"),
+        ("twice", "sequence drawn/1_00000 occurs 2 times"),
     ],
 )
 def test_bad_sequences_name_the_file_and_the_row(
