@@ -245,7 +245,9 @@ def test_a_judge_that_knows_no_generated_images_says_so_before_it_is_asked(store
 
 
 def test_an_aspect_that_is_not_rated_costs_no_call(judge, server):
-    with pytest.raises(VievalError, match="no aspect 'Q'; the judge rates SC, PQ, O"):
+    with pytest.raises(
+        VievalError, match="unknown aspect 'Q'; the judge rates SC, PQ, O"
+    ):
         judge.score(PIXELS[:1], "x", aspect="Q")
     assert server.stats()["requests"] == 0
 

@@ -178,7 +178,7 @@ def test_the_assertion_fails_with_title_and_evidence(builds):
         first, evidence, *_ = str(error.value).splitlines()
         assert title in first
         assert evidence.startswith(
-            {1: "--against good.jsonl: other prompts", 5: "Drift: "}.get(
+            {1: "--against good.jsonl: the prompts differ", 5: "Drift: "}.get(
                 code, "The mean O of "
             )
         )

@@ -241,7 +241,7 @@ def test_a_writer_of_prompts_is_rewarded_for_what_was_asked_for(
         assert reward.__name__ == "judge"
         with pytest.raises(VievalError, match="what was asked for"):
             reward(["x"])
-        with pytest.raises(VievalError, match="no aspect"):
+        with pytest.raises(VievalError, match="unknown aspect"):
             prompt_writer_reward(judge, drawn, "XX")
 
 

@@ -4,6 +4,7 @@ clients to call it with.
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -125,9 +126,7 @@ def serve_process(*flags):
             threading.Thread(target=started.stderr.read, daemon=True).start()
             yield (
                 started,
-                Running(
-                    int(first.partition("http://127.0.0.1:")[2].partition(",")[0]), None
-                ),
+                Running(int(re.search(r"http://127\.0\.0\.1:(\d+)", first)[1]), None),
             )
         finally:
             started.kill()

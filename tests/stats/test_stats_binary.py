@@ -74,13 +74,13 @@ def test_swapping_the_two_changes_nothing(rows):
 def test_bad_labels_and_scores_are_refused():
     with pytest.raises(ValueError, match="0 or 1"):
         binary.auroc([0, 2], [1, 2])
-    with pytest.raises(ValueError, match="left out"):
+    with pytest.raises(ValueError, match="leave out items"):
         binary.auroc([0, 1], [1, math.nan])
     with pytest.raises(ValueError, match="same length"):
         binary.auroc([0, 1], [1, 2, 3])
     with pytest.raises(ValueError, match="a tie"):
         binary.preference_points([0.3], [1], [2])
-    with pytest.raises(ValueError, match="left out"):
+    with pytest.raises(ValueError, match="leave out items"):
         binary.preference_points([1], [math.nan], [2])
 
 

@@ -134,7 +134,7 @@ def test_bad_input_is_refused():
         pairwise.resampled_accuracy(
             [1, 2], [1, 2], math.nan, np.ones((1, 2), dtype=int)
         )
-    with pytest.raises(ValueError, match="counts of shape"):
+    with pytest.raises(ValueError, match="counts must have shape"):
         pairwise.resampled_accuracy([1, 2], [1, 2], 0.0, np.ones((4, 3), dtype=int))
 
 

@@ -332,7 +332,7 @@ def test_adapters_train_with_embeddings_and_leave_the_rest_alone(
     ("options", "said"),
     [
         (("--base", "/nowhere"), "cannot be loaded"),
-        (("--held-out", "1"), "--held-out 1"),
+        (("--held-out", "1"), "--held-out must be at least 0 and below 1, got 1"),
         (("--learning-rate", "nan"), "--learning-rate nan: give a number above 0"),
     ],
 )
