@@ -259,7 +259,7 @@ def test_a_baseline_that_is_no_other_side_is_refused_before_anything_is_made_or_
             ["--against", "other.jsonl"],
             f"judged with pack viescore/v1 {'0' * len(digest)}, but is now viescore/v1",
         ),
-        (["--against", "two.jsonl"], ": 2 generators (last, new)"),
+        (["--against", "two.jsonl"], ": contains 2 generators (last, new)"),
         (["--against", "absent.jsonl"], "absent.jsonl: no such file or folder"),
         (["last"], "the new verdicts: 2 generators (last, new)"),
     ]
