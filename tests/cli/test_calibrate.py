@@ -118,7 +118,7 @@ def test_a_refusal_names_the_number_of_labels_that_would_do_and_the_page_that_as
         code = main([*map(str, judged(number, noise=0.45))])
         *_, last = lines = capsys.readouterr().out.splitlines()
         found = re.search(
-            r"^Some ([\d,]+) labels would show it four times in five",
+            r"^About ([\d,]+) labels would show it four times in five",
             "\n".join(lines),
             re.MULTILINE,
         )

@@ -261,7 +261,7 @@ def test_a_baseline_that_is_no_other_side_is_refused_before_anything_is_made_or_
         ),
         (["--against", "two.jsonl"], ": contains 2 generators (last, new)"),
         (["--against", "absent.jsonl"], "absent.jsonl: no such file or folder"),
-        (["last"], "the new verdicts: 2 generators (last, new)"),
+        (["last"], "the new verdicts: contains 2 generators (last, new)"),
     ]
     with FakeImageServer() as server:
         generator = ["--generator-url", server.base_url, "--generator-model", "m"]

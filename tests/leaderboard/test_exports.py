@@ -187,7 +187,7 @@ def test_the_hub_gets_a_file_for_each_model_and_one_for_the_benchmark(
     [
         (("--to", "every-eval-ever"), "takes only results"),
         (("x.jsonl", "--to", "hub-eval-results"), "--dataset ORG/NAME are given together"),
-        (("x.jsonl", "--to", "every-eval-ever", "--rebalance"), "and results alone"),
+        (("x.jsonl", "--to", "every-eval-ever", "--rebalance"), "takes only results"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_exported_is_refused_in_a_line(

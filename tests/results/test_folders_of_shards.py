@@ -264,7 +264,7 @@ def test_a_run_that_is_not_complete_is_read_only_where_that_is_asked_for(
     assert 0 < done < 120
     line = vieval("rank", tmp_path / "out", code=1).err
     assert re.search(
-        rf"not complete: {done} of 120 rows have verdicts; .*--partial", line
+        rf"incomplete run: {done} of 120 rows have verdicts; .*--partial", line
     )
     assert f"{done} of 120 rows" in vieval("rank", tmp_path / "out", "--partial").out
 
