@@ -108,7 +108,7 @@ def test_a_judge_of_pairs_is_flagged_for_what_sways_it(audited, judge, expected)
 
 
 def test_samples_that_a_judge_does_not_know_are_refused():
-    with pytest.raises(VievalError, match="ssim can judge none of these"):
+    with pytest.raises(VievalError, match="ssim cannot judge any of these"):
         effects("ssim", "vieval_demo/tig", 4)
 
 

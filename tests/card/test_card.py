@@ -322,7 +322,7 @@ def test_a_card_is_compared_with_cards_and_its_verdicts_are_files(
         (tmp_path / "empty", tmp_path / "card"),
     ):
         assert vieval("compare", *order, code=1).err.startswith(
-            f"vieval: {tmp_path / 'empty'}: not a model card"
+            f"vieval: {tmp_path / 'empty'} is not a model card"
         )
     for path in (tmp_path / "card", tmp_path / "card" / "verdicts"):
         steps = vieval("card", path, "--out", tmp_path / f"of-{path.name}").err

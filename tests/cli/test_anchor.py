@@ -108,7 +108,7 @@ def test_an_image_that_is_gone_or_changed_is_one_line(anchor, tmp_path, vieval):
     kept = copies[0].read_bytes()
     copies[0].write_bytes(copies[1].read_bytes())
     [line] = vieval("anchor", "check", anchor, code=1).err.splitlines()
-    assert "is not what was judged" in line
+    assert "has changed since it was judged" in line
     copies[0].unlink()
     [line] = vieval("anchor", "check", anchor, code=1).err.splitlines()
     assert "images are missing, the first" in line
@@ -147,7 +147,7 @@ def test_an_anchor_of_a_stranger_names_no_key_no_server_elsewhere_and_no_image_o
     for row in rows:
         row["images"]["output"] = {"file": str(private), "sha256": ""}
     anchor.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    assert "is not what was judged" in vieval("anchor", "check", anchor, code=1).err
+    assert "has changed since it was judged" in vieval("anchor", "check", anchor, code=1).err
     anchor.write_text(kept.replace('"judge": "viescore"', '"judge": "of_yours"'))
     of_yours = tmp_path / "of_yours.yaml"
     of_yours.write_text("name: a password\nquestions: {PQ: {text: b}}\n")

@@ -165,5 +165,5 @@ def test_images_that_are_not_those_that_were_judged_are_refused(run, tmp_path, v
     for file in altered(run, tmp_path).glob("*.png"):
         file.write_bytes(file.read_bytes() + b"more")
     refused = vieval(*command(tmp_path, tmp_path / "x.jsonl"), code=1).err
-    assert "is not what was judged" in refused
+    assert "has changed since it was judged" in refused
     assert not (tmp_path / "x.jsonl").exists()
