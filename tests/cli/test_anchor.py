@@ -147,7 +147,10 @@ def test_an_anchor_of_a_stranger_names_no_key_no_server_elsewhere_and_no_image_o
     for row in rows:
         row["images"]["output"] = {"file": str(private), "sha256": ""}
     anchor.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    assert "has changed since it was judged" in vieval("anchor", "check", anchor, code=1).err
+    assert (
+        "has changed since it was judged"
+        in vieval("anchor", "check", anchor, code=1).err
+    )
     anchor.write_text(kept.replace('"judge": "viescore"', '"judge": "of_yours"'))
     of_yours = tmp_path / "of_yours.yaml"
     of_yours.write_text("name: a password\nquestions: {PQ: {text: b}}\n")
