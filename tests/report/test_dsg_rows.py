@@ -194,7 +194,7 @@ def test_the_model_that_is_meant_is_named(shared_data):
     ):
         replay.load(shared_data, "question_answering", "x", "dsg")
     recording = replay.load(shared_data, "question_answering", "mplug", "tifa")
-    assert "holds nothing of question_answering" in recording.lacks("tifa160", "all")
+    assert "contains nothing of question_answering" in recording.lacks("tifa160", "all")
 
 
 def test_the_files_that_prepare_fetches_are_those_that_were_replayed(shared_data):
