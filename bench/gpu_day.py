@@ -39,6 +39,8 @@ from vieval_plugin.run.prepare import prepare
 R = TypeVar("R")
 JUDGES = (("viescore", "0shot"), ("vqascore", None), ("cigeval", "no_grounding"))
 PREFIX_CACHE = ("prefix_cache_queries", "prefix_cache_hits")
+_SAME_WORK = 0.1
+_UNEQUAL = "not the same work"
 MODEL = "fake"  # under which name common.backbone asks
 PYTHON = [sys.executable, "-m", "vieval_plugin"]
 
@@ -456,11 +458,27 @@ class Comparison:
             len(chosen),
             f"{mean(ours):.1f}",
             f"{mean(theirs):.1f}",
-            ratio(ours, theirs),
-            second[1],
-            their_second[1],
+            ratio(ours, theirs)
+            if is_same_work(second[1], their_second[1])
+            else _UNEQUAL,
+            token_words(second[1]),
+            token_words(their_second[1]),
             f"{1000 * cpu:.1f}",
         ]
+
+
+def is_same_work(ours: Sequence[float], theirs: Sequence[float]) -> bool:
+    """Whether two clients had the server read and write as many tokens, to a tenth.
+
+    >>> is_same_work((2540, 1292), (1756, 1003)), is_same_work((1800, 990), (1756, 1003))
+    (False, True)
+    """
+    pairs = zip(ours, theirs, strict=True)
+    return all(abs(own - other) <= _SAME_WORK * max(own, other) for own, other in pairs)
+
+
+def token_words(counts: Sequence[float]) -> str:
+    return ", ".join(f"{count:,.0f}" for count in counts)
 
 
 def ratio(ours: Sequence[float], theirs: Sequence[float]) -> str:
@@ -477,7 +495,7 @@ def ratio(ours: Sequence[float], theirs: Sequence[float]) -> str:
     return value
 
 
-def with_tokens(url: str, measure: Callable[[], R]) -> tuple[R, str]:
+def with_tokens(url: str, measure: Callable[[], R]) -> tuple[R, list[float]]:
     """What a measurement gives from an empty prefix cache, and the tokens that the server counts
     in and out meanwhile.
     """
@@ -485,9 +503,7 @@ def with_tokens(url: str, measure: Callable[[], R]) -> tuple[R, str]:
     before = counted(url, "prompt_tokens", "generation_tokens")
     measured = measure()
     after = counted(url, "prompt_tokens", "generation_tokens")
-    return measured, ", ".join(
-        f"{end - start:,.0f}" for start, end in zip(before, after, strict=True)
-    )
+    return measured, [end - start for start, end in zip(before, after, strict=True)]
 
 
 def asking(

@@ -2,9 +2,11 @@
 sharpness, and by a network CLIP-Score, CLIP-I, DINO, LPIPS.
 
 Each metric is a judge of its own that yields one `Measure` and rates one aspect. The function that
-computes it stands under the same name in the measuring backend. A network's is answered by a scorer,
-or a replay of recorded values; its one value a sample is compared with each of people's SC, PQ and O.
-Source: Ku et al., VIEScore (ACL 2024), Tables 8 to 11, which have each network on these kinds.
+computes it stands under the same name in the measuring backend. A network metric is answered by a
+scorer, or by a replay of recorded values; its value of a sample is compared with each of people's
+SC, PQ and O.
+
+Source of the kinds of each network: Ku et al., VIEScore (ACL 2024), Tables 8 to 11.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ from vieval_plugin.judges.contests import Judged, candidates_of
 from vieval_plugin.judges.protocol import Image, TableCell
 from vieval_plugin.media.image_checks import ImageStream, load_strictly
 from vieval_plugin.media.jpeg import remove_coded_pixels
-from vieval_plugin.media.png import encode
+from vieval_plugin.media.png import Pixels, encode
 from vieval_plugin.media.thumbnails import Thumbnail, Thumbnails
 from vieval_plugin.text.errors import VievalError, line_of
 from vieval_plugin.text.redaction import redacted
@@ -311,6 +311,13 @@ def vouch(image: Image) -> Image:
     """The same image, which nobody needs to examine: its bytes were encoded here, from pixels."""
     _remember(Examined(digest(image), turned=False))
     return image
+
+
+def png_image(pixels: Pixels) -> Image:
+    """An image of pixels, of shape (height, width, 3), as a PNG file in memory, which nobody needs
+    to examine.
+    """
+    return vouch(Image(encode(pixels)))
 
 
 def is_jpeg(image: Image) -> bool:

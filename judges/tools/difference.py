@@ -26,7 +26,8 @@ from vieval_plugin.judges.protocol import (
 )
 from vieval_plugin.judges.tools import Request, Tool, ToolOutcome, failed, use_tools
 from vieval_plugin.judges.tools.highlight import highlighted
-from vieval_plugin.judges.tools.side_by_side import Pixels, resized
+from vieval_plugin.judges.tools.side_by_side import resized
+from vieval_plugin.media.png import Pixels
 
 NAME = "difference"
 BLUR, THRESHOLD, DILATION, SHARE = 5, 45, 3, 0.005

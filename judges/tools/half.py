@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from vieval_plugin.judges.protocol import ToolResult
+from vieval_plugin.judges.protocol import Image, ToolResult
 from vieval_plugin.judges.tools import Tool
-from vieval_plugin.judges.tools.side_by_side import Pixels, encode_png
+from vieval_plugin.media import png
+from vieval_plugin.media.png import Pixels
 
 
 def half(image: Pixels, side: Literal["left", "right"]) -> Pixels:
@@ -20,7 +21,9 @@ def half(image: Pixels, side: Literal["left", "right"]) -> Pixels:
 
 def run(arguments: Mapping[str, Any]) -> ToolResult:
     """The half of `image` on its `side`."""
-    return ToolResult(image=encode_png(half(arguments["image"], arguments["side"])))
+    return ToolResult(
+        image=Image(png.encode(half(arguments["image"], arguments["side"])))
+    )
 
 
 TOOL = Tool("half", run=run)

@@ -10,7 +10,7 @@ import numpy as np
 
 from vieval_plugin.judges.protocol import Ask, Box, Image, Reply, Step, UseTool
 from vieval_plugin.judges.tools import Request, Tool, use_tools
-from vieval_plugin.judges.tools.side_by_side import Pixels
+from vieval_plugin.media.png import Pixels
 
 NAME = "highlight"
 

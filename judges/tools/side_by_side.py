@@ -1,26 +1,18 @@
-"""Two images as one, for models that take one image only, and the arrays that tools work on."""
+"""Two images as one, for models that take one image only; and an image at the size of another."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vieval_plugin.judges.protocol import Image, ToolResult
 from vieval_plugin.judges.tools import Tool
 from vieval_plugin.media import png
+from vieval_plugin.media.png import Pixels
 
 NAME = "side_by_side"
-
-#: RGB, of shape (height, width, 3).
-Pixels: TypeAlias = NDArray[np.uint8]
-
-
-def encode_png(pixels: Pixels) -> Image:
-    """An array (height, width, 3) of RGB as a PNG file in memory."""
-    return Image(png.encode(pixels))
 
 
 def resized(pixels: Pixels, like: Pixels) -> Pixels:
@@ -61,7 +53,7 @@ def _scale_to_height(image: Pixels, height: int) -> Pixels:
 def run(arguments: Mapping[str, Any]) -> ToolResult:
     """The images `left` and `right` as one."""
     return ToolResult(
-        image=encode_png(side_by_side(arguments["left"], arguments["right"]))
+        image=Image(png.encode(side_by_side(arguments["left"], arguments["right"])))
     )
 
 

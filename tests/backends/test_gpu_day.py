@@ -71,6 +71,8 @@ def test_a_difference_below_the_spread_of_two_runs_is_none(monkeypatch):
     gpu_day = importlib.import_module("gpu_day")
     assert gpu_day.ratio((11.0, 11.2), (10.0, 10.1)) == "1.10"
     assert "within the spread" in gpu_day.ratio((11.0, 12.0), (10.4, 11.2))
+    assert gpu_day.is_same_work((1800, 990), (1756, 1003))
+    assert not gpu_day.is_same_work((3153, 226), (452, 4))
     cells = gpu_day.training_cells(2, 10, 30, {10: [5.0, 5.2], 30: [9.0, 9.1]})
     assert cells == ["2", "5.1", "0.198", "10.13"]
     cells = gpu_day.training_cells(2, 10, 30, {10: [5.0, 7.0], 30: [5.5, 5.6]})

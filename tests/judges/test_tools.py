@@ -35,7 +35,7 @@ from vieval_plugin.judges.tools import difference as difference_module
 from vieval_plugin.judges.tools.difference import area_that_counts, difference, merged
 from vieval_plugin.judges.tools.half import half
 from vieval_plugin.judges.tools.highlight import highlight
-from vieval_plugin.judges.tools.side_by_side import encode_png
+from vieval_plugin.media import png
 from vieval_plugin.text.errors import install_advice
 
 SIDE = 1024
@@ -158,7 +158,7 @@ def test_a_highlighted_image_is_resized_to_the_one_its_boxes_are_for():
 @pytest.mark.parametrize("size", [(1, 1), (1, 7), (7, 1), (33, 64)])
 def test_the_file_of_a_tools_image_holds_its_pixels(size):
     image = np.random.default_rng(1).integers(0, 256, (*size, 3), dtype=np.uint8)
-    written = encode_png(image)
+    written = Image(png.encode(image))
     assert (shown(written) == image).all()
     with PIL.Image.open(io.BytesIO(written.source)) as picture:
         assert (picture.format, picture.mode, picture.size) == (

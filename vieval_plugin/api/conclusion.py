@@ -200,7 +200,7 @@ def compare(
     results = results_given(inputs, label, partial)
     report = sections_of(results, "judges", statistics.options())
     sentences = lines(
-        report, statistics.options(), elsewhere=("see them with --out FOLDER")
+        report, statistics.options(), elsewhere="see them with --out FOLDER"
     )
     return _conclusion(results, report, sentences, current)
 

@@ -20,7 +20,6 @@ from vieval_plugin.images import MAX_PIXELS
 from vieval_plugin.judges.arguments import described, require_several
 from vieval_plugin.judges.contests import Contest, Judged
 from vieval_plugin.judges.protocol import Image, Sample
-from vieval_plugin.judges.tools.side_by_side import encode_png
 from vieval_plugin.readers.sample_rows import samples_of_row
 from vieval_plugin.readers.tables import BadLine
 from vieval_plugin.records import OWN
@@ -156,7 +155,7 @@ def _image_from_picture(picture: PIL.Image.Image, form: Format) -> Image:
         raise VievalError(f"a PIL image cannot be read: {line_of(error)}") from None
     pixels = np.asarray(rgb)
     if form == "png":
-        return images.vouch(encode_png(pixels))
+        return images.png_image(pixels)
     from vieval_plugin.backends.image_tools.tools import encode_jpeg
 
     return images.vouch(encode_jpeg(pixels))

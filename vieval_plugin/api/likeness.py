@@ -11,7 +11,7 @@ import PIL.ImageChops
 
 from vieval_plugin.backends.metrics.pixel_metrics import measure
 from vieval_plugin.config import Config
-from vieval_plugin.images import decode, is_there
+from vieval_plugin.images import decode, is_there, png_image
 from vieval_plugin.judges.protocol import (
     REFERENCE,
     Image,
@@ -19,7 +19,6 @@ from vieval_plugin.judges.protocol import (
     Measurement,
     Sample,
 )
-from vieval_plugin.judges.tools.side_by_side import encode_png
 from vieval_plugin.records import YOUR_IMAGES, Record
 from vieval_plugin.report.sections import Likeness, Report
 from vieval_plugin.report.tables import LIKENESS, ReferencePair, likeness_table
@@ -82,4 +81,4 @@ def _difference(picture: PIL.Image.Image, reference: PIL.Image.Image) -> Image:
     resized = reference.resize(picture.size, PIL.Image.Resampling.LANCZOS)
     difference = PIL.ImageChops.difference(picture, resized)
     brighter = difference.point([min(255, _BRIGHTER * n) for n in range(256)] * 3)
-    return encode_png(np.asarray(brighter))
+    return png_image(np.asarray(brighter))

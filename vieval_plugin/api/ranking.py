@@ -620,7 +620,7 @@ def _conclusion(
         outcome = ExitCode.ERROR
     decision = answers[0] if gate else None
     sentences = tuple(
-        lines(report, statistics, decision, ("see them with --tables FOLDER"))
+        lines(report, statistics, decision, "see them with --tables FOLDER")
     )
     return Conclusion(
         build=BuildResult(

@@ -78,7 +78,7 @@ class GeneratorOptions(
     )
     generator_model: str | None = flag("its name on the server", metavar="NAME")
     seed: int = flag(
-        ("seed of the first prompt; each further prompt has the next seed"), 0
+        "seed of the first prompt; each further prompt has the next seed", 0
     )
 
 

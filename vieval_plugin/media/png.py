@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import struct
 import zlib
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+#: Of shape (height, width, channels), red, green and blue unless another number is said.
+Pixels: TypeAlias = NDArray[np.uint8]
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 # filter type 1 of the PNG specification: each sample less the one of the pixel on its left
@@ -18,7 +22,7 @@ _SUB_FILTER = 1
 _EIGHT_BITS, _COLOURS = 8, {1: 0, 3: 2}
 
 
-def encode(pixels: NDArray[np.uint8]) -> bytes:
+def encode(pixels: Pixels) -> bytes:
     """A PNG file with exactly these pixels.
 
     Args:

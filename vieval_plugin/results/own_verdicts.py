@@ -89,7 +89,10 @@ def missing_note(path: Path, records: Sequence[Record]) -> str:
         return ""
     if len(records) >= written:
         return ""
-    return f"{path} contains {len(records)} of the {written} verdicts of its runs; the others are not counted"
+    return (
+        f"{path} contains {len(records)} of the {written} verdicts of its runs; the others "
+        "are not counted"
+    )
 
 
 def _common_and_runs(

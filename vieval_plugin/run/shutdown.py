@@ -104,7 +104,10 @@ def unforeseen(error: BaseException) -> str:
     full disk needs none.
     """
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-        return f"{error.filename or 'output'}: no space is left; make room, and run the same command again"
+        return (
+            f"{error.filename or 'output'}: no space is left; make room, and run the same "
+            "command again"
+        )
     message = " ".join(redacted(f"{type(error).__name__}: {error}").split())[:300]
     lines = [
         " ".join(sys.argv),

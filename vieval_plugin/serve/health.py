@@ -10,10 +10,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from vieval_plugin.images import png_image
 from vieval_plugin.judges.contests import Contest, Judged
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Verdict
 from vieval_plugin.judges.spec import EVERY_KIND, INPUTS, Needs
-from vieval_plugin.judges.tools.side_by_side import encode_png
 from vieval_plugin.records import OWN
 from vieval_plugin.run.prepare import PreparedJudge
 
@@ -135,4 +135,4 @@ def _noise() -> Image:
     pixels = np.frombuffer(secrets.token_bytes(_SIDE * _SIDE * 3), np.uint8).reshape(
         _SIDE, _SIDE, 3
     )
-    return encode_png(pixels)
+    return png_image(pixels)

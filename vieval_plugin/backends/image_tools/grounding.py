@@ -23,7 +23,7 @@ from vieval_plugin.backends.image_tools.image_memory import Decode
 from vieval_plugin.judges.protocol import Box, Image, ToolResult
 from vieval_plugin.judges.tools import ToolMissing
 from vieval_plugin.judges.tools.difference import area
-from vieval_plugin.judges.tools.side_by_side import Pixels
+from vieval_plugin.media.png import Pixels
 from vieval_plugin.text.errors import install_advice
 from vieval_plugin.text.untrusted import exists
 

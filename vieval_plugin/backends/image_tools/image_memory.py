@@ -22,7 +22,7 @@ from tqdm import tqdm
 
 from vieval_plugin import images
 from vieval_plugin.judges.protocol import Image
-from vieval_plugin.judges.tools.side_by_side import Pixels
+from vieval_plugin.media.png import Pixels
 from vieval_plugin.text.errors import VievalError
 
 

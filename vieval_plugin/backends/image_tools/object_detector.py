@@ -42,7 +42,7 @@ from vieval_plugin.judges.objects import (
     to_result,
 )
 from vieval_plugin.judges.protocol import Reply, ToolResult, UseTool
-from vieval_plugin.judges.tools.side_by_side import Pixels
+from vieval_plugin.media.png import Pixels
 from vieval_plugin.text.errors import VievalError, line_of
 
 DETECTOR = "IDEA-Research/grounding-dino-base"

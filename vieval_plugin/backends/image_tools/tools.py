@@ -28,7 +28,8 @@ from vieval_plugin.judges.protocol import (
     UseTool,
 )
 from vieval_plugin.judges.tools.highlight import highlight
-from vieval_plugin.judges.tools.side_by_side import Pixels, encode_png, resized
+from vieval_plugin.judges.tools.side_by_side import resized
+from vieval_plugin.media.png import Pixels
 from vieval_plugin.text.errors import VievalError, line_of
 
 # more than there are cores on a small machine: a detector takes what several threads wait for as
@@ -134,12 +135,10 @@ def _highlight(arguments: Mapping[str, Any], pixels: Decode) -> ToolResult:
     )
     if highlighted is source:
         return ToolResult(boxes, image=image)
-    as_file = (
-        encode_jpeg
-        if images.is_jpeg(image) and max(highlighted.shape) <= _LONGEST_JPEG_SIDE
-        else encode_png
-    )
-    return ToolResult(boxes, image=images.vouch(as_file(highlighted)))
+    fits_jpeg = max(highlighted.shape) <= _LONGEST_JPEG_SIDE
+    if images.is_jpeg(image) and fits_jpeg:
+        return ToolResult(boxes, image=images.vouch(encode_jpeg(highlighted)))
+    return ToolResult(boxes, image=images.png_image(highlighted))
 
 
 def encode_jpeg(pixels: Pixels) -> Image:
