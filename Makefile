@@ -10,6 +10,7 @@ SWIFT_ENV := .venv-ms-swift
 LOWEST_ENV := .venv-lowest
 RECIPES_ENV := .venv-recipes
 GATEWAY_ENV := .venv-gateway
+REAL_ENV := .venv-real
 VLLM_PORT ?= 8765
 VLLM_URL := http://127.0.0.1:$(VLLM_PORT)
 # what the demo judges: tasks, or groups of them in task_configs/tasks.yaml
@@ -234,9 +235,17 @@ test-gateway: $(ENV)/core
 	VIEVAL_GATEWAY=$(abspath $(GATEWAY_ENV)/bin/litellm) $(BIN)/python -m pytest -rs tests/backends/test_gateway.py
 
 # services that people run, from Debian's packages, which are installed where they are not yet (that needs root): Slurm on one
-# node, nginx and Prometheus' checker
+# node, nginx and Prometheus' checker; and parts from the package index, each in an environment of its own. A part that does not
+# install is passed over: its tests say why
 REAL := slurm-wlm munge nginx-light prometheus
-test-real: $(ENV)/ready
+REAL_PARTS := s3
+$(REAL_ENV)/%/ready: tests/real/%.txt
+	@echo "== $* in $(REAL_ENV)/$* (log: $(REAL_ENV)/$*.log)"
+	@rm -rf $(@D) && mkdir -p $(@D) && $(PYTHON) -m venv $(@D)
+	@timeout 900 $(@D)/bin/python -m pip install --disable-pip-version-check --requirement $< > $(REAL_ENV)/$*.log 2>&1 \
+	  && touch $@ || echo "   does not install"
+
+test-real: $(ENV)/ready $(REAL_PARTS:%=$(REAL_ENV)/%/ready)
 	@for program in slurmctld munged nginx promtool; do command -v $$program > /dev/null || missing=1; done; \
 	  test -z "$$missing" || { apt-get update -qq && apt-get install -y -qq --no-install-recommends $(REAL); }
 	$(BIN)/python -m pytest -rs -m real tests/real
@@ -286,4 +295,4 @@ tasks: $(ENV)/ready
 	$(BIN)/python docs/make_schemas.py
 
 clean:
-	rm -rf $(ENV) $(VLLM_ENV) $(KIT_ENV) $(SWIFT_ENV) $(LOWEST_ENV) build *.egg-info out report
+	rm -rf $(ENV) $(VLLM_ENV) $(KIT_ENV) $(SWIFT_ENV) $(LOWEST_ENV) $(REAL_ENV) build *.egg-info out report

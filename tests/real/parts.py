@@ -1,0 +1,29 @@
+"""Parts that `make test-real` installs by pip, each into an environment of its own."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+HOME = Path(__file__).parents[2] / ".venv-real"
+
+
+def installed(part):
+    """A mark that skips a test whose part is not installed, with the reason of pip."""
+    return pytest.mark.skipif(
+        not (HOME / part / "ready").exists(), reason=_reason(HOME / f"{part}.log")
+    )
+
+
+def program(part, name="python"):
+    """A program of a part's environment."""
+    return HOME / part / "bin" / name
+
+
+def _reason(log):
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    except FileNotFoundError:
+        return "not installed: make test-real"
+    errors = [line for line in lines if re.search("error", line, re.IGNORECASE)]
+    return f"does not install: {(errors or lines or ['stopped'])[-1][:200]}"
