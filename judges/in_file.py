@@ -40,7 +40,7 @@ _KEYS: Mapping[str, set[str]] = {
     },
     "expected": {*_SCORE_KEYS, "answers"},
     **{"two_way": _CHOICE_KEYS, "four_way": _CHOICE_KEYS},
-    "network": {*_COMMON_KEYS, "scale", "sigmoid", "better", "network"},
+    "network": {*_COMMON_KEYS, "scale", "sigmoid", "better", "network", "about"},
 }
 _SUPPLIED = {"names", "example", "kind", "form", "medium", "places", "candidates"}
 _MASKED_EDITING = "mie"

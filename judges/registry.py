@@ -15,6 +15,7 @@ import pkgutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol, TypeVar
 
@@ -22,6 +23,7 @@ import vieval_plugin.judges
 from vieval_plugin.judges import in_file
 from vieval_plugin.judges.spec import JudgeSpec
 from vieval_plugin.prompts import packs
+from vieval_plugin.prompts.pack import Pack
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.escaping import say
 from vieval_plugin.text.suggestions import did_you_mean
@@ -81,7 +83,26 @@ def judge(name: str, files: Iterable[object] = ()) -> JudgeSpec:
         return _add(name, specs)
     for file in files if name not in specs else ():
         _add(str(file), specs)
-    return find_entry(name, specs, "judge")
+    if name not in specs and name in shipped():
+        _add(str(shipped()[name]), specs)
+    if name in specs:
+        return specs[name]
+    raise _unknown(name, [*specs, *shipped()], "judge")
+
+
+@cache
+def shipped() -> Mapping[str, Path]:
+    """Return the files of judges in one file that come with VIEval, by name.
+
+    Each is read when it is asked for, so that a user's own judge may have its name.
+    """
+    folder = Path(vieval_plugin.judges.__path__[0]) / "described"
+    return {file.stem: file for file in sorted(folder.glob("*.yaml"))}
+
+
+def described(name: str) -> Pack:
+    """Return the description of a judge in one file that comes with VIEval."""
+    return packs.load(str(shipped()[name]))
 
 
 def judge_of_results(name: str, options: Mapping[str, Any]) -> JudgeSpec | None:
@@ -120,9 +141,13 @@ def find_entry(name: str, entries: Mapping[str, V], what: str) -> V:
     """Return the entry of a name; VievalError, with the nearest name, if there is none."""
     if name in entries:
         return entries[name]
-    raise VievalError(
-        f"no {what} {name!r}{did_you_mean(name, entries, 0.6)}; known: {', '.join(entries)}"
-    )
+    raise _unknown(name, entries, what)
+
+
+def _unknown(name: str, known: Iterable[str], what: str) -> VievalError:
+    names = list(known)
+    hint = did_you_mean(name, names, 0.6)
+    return VievalError(f"no {what} {name!r}{hint}; known: {', '.join(names)}")
 
 
 def load_entry_points(group: str, names: tuple[str, ...], kind: type[K]) -> list[K]:

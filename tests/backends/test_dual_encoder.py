@@ -5,6 +5,7 @@ import pytest
 from tests.backends.value_heads import measure, picture
 from tests.extras import needs
 from tests.refusals import refusal
+from tests.shipped_scorers import clip_logit
 from vieval_plugin.backends.metrics.encoders import TRUNCATED
 from vieval_plugin.judges.protocol import Measure
 
@@ -34,27 +35,9 @@ def asks(texts=TEXTS):
     ]
 
 
-def directly(model, one):
-    """Logits per image as the model gives them: cosine times its learnt scale."""
-    import torch
-    from transformers import CLIPModel, CLIPProcessor
-
-    from vieval_plugin.images import decode
-
-    inputs = CLIPProcessor.from_pretrained(model)(
-        text=[one.texts["text"]],
-        images=[decode(one.images["image_0"])],
-        return_tensors="pt",
-        truncation=True,
-        max_length=16,
-    )
-    with torch.inference_mode():
-        return float(CLIPModel.from_pretrained(model).eval()(**inputs).logits_per_image)
-
-
 def test_the_learnt_scale_and_one_of_the_description(scorer_weights, tmp_path):
     model = scorer_weights["clip_score"]
-    wanted = [directly(model, one) for one in asks()]
+    wanted = [clip_logit(model, one) for one in asks()]
     learnt = measure(describe(tmp_path, model, scale="learnt"), asks())
     assert [reply.value for reply in learnt] == pytest.approx(wanted, abs=1e-5)
     from transformers import CLIPModel
@@ -78,7 +61,7 @@ def test_a_processor_from_elsewhere_and_a_long_text(scorer_weights, tmp_path):
     [found] = measure(
         describe(tmp_path, "bare", processor=model, scale="learnt"), asked
     )
-    assert found.value == pytest.approx(directly(model, asked[0]), abs=1e-5)
+    assert found.value == pytest.approx(clip_logit(model, asked[0]), abs=1e-5)
     assert found.notes == (TRUNCATED,)
 
 

@@ -493,7 +493,7 @@ def test_a_metric_that_is_none_and_a_run_without_scorers(models):
     unknown = Measure("no_such", {"image": picture(1)}, ("m",), {}, "no_such")
     with pytest.raises(
         VievalError,
-        match="no scorer knows the metric 'no_such'; known are clip_score, clip_i",
+        match="no scorer knows the metric 'no_such'; known are blip, clip_score, clip_i",
     ):
         measure(scorers(models), [unknown])
     with pytest.raises(VievalError, match="run it with --model vieval_scorer"):

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,8 @@ class Origin:
     revision: str | None = None
     #: Device that they go to.
     device: str = "auto"
+    #: A path or name of weights that replace those which a description names.
+    replacement: str = ""
 
 
 def library(name: str) -> Any:
@@ -57,7 +60,12 @@ def device(name: str) -> Any:
 
 
 def pretrained(
-    architecture: str, kind: str, origin: Origin, processor: str = "", **arguments: Any
+    architecture: str,
+    kind: str,
+    origin: Origin,
+    processor: str = "",
+    tensors: Mapping[str, Any] | None = None,
+    **arguments: Any,
 ) -> tuple[Any, Any]:
     """A network of transformers in single precision on its device, ready to be used, and its image
     processor.
@@ -67,6 +75,7 @@ def pretrained(
         kind: what its configuration calls it, such as `clip`.
         origin: a name on the hub or a folder.
         processor: where the image processor is, if not there.
+        tensors: the weights, where only the configuration is there.
         arguments: further ones of the class.
 
     Raises:
@@ -92,6 +101,9 @@ def pretrained(
             trust_remote_code=False,
             **(revision_options if has_bundled_processor else {}),
         )
+        if tensors is not None:
+            network = getattr(transformers, architecture)(config)
+            return load_strictly(network, tensors, where).to(on).eval(), images
         network, loading_info = getattr(transformers, architecture).from_pretrained(
             where,
             config=config,
@@ -108,7 +120,99 @@ def pretrained(
         raise VievalError(
             f"{where} lacks weights of {architecture}, such as {min(loading_info['missing_keys'])}"
         )
+    unknown = [
+        name
+        for name in loading_info["unexpected_keys"]
+        if not name.endswith(".position_ids")  # which older versions saved
+    ]
+    if unknown:
+        raise VievalError(
+            f"{where} has weights that {architecture} does not have, such as {min(unknown)}"
+        )
     return network.to(on).eval(), images
+
+
+def load_strictly(network: Any, tensors: Mapping[str, Any], what: str) -> Any:
+    """The network with these weights, each of its own and no other; VievalError names one that
+    is missing, unknown or of another shape.
+    """
+    wanted = {name: tuple(value.shape) for name, value in network.state_dict().items()}
+    found = {name: tuple(value.shape) for name, value in tensors.items()}
+    faults = {
+        "lacks": sorted(wanted.keys() - found.keys()),
+        "has the unknown": sorted(found.keys() - wanted.keys()),
+        "has another shape of": [
+            name for name in sorted(wanted) if found.get(name) != wanted[name]
+        ],
+    }
+    for fault, names in faults.items():
+        if names:
+            raise VievalError(
+                f"{what} {fault} {names[0]} ({len(names)} in all); use the weights as published"
+            )
+    network.load_state_dict(tensors)
+    return network.float()
+
+
+def renamed(
+    tensors: Mapping[str, Any], rules: Sequence[tuple[str, str]]
+) -> dict[str, Any]:
+    """Weights under the names of another layout, by regular expressions applied in order;
+    `.fused.` of queries, keys and values is split into `.q_proj.`, `.k_proj.` and `.v_proj.` parts.
+    """
+    names = dict[str, Any]()
+    for name, tensor in tensors.items():
+        for pattern, replacement in rules:
+            name = re.sub(pattern, replacement, name)
+        if ".fused." not in name:
+            names[name] = tensor
+            continue
+        for part, third in zip("qkv", tensor.chunk(3), strict=True):
+            names[name.replace(".fused.", f".{part}_proj.")] = third
+    return names
+
+
+def weights_file(name: str, revision: str | None = None) -> Path:
+    """The file of a path, or of a name OWNER/REPOSITORY/FILE on the hub; VievalError where it
+    cannot be had.
+    """
+    path = path_of(name)
+    if exists(path):
+        return path
+    if name.startswith(("/", ".", "~")) or name.count("/") != 2:
+        raise VievalError(f"{path}: no such file of weights")
+    repository, _, file = name.rpartition("/")
+    try:
+        download = library("huggingface_hub").hf_hub_download
+        return Path(download(repository, file, revision=revision))
+    except VievalError:
+        raise
+    except Exception as error:
+        raise VievalError(load_failure_reason(repository, revision, error)) from None
+
+
+def is_on_this_machine(name: str) -> bool:
+    """Return whether weights are there: a path, or a name on the hub that was downloaded."""
+    if exists(path_of(name)):
+        return True
+    parts = name.split("/", 2)
+    if len(parts) < 2 or "://" in name:
+        return False
+    file = parts[2] if len(parts) > 2 else "config.json"
+    find = library("huggingface_hub").try_to_load_from_cache
+    return isinstance(find("/".join(parts[:2]), file), str)
+
+
+def require_digest(path: Path, digest: str) -> None:
+    """VievalError for a file whose SHA-256 is another; an empty `digest` allows any."""
+    if not digest:
+        return
+    with open(path, "rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != digest:
+        raise VievalError(
+            f"{path} must have the SHA-256 {digest}, got {found}; download it again"
+        )
 
 
 def state_dict(path: Path, prefix: str = "") -> dict[str, Any]:
@@ -128,6 +232,10 @@ def state_dict(path: Path, prefix: str = "") -> dict[str, Any]:
                 tensors = {name: tensor_file.get_tensor(name) for name in names}
         else:
             tensors = torch.load(path, map_location="cpu", weights_only=True)
+            if isinstance(
+                tensors, Mapping
+            ):  # a training's, of which weights are a part
+                tensors = tensors.get("state_dict", tensors)
     except FileNotFoundError:
         raise VievalError(f"{path}: no such file of weights") from None
     except VievalError:

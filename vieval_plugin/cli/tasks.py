@@ -7,6 +7,8 @@ Examples:
     vieval tasks
     # the tasks of one: what they need and cost
     vieval tasks imagenhub
+    # networks that judge by name: licence, size, and whether their weights are here
+    vieval tasks --judges
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ class TasksOptions(Options):
         "write lmms-eval's files of these tasks, to read or edit",
         metavar="FOLDER",
     )
+    judges: bool = flag("list networks that judge by name, and their weights")
 
 
 def run(options: TasksOptions) -> int:
@@ -36,6 +39,9 @@ def run(options: TasksOptions) -> int:
 
     if options.write is not None:
         say(_write(options.filter or "*", Path(options.write)))
+        return 0
+    if options.judges:
+        say(*_judges())
         return 0
     say(*(_benchmarks() if options.filter is None else _tasks(options.filter)))
     say(f"data folder: {config.current().data_folder()}")
@@ -62,6 +68,39 @@ def _write(pattern: str, folder: Path) -> str:
         f"wrote {len(names)} tasks and groups to {folder}; pass --include_path "
         f"{folder} so that lmms-eval reads your copies"
     )
+
+
+def _judges() -> list[str]:
+    """A line a network that judges by name, and one on what each measures."""
+    from vieval_plugin.backends.weights import is_on_this_machine
+    from vieval_plugin.judges import registry
+    from vieval_plugin.text.tables import text_table
+
+    described = [registry.described(name) for name in registry.shipped()]
+    abouts = [(pack, about) for pack in described if (about := pack.manifest.about)]
+    rows = [
+        (
+            pack.name,
+            about.licence,
+            about.size,
+            "here" if is_on_this_machine(about.weights) else "absent",
+            about.range,
+        )
+        for pack, about in abouts
+    ]
+    heads = "judge", "licence of its weights", "size", "weights", "numbers"
+    return [
+        *text_table([heads, *rows]),
+        "",
+        *(f"{pack.name}: {about.meaning} ({about.source})" for pack, about in abouts),
+        "",
+        *(
+            f"{pack.name}: its weights are {about.weights}"
+            for (pack, about), row in zip(abouts, rows, strict=True)
+            if "absent" in row
+        ),
+        "Their revision and digest are not pinned; results name what was loaded.",
+    ]
 
 
 def _benchmarks() -> list[str]:

@@ -503,9 +503,11 @@ class Config(Section):
         )
         judges |= {"reminders": self.judges.reminders}
         judges |= {} if spec.file else {spec.name: self.judges.options_of(spec)}
+        shipped = judge_registry.shipped().values()
+        own_file = spec.file if spec.file and spec.file.path not in shipped else None
         resolved: dict[str, Any] = redacted_options(
             {
-                **({"judge_files": [str(real(spec.file.path))]} if spec.file else {}),
+                **({"judge_files": [str(real(own_file.path))]} if own_file else {}),
                 "judges": {
                     name: _adapter(part.__class__).dump_python(part, mode="json")
                     for name, part in judges.items()
@@ -549,6 +551,7 @@ class Config(Section):
                 else {**asdict(base), **fields, "model": base.model}
             )
         names = [name for name, spec in judge_registry.judges().items() if spec.scored]
+        names += judge_registry.shipped()
         scorers = {
             **self.scorers,
             **{

@@ -71,6 +71,23 @@ class QuestionSection(StrictModel):
         return self
 
 
+class About(StrictModel):
+    """What a user should know of the network of a judge before the first run."""
+
+    #: Licence of the weights as their authors state it, or that it is not known.
+    licence: str
+    #: Paper and repository.
+    source: str
+    #: What a high number means, in a sentence.
+    meaning: str
+    #: Numbers that its authors publish, in the network's own unit.
+    range: str
+    #: Name of the weights on the hub, or an address.
+    weights: str
+    #: What is downloaded.
+    size: str
+
+
 class Manifest(StrictModel):
     """A manifest as it is written; `judge` names the judge whose wording it is, and is absent
     where it describes one.
@@ -95,6 +112,7 @@ class Manifest(StrictModel):
     measure: dict[str, str] = {}
     require: dict[str, Annotated[float, Field(ge=0, le=1)]] = {}
     network: dict[str, Any] = {}
+    about: About | None = None
 
     @model_validator(mode="after")
     def _check_scale(self) -> Manifest:

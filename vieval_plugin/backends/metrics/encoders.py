@@ -47,6 +47,8 @@ class Encoder:
     #: What its cosines are multiplied with where that is wanted: as in training, or as a
     #: description has it.
     scale: float = 1.0
+    #: Length of its vectors, where a head reads them.
+    size: int = 0
 
     def pixels(self, image: PIL.Image.Image) -> Any:
         """An image as the network takes it: a tensor (3, height, width)."""

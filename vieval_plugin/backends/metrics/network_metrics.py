@@ -221,7 +221,8 @@ class Scorers:
         # a judge that is a file of weights brings its own, else the options name them, else the metric
         options = self.options.get(ask.backbone, Scorer())
         judge = judge_registry.judges().get(ask.backbone)
-        model = str(judge.file.path) if judge and judge.file else options.model
+        file = judge.file if judge else None
+        model = str(file.path) if file else options.model
         if ask.metric in served_metrics():
             return served_metrics()[ask.metric].open(model, usage)
         metric = metrics().get(ask.metric)
@@ -230,7 +231,10 @@ class Scorers:
             raise VievalError(
                 f"no scorer knows the metric {ask.metric!r}; known are {names}"
             )
-        origin = Origin(model or metric.model, options.revision, options.device)
+        replacement = options.model if file else ""
+        origin = Origin(
+            model or metric.model, options.revision, options.device, replacement
+        )
         key = metric.load, origin
         if key not in self._networks:
             self._networks[key] = metric.load(origin)

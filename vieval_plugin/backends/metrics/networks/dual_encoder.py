@@ -1,21 +1,65 @@
-"""A CLIP with a scale and a text template as a described scorer: PickScore and HPSv2 are of this
-form.
+"""CLIP as a described scorer: with a scale and a text template (PickScore, HPSv2), or with linear
+layers on the embedding of the image (LAION's aesthetic predictor).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal
 
-from vieval_plugin.backends.metrics.encoders import Encoder
-from vieval_plugin.backends.metrics.network_metrics import NetworkMetric
+import numpy as np
+
+from vieval_plugin.backends.metrics.encoders import Encoder, load_head
+from vieval_plugin.backends.metrics.network_metrics import (
+    NetworkInputs,
+    NetworkMetric,
+    Picture,
+)
 from vieval_plugin.backends.metrics.networks.clip import clip_score, image_and_text
 from vieval_plugin.backends.metrics.networks.clip import load as load_clip
-from vieval_plugin.backends.weights import Origin
+from vieval_plugin.backends.weights import (
+    Origin,
+    identity,
+    library,
+    renamed,
+    require_digest,
+    state_dict,
+    weights_file,
+)
 from vieval_plugin.prompts import packs
+from vieval_plugin.prompts.pack import Pack
 from vieval_plugin.prompts.schema import StrictModel
 from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.untrusted import exists, path_of
+
+# names of open_clip's CLIP, with its fused attention, as transformers' CLIP has them
+_BLOCK = r"^((?:text|vision)_model\.encoder\.layers\.\d+)\."
+_OPEN_CLIP = (
+    (r"^visual\.transformer\.resblocks\.", "vision_model.encoder.layers."),
+    (r"^transformer\.resblocks\.", "text_model.encoder.layers."),
+    (_BLOCK + r"attn\.in_proj_", r"\1.self_attn.fused."),
+    (_BLOCK + r"attn\.", r"\1.self_attn."),
+    (_BLOCK + r"ln_", r"\1.layer_norm"),
+    (_BLOCK + r"mlp\.c_fc\.", r"\1.mlp.fc1."),
+    (_BLOCK + r"mlp\.c_proj\.", r"\1.mlp.fc2."),
+    (r"^visual\.conv1\.", "vision_model.embeddings.patch_embedding."),
+    (r"^visual\.class_embedding$", "vision_model.embeddings.class_embedding"),
+    (
+        r"^visual\.positional_embedding$",
+        "vision_model.embeddings.position_embedding.weight",
+    ),
+    (r"^visual\.ln_pre\.", "vision_model.pre_layrnorm."),
+    (r"^visual\.ln_post\.", "vision_model.post_layernorm."),
+    (r"^visual\.proj$", "visual_projection.weight"),
+    (r"^token_embedding\.", "text_model.embeddings.token_embedding."),
+    (r"^positional_embedding$", "text_model.embeddings.position_embedding.weight"),
+    (r"^ln_final\.", "text_model.final_layer_norm."),
+    (r"^text_projection$", "text_projection.weight"),
+)
+_PROCESSOR_FILES = ("preprocessor_config.json", "processor_config.json")
+_TRANSPOSED = ("visual_projection.weight", "text_projection.weight")
 
 
 class DualEncoder(StrictModel):
@@ -27,6 +71,60 @@ class DualEncoder(StrictModel):
     revision: str | None = None
     processor: str = ""
     scale: float | Literal["learnt"] = 1.0
+    open_clip: str = ""
+    digest: str = ""
+    fit: Literal["processor", "pad"] = "processor"
+
+
+class EmbeddingHead(StrictModel):
+    """The section `network` of a description with linear layers on an image's embedding."""
+
+    base: str
+    revision: str | None = None
+    processor: str = ""
+    head: str
+    digest: str = ""
+    prefix: str = ""
+    activation: Literal["relu", "gelu", "tanh", "silu", "none"] = "relu"
+
+
+@dataclass(frozen=True)
+class PaddingProcessor:
+    """Image processor that fits the longer side to `size` and pads the other with black."""
+
+    size: int
+    mean: tuple[float, ...]
+    deviation: tuple[float, ...]
+
+    def __call__(self, images: Picture, return_tensors: str) -> Mapping[str, Any]:
+        torch = library("torch")
+        pixels = torch.from_numpy(np.array(images.convert("RGB"))).permute(2, 0, 1)
+        scale = self.size / max(images.size)
+        size = [round(length * scale) for length in (images.height, images.width)]
+        fitted = torch.nn.functional.interpolate(
+            pixels[None].float() / 255, size, mode="bicubic", antialias=True
+        )
+        high, wide = (self.size - length for length in size)
+        padding = wide // 2, wide - wide // 2, high // 2, high - high // 2
+        padded = torch.nn.functional.pad(fitted, padding)
+        mean, deviation = (
+            torch.tensor(channels)[:, None, None]
+            for channels in (self.mean, self.deviation)
+        )
+        return {"pixel_values": (padded - mean) / deviation}
+
+
+@dataclass(frozen=True)
+class LoadedEmbeddingHead:
+    """A CLIP with linear layers that read an image's embedding."""
+
+    #: Name in results.
+    by: str
+    #: Name of its weights, which no others have.
+    identity: str
+    encoder: Encoder
+    #: The linear layers.
+    head: Any
 
 
 def load(origin: Origin) -> Encoder:
@@ -38,19 +136,121 @@ def load(origin: Origin) -> Encoder:
     """
     described = packs.load(origin.model)
     settings = packs.network_settings(described, DualEncoder)
-    if described.most_images != 1:
-        raise VievalError(
-            f"{described.path}: a dual encoder compares a text with one image, and images has more"
-        )
+    _require_one_image(described)
     base = described.resolved(settings.base)
-    clip = Origin(base, origin.revision or settings.revision, origin.device)
-    encoder = load_clip(clip, described.resolved(settings.processor) or base)
+    tensors = None
+    if settings.open_clip:
+        tensors = _open_clip(described, settings, origin.replacement)
+    elif origin.replacement:
+        base = origin.replacement
+    encoder = _clip(described, settings, base, origin, tensors)
+    if settings.fit == "pad":
+        images = encoder.processor
+        size = images.crop_size["height"]
+        encoder = replace(
+            encoder,
+            processor=PaddingProcessor(
+                size, tuple(images.image_mean), tuple(images.image_std)
+            ),
+            identity=f"{encoder.identity} padded",
+        )
     scale = encoder.scale if settings.scale == "learnt" else settings.scale
     name, identity = (
         f"{described.name} on {encoder.by}",
         f"{encoder.identity} times {scale!r}",
     )
     return replace(encoder, by=name, identity=identity, scale=scale)
+
+
+def _require_one_image(described: Pack) -> None:
+    if described.most_images != 1:
+        raise VievalError(
+            f"{described.path}: a dual encoder compares a text with one image, and images has more"
+        )
+
+
+def _clip(
+    described: Pack,
+    settings: DualEncoder | EmbeddingHead,
+    base: str,
+    origin: Origin,
+    tensors: Mapping[str, Any] | None = None,
+) -> Encoder:
+    """The CLIP of a base, with the processor that is named; a folder of the user's may have its
+    own.
+    """
+    is_whole = base == origin.replacement and any(
+        exists(path_of(base) / name) for name in _PROCESSOR_FILES
+    )
+    named = "" if is_whole else described.resolved(settings.processor)
+    revision = origin.revision or settings.revision
+    return load_clip(Origin(base, revision, origin.device), named or base, tensors)
+
+
+def _open_clip(
+    described: Pack, settings: DualEncoder, replacement: str
+) -> Mapping[str, Any]:
+    """The weights in a file of open_clip's layout, under the names of transformers."""
+    path = described_file(described, replacement or settings.open_clip, settings.digest)
+    tensors = renamed(state_dict(path), _OPEN_CLIP)
+    return {
+        name: tensor.T.contiguous() if name in _TRANSPOSED else tensor
+        for name, tensor in tensors.items()
+    }
+
+
+def described_file(described: Pack, name: str, digest: str) -> Path:
+    """The file of weights that a description names; VievalError says where it is to be had."""
+    try:
+        path = weights_file(described.resolved(name))
+    except VievalError as error:
+        about = described.manifest.about
+        remedy = f"; download it from {about.weights}" if about else "; give its path"
+        raise VievalError(
+            f"{described.name}: {error}{remedy} and pass --scorer FILE"
+        ) from None
+    require_digest(path, digest)
+    return path
+
+
+def load_embedding_head(origin: Origin) -> LoadedEmbeddingHead:
+    """The linear layers of a description on its CLIP; VievalError as `load`."""
+    described = packs.load(origin.model)
+    settings = packs.network_settings(described, EmbeddingHead)
+    _require_one_image(described)
+    path = described_file(
+        described, origin.replacement or settings.head, settings.digest
+    )
+    encoder = _clip(described, settings, described.resolved(settings.base), origin)
+    size = encoder.size
+    head = load_head(path, settings.prefix, settings.activation, size)
+    digest = identity(head, encoder.identity, settings.activation)
+    return LoadedEmbeddingHead(
+        f"{described.name}@sha256:{digest[:16]} on {encoder.by}",
+        digest,
+        encoder,
+        head.to(encoder.device),
+    )
+
+
+def show_image(
+    loaded: LoadedEmbeddingHead,
+    images: Mapping[str, Picture],
+    texts: Mapping[str, str],
+) -> NetworkInputs:
+    """The one image, whatever its role is called; its text is not read."""
+    [image] = images.values()
+    return NetworkInputs({"image": loaded.encoder.pixels(image)})
+
+
+def embedding_head(
+    loaded: LoadedEmbeddingHead, batch: Mapping[str, Sequence[Any]]
+) -> Any:
+    """The number that linear layers read from an image's embedding of length 1, in their unit.
+
+    Schuhmann, improved-aesthetic-predictor (2022).
+    """
+    return loaded.head(loaded.encoder.images(batch["image"]))[:, 0]
 
 
 def dual_encoder(encoder: Encoder, batch: Mapping[str, Sequence[Any]]) -> Any:
@@ -62,4 +262,9 @@ def dual_encoder(encoder: Encoder, batch: Mapping[str, Sequence[Any]]) -> Any:
     return encoder.scale * clip_score(encoder, batch)
 
 
-METRIC = NetworkMetric("dual_encoder", load, "", image_and_text, dual_encoder)
+METRICS = (
+    NetworkMetric("dual_encoder", load, "", image_and_text, dual_encoder),
+    NetworkMetric(
+        "embedding_head", load_embedding_head, "", show_image, embedding_head
+    ),
+)

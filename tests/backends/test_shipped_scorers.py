@@ -1,0 +1,462 @@
+"""Scorers that come with VIEval by name: each beside plain torch, at tiny random weights in the
+layout that its authors published.
+"""
+
+import hashlib
+import re
+
+import numpy as np
+import pytest
+
+from tests import tiny_scorers
+from tests.backends.value_heads import TEXTS, measure, picture
+from tests.extras import needs
+from tests.refusals import refusal
+from tests.shipped_scorers import (
+    NAMES,
+    READ,
+    VISION,
+    aesthetic_head,
+    clip_logit,
+    described,
+    image_reward_tensors,
+    open_clip_tensors,
+)
+from vieval_plugin.images import decode
+from vieval_plugin.judges import registry
+from vieval_plugin.judges.protocol import Measure
+
+pytestmark = needs("torch", "transformers", "torchvision")
+
+MEAN = np.array([0.48145466, 0.4578275, 0.40821073])
+DEVIATION = np.array([0.26862954, 0.26130258, 0.27577711])
+
+
+def asks(form):
+    return [
+        Measure(
+            form,
+            {"image_0": picture(n, ((96, 80), (40, 70))[n % 2])},
+            (form,),
+            {"text": text},
+            "scorer",
+        )
+        for n, text in enumerate(TEXTS)
+    ]
+
+
+def attention(tensors, query, memory, heads, mask=None):
+    """Attention in one equation, its projections given as (weight, bias) by q, k, v and out."""
+    import torch
+
+    q, k, v = (
+        (source @ tensors[part][0].T + tensors[part][1]).unflatten(-1, (heads, -1))
+        for part, source in (("q", query), ("k", memory), ("v", memory))
+    )
+    scores = torch.einsum("qhd,khd->hqk", q, k) / q.shape[-1] ** 0.5
+    weights = (scores if mask is None else scores + mask).softmax(-1)
+    mixed = torch.einsum("hqk,khd->qhd", weights, v).flatten(1)
+    return mixed @ tensors["out"][0].T + tensors["out"][1]
+
+
+def norm(tensors, name, values, eps=1e-5):
+    import torch
+
+    weight, bias = tensors[f"{name}.weight"], tensors[f"{name}.bias"]
+    return torch.nn.functional.layer_norm(values, weight.shape, weight, bias, eps)
+
+
+def linear(tensors, name, values):
+    return values @ tensors[f"{name}.weight"].T + tensors[f"{name}.bias"]
+
+
+def gelu(values):
+    import torch
+
+    return torch.nn.functional.gelu(values)
+
+
+# HPSv2, in open_clip's layout
+
+
+def resblocks(tensors, tower, values, mask=None):
+    for layer in range(2):
+        block = f"{tower}transformer.resblocks.{layer}"
+        weights, biases = (
+            tensors[f"{block}.attn.in_proj_{kind}"].chunk(3)
+            for kind in ("weight", "bias")
+        )
+        parts = dict(
+            zip("qkv", zip(weights, biases, strict=True), strict=True),
+            out=(
+                tensors[f"{block}.attn.out_proj.weight"],
+                tensors[f"{block}.attn.out_proj.bias"],
+            ),
+        )
+        inner = norm(tensors, f"{block}.ln_1", values)
+        values = values + attention(parts, inner, inner, 2, mask)
+        inner = norm(tensors, f"{block}.ln_2", values)
+        inner = gelu(linear(tensors, f"{block}.mlp.c_fc", inner))
+        values = values + linear(tensors, f"{block}.mlp.c_proj", inner)
+    return values
+
+
+def padded(image, size):
+    """HPSv2's image: its longer side resized, the other padded with black."""
+    import torch
+    from torchvision.transforms import functional
+
+    tensor = functional.to_tensor(image.convert("RGB"))
+    high, wide = (round(length * size / max(image.size)) for length in tensor.shape[1:])
+    fitted = functional.resize(
+        tensor, [high, wide], functional.InterpolationMode.BICUBIC, antialias=True
+    )
+    left, top = (size - wide) // 2, (size - high) // 2
+    canvas = functional.pad(
+        fitted, [left, top, size - wide - left, size - high - top], fill=0
+    )
+    return functional.normalize(canvas, MEAN, DEVIATION).to(torch.float32)
+
+
+def open_clip_cosine(tensors, image, token_ids, patch=8):
+    import torch
+
+    patches = torch.nn.functional.conv2d(
+        image[None], tensors["visual.conv1.weight"], stride=patch
+    )[0].flatten(1)
+    seen = torch.cat([tensors["visual.class_embedding"][None], patches.T])
+    seen = norm(tensors, "visual.ln_pre", seen + tensors["visual.positional_embedding"])
+    seen = resblocks(tensors, "visual.", seen)[0]
+    seen = norm(tensors, "visual.ln_post", seen) @ tensors["visual.proj"]
+    length = len(token_ids)
+    read = tensors["token_embedding.weight"][torch.tensor(token_ids)]
+    read = read + tensors["positional_embedding"][:length]
+    mask = torch.full((length, length), -torch.inf).triu(1)
+    read = norm(tensors, "ln_final", resblocks(tensors, "", read, mask))
+    read = read[-1] @ tensors["text_projection"]
+    return float(torch.nn.functional.cosine_similarity(seen, read, dim=0))
+
+
+@pytest.fixture
+def gelu_clip(tmp_path):
+    """A tiny CLIP with the activation of ViT-H-14."""
+    import json
+
+    folder = tiny_scorers.build_clip(tmp_path / "clip")
+    config = json.loads((folder / "config.json").read_text())
+    for tower in ("text_config", "vision_config"):
+        config[tower]["hidden_act"] = "gelu"
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "model.safetensors").unlink()  # only the configuration is read
+    return folder
+
+
+@pytest.fixture
+def hpsv2(gelu_clip, tmp_path):
+    import torch
+
+    tensors = open_clip_tensors(gelu_clip)
+    torch.save({"epoch": 1, "state_dict": tensors}, tmp_path / "hps.pt")
+    network = {"base": str(gelu_clip), "open_clip": "hps.pt"}
+    return tensors, network, gelu_clip
+
+
+def test_hpsv2_beside_plain_torch(hpsv2, tmp_path):
+    from transformers import AutoTokenizer
+
+    tensors, network, clip = hpsv2
+    path, form = described("hpsv2", tmp_path, network)
+    tokenizer = AutoTokenizer.from_pretrained(clip)
+    asked = asks(form)
+    wanted = [
+        open_clip_cosine(
+            tensors,
+            padded(decode(one.images["image_0"]), 32),
+            tokenizer(one.texts["text"], truncation=True, max_length=16).input_ids,
+        )
+        for one in asked
+    ]
+    found = [reply.value for reply in measure(path, asked)]
+    assert found == pytest.approx(wanted, abs=1e-4)
+    assert len(set(found)) == len(found)
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        (lambda held: held.popitem(), "lacks "),
+        (lambda held: held.update(more=held["logit_scale"]), "has the unknown more "),
+        (
+            lambda held: held.update({"visual.prj": held.pop("visual.proj")}),
+            "lacks visual_projection.weight",
+        ),
+        (
+            lambda held: held.update({"visual.proj": held["visual.proj"][:-1]}),
+            "has another shape of visual_projection.weight",
+        ),
+    ],
+    ids=["missing", "extra", "renamed", "other shape"],
+)
+def test_weights_that_do_not_fit_are_refused(hpsv2, tmp_path, change, line):
+    import torch
+
+    tensors, network, _ = hpsv2
+    change(tensors)
+    torch.save(tensors, tmp_path / "hps.pt")
+    path, form = described("hpsv2", tmp_path, network)
+    assert line in refusal(measure, path, asks(form))
+
+
+def test_a_truncated_file_and_one_of_another_digest_are_refused(hpsv2, tmp_path):
+    _, network, _ = hpsv2
+    file = tmp_path / "hps.pt"
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    path, form = described("hpsv2", tmp_path, {**network, "digest": digest})
+    assert len(measure(path, asks(form))) == len(TEXTS)
+    file.write_bytes(file.read_bytes()[:-200])
+    assert f"must have the SHA-256 {digest}" in refusal(measure, path, asks(form))
+    path, form = described("hpsv2", tmp_path, {**network, "digest": ""})
+    assert "hps.pt" in refusal(measure, path, asks(form))
+
+
+# PickScore, whose layout is that of transformers
+
+
+def test_pickscore_is_its_authors_logits(scorer_weights, tmp_path):
+    clip = scorer_weights["clip_score"]
+    path, form = described(
+        "pickscore", tmp_path, {"base": str(clip), "processor": str(clip)}
+    )
+    asked = asks(form)
+    wanted = [clip_logit(clip, one) for one in asked]
+    assert [reply.value for reply in measure(path, asked)] == pytest.approx(
+        wanted, abs=1e-4
+    )
+
+
+def test_a_base_with_a_weight_too_many_is_refused(tmp_path):
+    from safetensors.torch import load_file, save_file
+
+    clip = tiny_scorers.build_clip(tmp_path / "clip")
+    held = load_file(clip / "model.safetensors")
+    held["more.weight"] = held["logit_scale"].clone()
+    save_file(held, clip / "model.safetensors", {"format": "pt"})
+    network = {"base": str(clip), "processor": str(clip)}
+    path, form = described("pickscore", tmp_path, network)
+    assert "does not have, such as more.weight" in refusal(measure, path, asks(form))
+
+
+# the aesthetic predictor, a chain of linear layers without anything between
+
+
+def test_aesthetic_beside_plain_torch(scorer_weights, tmp_path):
+    import torch
+    from transformers import CLIPModel, CLIPProcessor
+
+    clip = scorer_weights["clip_score"]
+    tensors = aesthetic_head(tmp_path, 24)
+    path, form = described(
+        "aesthetic", tmp_path, {"base": str(clip), "head": "head.pth"}
+    )
+    asked = asks(form)
+    model = CLIPModel.from_pretrained(clip).eval()
+    processor = CLIPProcessor.from_pretrained(clip)
+    wanted = []
+    for one in asked:
+        pixels = processor(images=decode(one.images["image_0"]), return_tensors="pt")
+        with torch.inference_mode():
+            seen = model.vision_model(**pixels).pooler_output
+            vector = model.visual_projection(seen)[0]
+        vector = vector / vector.norm()
+        for number in (0, 2, 4, 6, 7):
+            vector = linear(tensors, f"layers.{number}", vector)
+        wanted.append(float(vector))
+    found = [reply.value for reply in measure(path, asked)]
+    assert found == pytest.approx(wanted, abs=1e-4)
+    assert len(set(found)) == len(found)
+
+
+def test_an_absent_head_says_where_it_is_to_be_had(scorer_weights, tmp_path):
+    clip = scorer_weights["clip_score"]
+    path, form = described("aesthetic", tmp_path, {"base": str(clip)})
+    line = refusal(measure, path, asks(form))
+    assert "no such file of weights" in line
+    assert "github.com/christophschuhmann/improved-aesthetic-predictor" in line
+    assert "pass --scorer FILE" in line
+
+
+# ImageReward, in its authors' layout
+
+
+def image_reward_value(tensors, image, token_ids):
+    """The number as ImageReward's authors publish its equation."""
+    import torch
+
+    eye = "blip.visual_encoder"
+    patches = torch.nn.functional.conv2d(
+        image[None],
+        tensors[f"{eye}.patch_embed.proj.weight"],
+        tensors[f"{eye}.patch_embed.proj.bias"],
+        stride=8,
+    )[0].flatten(1)
+    seen = torch.cat([tensors[f"{eye}.cls_token"][0], patches.T])
+    seen = seen + tensors[f"{eye}.pos_embed"][0]
+    for layer in range(2):
+        block = f"{eye}.blocks.{layer}"
+        weights, biases = (
+            tensors[f"{block}.attn.qkv.{kind}"].chunk(3) for kind in ("weight", "bias")
+        )
+        parts = dict(
+            zip("qkv", zip(weights, biases, strict=True), strict=True),
+            out=(
+                tensors[f"{block}.attn.proj.weight"],
+                tensors[f"{block}.attn.proj.bias"],
+            ),
+        )
+        inner = norm(tensors, f"{block}.norm1", seen, 1e-6)
+        seen = seen + attention(parts, inner, inner, 2)
+        inner = norm(tensors, f"{block}.norm2", seen, 1e-6)
+        inner = gelu(linear(tensors, f"{block}.mlp.fc1", inner))
+        seen = seen + linear(tensors, f"{block}.mlp.fc2", inner)
+    seen = norm(tensors, f"{eye}.norm", seen, 1e-6)
+    book = "blip.text_encoder"
+    read = tensors[f"{book}.embeddings.word_embeddings.weight"][torch.tensor(token_ids)]
+    read = (
+        read
+        + tensors[f"{book}.embeddings.position_embeddings.weight"][: len(token_ids)]
+    )
+    read = norm(tensors, f"{book}.embeddings.LayerNorm", read, 1e-12)
+    for layer in range(2):
+        block = f"{book}.encoder.layer.{layer}"
+        for part, memory in (("attention", None), ("crossattention", seen)):
+            name = f"{block}.{part}"
+            parts = {
+                short: (
+                    tensors[f"{name}.{long}.weight"],
+                    tensors[f"{name}.{long}.bias"],
+                )
+                for short, long in (
+                    ("q", "self.query"),
+                    ("k", "self.key"),
+                    ("v", "self.value"),
+                    ("out", "output.dense"),
+                )
+            }
+            mixed = attention(parts, read, read if memory is None else memory, 2)
+            read = norm(tensors, f"{name}.output.LayerNorm", mixed + read, 1e-12)
+        inner = gelu(linear(tensors, f"{block}.intermediate.dense", read))
+        inner = linear(tensors, f"{block}.output.dense", inner)
+        read = norm(tensors, f"{block}.output.LayerNorm", inner + read, 1e-12)
+    value = read[0]
+    for number in (0, 2, 4, 6, 7):
+        value = linear(tensors, f"mlp.layers.{number}", value)
+    return float((value - 0.16717362830052426) / 1.0333394966054072)
+
+
+@pytest.fixture
+def image_reward(tmp_path):
+    import torch
+    from transformers import BertTokenizerFast
+
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *tiny_scorers.WORDS]
+    (tmp_path / "vocab.txt").write_text("\n".join(words))
+    BertTokenizerFast(str(tmp_path / "vocab.txt")).save_pretrained(tmp_path / "words")
+    tensors = image_reward_tensors(len(words))
+    torch.save(tensors, tmp_path / "reward.pt")
+    network = {"weights": "reward.pt", "tokenizer": "words"}
+    network["vision"] = {**VISION, "layer_norm_eps": 1e-6}
+    network["text"] = {**READ, "vocab_size": len(words), "layer_norm_eps": 1e-12}
+    return tensors, network
+
+
+def test_image_reward_beside_plain_torch(image_reward, tmp_path):
+    from torchvision import transforms
+    from transformers import AutoTokenizer
+
+    tensors, network = image_reward
+    path, form = described("image_reward", tmp_path, network)
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "words")
+    prepare = transforms.Compose(
+        [
+            transforms.Resize(32, transforms.InterpolationMode.BICUBIC),
+            transforms.CenterCrop(32),
+            transforms.ToTensor(),
+            transforms.Normalize(MEAN, DEVIATION),
+        ]
+    )
+    asked = asks(form)
+    wanted = [
+        image_reward_value(
+            tensors,
+            prepare(decode(one.images["image_0"])).float(),
+            tokenizer(one.texts["text"]).input_ids,
+        )
+        for one in asked
+    ]
+    found = [reply.value for reply in measure(path, asked)]
+    assert found == pytest.approx(wanted, abs=1e-4)
+    assert len(set(found)) == len(found)
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        (
+            lambda held, network: held.pop("blip.visual_encoder.norm.bias"),
+            "lacks vision.post_layernorm.bias",
+        ),
+        (
+            lambda held, network: held.update(more=held["mlp.layers.0.bias"]),
+            "has the unknown more ",
+        ),
+        (
+            lambda held, network: held.pop("mlp.layers.7.weight"),
+            "mlp.layers.7.bias|7.bias has no weight",
+        ),
+        (
+            lambda held, network: network["vision"].update(hiden_size=3),
+            "unknown key network.vision.hiden_size",
+        ),
+    ],
+    ids=["missing", "extra", "of the head", "unknown key"],
+)
+def test_an_image_reward_that_does_not_fit_is_refused(
+    image_reward, tmp_path, change, line
+):
+    import torch
+
+    tensors, network = image_reward
+    change(tensors, network)
+    torch.save(tensors, tmp_path / "reward.pt")
+    path, form = described("image_reward", tmp_path, network)
+    assert re.search(line, refusal(measure, path, asks(form)))
+
+
+# the names
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_is_found_by_its_name_and_says_what_it_is(name):
+    spec = registry.judge(name)
+    about = spec.file.manifest.about
+    assert spec.name == name
+    assert spec.scored
+    assert about.licence in ("none stated", "not verified", "Apache-2.0")
+    assert all(value for _, value in about)
+
+
+def test_all_files_are_listed_here():
+    assert tuple(registry.shipped()) == NAMES
+
+
+def test_a_users_own_judge_may_have_the_name(tmp_path, monkeypatch):
+    registry.judges.cache_clear()
+    path, _ = described("pickscore", tmp_path, {"base": "mine"})
+    try:
+        assert registry.judge("pickscore", [path]).file.path == path
+    finally:
+        registry.judges.cache_clear()
+
+
+def test_a_name_with_a_slip_is_corrected():
+    assert "did you mean pickscore?" in refusal(registry.judge, "pickscor")

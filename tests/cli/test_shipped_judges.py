@@ -1,0 +1,92 @@
+"""Networks that judge by name, through the commands, at tiny random weights."""
+
+import json
+
+import pytest
+
+from tests.demo_samples import demo_file
+from tests.extras import needs
+from tests.shard_runs import write_parquet
+from tests.shipped_scorers import (
+    NAMES,
+    READ,
+    VISION,
+    aesthetic_head,
+    described,
+    image_reward_tensors,
+    open_clip_tensors,
+)
+from tests.verdict_files import provenance_of
+from vieval_plugin.judges import registry
+
+pytestmark = needs("torch", "transformers", "torchvision", "duckdb")
+
+
+@pytest.fixture
+def tiny(scorer_weights, tmp_path, monkeypatch):
+    """The shipped judges with weights that a test can hold."""
+    import torch
+    from transformers import BertTokenizerFast
+
+    from tests import tiny_scorers
+
+    clip = str(scorer_weights["clip_score"])
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    torch.save(open_clip_tensors(clip), folder / "hps.pt")
+    aesthetic_head(folder, 24)
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *tiny_scorers.WORDS]
+    (folder / "vocab.txt").write_text("\n".join(words))
+    BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder / "words")
+    torch.save(image_reward_tensors(len(words)), folder / "reward.pt")
+    networks = {
+        "pickscore": {"base": clip, "processor": clip},
+        "hpsv2": {"base": clip, "open_clip": "hps.pt"},
+        "aesthetic": {"base": clip, "head": "head.pth"},
+        "image_reward": {
+            "weights": "reward.pt",
+            "tokenizer": "words",
+            "vision": {**VISION, "layer_norm_eps": 1e-6},
+            "text": {**READ, "vocab_size": len(words)},
+        },
+    }
+    files = {name: described(name, folder, networks[name])[0] for name in NAMES}
+    monkeypatch.setattr(registry, "shipped", lambda: files)
+    registry.judges.cache_clear()
+    yield files
+    registry.judges.cache_clear()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_scores_filters_and_ranks_by_its_name(name, tiny, vieval, tmp_path):
+    samples, out = demo_file(tmp_path, "tig"), tmp_path / "out.jsonl"
+    vieval("score", samples, "--judge", name, "--out", out)
+    row = json.loads(out.read_text().splitlines()[0])
+    assert row["status"] == "ok"
+    assert "judge_files" not in str(provenance_of(out, row))
+    aspect = "PQ" if name == "aesthetic" else "O"
+    said = vieval("rank", out).out
+    assert name in said or registry.judge(name).title in said
+    data, shards, kept = (tmp_path / part for part in ("data", "shards", "kept"))
+    write_parquet(data, files=1, rows_each=6)
+    vieval("score", data, "--judge", name, "--out", shards)
+    said = vieval("filter", shards, "--where", f"{aspect} > -1", "--out", kept).out
+    assert "6 of 6 rows" in said
+
+
+def test_pickscore_takes_a_folder_of_weights(scorer_weights, vieval, tmp_path):
+    registry.judges.cache_clear()
+    samples, out = demo_file(tmp_path, "tig"), tmp_path / "out.jsonl"
+    given = ["--judge", "pickscore", "--scorer", scorer_weights["clip_score"]]
+    vieval("score", samples, *given, "--out", out)
+    assert "pickscore on " in out.read_text()
+    registry.judges.cache_clear()
+
+
+def test_the_list_says_what_each_is_and_what_is_absent(vieval):
+    said = vieval("tasks", "--judges").out
+    for name in NAMES:
+        about = registry.described(name).manifest.about
+        assert f"{name}: {about.meaning}" in said
+        assert about.licence in said
+    assert "none stated" in said
