@@ -6,6 +6,7 @@ Beside the sub-scores that a model answers with there may be some that text_rend
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 
 from vieval_plugin.judges import text_rendering
 from vieval_plugin.judges.contests import gather
@@ -20,6 +21,16 @@ MEASURES = {
 }
 
 _MISSED = f"{OVERALL}: 0, as "
+
+
+def _sub_scores(verdict: Verdict, pack: Pack, kind: str) -> dict[str, float]:
+    """The sub-scores that a model answered with, in [0, 1], by their names."""
+    values = dict[str, float]()
+    to_score = pack.manifest.to_score()
+    for step in verdict.trace:
+        names = pack.questions[question_key(pack, step.path[0], kind)].scores
+        values |= zip(names, map(to_score, step.scores), strict=False)
+    return values
 
 
 def apply_requirements(judge: Judge, pack: Pack) -> Judge:
@@ -40,12 +51,7 @@ def apply_requirements(judge: Judge, pack: Pack) -> Judge:
         verdict, *readings = yield from gather(
             [judge(sample), *(reader(sample) for reader in readers)]
         )
-        values: dict[str, float] = {}
-        for step in verdict.trace:
-            names = pack.questions[question_key(pack, step.path[0], sample.kind)].scores
-            values |= zip(
-                names, map(pack.manifest.to_score(), step.scores), strict=False
-            )
+        values = _sub_scores(verdict, pack, sample.kind)
         applicable = [
             reading
             for reading in readings
@@ -72,18 +78,14 @@ def apply_requirements(judge: Judge, pack: Pack) -> Judge:
             f"{_MISSED}{name} is {values[name]:.2f}, where {minimum:g} is needed"
             for name, minimum in missed.items()
         ]
-        reasons += [verdict.rationale, *(reading.rationale for reading in applicable)]
-        status = worst([part.status for part in (verdict, *applicable)])
-        trace = (
-            *verdict.trace,
-            *(step for reading in applicable for step in reading.trace),
-        )
+        verdicts = (verdict, *applicable)
+        reasons += [part.rationale for part in verdicts]
         return replace(
             verdict,
             scores=scores,
-            status=status,
+            status=worst([part.status for part in verdicts]),
             rationale="\n".join(filter(None, reasons)),
-            trace=trace,
+            trace=tuple(chain.from_iterable(part.trace for part in verdicts)),
         )
 
     return program

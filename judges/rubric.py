@@ -11,6 +11,7 @@ import math
 import pathlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from statistics import fmean
 
 from vieval_plugin.judges.answer_formats import ScoresAsked, format_of
@@ -33,6 +34,9 @@ from vieval_plugin.judges.structured_chat import (
     ChatRequest,
     StructuredChatOutcome,
     ask_all,
+    joined_findings,
+    joined_reasons,
+    joined_steps,
 )
 from vieval_plugin.prompts.pack import Pack, PackQuestion
 from vieval_plugin.prompts.scale import Combination, Scale
@@ -251,28 +255,12 @@ def judge(
             )
             if rubric.lazy and (OVERALL in scores or len(scores) < len(final)):
                 break
-        read = [
-            (aspect, step.reason)
-            for aspect, step in final.items()
-            if step.status.usable and step.reason
-        ]
-        rationale = "\n".join(f"{aspect}: {reason}" for aspect, reason in read)
-        trace = (
-            *(step for outcome in outcomes.values() for step in outcome.steps),
-            *rubric.unasked(final),
-        )
-        findings = tuple(
-            finding for outcome in outcomes.values() for finding in outcome.findings
-        )
-        scores = {
-            aspect: scores[aspect] for aspect in rubric.aspects if aspect in scores
-        }
         return Verdict(
-            scores,
-            worst([s.status for s in final.values()]),
-            rationale,
-            trace,
-            findings=findings,
+            {aspect: scores[aspect] for aspect in rubric.aspects if aspect in scores},
+            worst([step.status for step in final.values()]),
+            joined_reasons(final),
+            (*joined_steps(outcomes.values()), *rubric.unasked(final)),
+            findings=joined_findings(outcomes.values()),
         )
 
     return program
@@ -321,7 +309,7 @@ def expected_judge(rubric: Rubric, pack: Pack, answers: Mapping[str, float]) -> 
     """
     scored = sorted(
         ((rubric.scale(number), answer) for answer, number in answers.items()),
-        key=lambda pair: pair[0],
+        key=itemgetter(0),
     )
     continuations = spellings(answer for _, answer in scored)
     values = [score for score, _ in scored]

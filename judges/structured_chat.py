@@ -9,9 +9,10 @@ none (`doubts.txt`).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import Any, Generic, TypeVar
 
 from vieval_plugin.judges.parsing import Read, decoded, parse_scores
@@ -103,6 +104,29 @@ class StructuredChatOutcome(Generic[T]):
         return self.steps[0] if self.steps[-1].status in unreadable else self.steps[-1]
 
 
+def joined_steps(
+    outcomes: Iterable[StructuredChatOutcome[Any]],
+) -> tuple[Step, ...]:
+    """The steps of several questions, in order."""
+    return tuple(chain.from_iterable(outcome.steps for outcome in outcomes))
+
+
+def joined_findings(
+    outcomes: Iterable[StructuredChatOutcome[Any]],
+) -> tuple[str, ...]:
+    """The findings of several questions, in order."""
+    return tuple(chain.from_iterable(outcome.findings for outcome in outcomes))
+
+
+def joined_reasons(steps: Mapping[str, Step]) -> str:
+    """The reasons of usable steps, each on a line after its name."""
+    return "\n".join(
+        f"{name}: {step.reason}"
+        for name, step in steps.items()
+        if step.status.usable and step.reason
+    )
+
+
 def score_request(
     chat: Chat, schema: Mapping[str, Any] | None = None, *, as_shown: bool = False
 ) -> ChatRequest[tuple[float, ...]]:
@@ -188,6 +212,19 @@ def excerpt(text: str) -> str:
     )
 
 
+def _read_alone(
+    reply: Text, question: ChatRequest[T], attempt: int, images: int
+) -> Read[T]:
+    """What is read of a text, whatever was said before it."""
+    if reply.cut and is_only_thinking(reply.text):
+        limit = f" at {reply.output_tokens:,} tokens" if reply.output_tokens else ""
+        return Read(Status.PARSE_FAILURE, reason=_STARVED.format(limit))
+    if names_other_image(reply.text, images):
+        return Read(Status.PARSE_FAILURE, reason=_OTHER_IMAGE)
+    read = question.read_again if attempt and question.read_again else question.read
+    return read(reply.text)
+
+
 def _read(
     reply: Reply, question: ChatRequest[T], attempt: int, earlier: Step | None
 ) -> tuple[Step, Read[T]]:
@@ -203,14 +240,7 @@ def _read(
         for message in question.chat.messages
         for part in message.parts
     )
-    if reply.cut and is_only_thinking(reply.text):
-        limit = f" at {reply.output_tokens:,} tokens" if reply.output_tokens else ""
-        reading: Read[T] = Read(Status.PARSE_FAILURE, reason=_STARVED.format(limit))
-    elif names_other_image(reply.text, images):
-        reading = Read(Status.PARSE_FAILURE, reason=_OTHER_IMAGE)
-    else:
-        read = question.read_again if attempt and question.read_again else question.read
-        reading = read(reply.text)
+    reading = _read_alone(reply, question, attempt, images)
     if earlier and not reply.cut and not reading.status.usable:
         reading = _confirmed(reply.text, earlier, question, images) or reading
     if reply.cut and reading.status.usable:

@@ -460,15 +460,12 @@ def compare(texts: Sequence[str], lines: Sequence[str]) -> tuple[dict[str, float
         count_words(text, a, read, paired)
         for text, a in zip(wanted_letters, alignments, strict=True)
     ]
-    extra = sorted(
-        set(range(len(read.folded))).difference(
-            *(alignment.part for alignment in alignments)
-        )
-    )
+    parts = (alignment.part for alignment in alignments)
+    extra = sorted(set(range(len(read.folded))).difference(*parts))
+    correct_words, words = map(sum, zip(*counts, strict=True))
     scores = {
         "SC": similarity(alignments),
-        "words": sum(correct for correct, _ in counts)
-        / sum(total for _, total in counts),
+        "words": correct_words / words,
         "no_extra_text": 1 - len(extra) / max(len(read.folded), 1),
     }
     asked_for = [text.quote(range(len(text.folded))) for text in wanted_letters]
@@ -479,12 +476,15 @@ def compare(texts: Sequence[str], lines: Sequence[str]) -> tuple[dict[str, float
         for quoted, a in zip(asked_for, alignments, strict=True)
         if a.errors
     ]
-    runs = [
-        [index for _, index in run]
-        for _, run in groupby(enumerate(extra), lambda pair: pair[1] - pair[0])
-    ]
+    runs = _consecutive(extra)
     reasons += [f"reads {read.quote(run)} unasked" for run in runs[:3]]
     return scores, "; ".join(reasons) or f"reads {', '.join(asked_for)}"
+
+
+def _consecutive(numbers: Sequence[int]) -> list[list[int]]:
+    """Split ascending numbers where one is left out."""
+    runs = groupby(enumerate(numbers), lambda pair: pair[1] - pair[0])
+    return [[number for _, number in run] for _, run in runs]
 
 
 def _inapplicable_reason(sample: Sample, texts: Sequence[str]) -> str:

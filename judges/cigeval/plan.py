@@ -93,6 +93,28 @@ def _item_words(item: Sequence[SubQuestion], setup: Setup) -> str:
     return item[0].render(setup, form="plan", subject=subject)
 
 
+def _plan_chat(
+    items: Sequence[Sequence[SubQuestion]], images: Mapping[str, Image], setup: Setup
+) -> Chat:
+    sub_question = items[0][0]
+    question = setup.wording.questions[f"plan/{sub_question.kind}"]
+    entities = setup.improves("named_entity")
+    text = setup.wording.render(
+        question.template,
+        {
+            **sub_question.texts,
+            "pictures": [role.replace("_", " ") for role in question.images],
+            "questions": [_item_words(item, setup) for item in items],
+            "tools": setup.tools,
+            "entities": entities,
+        },
+    )
+    shown = [images[role] for role in question.images]
+    message = Message("user", question.parts(shown, text))
+    enforced = setup.enforced(schema(len(items), setup.tools, entities))
+    return Chat((message,), ("plan",), enforced)
+
+
 def plan(
     sub_questions: Sequence[SubQuestion], images: Mapping[str, Image], setup: Setup
 ) -> Generator[list[Ask], list[Reply], tuple[dict[str, ToolChoice], tuple[Step, ...]]]:
@@ -102,23 +124,7 @@ def plan(
     if not setup.tools:
         return {sub_question.name: ToolChoice() for sub_question in sub_questions}, ()
     items = planned_items(sub_questions, setup)
-    question = setup.wording.questions[f"plan/{sub_questions[0].kind}"]
-    entities = setup.improves("named_entity")
-    text = setup.wording.render(
-        question.template,
-        {
-            **sub_questions[0].texts,
-            "pictures": [role.replace("_", " ") for role in question.images],
-            "questions": [_item_words(item, setup) for item in items],
-            "tools": setup.tools,
-            "entities": entities,
-        },
-    )
-    shown = [images[role] for role in question.images]
-    message = Message("user", question.parts(shown, text))
-    chat = Chat(
-        (message,), ("plan",), setup.enforced(schema(len(items), setup.tools, entities))
-    )
+    chat = _plan_chat(items, images, setup)
     [answer] = yield from ask_all([ChatRequest(chat, read_plan)], setup.wording)
     entries = {
         entry.task_id: _rename_tool(entry, setup) for entry in answer.value or ()
@@ -284,13 +290,35 @@ def _begin(
     )
 
 
+def _rating_request(
+    sub_question: SubQuestion, used: Tool | None, outcome: ToolOutcome, setup: Setup
+) -> ChatRequest[tuple[float, ...]]:
+    """The question for a rating, with what a tool found."""
+    text = sub_question.render(
+        setup,
+        form="rating",
+        note=used.note if used else "",
+        found=outcome.text,
+        tool=used.name if used else "",
+        told=list(outcome.image_texts.values()),
+    )
+    question = sub_question.question
+    images = {**sub_question.images, **outcome.images}
+    message = Message("user", question.parts(images.values(), text))
+    wording = setup.wording
+    enforced = setup.enforced(reply_schema(1))
+    keys = wording.keys_shown(question.template)
+    answer_schema = reply_schema(1, SCALE, 0, keys, wording.manifest.optional)
+    chat = Chat((message,), (sub_question.name, "rating"), enforced)
+    return score_request(chat, answer_schema, as_shown=enforced is None)
+
+
 def _rate(
     sub_question: SubQuestion, choice: ToolChoice, sample: Sample, setup: Setup
 ) -> Generator[list[Ask], list[Reply], Rating]:
     """The tool and then the rating of a sub-question."""
     outcome = ToolOutcome()
-    used = ""
-    note = ""
+    used: Tool | None = None
     findings = [choice.finding] if choice.finding else []
     if choice.tool is not None and choice.tool.use is not None:
         outcome = yield from choice.tool.use(
@@ -300,32 +328,9 @@ def _rate(
             findings.append(f"tool failed: {choice.tool.name}")
             outcome = ToolOutcome(steps=outcome.steps)
         else:
-            used = choice.tool.name
-            note = choice.tool.note
-    descriptions = list(outcome.image_texts.values())
-    text = sub_question.render(
-        setup,
-        form="rating",
-        note=note,
-        found=outcome.text,
-        tool=used,
-        told=descriptions,
-    )
-    images = {**sub_question.images, **outcome.images}
-    message = Message("user", sub_question.question.parts(images.values(), text))
-    wording = setup.wording
-    enforced = setup.enforced(reply_schema(1))
-    answer_schema = reply_schema(
-        1,
-        SCALE,
-        0,
-        wording.keys_shown(sub_question.question.template),
-        wording.manifest.optional,
-    )
-    chat = Chat((message,), (sub_question.name, "rating"), enforced)
-    [answer] = yield from ask_all(
-        [score_request(chat, answer_schema, as_shown=enforced is None)], setup.wording
-    )
+            used = choice.tool
+    request = _rating_request(sub_question, used, outcome, setup)
+    [answer] = yield from ask_all([request], setup.wording)
     planned = (choice.step,) if choice.step else ()
     return (
         answer,

@@ -7,8 +7,9 @@ and its released code where the two differ.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Literal, TypeAlias, get_args
 
 from vieval_plugin.judges.contests import gather
@@ -25,7 +26,7 @@ from vieval_plugin.judges.protocol import (
     worst,
 )
 from vieval_plugin.judges.spec import option
-from vieval_plugin.judges.structured_chat import StructuredChatOutcome
+from vieval_plugin.judges.structured_chat import StructuredChatOutcome, joined_reasons
 from vieval_plugin.judges.tools import Request, Tool, failed, use_tools
 from vieval_plugin.prompts.pack import Pack, PackQuestion
 
@@ -264,18 +265,18 @@ def program(
         question.name: answer.final
         for question, (answer, _, _) in zip(questions, rated, strict=True)
     }
-    steps = (*planning, *(step for _, steps, _ in rated for step in steps))
+    steps = (*planning, *chain.from_iterable(steps for _, steps, _ in rated))
     api_errors = [step.status for step in steps if step.status is Status.API_ERROR]
     status = worst([*(step.status for step in final.values()), *api_errors])
-    scores = {}
-    if status.usable:
-        scores["SC"] = min(
-            max(min(min(step.scores) for step in final.values()) / SCALE, 0.0), 1.0
-        )
-    rationale = "\n".join(
-        f"{name}: {step.reason}"
-        for name, step in final.items()
-        if step.status.usable and step.reason
+    return Verdict(
+        {"SC": _lowest_score(final.values())} if status.usable else {},
+        status,
+        joined_reasons(final),
+        (*cut, *steps),
+        findings=tuple(chain.from_iterable(findings for *_, findings in rated)),
     )
-    findings = tuple(finding for _, _, findings in rated for finding in findings)
-    return Verdict(scores, status, rationale, (*cut, *steps), findings=findings)
+
+
+def _lowest_score(steps: Iterable[Step]) -> float:
+    lowest = min(min(step.scores) for step in steps) / SCALE
+    return min(max(lowest, 0.0), 1.0)

@@ -48,6 +48,7 @@ from vieval_plugin.judges.structured_chat import (
     ask_all,
 )
 from vieval_plugin.judges.tools import Tool, ToolOutcome, registry
+from vieval_plugin.prompts.pack import Pack
 
 #: Tool calls for a sub-question.
 TURNS = 3
@@ -103,15 +104,9 @@ def _converse(
     tools = tuple(tool for tool in setup.tools if not barred(tool, sub_question, setup))
     turns = TURNS if tools else 0
     text = sub_question.render(setup, form="react", tools=tools, turns=turns)
-    talk = _Conversation(
-        [
-            Message(
-                "user", sub_question.question.parts(sub_question.images.values(), text)
-            )
-        ],
-        [],
-        [],
-    )
+    pictures = sub_question.images.values()
+    opening = Message("user", sub_question.question.parts(pictures, text))
+    talk = _Conversation([opening], [], [])
     for turn in range(1, turns + 2):
         calls_left = turns + 1 - turn
         path = (sub_question.name, f"turn {turn}")
@@ -129,21 +124,29 @@ def _converse(
             step.answer for step in reversed(answer.steps) if step.status.usable
         )
         observed = yield from _act(did, path, sub_question, sample, setup, talk)
-        variables = {
-            "problem": observed.failure.reason if observed.failure else "",
-            "note": registry()[did.tool].note if not observed.failure else "",
-            "found": observed.text,
-            "pictures": [role.replace("_", " ") for role in observed.images],
-            "left": calls_left - 1,
-        }
-        question = setup.wording.questions["observation"]
-        observation = setup.wording.render(question.template, variables)
+        note = "" if observed.failure else registry()[did.tool].note
         talk.messages += [
             Message("assistant", (action_text,)),
-            Message("user", question.parts(observed.images.values(), observation)),
+            _observation(observed, note, calls_left - 1, setup.wording),
         ]
     scores = did.scores if did is not None else None
     return StructuredChatOutcome(scores, answer.steps), talk.steps, talk.findings
+
+
+def _observation(
+    observed: ToolOutcome, note: str, calls_left: int, wording: Pack
+) -> Message:
+    """The message on what a tool found."""
+    variables = {
+        "problem": observed.failure.reason if observed.failure else "",
+        "note": note,
+        "found": observed.text,
+        "pictures": [role.replace("_", " ") for role in observed.images],
+        "left": calls_left,
+    }
+    question = wording.questions["observation"]
+    text = wording.render(question.template, variables)
+    return Message("user", question.parts(observed.images.values(), text))
 
 
 def _act(

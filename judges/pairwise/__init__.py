@@ -51,7 +51,12 @@ from vieval_plugin.judges.spec import (
     option,
     require_wording,
 )
-from vieval_plugin.judges.structured_chat import ChatRequest, ask_all
+from vieval_plugin.judges.structured_chat import (
+    ChatRequest,
+    ask_all,
+    joined_findings,
+    joined_steps,
+)
 from vieval_plugin.prompts.pack import Pack
 from vieval_plugin.text.errors import VievalError
 
@@ -158,14 +163,14 @@ def _voted(
         for order, outcome in zip(orders, answers, strict=True)
         if outcome.value is not None
     }
-    findings = [finding for answer in answers for finding in answer.findings]
+    findings = joined_findings(answers)
     return Verdict(
         {},
         worst([step.status for step in final.values()]),
         "\n".join(
             f"{order}: {final[order].reason}" for order in votes if final[order].reason
         ),
-        tuple(step for answer in answers for step in answer.steps),
+        joined_steps(answers),
         findings=(*findings, *([INCONSISTENT] if len(set(votes.values())) > 1 else [])),
         choice=Choice(votes),
     )

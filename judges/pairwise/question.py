@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from vieval_plugin.judges.contests import REVERSE, Contest
-from vieval_plugin.judges.protocol import Image, Message, outputs
+from vieval_plugin.judges.protocol import Image, Message, Sample, outputs
 from vieval_plugin.prompts.pack import Pack
 from vieval_plugin.text.errors import VievalError
 
@@ -34,6 +34,13 @@ def presentation_order(order: str, number: int) -> tuple[int, ...]:
     """
     numbers = tuple(range(1, number + 1))
     return numbers[::-1] if order == REVERSE else numbers
+
+
+def _medium(candidate: Sample) -> str:
+    first_role = outputs(candidate)[0][0]
+    return next(
+        medium for prefix, medium in _MEDIA.items() if first_role.startswith(prefix)
+    )
 
 
 def message(contest: Contest, order: str, form: Form, wording: Pack) -> Message:
@@ -74,11 +81,7 @@ def message(contest: Contest, order: str, form: Form, wording: Pack) -> Message:
         # a text must not pass for a picture
         **{name: text.replace(_OBJECT, "") for name, text in conditions.texts.items()},
         "form": form,
-        "medium": next(
-            medium
-            for role, medium in _MEDIA.items()
-            if outputs(conditions)[0][0].startswith(role)
-        ),
+        "medium": _medium(conditions),
         "places": {role: _marker(role) for role in question.images},
         "candidates": candidates,
     }

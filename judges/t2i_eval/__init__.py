@@ -44,7 +44,7 @@ from vieval_plugin.judges.spec import (
     require_wording,
 )
 from vieval_plugin.judges.stages import Notes, ask_one
-from vieval_plugin.judges.structured_chat import ask_all, score_request
+from vieval_plugin.judges.structured_chat import ask_all, joined_steps, score_request
 from vieval_plugin.judges.t2i_eval import framework, individual, schemas
 from vieval_plugin.judges.t2i_eval.asker import (
     UNANSWERED,
@@ -153,19 +153,15 @@ def grade(
         notes.findings.append("no explanation to compare with")
         return {}
     asks = []
-    for path, question, explanation, reference in graded:
-        variables = {
-            **asker.sample.texts,
-            "question": question,
-            "explanation": explanation,
-            "reference": reference,
-        }
+    for path, *words in graded:
+        texts = zip(("question", "explanation", "reference"), words, strict=True)
+        variables = {**asker.sample.texts, **dict(texts)}
         chat = asker.chat(
             "quality", "quality", (*path, "quality"), schemas.QUALITY, variables, 512
         )
         asks.append(score_request(chat, schemas.QUALITY))
     answers = yield from ask_all(asks, asker.wording)
-    notes.trace += [step for answer in answers for step in answer.steps]
+    notes.trace += joined_steps(answers)
     grades = {
         path: answer.value[0] / HIGHEST
         for (path, *_), answer in zip(graded, answers, strict=True)

@@ -145,13 +145,10 @@ def converse(
                 notes.findings.append(
                     REPEATED if answer.final.reason == REPEATED else UNANSWERED
                 )
+                chats[i] = None
             else:
                 fields_by_thread[i] = _and(fields_by_thread[i], answer.value)
-        going = [
-            i
-            for i, answer in zip(going, answers, strict=True)
-            if answer.value is not None
-        ]
+        going = [i for i in going if chats[i]]
     return fields_by_thread
 
 

@@ -6,7 +6,8 @@ questions, never what was extracted; the evaluation compares them.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -22,6 +23,7 @@ from vieval_plugin.judges.t2i_eval.structure import (
     Fields,
     JudgedQuestion,
     Kind,
+    Question,
     Result,
     path_of,
     results_text,
@@ -42,20 +44,11 @@ def judge_questions(
         "with_reference": asker.shows("reference"),
     }
     merged = ablation in ("merged", "no_answering", "no_decomposition")
-    answers: dict[str, Fields] = {}
+    answers: dict[str, Fields] | Status = {}
     if not merged:
-        captions = ablation != "no_captioning"
-        variables = {**question_variables, "captions": captions}
-        schema = schemas.answers(questions, captions)
-        chat = asker.chat(
-            "answers", "answer", ("answers",), schema, variables, _MAX_TOKENS
-        )
-        parts = yield from _ask(asker, chat, schema, notes)
-        if isinstance(parts, Status):
-            return parts
-        answers = {
-            name: fields_of(parts[name]) for name, _ in schemas.numbered(questions)
-        }
+        answers = yield from _answer(asker, questions, question_variables, notes)
+        if isinstance(answers, Status):
+            return answers
     variables = {
         **asker.sample.texts,
         **question_variables,
@@ -76,17 +69,30 @@ def judge_questions(
         if merged or question.kind != "appearance":
             earlier = answers.get(name, Fields())
             evaluation = fields_of(parts[name])
-            answers[name] = Fields(
-                earlier.answer or evaluation.answer,
-                evaluation.explanation,
-                evaluation.score,
-            )
+            answer = earlier.answer or evaluation.answer
+            answers[name] = replace(evaluation, answer=answer)
     dimensions: dict[Kind, Fields] = {
         kind: fields_of(parts[kind]) for kind in KINDS if kind in parts
     }
     return Result(
         tuple(_judged(extraction, answers)), dimensions, fields_of(parts["overall"])
     )
+
+
+def _answer(
+    asker: Asker,
+    questions: Sequence[Question],
+    question_variables: Mapping[str, Any],
+    notes: Notes,
+) -> Generator[list[Ask], list[Reply], dict[str, Fields] | Status]:
+    captions = asker.ablation != "no_captioning"
+    variables = {**question_variables, "captions": captions}
+    schema = schemas.answers(questions, captions)
+    chat = asker.chat("answers", "answer", ("answers",), schema, variables, _MAX_TOKENS)
+    parts = yield from _ask(asker, chat, schema, notes)
+    if isinstance(parts, Status):
+        return parts
+    return {name: fields_of(parts[name]) for name, _ in schemas.numbered(questions)}
 
 
 def _judged(

@@ -276,12 +276,7 @@ def _read_markdown(lines: Sequence[Item]) -> Extraction:
                     questions[-1].kind, questions[-1].text, split_names(item.value)
                 )
             elif kind and item.key in ("question", ""):
-                entity_names = split_names(name) if kind == "relationship" else (name,)
-                questions.append(
-                    Question(
-                        kind, item.value, () if _names_kind(name) else entity_names
-                    )
-                )
+                questions.append(Question(kind, item.value, _asked_about(name, kind)))
         elif "caption" in titles and not _names_kind(name):
             captions[name] = item.value
         elif kind == "intrinsic" and not _names_kind(name):
@@ -295,15 +290,21 @@ def _read_markdown(lines: Sequence[Item]) -> Extraction:
     )
     return Extraction(
         entities,
-        tuple(
-            Relation(
-                split_names(r.get("entities involved", r.get("entities", ""))),
-                r.get("value", ""),
-            )
-            for r in relations.values()
-        ),
+        tuple(map(_relation, relations.values())),
         tuple(q for kind in KINDS for q in questions if q.kind == kind),
     )
+
+
+def _asked_about(heading: str, kind: Kind) -> tuple[str, ...]:
+    """The entities that a heading over a question names."""
+    if _names_kind(heading):
+        return ()
+    return split_names(heading) if kind == "relationship" else (heading,)
+
+
+def _relation(fields: Mapping[str, str]) -> Relation:
+    involved = fields.get("entities involved", fields.get("entities", ""))
+    return Relation(split_names(involved), fields.get("value", ""))
 
 
 def _names_kind(title: str) -> bool:
