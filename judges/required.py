@@ -5,6 +5,7 @@ Beside the sub-scores that a model answers with there may be some that text_rend
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -33,6 +34,31 @@ def _sub_scores(verdict: Verdict, pack: Pack, kind: str) -> dict[str, float]:
     return values
 
 
+def _measured(
+    readings: Sequence[Verdict], measure: Mapping[str, str]
+) -> dict[str, float]:
+    """The sub-scores that a tool measured, by their names."""
+    measured = dict[str, float]()
+    for reading in readings:
+        if reading.scores:
+            measured |= {n: reading.scores[MEASURES[m]] for n, m in measure.items()}
+    return measured
+
+
+def _merged(
+    verdicts: Sequence[Verdict], scores: Mapping[str, float], reasons: Sequence[str]
+) -> Verdict:
+    """The first verdict with the statuses, reasons and steps of all."""
+    lines = [*reasons, *(verdict.rationale for verdict in verdicts)]
+    return replace(
+        verdicts[0],
+        scores=scores,
+        status=worst([verdict.status for verdict in verdicts]),
+        rationale="\n".join(filter(None, lines)),
+        trace=tuple(chain.from_iterable(verdict.trace for verdict in verdicts)),
+    )
+
+
 def apply_requirements(judge: Judge, pack: Pack) -> Judge:
     """A judge with the sub-scores that its file measures, of whose verdicts `O` is 0 where a
     required sub-score is less.
@@ -52,17 +78,8 @@ def apply_requirements(judge: Judge, pack: Pack) -> Judge:
             [judge(sample), *(reader(sample) for reader in readers)]
         )
         values = _sub_scores(verdict, pack, sample.kind)
-        applicable = [
-            reading
-            for reading in readings
-            if reading.status is not Status.NOT_APPLICABLE
-        ]
-        measured = {
-            n: reading.scores[MEASURES[m]]
-            for reading in applicable
-            if reading.scores
-            for n, m in measure.items()
-        }
+        applicable = [r for r in readings if r.status is not Status.NOT_APPLICABLE]
+        measured = _measured(applicable, measure)
         values |= measured
         missed = {
             name: minimum
@@ -78,15 +95,7 @@ def apply_requirements(judge: Judge, pack: Pack) -> Judge:
             f"{_MISSED}{name} is {values[name]:.2f}, where {minimum:g} is needed"
             for name, minimum in missed.items()
         ]
-        verdicts = (verdict, *applicable)
-        reasons += [part.rationale for part in verdicts]
-        return replace(
-            verdict,
-            scores=scores,
-            status=worst([part.status for part in verdicts]),
-            rationale="\n".join(filter(None, reasons)),
-            trace=tuple(chain.from_iterable(part.trace for part in verdicts)),
-        )
+        return _merged((verdict, *applicable), scores, reasons)
 
     return program
 

@@ -443,6 +443,19 @@ def count_words(
     return correct, correct + max(incorrect, len(added))
 
 
+def _correct_share(
+    texts: Sequence[Letters], alignments: Sequence[Alignment], read: Letters
+) -> float:
+    """The share of words that are there letter by letter."""
+    paired = {index for alignment in alignments for index in alignment.pairs}
+    counts = [
+        count_words(text, alignment, read, paired)
+        for text, alignment in zip(texts, alignments, strict=True)
+    ]
+    correct, total = map(sum, zip(*counts, strict=True))
+    return correct / total
+
+
 def compare(texts: Sequence[str], lines: Sequence[str]) -> tuple[dict[str, float], str]:
     """Scores in [0, 1] by aspect, and the reason in words.
 
@@ -455,17 +468,11 @@ def compare(texts: Sequence[str], lines: Sequence[str]) -> tuple[dict[str, float
     wanted_letters = [letters_of(text) for text in texts]
     read = letters_of("\n".join(lines))
     alignments = align_all(wanted_letters, read)
-    paired = {index for alignment in alignments for index in alignment.pairs}
-    counts = [
-        count_words(text, a, read, paired)
-        for text, a in zip(wanted_letters, alignments, strict=True)
-    ]
     parts = (alignment.part for alignment in alignments)
     extra = sorted(set(range(len(read.folded))).difference(*parts))
-    correct_words, words = map(sum, zip(*counts, strict=True))
     scores = {
         "SC": similarity(alignments),
-        "words": correct_words / words,
+        "words": _correct_share(wanted_letters, alignments, read),
         "no_extra_text": 1 - len(extra) / max(len(read.folded), 1),
     }
     asked_for = [text.quote(range(len(text.folded))) for text in wanted_letters]

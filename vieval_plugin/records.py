@@ -13,6 +13,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -274,6 +275,16 @@ class Run:
         return JudgeName(
             self.judge, self.setting, self.model or self.label, self.details
         )
+
+    @property
+    def records_by_sample(self) -> list[tuple[Record, ...]]:
+        """The records of each sample, in all parts."""
+        return list(chain(*self.records.values()))
+
+    @property
+    def all_records(self) -> list[Record]:
+        """The records of all samples, in all parts."""
+        return list(chain(*self.records_by_sample))
 
 
 def record_of(judged: Judged, verdict: Verdict, provenance: Provenance) -> Record:

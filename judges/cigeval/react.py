@@ -48,7 +48,6 @@ from vieval_plugin.judges.structured_chat import (
     ask_all,
 )
 from vieval_plugin.judges.tools import Tool, ToolOutcome, registry
-from vieval_plugin.prompts.pack import Pack
 
 #: Tool calls for a sub-question.
 TURNS = 3
@@ -69,6 +68,9 @@ class Action:
 class _Conversation:
     """Conversation of a sub-question that is under way."""
 
+    sub_question: SubQuestion
+    sample: Sample
+    setup: Setup
     #: Turns so far.
     messages: list[Message]
     #: Steps so far.
@@ -106,7 +108,7 @@ def _converse(
     text = sub_question.render(setup, form="react", tools=tools, turns=turns)
     pictures = sub_question.images.values()
     opening = Message("user", sub_question.question.parts(pictures, text))
-    talk = _Conversation([opening], [], [])
+    talk = _Conversation(sub_question, sample, setup, [opening], [], [])
     for turn in range(1, turns + 2):
         calls_left = turns + 1 - turn
         path = (sub_question.name, f"turn {turn}")
@@ -120,46 +122,41 @@ def _converse(
         did = answer.value
         if did is None or not did.tool:
             break
-        action_text = next(
-            step.answer for step in reversed(answer.steps) if step.status.usable
-        )
-        observed = yield from _act(did, path, sub_question, sample, setup, talk)
-        note = "" if observed.failure else registry()[did.tool].note
-        talk.messages += [
-            Message("assistant", (action_text,)),
-            _observation(observed, note, calls_left - 1, setup.wording),
-        ]
+        observation = yield from _observe(did, path, calls_left - 1, talk)
+        talk.messages += [_action_message(answer), observation]
     scores = did.scores if did is not None else None
     return StructuredChatOutcome(scores, answer.steps), talk.steps, talk.findings
 
 
-def _observation(
-    observed: ToolOutcome, note: str, calls_left: int, wording: Pack
-) -> Message:
-    """The message on what a tool found."""
+def _action_message(answer: StructuredChatOutcome[Action]) -> Message:
+    usable = (step.answer for step in reversed(answer.steps) if step.status.usable)
+    return Message("assistant", (next(usable),))
+
+
+def _observe(
+    did: Action, path: Path, calls_left: int, talk: _Conversation
+) -> Generator[list[Ask], list[Reply], Message]:
+    """Use a tool, and put what it found into a message."""
+    observed = yield from _act(did, path, talk)
     variables = {
         "problem": observed.failure.reason if observed.failure else "",
-        "note": note,
+        "note": "" if observed.failure else registry()[did.tool].note,
         "found": observed.text,
         "pictures": [role.replace("_", " ") for role in observed.images],
         "left": calls_left,
     }
+    wording = talk.setup.wording
     question = wording.questions["observation"]
     text = wording.render(question.template, variables)
     return Message("user", question.parts(observed.images.values(), text))
 
 
 def _act(
-    did: Action,
-    path: Path,
-    sub_question: SubQuestion,
-    sample: Sample,
-    setup: Setup,
-    talk: _Conversation,
+    did: Action, path: Path, talk: _Conversation
 ) -> Generator[list[Ask], list[Reply], ToolOutcome]:
     """Outcome of the tool, or why it could not be used."""
-    tool = next((tool for tool in setup.tools if tool.name == did.tool), None)
-    problem = "" if tool is None else barred(tool, sub_question, setup) or ""
+    tool = next((tool for tool in talk.setup.tools if tool.name == did.tool), None)
+    problem = "" if tool is None else barred(tool, talk.sub_question, talk.setup) or ""
     if tool is None or tool.use is None or problem:
         reason = problem or f"there is no tool {did.tool[:60]!r} here"
         talk.findings.append(
@@ -173,7 +170,7 @@ def _act(
         return ToolOutcome(failure=Failure(Status.PARSE_FAILURE, reason))
     talk.findings.append(f"action: {tool.name}")
     outcome = yield from tool.use(
-        sub_question.request(path, did.phrases, sample, setup)
+        talk.sub_question.request(path, did.phrases, talk.sample, talk.setup)
     )
     if outcome.failure:
         talk.findings.append(f"tool failed: {tool.name}")

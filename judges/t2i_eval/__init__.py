@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any, cast, get_args
 
 from vieval_plugin.judges.conversation import (
@@ -137,18 +137,7 @@ def grade(
     `overall` and under each question.
     """
     references = _references(asker.sample.annotations.get("reference_explanations"))
-    candidates = [
-        (judged.path, judged.question.text, judged.reply.explanation)
-        for judged in result.judged
-    ]
-    graded = [
-        (path, question, explanation, reference)
-        for path, question, explanation in (
-            *candidates,
-            (_OVERALL_STEP_PATH, "", result.overall.explanation),
-        )
-        if explanation and (reference := references.get(folded(question) or "overall"))
-    ]
+    graded = list(_graded(result, references))
     if not graded:
         notes.findings.append("no explanation to compare with")
         return {}
@@ -173,6 +162,21 @@ def grade(
     if grades:
         scores[QUESTIONS] = sum(grades.values()) / len(grades)
     return scores
+
+
+def _graded(
+    result: Result, references: Mapping[str, str]
+) -> Iterator[tuple[Path, str, str, str]]:
+    """Path, question, explanation and reference of each explanation that has one."""
+    candidates = [
+        (judged.path, judged.question.text, judged.reply.explanation)
+        for judged in result.judged
+    ]
+    candidates.append((_OVERALL_STEP_PATH, "", result.overall.explanation))
+    for path, question, explanation in candidates:
+        reference = references.get(folded(question) or "overall")
+        if explanation and reference:
+            yield path, question, explanation, reference
 
 
 def _references(document: Any) -> dict[str, str]:

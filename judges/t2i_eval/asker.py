@@ -14,7 +14,7 @@ from vieval_plugin.judges.spec import option
 from vieval_plugin.judges.stages import REPEATED, Notes, StageAsker
 from vieval_plugin.judges.structured_chat import ChatRequest, ask_all
 from vieval_plugin.judges.t2i_eval.reading import read_fields
-from vieval_plugin.judges.t2i_eval.structure import Fields
+from vieval_plugin.judges.t2i_eval.structure import NOTHING, Fields
 
 UNANSWERED = "question without an answer"
 
@@ -97,7 +97,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Thread:
-    """Conversation to be held."""
+    """Conversation to be talk."""
 
     #: Beginning of its paths.
     path: Path
@@ -108,6 +108,20 @@ class Thread:
     blind: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass
+class _Conversation:
+    """State of a conversation."""
+
+    thread: Thread
+    #: Last question that was answered.
+    chat: Chat | None = None
+    #: Answer to it.
+    answer: str = ""
+    #: Fields of all answers so far.
+    fields: Fields = NOTHING
+    is_over: bool = False
+
+
 def converse(
     asker: Asker, threads: Sequence[Thread], notes: Notes
 ) -> Generator[list[Ask], list[Reply], list[Fields]]:
@@ -116,56 +130,39 @@ def converse(
 
     A conversation ends where an answer cannot be read.
     """
-    fields_by_thread = [Fields() for _ in threads]
-    chats: list[Chat | None] = [None for _ in threads]
-    last_answers = ["" for _ in threads]
-    going = list(range(len(threads)))
+    conversations = [_Conversation(thread) for thread in threads]
+    going = conversations
     for index in range(max((len(thread.turns) for thread in threads), default=0)):
-        going = [i for i in going if index < len(threads[i].turns)]
-        for i in going:
-            chats[i] = _turn(
-                asker,
-                threads[i],
-                threads[i].turns[index],
-                chats[i],
-                last_answers[i],
-                fields_by_thread[i],
-            )
-        markdown = asker.wording.asks_for_markdown
-        questions = [
-            ChatRequest(chat, _reader(threads[i].turns[index], markdown))
-            for i in going
-            if (chat := chats[i])
-        ]
+        going = [talk for talk in going if index < len(talk.thread.turns)]
+        questions = [_question(asker, talk, talk.thread.turns[index]) for talk in going]
         answers = yield from ask_all(questions, asker.wording)
-        for i, answer in zip(going, answers, strict=True):
+        for talk, question, answer in zip(going, questions, answers, strict=True):
             notes.trace += answer.steps
-            last_answers[i] = answer.steps[-1].answer
             if answer.value is None:
                 notes.findings.append(
                     REPEATED if answer.final.reason == REPEATED else UNANSWERED
                 )
-                chats[i] = None
+                talk.is_over = True
             else:
-                fields_by_thread[i] = _and(fields_by_thread[i], answer.value)
-        going = [i for i in going if chats[i]]
-    return fields_by_thread
+                talk.chat = question.chat
+                talk.answer = answer.steps[-1].answer
+                talk.fields = _and(talk.fields, answer.value)
+        going = [talk for talk in going if not talk.is_over]
+    return [talk.fields for talk in conversations]
 
 
-def _turn(
-    asker: Asker,
-    thread: Thread,
-    turn: Turn,
-    conversation: Chat | None,
-    answer: str,
-    fields: Fields,
-) -> Chat:
+def _question(
+    asker: Asker, conversation: _Conversation, turn: Turn
+) -> ChatRequest[Fields]:
+    thread = conversation.thread
+    fields = conversation.fields
     context = thread.blind if turn.blind else thread.variables
     variables = {**context, "answer": fields.answer, "explanation": fields.explanation}
     history: tuple[Message, ...] = ()
-    if conversation is not None and not asker.wording.questions[turn.key].images:
-        history = (*conversation.messages, Message("assistant", (answer,)))
-    return asker.chat(
+    chat = conversation.chat
+    if chat is not None and not asker.wording.questions[turn.key].images:
+        history = (*chat.messages, Message("assistant", (conversation.answer,)))
+    question = asker.chat(
         turn.key,
         turn.step,
         (*thread.path, turn.name),
@@ -174,6 +171,7 @@ def _turn(
         1024,
         history,
     )
+    return ChatRequest(question, _reader(turn, asker.wording.asks_for_markdown))
 
 
 def _reader(turn: Turn, markdown: bool) -> Callable[[str], Read[Fields]]:

@@ -31,38 +31,27 @@ from vieval_plugin.judges.t2i_eval.structure import (
 )
 
 _MAX_TOKENS = 4096
+# ablations that answer and evaluate in one call
+_MERGED = ("merged", "no_answering", "no_decomposition")
 
 
 def judge_questions(
     asker: Asker, extraction: Extraction, notes: Notes
 ) -> Generator[list[Ask], list[Reply], Result | Status]:
     """Answer all questions in one call, then explain and score everything in another."""
-    ablation = asker.ablation
     questions = extraction.questions
     question_variables: dict[str, Any] = {
         "questions": schemas.numbered(questions),
         "with_reference": asker.shows("reference"),
     }
-    merged = ablation in ("merged", "no_answering", "no_decomposition")
-    answers: dict[str, Fields] | Status = {}
+    merged = asker.ablation in _MERGED
+    answers = dict[str, Fields]()
     if not merged:
-        answers = yield from _answer(asker, questions, question_variables, notes)
-        if isinstance(answers, Status):
-            return answers
-    variables = {
-        **asker.sample.texts,
-        **question_variables,
-        "answers_too": ablation == "merged",
-        "structure": structure_text(extraction) if extraction.entities else "",
-        "answers": results_text(_judged(extraction, answers)),
-        "kinds": [kind for kind in KINDS if extraction.questions_of(kind)],
-    }
-    key = "evaluation" if not merged else "merged" if ablation == "merged" else "direct"
-    schema = schemas.evaluation(
-        questions, answers=ablation == "merged", appearance=merged
-    )
-    chat = asker.chat(key, "overall", ("evaluation",), schema, variables, _MAX_TOKENS)
-    parts = yield from _ask(asker, chat, schema, notes)
+        outcome = yield from _answer(asker, questions, question_variables, notes)
+        if isinstance(outcome, Status):
+            return outcome
+        answers = outcome
+    parts = yield from _evaluate(asker, extraction, question_variables, answers, notes)
     if isinstance(parts, Status):
         return Result(tuple(_judged(extraction, answers)))
     for name, question in schemas.numbered(questions):
@@ -93,6 +82,32 @@ def _answer(
     if isinstance(parts, Status):
         return parts
     return {name: fields_of(parts[name]) for name, _ in schemas.numbered(questions)}
+
+
+def _evaluate(
+    asker: Asker,
+    extraction: Extraction,
+    question_variables: Mapping[str, Any],
+    answers: Mapping[str, Fields],
+    notes: Notes,
+) -> Generator[list[Ask], list[Reply], Mapping[str, Any] | Status]:
+    """Explain and score everything, and answer too where the ablation merges both."""
+    answers_too = asker.ablation == "merged"
+    merged = asker.ablation in _MERGED
+    variables = {
+        **asker.sample.texts,
+        **question_variables,
+        "answers_too": answers_too,
+        "structure": structure_text(extraction) if extraction.entities else "",
+        "answers": results_text(_judged(extraction, answers)),
+        "kinds": [kind for kind in KINDS if extraction.questions_of(kind)],
+    }
+    key = "evaluation" if not merged else "merged" if answers_too else "direct"
+    schema = schemas.evaluation(
+        extraction.questions, answers=answers_too, appearance=merged
+    )
+    chat = asker.chat(key, "overall", ("evaluation",), schema, variables, _MAX_TOKENS)
+    return (yield from _ask(asker, chat, schema, notes))
 
 
 def _judged(

@@ -160,18 +160,25 @@ def fields_of(values: Mapping[str, Any]) -> Fields:
     )
 
 
+def _only_values(
+    body: str, lines: Sequence[Item], names: Sequence[str]
+) -> dict[str, Any]:
+    """The value of each name; ValueError where one has none or several."""
+    keyed = _keyed(lines, names)
+    if not keyed and len(names) == 1 and body:
+        keyed = {names[0]: {body}}
+    if missing := [name for name in names if len(keyed.get(name, ())) != 1]:
+        raise ValueError(f"{MISSING}: {' and '.join(missing)}")
+    return {name: value for name, [value] in keyed.items()}
+
+
 def _markdown_fields(text: str, names: Sequence[str]) -> tuple[dict[str, Any], bool]:
     """ValueError where a name has no value or several, or a score is none or stands beside what
     was not asked for.
     """
     body = remove_thinking(text).strip()
     lines = items(body)
-    keyed = _keyed(lines, names) or (
-        {names[0]: {body}} if len(names) == 1 and body else {}
-    )
-    if missing := [name for name in names if len(keyed.get(name, ())) != 1]:
-        raise ValueError(f"{MISSING}: {' and '.join(missing)}")
-    values: dict[str, Any] = {name: value for name, [value] in keyed.items()}
+    values = _only_values(body, lines, names)
     if "score" not in names:
         return values, True
     first = lines[0]
@@ -271,12 +278,7 @@ def _read_markdown(lines: Sequence[Item]) -> Extraction:
         name = item.headings[-1] if item.headings else ""
         kind = next((kind for kind in KINDS if kind in titles), None)
         if "question" in titles:
-            if item.key in ("entities", "entities involved", "entity") and questions:
-                questions[-1] = Question(
-                    questions[-1].kind, questions[-1].text, split_names(item.value)
-                )
-            elif kind and item.key in ("question", ""):
-                questions.append(Question(kind, item.value, _asked_about(name, kind)))
+            _add_question(questions, item, name, kind)
         elif "caption" in titles and not _names_kind(name):
             captions[name] = item.value
         elif kind == "intrinsic" and not _names_kind(name):
@@ -284,15 +286,24 @@ def _read_markdown(lines: Sequence[Item]) -> Extraction:
             attributes.setdefault(name, []).append(Attribute(*name_and_value))
         elif kind == "relationship" and item.key:
             relations.setdefault(name, {})[item.key] = item.value
-    entities = tuple(
-        Entity(name, tuple(attribute_list), captions.get(name, ""))
-        for name, attribute_list in attributes.items()
-    )
     return Extraction(
-        entities,
+        tuple(
+            Entity(name, tuple(attribute_list), captions.get(name, ""))
+            for name, attribute_list in attributes.items()
+        ),
         tuple(map(_relation, relations.values())),
         tuple(q for kind in KINDS for q in questions if q.kind == kind),
     )
+
+
+def _add_question(
+    questions: list[Question], item: Item, heading: str, kind: Kind | None
+) -> None:
+    """Add a question, or put the entities of the last one."""
+    if item.key in ("entities", "entities involved", "entity") and questions:
+        questions[-1] = replace(questions[-1], entities=split_names(item.value))
+    elif kind and item.key in ("question", ""):
+        questions.append(Question(kind, item.value, _asked_about(heading, kind)))
 
 
 def _asked_about(heading: str, kind: Kind) -> tuple[str, ...]:

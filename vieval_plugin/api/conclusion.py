@@ -350,7 +350,7 @@ def _records_of(value: Input) -> Sequence[Record]:
     if isinstance(value, Record):
         return [value]
     if isinstance(value, Run):
-        return list(chain(*chain(*value.records.values())))
+        return value.all_records
     if isinstance(value, Verdicts):
         return value.records
     for method, arguments in _ROW_METHODS if hasattr(value, "columns") else ():

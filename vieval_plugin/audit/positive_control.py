@@ -18,7 +18,14 @@ from vieval_plugin.audit.changes import Picture, jpeg_image
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.images import decode, is_there
 from vieval_plugin.judges.contests import Contest, Judged, candidates_of
-from vieval_plugin.judges.protocol import OUTPUTS, Image, Sample, SampleId, outputs
+from vieval_plugin.judges.protocol import (
+    OUTPUTS,
+    Image,
+    Sample,
+    SampleId,
+    Verdict,
+    outputs,
+)
 from vieval_plugin.meta_evaluation.gate import ControlResult, Spoiling
 from vieval_plugin.records import YOUR_IMAGES, Record
 from vieval_plugin.results.prompt_differences import prompt_forms
@@ -161,6 +168,19 @@ def spoilt_images(
     ]
 
 
+def _contest_result(
+    spoiling: Spoiling, verdicts: Sequence[Verdict], margin: float
+) -> ControlResult:
+    """The result of contests between images and what was made of them."""
+    wins = sum(
+        bool(points := preferences(v)) and all(p > 0.5 for p in points.values())
+        for v in verdicts
+    )
+    share = exact_share(wins, len(verdicts))
+    is_detected = share.low > 0.5 + margin
+    return ControlResult(spoiling, len(verdicts), share, is_detected, contests=True)
+
+
 async def control_results(
     prompts: Sequence[ControlPrompt],
     ways: Sequence[Spoiling],
@@ -191,33 +211,14 @@ async def control_results(
             outcome.verdict for outcome in await outcomes_of(judged, *judging, bar=bar)
         ]
         if contests:
-            wins = sum(
-                bool(points := preferences(v)) and all(p > 0.5 for p in points.values())
-                for v in verdicts
-            )
-            share = exact_share(wins, len(verdicts))
-            results.append(
-                ControlResult(
-                    spoiling,
-                    len(verdicts),
-                    share,
-                    share.low > 0.5 + margin,
-                    contests=True,
-                )
-            )
+            results.append(_contest_result(spoiling, verdicts, margin))
         else:
             read = [
                 (prompt.score, verdict.scores[aspect])
                 for (prompt, _), verdict in zip(degraded, verdicts, strict=True)
                 if aspect in verdict.scores
             ]
-            original_scores = [score for score, _ in read]
-            spoilt_scores = [score for _, score in read]
-            change = (
-                control_change(original_scores, spoilt_scores)
-                if len(read) > 1
-                else None
-            )
+            change = control_change(*zip(*read, strict=True)) if len(read) > 1 else None
             results.append(
                 ControlResult(
                     spoiling, len(read), change, bool(change and change.high < -margin)

@@ -88,21 +88,21 @@ async def narrowed_bounds(
         for token_ids in await asyncio.gather(*map(ids.ids_of, continuations))
     ]
     pairs = list(zip(bounds.low, bounds.high, strict=True))
-    listed_tokens = [
-        token
-        for token, (low, high) in zip(tokens, pairs, strict=True)
+    listed_tokens = {
+        index: tokens[index]
+        for index, (low, high) in enumerate(pairs)
         if 0 < low == high
-    ]
-    is_contradicted = len(set(listed_tokens)) < len(listed_tokens) or any(
-        len(token) > 1 for token in listed_tokens
+    }
+    # to some tokenizers "Yes" and " Yes" are one token, which a sum over both must count once
+    counted_tokens = set(listed_tokens.values())
+    is_contradicted = len(counted_tokens) < len(listed_tokens) or any(
+        len(token) > 1 for token in counted_tokens
     )
     if not all(tokens) or is_contradicted:
         return bounds
-    open_tokens: dict[int, Tokens] = {}
-    # to some tokenizers "Yes" and " Yes" are one token, which a sum over both must count once
-    counted_tokens = set(listed_tokens)
+    open_tokens = dict[int, Tokens]()
     for index, token in enumerate(tokens):
-        if 0 < pairs[index][0] == pairs[index][1]:
+        if index in listed_tokens:
             continue
         if len(token) > 1 or token in counted_tokens:
             pairs[index] = 0.0, 0.0
@@ -173,13 +173,6 @@ def probabilities_from_bounds(
     texts = {tokens for tokens in answers if tokens}
     after = tokens_by_prefix(texts)
 
-    def through(tokens: Tokens) -> Bounds:
-        ends = [
-            bounds.get(tokens[:n], {}).get(token, UNKNOWN)
-            for n, token in enumerate(tokens)
-        ]
-        return math.prod(low for low, _ in ends), math.prod(high for _, high in ends)
-
     def onwards(prefix: Tokens) -> Bounds:
         """The probability that the answer goes on to a longer text of those asked for."""
         low = high = 0.0
@@ -197,9 +190,18 @@ def probabilities_from_bounds(
         if not tokens or tokens in answers[:index]:
             pairs.append((0.0, 0.0))
             continue
-        (low, high), (longer_low, longer_high) = through(tokens), onwards(tokens)
+        low, high = _prefix_bounds(tokens, bounds)
+        longer_low, longer_high = onwards(tokens)
         pairs.append((low * (1 - longer_high), high * (1 - longer_low)))
     return Probabilities(*zip(*pairs, strict=True))
+
+
+def _prefix_bounds(tokens: Tokens, bounds: BoundsByPrefix) -> Bounds:
+    """Bounds on the probability that an answer begins with tokens."""
+    ends = [
+        bounds.get(tokens[:n], {}).get(token, UNKNOWN) for n, token in enumerate(tokens)
+    ]
+    return math.prod(low for low, _ in ends), math.prod(high for _, high in ends)
 
 
 def bounds_from_first_tokens(

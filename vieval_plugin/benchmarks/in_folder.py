@@ -335,16 +335,11 @@ def _derive_columns(
         if _IN_BRACES.search(template)
     }
     wider = replace(table, columns=(*table.columns, *parts))
-    require_columns(wider, [name for names in sources.values() for name in names])
+    source_columns = [name for names in sources.values() for name in names]
+    require_columns(wider, source_columns)
 
     def read(requested: Sequence[str]) -> Iterator[NumberedRow]:
-        needed = dict.fromkeys(
-            [
-                *requested,
-                *split,
-                *(name for names in sources.values() for name in names),
-            ]
-        )
+        needed = dict.fromkeys([*requested, *split, *source_columns])
         for number, cells in table.read(
             [column for column in needed if column in table.columns]
         ):

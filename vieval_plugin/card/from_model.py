@@ -85,6 +85,20 @@ class CardPlan:
         return [*map(str, self.calls), str(PlannedCalls("in all", calls, answers))]
 
 
+def _missing_places(
+    entries: Sequence[PlannedEntry], published_folder: Path
+) -> Iterator[str]:
+    """Require the published judges of each benchmark; lines on those that have none."""
+    by_name = {entry.benchmark.name: entry.benchmark for entry in entries}
+    for benchmark in by_name.values():
+        placed = present(benchmark.name, published_folder)
+        for published in placed:
+            require_published(published, published_folder)
+        if not placed:
+            title = benchmark.title or benchmark.name
+            yield missing_place_reason(benchmark.name, title)
+
+
 async def plan_card(request: CardRequest, judging: Judging) -> CardPlan:
     """Draw the samples and count the calls; nothing is asked.
 
@@ -100,8 +114,8 @@ async def plan_card(request: CardRequest, judging: Judging) -> CardPlan:
         more, lines = planning.planned(
             benchmark, request.judges, judging.options, *sizes
         )
-        entries = [*entries, *more]
-        unprepared = [*unprepared, *lines]
+        entries += more
+        unprepared += lines
     entries.sort(key=lambda entry: request.judges.index(entry.prepared))
     if not entries:
         judges = ", ".join(judge.spec.name for judge in request.judges)
@@ -115,19 +129,7 @@ async def plan_card(request: CardRequest, judging: Judging) -> CardPlan:
             f"{'; '.join(unprepared) or 'pass --benchmark'}; to try it without data: "
             f"--benchmark {synthetic}"
         )
-    for benchmark in {
-        entry.benchmark.name: entry.benchmark for entry in entries
-    }.values():
-        placed = present(benchmark.name, request.published)
-        for published in placed:
-            require_published(published, request.published)
-        unprepared += (
-            []
-            if placed
-            else [
-                missing_place_reason(benchmark.name, benchmark.title or benchmark.name)
-            ]
-        )
+    unprepared += _missing_places(entries, request.published)
     async with Session(judging.options, judging.backbone, judging.progress) as session:
         again = request.repeats, request.audited
         calls = await planning.calls_of(
@@ -164,6 +166,19 @@ def card_jobs(request: CardRequest, plan: CardPlan) -> Iterator[Job]:
                 Job(judged, entry.prepared)
                 for judged in changed_samples(samples, entry.prepared, seed)
             )
+
+
+def _card_entry(
+    judge: PlacedJudge, entry: PlannedEntry, file: JudgedFile, folder: Path
+) -> CardEntry:
+    seconds = file.usage.seconds or None
+    return entry_of(judge, file.files, folder, entry.available, seconds)
+
+
+def _placed(file: JudgedFile, request: CardRequest) -> PlacedJudge:
+    [run] = results_of(file.records).runs
+    labelled = replace(run, label=request.model)
+    return place_judge(labelled, request.published, request.statistics)
 
 
 def make_card(
@@ -208,19 +223,9 @@ def make_card(
     judges = list[PlacedJudge]()
     entries = list[CardEntry]()
     for entry, file in zip(plan.entries, judged, strict=True):
-        [run] = results_of(file.records).runs
-        judges.append(
-            place_judge(
-                replace(run, label=request.model), request.published, request.statistics
-            )
-        )
-        entry_source = (
-            file.files,
-            request.folder,
-            entry.available,
-            file.usage.seconds or None,
-        )
-        entries.append(entry_of(judges[-1], *entry_source))
+        judge = _placed(file, request)
+        judges.append(judge)
+        entries.append(_card_entry(judge, entry, file, request.folder))
     return card_of(
         "vieval card", judges, entries, repeats, audits, left_out, request.statistics
     ), judges

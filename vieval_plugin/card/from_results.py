@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 
 from vieval_plugin.card.card import Card, CardEntry
@@ -102,8 +101,7 @@ def card_from_results(
     entries = list[CardEntry]()
     left_out = [LEFT_OUT]
     for run in results.runs:
-        records = chain.from_iterable(chain.from_iterable(run.records.values()))
-        ids = {(record.id, record.provenance) for record in records}
+        ids = {(record.id, record.provenance) for record in run.all_records}
         run_copies = [copy for copy, in_copy in copies.items() if in_copy & ids]
         run_files = [file for copy in run_copies if (file := run_file(copy)).exists()]
         step = (

@@ -9,7 +9,6 @@ import platform
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
-from itertools import chain
 from pathlib import Path
 
 from vieval_plugin.card.answers import agreement_of_repeats, round_share, tie_share
@@ -47,7 +46,7 @@ def entry_of(
         available: number of samples there were to choose from, 0 where nobody knows.
         seconds: those of calls, None where nobody says.
     """
-    records = list(chain.from_iterable(chain.from_iterable(judge.run.records.values())))
+    records = judge.run.all_records
     source = records[0].provenance
     name = judge.benchmark.name
     pairs = pair_rows([judge.pairs_of_judge])

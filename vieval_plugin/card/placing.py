@@ -256,8 +256,6 @@ def _published_runs(run: Run, root: Path) -> list[Run]:
         if run.records.keys() & {*parts_present(j, root)}
     )
     return [
-        run_of(
-            judge, root, (first for rows in run.records.values() for first, *_ in rows)
-        )
+        run_of(judge, root, (first for first, *_ in run.records_by_sample))
         for judge in judges
     ]

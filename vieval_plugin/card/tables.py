@@ -19,17 +19,20 @@ from vieval_plugin.text.wording import plural
 _EMPTY: tuple[object, ...] = (None, "", [], ())
 
 
+def _board_tables(judge: PlacedJudge) -> list[Table]:
+    own_pairs = judge.pairs_of_judge
+    tables = [leaderboard_table(own_pairs)]
+    if own_pairs.comparison.pairs:
+        tables.append(pairs_table(own_pairs))
+    page_words = judge.benchmark.page_words
+    return [replace(table, title=page_words(table.title)) for table in tables]
+
+
 def tables_of(judge: PlacedJudge) -> list[Table]:
     """The judge among published judges, its pairs with them, and its numbers by task type or
     part.
     """
-    own_pairs = judge.pairs_of_judge
-    tables = [
-        leaderboard_table(own_pairs),
-        *([pairs_table(own_pairs)] if own_pairs.comparison.pairs else []),
-    ]
-    page_words = judge.benchmark.page_words
-    tables = [replace(table, title=page_words(table.title)) for table in tables]
+    tables = _board_tables(judge)
     by_value = judge.values_by_statistic(judge.run.label)
     if not by_value:
         return tables

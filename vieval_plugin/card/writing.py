@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from heapq import nlargest
+from operator import attrgetter
 from pathlib import Path
 
 from markupsafe import Markup
@@ -135,7 +136,7 @@ def _chart(judge: PlacedJudge) -> Markup:
     board = judge.board
     title = judge.benchmark.page_words(board.title)
     numbers = [number for number in board.numbers if number.estimate.defined]
-    numbers.sort(key=lambda number: -number.estimate.value)
+    numbers.sort(key=attrgetter("estimate.value"), reverse=True)
     rows = [
         ScaleRow(n.system, n.estimate, "own" if n.system == model else "printed")
         for n in numbers

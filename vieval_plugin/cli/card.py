@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +30,7 @@ from vieval_plugin.cli.options import (
     judge_flag,
     named_backbone,
     options_in_force,
+    remove_batches,
 )
 
 if TYPE_CHECKING:
@@ -218,8 +218,8 @@ def _judged(
     finally:
         tell(judging.progress)
     failed = bool(judging.progress.failed_calls)
-    if options.batch and batch and not failed:
-        shutil.rmtree(batch.folder, ignore_errors=True)
+    if not failed:
+        remove_batches(options, batch)
     return card, placed, folder, failed
 
 

@@ -18,6 +18,7 @@ import shutil
 import sys
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vieval_plugin.cli.options import BackboneOptions, ConfigOptions
@@ -284,11 +285,23 @@ async def _listed_model(url: str) -> str:
     return names[0]
 
 
+def _benchmarks_by_state(root: Path) -> tuple[list[str], list[str]]:
+    """The benchmarks whose data are complete, and those whose are not."""
+    from vieval_plugin.benchmarks.registry import benchmarks
+
+    prepared = list[str]()
+    unprepared = list[str]()
+    for name, benchmark in benchmarks().items():
+        if not benchmark.generates and benchmark.root == "data":
+            lacks_data = any(benchmark.missing(root, part) for part in benchmark.parts)
+            (unprepared if lacks_data else prepared).append(name)
+    return prepared, unprepared
+
+
 def _abilities(options: Config, model: str) -> Iterator[Ability]:
     """Jobs of judges, harnesses, rewards and benchmarks; `model` is a backbone that answers,
     empty where there is none.
     """
-    from vieval_plugin.benchmarks import registry as benchmark_registry
     from vieval_plugin.judges import registry as judge_registry
     from vieval_plugin.text.errors import docs_url, install_advice
 
@@ -297,16 +310,7 @@ def _abilities(options: Config, model: str) -> Iterator[Ability]:
         judges.setdefault(_scoring(spec, model), []).append(name)
     for ability, names in sorted(judges.items(), key=lambda item: item[0].job):
         yield Ability(ability.job.format(", ".join(names)), ability.needs)
-    root = options.data_folder()
-    prepared = list[str]()
-    unprepared = list[str]()
-    for name, benchmark in benchmark_registry.benchmarks().items():
-        if not benchmark.generates and benchmark.root == "data":
-            (
-                unprepared
-                if any(benchmark.missing(root, part) for part in benchmark.parts)
-                else prepared
-            ).append(name)
+    prepared, unprepared = _benchmarks_by_state(options.data_folder())
     harnesses = {
         "lmms_eval": ("tasks in lmms-eval", install_advice("lmms-eval")),
         "vlmeval": (

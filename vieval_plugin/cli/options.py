@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from functools import cache
@@ -354,6 +355,12 @@ def batch_of(options: BatchedOptions, folder: Path) -> BatchOptions | None:
     return BatchOptions(
         options.batch_files or folder, has_service=not options.batch_files
     )
+
+
+def remove_batches(options: BatchedOptions, batch: BatchOptions | None) -> None:
+    """Remove what was sent by batches, once all answers are in the store."""
+    if options.batch and batch:
+        shutil.rmtree(batch.folder, ignore_errors=True)
 
 
 def named_backbone(options: BackboneOptions, current: Config) -> Backbone | None:

@@ -146,11 +146,9 @@ def _tasks(pattern: str) -> list[str]:
     rows: list[tuple[str, ...]] = []
     grouped_task_names = set[str]()
     for group in groups:
-        leaves = [
-            name
-            for name in tasks.leaves(group.name, groups)
-            if group.name in names or name in names
-        ]
+        leaves = tasks.leaves(group.name, groups)
+        if group.name not in names:
+            leaves = [name for name in leaves if name in names]
         if leaves and group.averaged:
             rows.append(
                 tasks.table_row(
@@ -168,13 +166,10 @@ def _tasks(pattern: str) -> list[str]:
         for task in selected
         if task.name not in grouped_task_names
     ]
-    missing = {
-        f"{task.benchmark}/{task.part}": state_of(task.benchmark, task.part)[1]
-        for task in selected
-    }
+    header = ("task", "parts", "needs", "calls for an image", "data")
+    missing = dict.fromkeys((task.benchmark, task.part) for task in selected)
+    reasons = [(part, state_of(*part)[1]) for part in missing]
     return [
-        *text_table(
-            [("task", "parts", "needs", "calls for an image", "data"), *sorted(rows)]
-        ),
-        *(f"{part}: {reason}" for part, reason in missing.items() if reason),
+        *text_table([header, *sorted(rows)]),
+        *(f"{'/'.join(part)}: {reason}" for part, reason in reasons if reason),
     ]

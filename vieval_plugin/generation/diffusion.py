@@ -9,6 +9,7 @@ import time
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +116,23 @@ def load(
     return loaded
 
 
+def _parameters(diffusion: Diffusion) -> Mapping[str, inspect.Parameter]:
+    """The arguments of the pipeline; VievalError where it has none of a given name."""
+    parameters = inspect.signature(diffusion.pipeline.__call__).parameters
+    if unknown := sorted(set(diffusion.call) - set(parameters)):
+        raise VievalError(
+            f"{type(diffusion.pipeline).__name__} has no argument {unknown[0]!r}"
+        )
+    return parameters
+
+
+def _requested_images(diffusion: Diffusion, request: ImageRequest) -> list[_Image]:
+    return [
+        _Image(request, number, _file(diffusion, request, number))
+        for number in request.numbers
+    ]
+
+
 def make(
     diffusion: Diffusion, requests: Sequence[ImageRequest], bar: bool = True
 ) -> list[str]:
@@ -129,26 +147,14 @@ def make(
     Raises:
         VievalError: the pipeline does not know an argument of `call`.
     """
-    parameters = inspect.signature(diffusion.pipeline.__call__).parameters
-    if unknown := sorted(set(diffusion.call) - set(parameters)):
-        raise VievalError(
-            f"{type(diffusion.pipeline).__name__} has no argument {unknown[0]!r}"
-        )
+    parameters = _parameters(diffusion)
     reasons = [_unfit(parameters, request.conditions) for request in requests]
     images = [
-        []
-        if reason
-        else [
-            _Image(request, number, _file(diffusion, request, number))
-            for number in request.numbers
-        ]
+        [] if reason else _requested_images(diffusion, request)
         for request, reason in zip(requests, reasons, strict=True)
     ]
     missing = [
-        image
-        for request_images in images
-        for image in request_images
-        if not image.file.is_file()
+        image for image in chain.from_iterable(images) if not image.file.is_file()
     ]
     failed = dict[Path, str]()
     seconds = dict[Path, float]()
@@ -156,20 +162,17 @@ def make(
         total=len(missing), desc="Generating", unit="image", disable=not bar
     ) as progress_bar:
         for batch in _batches(missing, diffusion.batch):
+            files = [image.file for image in batch]
             started = time.monotonic()
             try:
                 _make_batch(diffusion, parameters, batch)
-            except (
-                Exception
-            ) as error:  # one prompt that breaks a pipeline is no end of the run
-                if isinstance(error, VievalError):
-                    raise
+            except VievalError:
+                raise
+            # one prompt that breaks a pipeline is no end of the run
+            except Exception as error:
                 message = f"the pipeline failed ({type(error).__name__}: {line_of(error)[:200]})"
-                failed |= dict.fromkeys([image.file for image in batch], message)
-            seconds |= dict.fromkeys(
-                [image.file for image in batch],
-                (time.monotonic() - started) / len(batch),
-            )
+                failed |= dict.fromkeys(files, message)
+            seconds |= dict.fromkeys(files, (time.monotonic() - started) / len(batch))
             progress_bar.update(len(batch))
     return [
         _answer(request_images, reason, failed, seconds)

@@ -99,7 +99,7 @@ def _records(card: Card, entry: CardEntry, folder: Path) -> list[Record]:
         raise VievalError(
             f"{entry.title}: its files have verdicts of {len(runs)} runs, and an entry is of one"
         )
-    judged = [records for samples in runs[0].records.values() for records in samples]
+    judged = runs[0].records_by_sample
     if repeated := next((records for records in judged if len(records) > 1), None):
         raise VievalError(
             f"{entry.title}: {len(repeated)} verdicts on {repeated[0].id}; a submission has one of "

@@ -73,9 +73,7 @@ class _Model:
     def records(self) -> list[Record]:
         return [
             record
-            for samples in self.run.records.values()
-            for draws in samples
-            for record in draws
+            for record in self.run.all_records
             if self.generator in ("", record.id.image_model)
         ]
 
@@ -121,13 +119,25 @@ def _models(sections: Iterable[Section]) -> Iterator[_Model]:
                 yield _Model(section, run, generator_numbers, generator)
 
 
+def _samples_document(
+    file: Path, rows: Sequence[str], records: Sequence[Record]
+) -> dict[str, Any]:
+    return {
+        "format": "jsonl",
+        "file_path": file.as_posix(),
+        "hash_algorithm": "sha256",
+        "checksum": hashlib.sha256("".join(rows).encode()).hexdigest(),
+        "total_rows": len(rows),
+        "additional_details": _status_counts(records),
+    }
+
+
 def _write_model(model: _Model, folder: Path, publication: Publication) -> Path:
     evaluation_id = f"{model.evaluation}/{model.name}/{publication.time}"
     rows = [
         json.dumps(row, ensure_ascii=False) + "\n"
         for row in _sample_rows(model, evaluation_id)
     ]
-    body = "".join(rows)
     results = [_result(model, number, publication.options) for number in model.numbers]
     developer, _, name = model.name.rpartition("/")
     target = Path(
@@ -149,18 +159,11 @@ def _write_model(model: _Model, folder: Path, publication: Publication) -> Path:
         "eval_library": {"name": "vieval", "version": VERSION},
         "model_info": _model_info(model),
         "evaluation_results": results,
-        "detailed_evaluation_results": {
-            "format": "jsonl",
-            "file_path": samples.as_posix(),
-            "hash_algorithm": "sha256",
-            "checksum": hashlib.sha256(body.encode()).hexdigest(),
-            "total_rows": len(rows),
-            "additional_details": _status_counts(model.records),
-        },
+        "detailed_evaluation_results": _samples_document(samples, rows, model.records),
     }
     path = folder / target / f"{stem}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(folder / samples, [body], "--out")
+    write_whole(folder / samples, rows, "--out")
     text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
     write_whole(path, [text + "\n"], "--out")
     return path
@@ -203,7 +206,7 @@ def _model_document(name: str, details: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _provenance(run: Run) -> Provenance:
-    return next(iter(run.records.values()))[0][0].provenance
+    return run.all_records[0].provenance
 
 
 def _judge_details(provenance: Provenance) -> dict[str, str]:

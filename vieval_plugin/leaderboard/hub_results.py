@@ -66,7 +66,7 @@ def _entries(
 ) -> Iterator[dict[str, Any]]:
     """An entry for each leaderboard that leads the benchmark and has a number of the judge."""
     date = datetime.fromtimestamp(publication.time, UTC).date().isoformat()
-    provenance = next(iter(run.records.values()))[0][0].provenance
+    provenance = run.all_records[0].provenance
     for board in section.headlines:
         numbers = (n for n in board.numbers if n.system == run.label)
         number = next(numbers, None)

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TypeAlias
 
@@ -37,6 +38,7 @@ from vieval_plugin.results.published.judges import (
     run_of,
 )
 from vieval_plugin.stats.decisions import SIGNIFICANCE_LEVEL
+from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import Policy, StatisticsOptions
 from vieval_plugin.stats.ranking import holm
 from vieval_plugin.text.errors import VievalError
@@ -112,6 +114,16 @@ def make_boards(
     ]
 
 
+def _present_judges(benchmark: Benchmark, published: Path) -> Sequence[PublishedJudge]:
+    judges = present(benchmark.name, published)
+    if not judges:
+        raise VievalError(
+            f"{published}: no published logs of {benchmark.title}; run `vieval prepare "
+            "published_verdicts`"
+        )
+    return judges
+
+
 def _board(
     benchmark: Benchmark,
     sources: Sources,
@@ -119,32 +131,17 @@ def _board(
     options: StatisticsOptions,
     on_step: Callable[[str], object],
 ) -> BenchmarkBoard:
-    judges = present(benchmark.name, sources.published)
-    if not judges:
-        raise VievalError(
-            f"{sources.published}: no published logs of {benchmark.title}; run `vieval prepare "
-            "published_verdicts`"
-        )
+    judges = _present_judges(benchmark, sources.published)
     judged = sources.judged(benchmark, list(benchmark.parts))
     on_step(f"{benchmark.title}: reading the logs of {plural(len(judges), 'judge')}")
     runs = [run_of(judge, sources.published, judged) for judge in judges]
     submitted = list(_submitted(benchmark, submissions, judged))
     published = published_judges(benchmark.name)
     baselines = published_baselines(benchmark.name)
-    baseline_numbers = []
-    for baseline in baselines:
-        with suppress(
-            VievalError
-        ):  # the published files hold no value of it for what is here
-            baseline_numbers.append(run_of(baseline, sources.published, judged))
+    baseline_numbers = list(_runs_with_values(baselines, sources, judged))
     described = descriptions()[benchmark.name]
-    views = views_of(
-        benchmark,
-        [*runs, *(run for run, _ in submitted)],
-        baseline_numbers,
-        options,
-        on_step,
-    )
+    ranked = [*runs, *(run for run, _ in submitted)]
+    views = views_of(benchmark, ranked, baseline_numbers, options, on_step)
     names = {judge.name: judge.title for judge in (*published, *baselines)}
     return BenchmarkBoard(
         benchmark.name,
@@ -155,12 +152,24 @@ def _board(
         tuple(judge for judge in published if judge not in judges),
         compare_printed(benchmark, [*runs, *baseline_numbers], names, options),
         described["printed"],
-        tuple(
-            part
-            for part in benchmark.parts
-            if not any(part in run.records for run in runs)
-        ),
+        _parts_without_records(benchmark, runs),
     )
+
+
+def _runs_with_values(
+    baselines: Sequence[PublishedJudge], sources: Sources, judged: Sequence[Judged]
+) -> Iterator[Run]:
+    for baseline in baselines:
+        # the published files may hold no value of it for what is here
+        with suppress(VievalError):
+            yield run_of(baseline, sources.published, judged)
+
+
+def _parts_without_records(
+    benchmark: Benchmark, runs: Sequence[Run]
+) -> tuple[str, ...]:
+    judged_parts = set(chain.from_iterable(run.records for run in runs))
+    return tuple(part for part in benchmark.parts if part not in judged_parts)
 
 
 def _submitted(
@@ -197,6 +206,16 @@ def _submitted(
             yield run_of_submission(submitted, label, judged), judge
 
 
+def _soft_estimates(board: Leaderboard, findings: Findings) -> dict[str, Estimate]:
+    """The soft accuracy of each system, where the findings have it."""
+    soft = (SOFT, board.aspect, board.part, "")
+    return {
+        n.system: n.estimate
+        for n in findings.numbers
+        if (n.statistic, n.aspect, n.part, n.breakdown) == soft
+    }
+
+
 def views_of(
     benchmark: Benchmark,
     judges: Sequence[Run],
@@ -221,31 +240,23 @@ def views_of(
     for choice, statistic, findings, runs, varied in choices:
         is_default = list(choice.values())[1:] == default
         labels = [run.label for run in runs]
-        has_intervals = (
-            sum(statistic.has(n) and n.system in labels for n in findings.numbers)
-            <= MOST_WITH_INTERVALS
-        )
+        numbers = [n for n in findings.numbers if statistic.has(n)]
+        ranked_count = sum(n.system in labels for n in numbers)
         board = leaderboard(
             *(statistic, findings, benchmark.name, runs, varied),
-            intervals=is_default and has_intervals,
+            intervals=is_default and ranked_count <= MOST_WITH_INTERVALS,
             against=f"annotators on {title}",
             systems=labels,
         )
         lines = answer(board).lines[:_MOST_LINES]
         lines += () if views else tuple(_better_elsewhere(statistic, board, varied))
-        baseline_numbers = [
-            n
-            for n in findings.numbers
-            if statistic.has(n) and n.system in baseline_labels
-        ]
-        soft = (SOFT, board.aspect, board.part, "")
-        generators = {
-            n.system: n.estimate
-            for n in findings.numbers
-            if is_default and (n.statistic, n.aspect, n.part, n.breakdown) == soft
-        }
-        numbers = tuple(replace(number, role="baseline") for number in baseline_numbers)
-        views.append(View(choice, board, numbers, lines, generators, is_default))
+        references = tuple(
+            replace(number, role="baseline")
+            for number in numbers
+            if number.system in baseline_labels
+        )
+        generators = _soft_estimates(board, findings) if is_default else {}
+        views.append(View(choice, board, references, lines, generators, is_default))
         on_step(f"{benchmark.title}: table {len(views)} of {len(choices)}")
     return views
 

@@ -61,6 +61,14 @@ class PairedTestSpec:
     unit: str = "samples"
 
 
+def _values(items: Mapping[str, JudgedItem], names: Sequence[str]) -> list[float]:
+    return [items[name].value for name in names]
+
+
+def _groups(items: Mapping[str, JudgedItem], names: Sequence[str]) -> list[str]:
+    return [items[name].group for name in names]
+
+
 def compared_means(
     part: str,
     aspect: str,
@@ -99,14 +107,12 @@ def compared_means(
         names = sorted(first_items.keys() & second_items.keys())
         if not names:
             return CommonSamplesStatistic(0)
-        first_values, second_values = (
-            [system[name].value for name in names]
-            for system in (first_items, second_items)
+        difference = MeanDifference(
+            _values(first_items, names),
+            _values(second_items, names),
+            _groups(first_items, names),
         )
-        groups = [first_items[name].group for name in names]
-        return CommonSamplesStatistic(
-            len(names), MeanDifference(first_values, second_values, groups)
-        )
+        return CommonSamplesStatistic(len(names), difference)
 
     def above_constant(index: int, seed: Seed) -> float:
         own_items = items[labels[index]]
@@ -115,9 +121,8 @@ def compared_means(
             ([constant[name] for name in names] for constant in constants),
             key=math.fsum,
         )
-        groups = [own_items[name].group for name in names]
         difference = MeanDifference(
-            [own_items[name].value for name in names], best, groups
+            _values(own_items, names), best, _groups(own_items, names)
         )
         result = paired_comparison(difference, 0, seed, intervals=False)
         return result.p if result.difference.value > 0 else 1.0

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 
 from vieval_plugin.judges.protocol import Status
@@ -140,7 +139,7 @@ def durations(runs: Sequence[Run]) -> dict[tuple[str, str], str]:
 
 
 def _summaries(run: Run) -> set[Path]:
-    records = chain.from_iterable(chain.from_iterable(run.records.values()))
+    records = run.all_records
     return {record.summary for record in records if record.summary is not None}
 
 

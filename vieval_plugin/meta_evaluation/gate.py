@@ -493,10 +493,7 @@ def _unjudged_count(
         for outcome in outcomes
     )
     observed = (
-        observe(records)
-        for judged in run.records.values()
-        for records in judged
-        if records[0].votes
+        observe(records) for records in run.records_by_sample if records[0].votes
     )
     unjudged += sum(
         o.status is Status.NOT_APPLICABLE

@@ -138,12 +138,11 @@ def _ranked(
             )
         )
     )
-    records = (
-        record for judgements in chain(*run.records.values()) for record in judgements
-    )
     # a calibrated score is shown beside the raw one, and ranks nothing: it makes ties
     calibrated = {
-        name for record in records for name in record.provenance.calibrated_scores
+        name
+        for record in run.all_records
+        for name in record.provenance.calibrated_scores
     }
     breakdowns = _breakdowns(judged)
     statistics = list[RankedStatistic]()

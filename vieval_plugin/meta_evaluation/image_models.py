@@ -210,11 +210,7 @@ class ByImageModel(Report):
         """One an aspect that any judge rates, the default first: what half of the judges rate or
         more, O before SC.
         """
-        overall = [
-            n
-            for n in numbers
-            if (n.part, n.statistic, n.role) == (ALL, FISHER, "judge")
-        ]
+        overall = _overall_numbers(numbers)
         aspects = [number.aspect for number in overall]
         with_samples = {number.aspect for number in overall if number.estimate.n}
 
@@ -229,21 +225,11 @@ class ByImageModel(Report):
             aspect: str, part: str, options: StatisticsOptions
         ) -> ComparedStatistic:
             items = {
-                label: {
-                    name: item
-                    for name, item in judge_ratings[aspect].items()
-                    if part in (ALL, item.part)
-                }
+                label: _items_in_part(judge_ratings.get(aspect, {}), part)
                 for label, judge_ratings in rated(options).items()
-                if aspect in judge_ratings
             }
             return compared_on(
-                aspect,
-                {
-                    label: label_items
-                    for label, label_items in items.items()
-                    if label_items
-                },
+                aspect, {label: in_part for label, in_part in items.items() if in_part}
             )
 
         @cache
@@ -268,12 +254,7 @@ class ByImageModel(Report):
                     (-1.0, 1.0),
                 ),
                 compared=partial(compared, aspect, ALL),
-                references=(
-                    *([ceilings[aspect]] if aspect in ceilings else []),
-                    Number(
-                        CONSTANT_LABEL, Estimate(0.0), ALL, aspect, FISHER, "baseline"
-                    ),
-                ),
+                references=_references(aspect, ceilings),
                 ceiling=partial(ceiling, aspect),
                 statistic_in_part=partial(compared, aspect),
                 parts="kind",
@@ -370,11 +351,25 @@ def _accuracy_numbers(
             yield Number(run.label, accuracy, part, aspect, statistic)
 
 
+def _overall_numbers(numbers: Sequence[Number]) -> list[Number]:
+    overall = (ALL, FISHER, "judge")
+    return [n for n in numbers if (n.part, n.statistic, n.role) == overall]
+
+
 def _ceilings(numbers: Sequence[Number]) -> dict[str, Number]:
     humans = [
         n for n in numbers if (n.part, n.statistic, n.role) == (ALL, FISHER, "ceiling")
     ]
     return {n.aspect: replace(n, system=_CEILING_LABEL) for n in humans}
+
+
+def _references(aspect: str, ceilings: Mapping[str, Number]) -> tuple[Number, ...]:
+    constant = Number(CONSTANT_LABEL, Estimate(0.0), ALL, aspect, FISHER, "baseline")
+    return (ceilings[aspect], constant) if aspect in ceilings else (constant,)
+
+
+def _items_in_part(items: Items, part: str) -> Items:
+    return {name: item for name, item in items.items() if part in (ALL, item.part)}
 
 
 def _by_coverage(

@@ -323,13 +323,7 @@ def _schemes(runs: Sequence[Run], ratings: HumanRatings) -> dict[SampleId, str]:
         for vote in by_annotator.values()
     }
     common = "four_way" if used & {BOTH_GOOD, BOTH_BAD} else "three_way"
-    records = (
-        record
-        for run in runs
-        for rows in run.records.values()
-        for repeats in rows
-        for record in repeats
-    )
+    records = chain.from_iterable(run.all_records for run in runs)
     return {
         record.id: (record.votes.scheme or common)
         for record in records

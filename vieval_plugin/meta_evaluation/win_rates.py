@@ -8,7 +8,6 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 
 import numpy as np
 
@@ -419,9 +418,7 @@ def position_bias(run: Run, options: StatisticsOptions) -> PositionBias | None:
     Source: Zheng et al. 2023, Judging LLM-as-a-Judge with MT-Bench and Chatbot Arena, on position
     bias.
     """
-    records = [
-        record for records in chain(*run.records.values()) for record in records[:1]
-    ]
+    records = [record for records in run.records_by_sample for record in records[:1]]
     in_both_orders = [
         (record, points)
         for record in records

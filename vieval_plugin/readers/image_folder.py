@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +85,15 @@ def read_named(
     )
 
 
+def _paired_images(
+    folders: Sequence[Path], conditions: Prompts
+) -> tuple[list[PairedImage], list[str]]:
+    condition_folders = _folders_of_conditions(conditions)
+    models = _image_models(folders, condition_folders)
+    pairs, notes = pair_images(models, conditions)
+    return pairs, [*notes, *_deeper_images_notes(models, condition_folders)]
+
+
 def read_folders(
     folders: Sequence[Path],
     prompts: Path | None = None,
@@ -119,18 +127,15 @@ def read_folders(
     """
     if prompts is None:
         prompts = _prompts_in(folders)
-    if prompts is None and reference:
-        raise VievalError("--reference requires --prompts")
     if prompts is None:
+        if reference:
+            raise VievalError("--reference requires --prompts")
         return _read_without_prompts(folders, kind, columns)
-    conditions, notes = prompts_of(prompts, columns), list[str]()
+    conditions = prompts_of(prompts, columns)
     if unmade:
-        pairs = _expected_images(folders, conditions)
+        pairs, notes = _expected_images(folders, conditions), list[str]()
     else:
-        condition_folders = _folders_of_conditions(conditions)
-        models = _image_models(folders, condition_folders)
-        pairs, notes = pair_images(models, conditions)
-        notes += _deeper_images_notes(models, condition_folders)
+        pairs, notes = _paired_images(folders, conditions)
     # prompt by prompt, so that the first few samples are of all image models
     pairs.sort(key=lambda pair: pair.prompt.number)
     references = _references(reference, conditions) if reference else {}
@@ -143,8 +148,7 @@ def read_folders(
             yield sample
 
     outputs = (f"{pair.image_model}/{pair.file.name}" for pair in pairs)
-    names = chain(outputs, references.values())
-    fingerprint = fingerprint_of([prompts], kind or "", *names)
+    fingerprint = fingerprint_of([prompts], kind or "", *outputs, *references.values())
     return read_through(
         SampleSource(str(prompts), read, fingerprint, (*conditions.notes, *notes))
     )

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeAlias
 
 from vieval_plugin.readers.columns import leftover_notes
 from vieval_plugin.readers.image_names import (
@@ -218,20 +219,12 @@ def _match(models: Mapping[str, Sequence[Path]], key: KeyColumn) -> _Matching:
     The name as it is comes first. An image that several rows could be called like belongs to none
     of them.
     """
-    by_uid = defaultdict[str, set[int]](set)
-    by_name = defaultdict[str, set[int]](set)
-    by_number = defaultdict[int, set[int]](set)
-    for row, uid in enumerate(key.uids):
-        by_uid[uid].add(row)
-        for stem in stems_of(uid):
-            by_name[composed(stem)].add(row)
-        if uid.isdecimal():
-            by_number[int(uid)].add(row)
+    rows_by_key = _Rows.from_uids(key.uids)
     matching = _Matching(key, rows := {}, possible := {})
     strange: list[Path] = []
     for files in models.values():
-        named_rows = _named_rows(files, by_uid, by_name, by_number)
-        numbered = _numbered_rows(by_number, files)
+        named_rows = rows_by_key.find_by_name(files)
+        numbered = rows_by_key.find_by_number(files)
         # a number inside a name says nothing where others have the whole name
         claims = named_rows if any(named_rows.values()) else numbered
         taken_rows = set[tuple[int, int]]()
@@ -254,35 +247,52 @@ def _match(models: Mapping[str, Sequence[Path]], key: KeyColumn) -> _Matching:
     return replace(matching, strange=tuple(strange))
 
 
-def _named_rows(
-    files: Sequence[Path],
-    by_uid: defaultdict[str, set[int]],
-    by_name: defaultdict[str, set[int]],
-    by_number: defaultdict[int, set[int]],
-) -> dict[Path, list[tuple[set[int], int]]]:
-    named_rows: dict[Path, list[tuple[set[int], int]]] = {}
-    for file in files:
-        names = list(readings(file))
-        options = [(by_uid.get(stem), draw) for stem, draw in names]
-        options += [(by_name.get(composed(stem)), draw) for stem, draw in names]
-        options += [
-            (by_number.get(int(stem)), draw) for stem, draw in names if stem.isdecimal()
-        ]
-        named_rows[file] = [
-            (candidates_by_draw, draw)
-            for candidates_by_draw, draw in options
-            if candidates_by_draw
-        ]
-    return named_rows
+#: Rows that each image could belong to, with its draw.
+_Candidates: TypeAlias = dict[Path, list[tuple[set[int], int]]]
 
 
-def _numbered_rows(
-    by_number: defaultdict[int, set[int]], files: Sequence[Path]
-) -> dict[Path, list[tuple[set[int], int]]]:
-    return {
-        file: [(by_number[number], draw)] if number in by_number else []
-        for file, (number, draw) in _numbers_alone(files).items()
-    }
+@dataclass(frozen=True)
+class _Rows:
+    """Rows by the values of a column."""
+
+    by_uid: Mapping[str, set[int]]
+    by_name: Mapping[str, set[int]]
+    by_number: Mapping[int, set[int]]
+
+    @classmethod
+    def from_uids(cls, uids: Sequence[str]) -> _Rows:
+        by_uid = defaultdict[str, set[int]](set)
+        by_name = defaultdict[str, set[int]](set)
+        by_number = defaultdict[int, set[int]](set)
+        for row, uid in enumerate(uids):
+            by_uid[uid].add(row)
+            for stem in stems_of(uid):
+                by_name[composed(stem)].add(row)
+            if uid.isdecimal():
+                by_number[int(uid)].add(row)
+        return cls(by_uid, by_name, by_number)
+
+    def find_by_name(self, files: Sequence[Path]) -> _Candidates:
+        named_rows: _Candidates = {}
+        for file in files:
+            names = list(readings(file))
+            options = [(self.by_uid.get(stem), draw) for stem, draw in names]
+            options += [
+                (self.by_name.get(composed(stem)), draw) for stem, draw in names
+            ]
+            options += [
+                (self.by_number.get(int(stem)), draw)
+                for stem, draw in names
+                if stem.isdecimal()
+            ]
+            named_rows[file] = [(rows, draw) for rows, draw in options if rows]
+        return named_rows
+
+    def find_by_number(self, files: Sequence[Path]) -> _Candidates:
+        return {
+            file: [(self.by_number[number], draw)] if number in self.by_number else []
+            for file, (number, draw) in _numbers_alone(files).items()
+        }
 
 
 def _numbers_alone(files: Sequence[Path]) -> dict[Path, tuple[int, int]]:

@@ -103,6 +103,14 @@ class TarIndex:
         return Counter(member.column for member in self.members if member.is_image)
 
 
+def _located_entries(path: Path) -> list[tuple[str, int, int, int]]:
+    """Name, place, size and checksum of each file."""
+    return [
+        (name, entry.offset_data, entry.size, entry.chksum)
+        for name, entry, _ in _tar_entries(path)
+    ]
+
+
 def tar_index(
     path: Path, last_dot: bool | None = None, columns: Iterable[str] = ()
 ) -> TarIndex:
@@ -120,10 +128,7 @@ def tar_index(
         VievalError: it cannot be read, two images are one column of a sample, or it is compressed
             and members of a sample are not together.
     """
-    entries = [
-        (name, entry.offset_data, entry.size, entry.chksum)
-        for name, entry, _ in _tar_entries(path)
-    ]
+    entries = _located_entries(path)
     if last_dot is None:
         last_dot = _last_dot_ends_keys([name for name, *_ in entries], set(columns))
     is_seekable = path.name.lower().endswith(PLAIN)

@@ -228,24 +228,24 @@ def gate_of(
         raise VievalError(
             f"{NO_OTHER.format(mine)}; rank verdicts on its images with these"
         )
-    records = list(chain(*chain(*run.records.values())))
-    files = files_by_generator(records)
-    is_read = any(record.verdict.status.usable for record in records)
+    files = files_by_generator(run.all_records)
+    is_read = any(record.verdict.status.usable for record in run.all_records)
     decided = dict[str, ReferenceDecision]()
     evidence = list[GateEvidence]()
     for reference in references:
         if is_read and are_same_files(files[mine], files[reference]):
             decided[reference] = _SAME_FILES
             continue
-        evidence.append(gate_evidence(run, ranking, mine, reference, options))
+        pair_evidence = gate_evidence(run, ranking, mine, reference, options)
+        evidence.append(pair_evidence)
         filled = _fillers(run, mine, reference)
-        _require_comparable(ranking, evidence[-1], bias)
+        _require_comparable(ranking, pair_evidence, bias)
         decided[reference] = _decided(
-            ranking, evidence[-1], margin, bias, again, filled
+            ranking, pair_evidence, margin, bias, again, filled
         )
-    combined_gate = _combined_gate(mine, decided, _judge_words(ranking))
-    track = _track(records, ranking, evidence)
-    return _with_evidence(combined_gate, track, limits, evidence, ranking, margin)
+    gate = _combined_gate(mine, decided, _judge_words(ranking))
+    track = _track(run.all_records, ranking, evidence)
+    return _with_evidence(gate, track, limits, evidence, ranking, margin)
 
 
 def _track(
@@ -587,11 +587,7 @@ def require_decidable(
 
 def _fillers(run: Run, *generators: str) -> tuple[int, ...]:
     """Number of prompts of each generator whose scores are likely filled in."""
-    records = [
-        record
-        for record in chain(*chain(*run.records.values()))
-        if record.votes is None
-    ]
+    records = [record for record in run.all_records if record.votes is None]
     both_records = [
         record
         for record in records

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from itertools import chain
 from pathlib import Path
 
 from vieval_plugin.meta_evaluation.ratings import HumanRatings, rated
@@ -33,9 +32,7 @@ def rated_runs(
     if len(unknown) == len(ratings.where):
         verdicts = shlex.join(map(str, results.paths)) or "verdicts.jsonl"
         are_contests = (
-            rows[0].votes is not None
-            for run in runs
-            for rows in chain(*run.records.values())
+            rows[0].votes is not None for run in runs for rows in run.records_by_sample
         )
         if not any(are_contests) and ratings.votes.keys() >= set(unknown):
             raise VievalError(

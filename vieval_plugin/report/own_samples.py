@@ -66,11 +66,7 @@ def against(benchmark: Benchmark) -> str:
 
 def is_rated(runs: Sequence[Run]) -> bool:
     """True where annotators rated a sample, or voted on a contest, of these runs."""
-    records = (
-        record
-        for run in runs
-        for record in chain.from_iterable(chain(*run.records.values()))
-    )
+    records = (record for run in runs for record in run.all_records)
     return any(
         record.ratings or (record.votes and record.votes.scheme) for record in records
     )
@@ -81,9 +77,7 @@ def prompt_notes(runs: Sequence[Run]) -> list[str]:
     template had made them.
     """
     records = list(
-        chain.from_iterable(
-            chain(*chain(*run.records.values())) for run in runs if run.benchmark == OWN
-        )
+        chain.from_iterable(run.all_records for run in runs if run.benchmark == OWN)
     )
     samples = chain.from_iterable(
         candidates_of(record.sample) for record in records if record.sample
@@ -177,7 +171,7 @@ def _require_same_people(runs: Sequence[Run]) -> None:
     """
     first_values: dict[tuple[SampleId, str], tuple[str, tuple[float | str, ...]]] = {}
     for run in runs:
-        for record in (judged[0] for rows in run.records.values() for judged in rows):
+        for record, *_ in run.records_by_sample:
             people = {
                 f"ratings of {aspect}": tuple(values)
                 for aspect, values in record.ratings.items()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
 from typing import TypeAlias
 
 from vieval_plugin.judges.protocol import SampleId, Verdict
@@ -48,7 +47,7 @@ def same_scores(runs: Sequence[Run]) -> list[str]:
 def _scored(run: Run) -> _Verdicts:
     """The verdicts with scores or a choice, by sample, one for each time that it was judged."""
     by_sample: dict[SampleId, list[Verdict]] = {}
-    for record in chain.from_iterable(chain.from_iterable(run.records.values())):
+    for record in run.all_records:
         if record.verdict.scores or record.verdict.choice:
             by_sample.setdefault(record.id, []).append(record.verdict)
     return {sample: tuple(verdicts) for sample, verdicts in by_sample.items()}

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -223,12 +223,8 @@ class Section:
 
     def _records_of(self, board: Leaderboard) -> Iterator[Record]:
         """The records of a leaderboard's judge."""
-        runs = (run for run in self.runs if run.name == board.judge)
-        return (
-            record
-            for run in runs
-            for judged in chain(*run.records.values())
-            for record in judged
+        return chain.from_iterable(
+            run.all_records for run in self.runs if run.name == board.judge
         )
 
     def _add_failures(self, board: Leaderboard, title: str) -> str:
@@ -385,12 +381,7 @@ def sections_of(
     report = Report(which, sections)
     _require_generators(report, by_benchmark)
     sentences = _agreement_sentences(sections, options)
-    records = [
-        record
-        for run in runs
-        for rows in chain(*run.records.values())
-        for record in rows
-    ]
+    records = list(chain.from_iterable(run.all_records for run in runs))
     notes += prompt_notes(runs)
     notes += filter(None, dict.fromkeys(map(_demanded_line, runs)))
     notes += filter(None, map(_reply_of_failed_run, runs))
@@ -449,7 +440,7 @@ def _demanded_line(run: Run) -> str:
     """The line on what a run's judge took prompts to demand, where its samples are known; empty
     for most judges.
     """
-    records = [record for judged in chain(*run.records.values()) for record in judged]
+    records = run.all_records
     spec = judge_registry.judge_of_results(run.judge, records[0].provenance.options)
     samples = (record.sample for record in records if isinstance(record.sample, Sample))
     return spec.demands(samples) if spec else ""
@@ -459,7 +450,7 @@ def _reply_of_failed_run(run: Run) -> str:
     """The line with the first reply that failed of a run of which many verdicts have no score;
     empty for others.
     """
-    records = [record for judged in chain(*run.records.values()) for record in judged]
+    records = run.all_records
     failed_count = sum(not record.verdict.status.usable for record in records)
     if failed_count <= MOST_UNREAD * len(records):
         return ""
@@ -487,6 +478,14 @@ def missing_judges_reason(section: Section) -> str:
     return f"{section.title}: none of its statistics has a test of two judges."
 
 
+def _note_no_correction(
+    board: Leaderboard, corrected_judges: Collection[JudgeName | None]
+) -> Leaderboard:
+    if board.judge not in corrected_judges or board.measure.counts_contests:
+        return board
+    return replace(board, title=f"{board.title}, not corrected")
+
+
 def _section(
     benchmark: Benchmark,
     runs: Sequence[Run],
@@ -503,8 +502,8 @@ def _section(
     }
     silent = {
         judge
-        for judge, judge_boards in bias.items()
-        if judge_boards is not None and judge_boards.contradictory
+        for judge, judge_bias in bias.items()
+        if judge_bias and judge_bias.contradictory
     }
     boards = []
     for statistic in findings.ranked:
@@ -524,13 +523,9 @@ def _section(
     corrected = tuple(
         ranking for run in runs for ranking in rank_corrected(run, options, look)
     )
-    ranked = {member.ranking.judge for member in corrected if by_ratings}
-    boards = [
-        replace(board, title=f"{board.title}, not corrected")
-        if board.judge in ranked and not board.measure.counts_contests
-        else board
-        for board in boards
-    ]
+    if by_ratings:
+        corrected_judges = {member.ranking.judge for member in corrected}
+        boards = [_note_no_correction(board, corrected_judges) for board in boards]
     return Section(
         benchmark,
         tuple(runs),
@@ -668,7 +663,7 @@ def _uncorrected(runs: Sequence[Run], board: Leaderboard) -> str:
     if not board.measure.is_plain_mean:
         return _UNCORRECTED.format(board.measured)
     [run] = (run for run in runs if run.name == board.judge)
-    ratings = (records[0].ratings for records in chain(*run.records.values()))
+    ratings = (records[0].ratings for records in run.records_by_sample)
     aspects = sorted({aspect for image_ratings in ratings for aspect in image_ratings})
     names = enumeration(aspects)
     rated = enumeration(run.aspects)
@@ -689,9 +684,7 @@ def _unmatched_prompts(runs: Sequence[Run], board: Leaderboard) -> str:
     by_text: dict[str, set[str]] = defaultdict(set)
     judge_boards = (run for run in runs if run.name == board.judge)
     for sample in (
-        records[0].sample
-        for run in judge_boards
-        for records in chain(*run.records.values())
+        records[0].sample for run in judge_boards for records in run.records_by_sample
     ):
         if isinstance(sample, Sample) and sample.texts:
             by_uid[sample.id.part, sample.id.uid].add(sample.id.image_model)
@@ -710,7 +703,7 @@ def _first_failures(runs: Sequence[Run]) -> list[str]:
     """For each judge and status that is a failure, what befell the first."""
     first: dict[tuple[str, str], str] = {}
     for run in runs:
-        for record in (records[0] for records in chain(*run.records.values())):
+        for record in (records[0] for records in run.records_by_sample):
             status = record.verdict.status
             reason = next(
                 (

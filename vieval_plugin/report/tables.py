@@ -457,7 +457,7 @@ def cost_table(runs: Sequence[Run], seconds: Mapping[tuple[str, str], str]) -> T
     """
     rows = []
     for run in runs:
-        cost = cost_of(list(chain.from_iterable(chain(*run.records.values()))))
+        cost = cost_of(run.all_records)
         tokens = _UNKNOWN if cost.tokens is None else str(cost.tokens)
         duration = (
             "replay"
@@ -482,10 +482,7 @@ def statuses_table(runs: Sequence[Run]) -> Table:
     """Verdicts, and the answers behind them, by status."""
     rows = []
     for run in runs:
-        verdicts = [
-            record.verdict
-            for record in chain.from_iterable(chain(*run.records.values()))
-        ]
+        verdicts = [record.verdict for record in run.all_records]
         samples = Counter(verdict.status for verdict in verdicts)
         answers = Counter(step.status for verdict in verdicts for step in verdict.trace)
         rows += [
@@ -510,10 +507,7 @@ def remarks_tables(runs: Sequence[Run]) -> list[Table]:
     """
     rows = []
     for run in runs:
-        findings = [
-            record.verdict.findings
-            for record in chain.from_iterable(chain(*run.records.values()))
-        ]
+        findings = [record.verdict.findings for record in run.all_records]
         samples = Counter(chain(*map(set, findings)))
         total = f"of {len(findings)}"
         counts = Counter(chain(*findings)).most_common()
@@ -545,7 +539,7 @@ def trained_on_tables(
     listed_uids = [trained_on(record) for record in training_records]
     rows = []
     for run in runs:
-        records = list(chain.from_iterable(chain(*run.records.values())))
+        records = run.all_records
         sources = {
             record.provenance.config_hash: record.provenance for record in records
         }.values()

@@ -148,6 +148,11 @@ def section_tables(
     ]
     tables += [*section.findings.tables, *printed_tables(section.benchmark.printed)]
     tables += [*remarks_tables(section.runs), statuses_table(section.runs)]
+    return _numbered(tables)
+
+
+def _numbered(tables: Sequence[Table]) -> list[Table]:
+    """The tables, those of one name numbered."""
     counts = Counter(table.name for table in tables)
     numbers = defaultdict[str, int](int)
     named = []

@@ -8,7 +8,6 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 
 import numpy as np
 
@@ -117,7 +116,7 @@ def calibrate(
     kept_labels = labels.where(is_kept)
     on_prompts = on_prompts[:, is_kept]
     on_generators = on_generators[:, is_kept]
-    source = next(chain(*chain(*run.records.values()))).provenance
+    source = run.all_records[0].provenance
     calibration = Calibration(
         source.judge,
         source.setting,

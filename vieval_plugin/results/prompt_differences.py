@@ -154,7 +154,7 @@ def _differences(run: Run) -> dict[SampleId, str]:
     """
     first: dict[SampleId, Sample] = {}
     differences: dict[SampleId, str] = {}
-    for record in chain(*chain(*run.records.values())):
+    for record in run.all_records:
         if isinstance(record.sample, Sample) and record.sample.texts:
             uid = _uid_of(record.id)
             if difference := prompt_difference(

@@ -48,7 +48,7 @@ class Results:
     @property
     def records(self) -> list[Record]:
         """The records of all runs."""
-        return list(chain(*chain(*chain(*(run.records.values() for run in self.runs)))))
+        return list(chain(*(run.all_records for run in self.runs)))
 
 
 def load_results(

@@ -139,7 +139,7 @@ def benchmark_tables(runs: Iterable[Run]) -> list[Table]:
     """The totals of the benchmarks whose layouts the images of runs had."""
     scores = BenchmarkScores()
     for run in runs:
-        for record in chain(*chain(*run.records.values())):
+        for record in run.all_records:
             scores.add(record, str(run.name))
     return scores.tables()
 

@@ -112,6 +112,16 @@ class PreparedJudge:
         return replace(verdict, scores=scores)
 
 
+def _require_setting(spec: JudgeSpec, setting: str) -> None:
+    if setting and setting not in spec.settings:
+        settings = (
+            f"known: {', '.join(spec.settings)}"
+            if spec.settings
+            else "it has no settings"
+        )
+        raise VievalError(f"{spec.name} has no setting {setting!r}; {settings}")
+
+
 def prepare(
     name: str, setting: str | None, options: Config, backbone: Backbone | None = None
 ) -> PreparedJudge:
@@ -124,26 +134,18 @@ def prepare(
     spec = options.judges.narrowed(judge_registry.judge(name, options.judge_files))
     name = spec.name
     setting = setting or spec.plain
-    if setting and setting not in spec.settings:
-        settings = (
-            f"known: {', '.join(spec.settings)}"
-            if spec.settings
-            else "it has no settings"
-        )
-        raise VievalError(f"{name} has no setting {setting!r}; {settings}")
+    _require_setting(spec, setting)
     judge_options = options.judges.options_of(spec)
-    pack: Pack | None = None
-    if spec.file:
-        pack = replace(spec.file, reminders=options.judges.reminders)
-    elif spec.pack:
-        pack = replace(
-            _pack(spec.pack(judge_options, setting)), reminders=options.judges.reminders
-        )
+    pack = spec.file
+    if pack is None and spec.pack:
+        pack = _pack(spec.pack(judge_options, setting))
         if pack.judge != name:
             raise VievalError(
                 f"prompt pack {pack.name} is for {pack.judge}, not for {name} (option "
                 f"judges.{name}.pack)"
             )
+    if pack:
+        pack = replace(pack, reminders=options.judges.reminders)
     pack_fields = (pack.name, pack.hash) if pack else ("", "")
     if backbone:
         options = options.model_copy(
@@ -164,13 +166,12 @@ def prepare(
         options=options.resolved(spec),
         calibration=calibration.described if calibration else (),
     )
-    calls = "0" if spec.scored else spec.calls(judge_options, setting)
     return PreparedJudge(
         spec,
         spec.build(judge_options, pack, setting),
         provenance,
         setting,
-        calls,
+        "0" if spec.scored else spec.calls(judge_options, setting),
         spec.rounds(judge_options, setting),
         spec.uses_tools(judge_options, setting),
         calibration,

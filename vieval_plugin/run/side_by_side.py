@@ -31,7 +31,7 @@ from vieval_plugin.readers.image_names import expected_name
 from vieval_plugin.readers.samples import SampleRow, SampleSource
 from vieval_plugin.records import OWN, Provenance
 from vieval_plugin.run.evaluate import outcomes_of, provenance_of
-from vieval_plugin.run.generated import prompt_of, read_answer
+from vieval_plugin.run.generated import Answer, prompt_of, read_answer
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.text.errors import VievalError
@@ -45,6 +45,26 @@ NO_FOLDER = "--generator-url needs --prompts and --generator-model, and one fold
 _SHOWN = 200
 #: Modes of pictures that PNG files do not have.
 _WITHOUT_PNG = ("CMYK", "YCbCr", "LAB", "HSV", "RGBX", "RGBa")
+
+
+def _decided(rows: Sequence[SampleRow], judged: Sequence[Judged]) -> dict[int, Verdict]:
+    """Verdicts that the reader gave already, by the number of what is judged."""
+    # whose image a contest lacks is looked up in the contest
+    by_sample = {
+        r.sample.id: r.verdict
+        for r in rows
+        if r.verdict and r.verdict.status is not Status.NO_IMAGE
+    }
+    return {
+        number: by_sample[sample.id]
+        for number, item in enumerate(judged)
+        for sample in candidates_of(item)
+        if sample.id in by_sample
+    }
+
+
+def _add_findings(verdict: Verdict, row: SampleRow) -> Verdict:
+    return replace(verdict, findings=(*verdict.findings, *row.findings))
 
 
 async def judge_folders(
@@ -82,18 +102,7 @@ async def judge_folders(
             "image of one prompt"
         )
     judged: list[Judged] = list(contests) or [row.sample for row in rows]
-    # whose image a contest lacks is looked up in the contest
-    by_sample = {
-        r.sample.id: r.verdict
-        for r in rows
-        if r.verdict and r.verdict.status is not Status.NO_IMAGE
-    }
-    decided = {
-        number: by_sample[sample.id]
-        for number, item in enumerate(judged)
-        for sample in candidates_of(item)
-        if sample.id in by_sample
-    }
+    decided = _decided(rows, judged)
     outcomes = await outcomes_of(
         judged, prepared, options, backbone, progress, bar, decided
     )
@@ -106,28 +115,17 @@ async def judge_folders(
         progress.statuses -= Counter(
             outcomes[number].verdict.status for number in failed
         )
+        failed_items = [judged[number] for number in failed]
         again = await outcomes_of(
-            [judged[number] for number in failed],
-            prepared,
-            options,
-            backbone,
-            progress,
-            bar,
+            failed_items, prepared, options, backbone, progress, bar
         )
         for number, outcome in zip(failed, again, strict=True):
             outcomes[number] = outcome
     verdicts = [outcome.verdict for outcome in outcomes]
     if not contests:
-        noted = zip(rows, verdicts, strict=True)
-        verdicts = [
-            replace(verdict, findings=(*verdict.findings, *row.findings))
-            for row, verdict in noted
-        ]
-    return (
-        judged,
-        verdicts,
-        replace(provenance_of(prepared, options, backbone), label=label),
-    )
+        verdicts = list(map(_add_findings, verdicts, rows))
+    provenance = provenance_of(prepared, options, backbone)
+    return judged, verdicts, replace(provenance, label=label)
 
 
 def contests_between(rows: Sequence[SampleRow]) -> list[Contest]:
@@ -181,6 +179,20 @@ def image_server(
     )
 
 
+def _image_request(sample: Sample, seed: int) -> ImageRequest:
+    conditions = {
+        role: image for role, image in sample.images.items() if role != "output"
+    }
+    sample = replace(sample, images=conditions)
+    return ImageRequest(sample, prompt_of(sample), seed=seed)
+
+
+def _replace_output(file: Path, answer: Answer) -> None:
+    file.unlink(missing_ok=True)
+    for image in answer.images:
+        write_whole(file, image.read_bytes())
+
+
 def make_images(
     samples: Sequence[Sample],
     model: str,
@@ -207,17 +219,8 @@ def make_images(
     server = replace(
         server, path=GENERATIONS, hello={"model": model, "prompt": "a cat", "n": 1}
     )
-    pictures = [
-        {role: image for role, image in s.images.items() if role != "output"}
-        for s in samples
-    ]
-    conditions = [
-        replace(sample, images=images)
-        for sample, images in zip(samples, pictures, strict=True)
-    ]
     requests = [
-        ImageRequest(s, prompt_of(s), seed=seed + number)
-        for number, s in enumerate(conditions)
+        _image_request(sample, seed + number) for number, sample in enumerate(samples)
     ]
     usage = Usage()
     texts = make(ImageApi(model, server, folder / _UNFINISHED), requests, usage, seed)
@@ -227,16 +230,11 @@ def make_images(
         raise VievalError(
             f"{model}: {problem}; run the same command again, which makes only these"
         )
+    refused = []
     for sample, answer in zip(samples, answers, strict=True):
-        file = folder / expected_name(sample.id.uid)
-        file.unlink(missing_ok=True)
-        for image in answer.images:
-            write_whole(file, image.read_bytes())
-    refused = [
-        (sample, answer.text)
-        for sample, answer in zip(samples, answers, strict=True)
-        if not answer.images
-    ]
+        _replace_output(folder / expected_name(sample.id.uid), answer)
+        if not answer.images:
+            refused.append((sample, answer.text))
     notes = [
         f"{model} refused {sample.id.uid}: {text[:_SHOWN]}"
         for sample, text in refused[:1]

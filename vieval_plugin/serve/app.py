@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -74,27 +74,31 @@ class Front:
     )
 
 
+def _add_reward_routes(
+    app: web.Application, front: Front, prefix: str, rewards: tuple[Reward, ...]
+) -> None:
+    for protocol in PROTOCOLS:
+        at_root = protocol.all_rewards or len(rewards) == 1
+        if (prefix and not protocol.all_rewards) or (at_root and not prefix):
+            handler = _judging(front, protocol, rewards)
+            app.router.add_post(
+                f"{prefix}{protocol.path}", handler, expect_handler=_answer_expect
+            )
+    # clients ask for health beside the address that they post to: below each reward and its
+    # group, and for UniRL
+    for path in (f"{prefix}/health", f"{prefix}/group/health"):
+        app.router.add_get(path, _health(front.service, rewards))
+
+
 def application(front: Front) -> web.Application:
     """The application, with a route of each protocol for each reward below its name, and at the
     root for a single one.
     """
     app = web.Application(middlewares=[_around_requests(front)])
     rewards = tuple(front.service.rewards.values())
-    for prefix, route_rewards in {
-        "": rewards,
-        **{f"/{reward.name}": (reward,) for reward in rewards},
-    }.items():
-        for protocol in PROTOCOLS:
-            at_root = protocol.all_rewards or len(rewards) == 1
-            if (prefix and not protocol.all_rewards) or (at_root and not prefix):
-                handler = _judging(front, protocol, route_rewards)
-                app.router.add_post(
-                    f"{prefix}{protocol.path}", handler, expect_handler=_answer_expect
-                )
-        # clients ask for health beside the address that they post to: below each reward and its
-        # group, and for UniRL
-        for path in (f"{prefix}/health", f"{prefix}/group/health"):
-            app.router.add_get(path, _health(front.service, route_rewards))
+    _add_reward_routes(app, front, "", rewards)
+    for reward in rewards:
+        _add_reward_routes(app, front, f"/{reward.name}", (reward,))
     app.router.add_get("/unirl/health", _health(front.service, rewards))
 
     async def live(request: web.Request) -> web.Response:
@@ -225,6 +229,12 @@ async def _answer_expect(request: web.Request) -> web.StreamResponse | None:
     return None
 
 
+def _addresses(protocol: Protocol, rewards: Iterable[str]) -> str:
+    """The addresses of a protocol, a reward each unless it has one for all."""
+    prefixes = [""] if protocol.all_rewards else [f"/{name}" for name in rewards]
+    return ", ".join(f"POST {prefix}{protocol.path}" for prefix in prefixes)
+
+
 def _around_requests(front: Front) -> Middleware:
     """The middleware around everything: who may call, and one line for whatever goes wrong, in
     the protocol's own form.
@@ -247,14 +257,7 @@ def _around_requests(front: Front) -> Middleware:
         except RequestRefused as refused:
             response = _refusal(protocol, refused)
         except web.HTTPException as error:
-            prefixes = (
-                [""]
-                if protocol.all_rewards
-                else [f"/{name}" for name in front.service.rewards]
-            )
-            addresses = ", ".join(
-                f"POST {prefix}{protocol.path}" for prefix in prefixes
-            )
+            addresses = _addresses(protocol, front.service.rewards)
             reason = f"{error.reason}: {request.method} {request.path[:100]}; there is {addresses}"
             response = protocol.refuse(reason, error.status)
         except (asyncio.CancelledError, ConnectionError):

@@ -50,6 +50,22 @@ class ServerSetup:
     options: ServeOptions
 
 
+def _runner(front: Front) -> web.AppRunner:
+    return web.AppRunner(
+        application(front),
+        handler_cancellation=True,
+        access_log=None,
+        shutdown_timeout=1.0,
+    )
+
+
+def _limit_connections(options: ServeOptions) -> ServeOptions:
+    """Allow no more connections than this process may have files open."""
+    descriptor_limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _DESCRIPTORS
+    connections = max(1, min(options.bounds.connections, descriptor_limit))
+    return replace(options, bounds=replace(options.bounds, connections=connections))
+
+
 @asynccontextmanager
 async def listening(setup: ServerSetup) -> AsyncIterator[tuple[int, Front]]:
     """A server that listens within the block: its port, and what its requests have to do with.
@@ -57,13 +73,7 @@ async def listening(setup: ServerSetup) -> AsyncIterator[tuple[int, Front]]:
     Raises:
         VievalError: the port is taken, or the judges cannot be opened.
     """
-    # no more connections than this process may have files open
-    descriptor_limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _DESCRIPTORS
-    bounds = replace(
-        setup.options.bounds,
-        connections=max(1, min(setup.options.bounds.connections, descriptor_limit)),
-    )
-    options = replace(setup.options, bounds=bounds)
+    options = _limit_connections(setup.options)
     progress = Progress()
     asks_a_model = any(
         term.judge.asks_a_model for reward in setup.rewards for term in reward.terms
@@ -73,12 +83,7 @@ async def listening(setup: ServerSetup) -> AsyncIterator[tuple[int, Front]]:
     ) as session:
         service = Service(setup.rewards, session, progress, options)
         front = Front(service, setup.guard, options, Bodies(options.bounds))
-        runner = web.AppRunner(
-            application(front),
-            handler_cancellation=True,
-            access_log=None,
-            shutdown_timeout=1.0,
-        )
+        runner = _runner(front)
         await runner.setup()
         assert runner.server is not None
         connections = Connections(runner.server, options.bounds)

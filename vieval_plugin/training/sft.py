@@ -47,6 +47,14 @@ class Losses:
     held_out_after: float | None
 
 
+def _save(trainer: Any, processor: Any, tuning: Tuning, folder: Path) -> None:
+    tuned = trainer.accelerator.unwrap_model(trainer.model)
+    if tuning.tune == "lora":
+        tuned = tuned.merge_and_unload()
+    tuned.save_pretrained(folder)
+    processor.save_pretrained(folder)
+
+
 def tune(
     learnt: Sequence[LearntTurn],
     held_out: Sequence[LearntTurn],
@@ -68,7 +76,6 @@ def tune(
     """
     transformers = library("transformers")
     trl = library("trl")
-    settings = _settings(tuning, folder)
     network, processor = load_base(tuning.base)
     checkpoint = _resume_or_begin(folder / _CHECKPOINTS, tuning)
     peft_config = library("peft").LoraConfig(
@@ -77,7 +84,7 @@ def tune(
     try:
         trainer = trl.SFTTrainer(
             network,
-            args=settings,
+            args=_settings(tuning, folder),
             train_dataset=_dataset(learnt),
             eval_dataset=_dataset(held_out) if held_out else None,
             processing_class=processor,
@@ -104,11 +111,7 @@ def tune(
         losses = Losses(
             curve[0][1], curve[-1][1], held_out_loss_before, held_out_loss_after
         )
-        tuned = trainer.accelerator.unwrap_model(trainer.model)
-        (tuned.merge_and_unload() if tuning.tune == "lora" else tuned).save_pretrained(
-            folder
-        )
-        processor.save_pretrained(folder)
+        _save(trainer, processor, tuning, folder)
     record = _training_record(tuning, learnt, held_out, curve, losses)
     write_training_record(folder, record)
     shutil.rmtree(folder / _CHECKPOINTS, ignore_errors=True)

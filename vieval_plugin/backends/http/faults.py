@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from html import unescape
 from typing import Any
@@ -363,15 +363,17 @@ def _fault(
     return Refused(Status.API_ERROR, kind or status, text, code, report)
 
 
+def _has_type(report: ErrorReport, words: Iterable[str]) -> bool:
+    return any(word in name for name in report.types for word in words)
+
+
 def _kind(report: ErrorReport) -> str:
     """The kind of an error, empty for a refusal of none."""
     code = report.code
     message = report.message
-    is_limit = code == 429 or any(
-        word in name for name in report.types for word in ("ratelimit", "throttl")
-    )
+    is_limit = code == 429 or _has_type(report, ("ratelimit", "throttl"))
     for kind, family in _FAMILIES.items():
-        if any(word in name for name in report.types for word in family.types):
+        if _has_type(report, family.types):
             return kind
     if is_limit and _DAILY.search(message):
         return "daily limit"

@@ -137,10 +137,8 @@ class OpenAIBackend:
         self._price = price
         self._server = Server(server, usage, seed)
         self._store = store
-        self._batch, self.batches = (
-            batch,
-            Batches(self._server, batch, model) if batch else None,
-        )
+        self._batch = batch
+        self.batches = Batches(self._server, batch, model) if batch else None
         # what is asked by batches is stored once all is answered, and counted then
         is_stored = store and not (batch and batch.sends)
         self._leases = (
@@ -149,10 +147,10 @@ class OpenAIBackend:
         self._images = ImageEncoder(max_pixels)
         self._in_flight = SharedTasks()
         self._capabilities = SharedTasks(keeps=True)
-        self._own_keys: set[int] = (
-            set()
-        )  # hashes of this run's questions, whose answers in the store are its own
-        self._refused: set[str] = set()  # forms of chats that the server does not take
+        # hashes of this run's questions, whose answers in the store are its own
+        self._own_keys = set[int]()
+        # forms of chats that the server does not take
+        self._refused = set[str]()
         self._where = f"{model} {' '.join(map(redacted, server.urls))}"
         self._negotiation = Negotiation(f"form {self._where}", store, self._where)
         self._server.on_failed_try = self._negotiation.release

@@ -226,7 +226,6 @@ def mask_boxes(
         size: height and width of the image.
         threshold: queries below it are left out, as no confidence is above its probability.
     """
-    torch = library("torch")
     likely = probabilities > threshold
     probabilities, masks = probabilities[likely], masks[likely]
     if not len(probabilities):
@@ -237,15 +236,18 @@ def mask_boxes(
     inside = logits > 0
     area = inside.flatten(1).sum(1)
     means = (logits.sigmoid() * inside).flatten(1).sum(1) / (area + 1e-6)
-    sides = torch.zeros(len(masks), 4, dtype=torch.float64)
-    for number in range(len(masks)):
-        rows, columns = inside[number].any(1).nonzero(), inside[number].any(0).nonzero()
-        if len(rows):
-            left, top = int(columns[0]), int(rows[0])
-            right, bottom = int(columns[-1]) + 1, int(rows[-1]) + 1
-            sides[number] = torch.tensor([left, top, right, bottom])
+    sides = np.array([_box(mask) for mask in inside], float)
     scores = (probabilities * means).cpu().double().numpy()
-    return ClassBoxes(scores, sides.numpy(), inside.cpu().numpy())
+    return ClassBoxes(scores, sides, inside.cpu().numpy())
+
+
+def _box(mask: Any) -> list[int]:
+    """Left, top, right and bottom of a mask; zeros where it is empty."""
+    rows = mask.any(1).nonzero()
+    columns = mask.any(0).nonzero()
+    if not len(rows):
+        return [0, 0, 0, 0]
+    return [int(columns[0]), int(rows[0]), int(columns[-1]) + 1, int(rows[-1]) + 1]
 
 
 def _resize(planes: Any, height: int, width: int) -> Any:

@@ -18,7 +18,6 @@ Examples:
 from __future__ import annotations
 
 import asyncio
-import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -36,6 +35,7 @@ from vieval_plugin.cli.options import (
     first_flag,
     named_backbone,
     options_in_force,
+    remove_batches,
 )
 
 if TYPE_CHECKING:
@@ -322,13 +322,8 @@ def _score(options: ScoreOptions, request: Request, images: bool) -> int:
             for line, record in read_scored(log, complete, folder, scored := Scored()):
                 say(*([line.rstrip()] if options.json else image_summary(record)))
         log.complete = log.total == sum(map(log.count, complete))
-        if (
-            options.batch
-            and request.batch
-            and log.complete
-            and not scored.progress.failed_calls
-        ):
-            shutil.rmtree(request.batch.folder, ignore_errors=True)
+        if log.complete and not scored.progress.failed_calls:
+            remove_batches(options, request.batch)
     _tell(options, scored, images)
     notes = filter(None, (source.calibration_note for source in sources))
     say(*dict.fromkeys(notes), file=sys.stderr if options.json else sys.stdout)

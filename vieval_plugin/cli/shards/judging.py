@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import tempfile
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING
@@ -18,6 +17,7 @@ from vieval_plugin.cli.options import (
     batch_of,
     first_flag,
     options_in_force,
+    remove_batches,
 )
 
 if TYPE_CHECKING:
@@ -219,12 +219,8 @@ def _launch(options: ScoreOptions, started: StartedRun) -> int:
         tell(*(f"not complete: {line}" for line in hidden))
         code = 1
     elif progress.is_complete:
-        if (
-            options.batch
-            and batch
-            and not any(progress.statuses[status] for status in FAILED_CALLS)
-        ):
-            shutil.rmtree(batch.folder, ignore_errors=True)
+        if not any(progress.statuses[status] for status in FAILED_CALLS):
+            remove_batches(options, batch)
         say(f"wrote {shown_location(options.out or started.run.folder)}")
     if progress.unscored:
         tell(f"{progress.unscored}; the reasons are above")

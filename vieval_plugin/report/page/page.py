@@ -370,8 +370,7 @@ def _order_text(report: Report) -> str:
     if all(
         record.candidates
         for run in report.runs
-        for rows in run.records.values()
-        for (record, *_) in rows
+        for (record, *_) in run.records_by_sample
     ):
         return ""
     return (

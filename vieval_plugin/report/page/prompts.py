@@ -139,6 +139,16 @@ class PromptRows:
         return f"{prompt.name}: {', '.join(scores)}"
 
 
+def _best_first(prompts: Sequence[Prompt], first: str, alone: bool) -> list[Prompt]:
+    """The prompts by the lead of the first generator, or by its score where it is alone."""
+
+    def advantage(prompt: Prompt) -> float:
+        return prompt.scores.get(first, math.nan) if alone else prompt.lead(first)
+
+    with_lead = (prompt for prompt in prompts if not math.isnan(advantage(prompt)))
+    return sorted(with_lead, key=advantage, reverse=True)
+
+
 def prompt_rows(
     section: Section,
     board: Leaderboard,
@@ -162,14 +172,7 @@ def prompt_rows(
     counts_contests = board.measure.counts_contests
     has_differences = any(p.spread for p in prompts) or (alone and not counts_contests)
 
-    def advantage(prompt: Prompt) -> float:
-        return prompt.scores.get(first, math.nan) if alone else prompt.lead(first)
-
-    ordered = sorted(
-        (p for p in prompts if not math.isnan(advantage(p))),
-        key=advantage,
-        reverse=True,
-    )
+    ordered = _best_first(prompts, first, alone)
     by_name = {prompt.name: prompt for prompt in prompts}
     fallen = [by_name[name] for name in falls if name in by_name]
     groups = _ends(ordered) if alone else _groups(board, ordered, first, fallen)
@@ -432,10 +435,9 @@ def _distributions(section: Section, board: Leaderboard) -> tuple[Markup, ...]:
     """Histograms of all scores of the judge by aspect."""
     [run] = [run for run in section.runs if run.name == board.judge]
     values: dict[str, list[float]] = defaultdict(list)
-    for judged in run.records.values():
-        for record in (records[0] for records in judged):
-            for aspect, score in record.verdict.scores.items():
-                values[aspect].append(score)
+    for record, *_ in run.records_by_sample:
+        for aspect, score in record.verdict.scores.items():
+            values[aspect].append(score)
     return tuple(
         histogram(scores, f"{aspect}, {ASPECTS.get(aspect, aspect)}")
         for aspect, scores in values.items()

@@ -88,17 +88,9 @@ class VerdictSchema:
         candidates = {"scores": pyarrow.list_(scores["scores"])}
         if not self.scores:  # of a struct without fields there can be no column
             scores = bounds = candidates = {}
-        # lists of structs and no maps, which Hugging Face datasets cannot read
-        vote = pyarrow.struct([("order", text), ("vote", text)])
-        preference = pyarrow.struct([("order", text), ("preference", number)])
         sub_score = pyarrow.struct(
             [("question", text), ("scores", pyarrow.list_(number))]
         )
-        choice = {
-            "votes": pyarrow.list_(vote),
-            "preferences": pyarrow.list_(preference),
-            **candidates,
-        }
         columns = {
             "file": text,
             "row": pyarrow.int64(),
@@ -111,7 +103,7 @@ class VerdictSchema:
             **scores,
             **(bounds if self.intervals else {}),
             "sub_scores": pyarrow.list_(sub_score),
-            "choice": pyarrow.struct(list(choice.items())),
+            "choice": _choice_type(pyarrow, candidates),
             "rationale": text,
             "findings": pyarrow.list_(text),
             "calls": pyarrow.int32(),
@@ -347,3 +339,14 @@ def _choice(choice: Choice | None) -> dict[str, Any] | None:
 def _encodable(text: str) -> str:
     """A text less halves of characters, which no file of texts can hold."""
     return text if text.isascii() else text.encode(errors="replace").decode()
+
+
+def _choice_type(pyarrow: Any, candidates: Mapping[str, Any]) -> Any:
+    """The type of a choice: lists of structs and no maps, which Hugging Face datasets cannot
+    read.
+    """
+    text = pyarrow.string()
+    vote = pyarrow.struct([("order", text), ("vote", text)])
+    preference = pyarrow.struct([("order", text), ("preference", pyarrow.float64())])
+    fields = {"votes": pyarrow.list_(vote), "preferences": pyarrow.list_(preference)}
+    return pyarrow.struct([*fields.items(), *candidates.items()])

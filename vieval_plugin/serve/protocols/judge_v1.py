@@ -161,16 +161,17 @@ def _contest(
     [contest] = read_contests([Row("the contest", cells)], Path(), common)
 
     require_good_texts(*contest.candidates[0].texts.values())
+    candidates_with_images = tuple(
+        _replace_names(candidate, read_images) for candidate in contest.candidates
+    )
+    return replace(contest, candidates=candidates_with_images)
 
-    def with_images(candidate: Sample) -> Sample:
-        return replace(
-            candidate,
-            images={
-                role: read_images[str(i.source)] for role, i in candidate.images.items()
-            },
-        )
 
-    return replace(contest, candidates=tuple(map(with_images, contest.candidates)))
+def _replace_names(candidate: Sample, images: Mapping[str, Image]) -> Sample:
+    images_by_role = {
+        role: images[str(name.source)] for role, name in candidate.images.items()
+    }
+    return replace(candidate, images=images_by_role)
 
 
 def write(entries: Sequence[RequestEntry], values: Values) -> web.Response:
