@@ -23,7 +23,6 @@ import vieval_plugin.judges
 from vieval_plugin.judges import in_file
 from vieval_plugin.judges.spec import JudgeSpec
 from vieval_plugin.prompts import packs
-from vieval_plugin.prompts.pack import Pack
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.escaping import say
 from vieval_plugin.text.suggestions import did_you_mean
@@ -47,7 +46,7 @@ class HasName(Protocol):
 @cache
 def judges() -> dict[str, JudgeSpec]:
     """Return all judges by name, ours first; then those in files, of a folder that is named or
-    named one by one.
+    named one by one, and those of our files whose name no other has.
     """
     specs = dict(
         descriptions(vieval_plugin.judges, ("SPEC", "SPECS"), ENTRY_POINTS, JudgeSpec)
@@ -65,6 +64,9 @@ def judges() -> dict[str, JudgeSpec]:
                 _add(str(file), specs)
             except VievalError as error:
                 _warn(f"{error}; it is left out")
+    for name, file in shipped().items():
+        if name not in specs:
+            _add(str(file), specs)
     return specs
 
 
@@ -81,28 +83,21 @@ def judge(name: str, files: Iterable[object] = ()) -> JudgeSpec:
     specs = judges()
     if name not in specs and packs.is_pack(name):
         return _add(name, specs)
-    for file in files if name not in specs else ():
+    for file in files if name not in specs or is_shipped(specs[name]) else ():
         _add(str(file), specs)
-    if name not in specs and name in shipped():
-        _add(str(shipped()[name]), specs)
-    if name in specs:
-        return specs[name]
-    raise _unknown(name, [*specs, *shipped()], "judge")
+    return find_entry(name, specs, "judge")
 
 
 @cache
 def shipped() -> Mapping[str, Path]:
-    """Return the files of judges in one file that come with VIEval, by name.
-
-    Each is read when it is asked for, so that a user's own judge may have its name.
-    """
+    """Return the files of judges in one file that come with VIEval, by name."""
     folder = Path(vieval_plugin.judges.__path__[0]) / "described"
     return {file.stem: file for file in sorted(folder.glob("*.yaml"))}
 
 
-def described(name: str) -> Pack:
-    """Return the description of a judge in one file that comes with VIEval."""
-    return packs.load(str(shipped()[name]))
+def is_shipped(spec: JudgeSpec) -> bool:
+    """Return whether a judge is in a file that comes with VIEval."""
+    return spec.file is not None and spec.file.path == shipped().get(spec.name)
 
 
 def judge_of_results(name: str, options: Mapping[str, Any]) -> JudgeSpec | None:
@@ -122,6 +117,7 @@ def _add(file: str, specs: dict[str, JudgeSpec]) -> JudgeSpec:
     if (
         spec.file
         and namesake
+        and not is_shipped(namesake)
         and not (namesake.file and real(namesake.file.path) == real(spec.file.path))
     ):
         holder = (
@@ -141,13 +137,9 @@ def find_entry(name: str, entries: Mapping[str, V], what: str) -> V:
     """Return the entry of a name; VievalError, with the nearest name, if there is none."""
     if name in entries:
         return entries[name]
-    raise _unknown(name, entries, what)
-
-
-def _unknown(name: str, known: Iterable[str], what: str) -> VievalError:
-    names = list(known)
-    hint = did_you_mean(name, names, 0.6)
-    return VievalError(f"no {what} {name!r}{hint}; known: {', '.join(names)}")
+    raise VievalError(
+        f"no {what} {name!r}{did_you_mean(name, entries, 0.6)}; known: {', '.join(entries)}"
+    )
 
 
 def load_entry_points(group: str, names: tuple[str, ...], kind: type[K]) -> list[K]:

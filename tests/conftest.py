@@ -155,6 +155,7 @@ def nothing_from_outside(monkeypatch, tmp_path_factory):
 def nothing_registered(monkeypatch):
     """Benchmarks and judges in files that a test named are unknown to the next."""
     yield
+    shipped = set(judge_registry.shipped().values())
     for registered in (benchmark_registry.benchmarks, judge_registry.judges):
         known = getattr(
             registered, "cache_info", None
@@ -162,7 +163,10 @@ def nothing_registered(monkeypatch):
         if (
             known
             and known().currsize
-            and any(entry.file for entry in registered().values())
+            and any(
+                entry.file and getattr(entry.file, "path", None) not in shipped
+                for entry in registered().values()
+            )
         ):
             registered.cache_clear()
 
@@ -310,14 +314,6 @@ def unchecked_sight(request, monkeypatch):
     if not any(word in request.path.name for word in ("sight", "services")):
         backend = "vieval_plugin.backends.http.openai.OpenAIBackend"
         monkeypatch.setattr(f"{backend}._require_sight", nothing_required)
-
-
-@pytest.fixture(autouse=True)
-def judges_in_files():
-    """Forgets the judges in files that a test named."""
-    yield
-    for name in [name for name, spec in judge_registry.judges().items() if spec.file]:
-        del judge_registry.judges()[name]
 
 
 @pytest.fixture

@@ -65,7 +65,7 @@ def test_what_a_command_says_of_a_scorer_goes_before_the_file():
         scorers={"dino": config.Scorer("a", "v1"), "mine": config.Scorer("b", "v2")}
     )
     told = file.scored_by({"device": "cpu"}).scorers
-    assert set(told) == scored | {"mine", *judge_registry.shipped()}
+    assert set(told) == scored | {"mine"}
     assert told["dino"] == config.Scorer("a", "v1", "cpu")
     # a revision belongs to the weights that it was given with
     assert file.scored_by({"model": "c"}).scorers["dino"] == config.Scorer("c")

@@ -6,6 +6,8 @@ import pytest
 
 from tests.demo_samples import demo_file
 from tests.extras import needs
+from tests.serve.clients import rows_of
+from tests.serve.serving import serving
 from tests.shard_runs import write_parquet
 from tests.shipped_scorers import (
     NAMES,
@@ -74,6 +76,20 @@ def test_each_scores_filters_and_ranks_by_its_name(name, tiny, vieval, tmp_path)
     assert "6 of 6 rows" in said
 
 
+def test_a_served_reward_is_the_score_of_the_command(scorer_weights, vieval, tmp_path):
+    samples, out = demo_file(tmp_path, "tig"), tmp_path / "out.jsonl"
+    given = ["--scorer", scorer_weights["clip_score"]]
+    vieval("score", samples, "--judge", "pickscore", *given, "--out", out)
+    with serving("--reward", "r=pickscore", *map(str, given)) as running:
+        status, answer = running.post(
+            "/r/v1/judge", {"samples": list(rows_of(samples))}
+        )
+    assert status == 200
+    assert [one["value"] for one in answer["verdicts"]] == [
+        json.loads(line)["scores"]["O"] for line in out.read_text().splitlines()
+    ]
+
+
 def test_pickscore_takes_a_folder_of_weights(scorer_weights, vieval, tmp_path):
     registry.judges.cache_clear()
     samples, out = demo_file(tmp_path, "tig"), tmp_path / "out.jsonl"
@@ -86,7 +102,7 @@ def test_pickscore_takes_a_folder_of_weights(scorer_weights, vieval, tmp_path):
 def test_the_list_says_what_each_is_and_what_is_absent(vieval):
     said = vieval("tasks", "--judges").out
     for name in NAMES:
-        about = registry.described(name).manifest.about
+        about = registry.judge(name).file.manifest.about
         assert f"{name}: {about.meaning}" in said
         assert about.licence in said
     assert "none stated" in said

@@ -35,8 +35,9 @@ def test_without_a_filter_there_is_a_line_a_benchmark(
     [answer] = rows.keys() - {"benchmark", "`vieval", "data", *names}
     assert rows[answer][0].endswith(f" of {len(names)} benchmarks are ready")
     assert next(iter(rows)) == answer
-    assert rows["imagenhub"][1:3] == ["80", "1 of 7 ratings only"]
-    assert rows["vieval_demo_sequences"][1:] == ["1", "nothing to prepare", "adiee"]
+    assert rows["imagenhub"][1:3] == ["90", "1 of 7 ratings only"]
+    demo = rows["vieval_demo_sequences"]
+    assert demo[1:] == ["2", "nothing to prepare", "adiee, aesthetic"]
     assert len(rows) == len(names) + 4
 
 

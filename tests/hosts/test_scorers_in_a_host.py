@@ -55,6 +55,14 @@ def test_each_metric_judges_the_demo_and_its_replay_has_the_same_digits(
     }
 
 
+def test_a_network_that_is_shipped_by_name_has_tasks(evaluate, scorer_weights):
+    clip = scorer_weights["clip_score"]
+    live = evaluate(*scorer(clip), tasks="vieval_demo_pickscore_tig")
+    assert set(live.statuses) == {"ok"}
+    [[verdict], *_] = live.verdicts.values()
+    assert verdict["trace"][0]["reason"].startswith(f"pickscore on {clip}@sha256:")
+
+
 def test_the_weights_of_several_metrics_come_from_the_options(evaluate, scorer_weights):
     options = {
         name: {"model": str(path), "batch_size": 4}

@@ -76,7 +76,7 @@ def _judges() -> list[str]:
     from vieval_plugin.judges import registry
     from vieval_plugin.text.tables import text_table
 
-    described = [registry.described(name) for name in registry.shipped()]
+    described = [spec.file for spec in registry.judges().values() if spec.file]
     abouts = [(pack, about) for pack in described if (about := pack.manifest.about)]
     rows = [
         (

@@ -503,8 +503,7 @@ class Config(Section):
         )
         judges |= {"reminders": self.judges.reminders}
         judges |= {} if spec.file else {spec.name: self.judges.options_of(spec)}
-        shipped = judge_registry.shipped().values()
-        own_file = spec.file if spec.file and spec.file.path not in shipped else None
+        own_file = None if judge_registry.is_shipped(spec) else spec.file
         resolved: dict[str, Any] = redacted_options(
             {
                 **({"judge_files": [str(real(own_file.path))]} if own_file else {}),
@@ -551,7 +550,6 @@ class Config(Section):
                 else {**asdict(base), **fields, "model": base.model}
             )
         names = [name for name, spec in judge_registry.judges().items() if spec.scored]
-        names += judge_registry.shipped()
         scorers = {
             **self.scorers,
             **{

@@ -101,6 +101,20 @@ def test_a_judge_whose_file_was_edited_is_another(run, tmp_path, monkeypatch):
     assert "holds answers by another judge, model or wording: deleted" in done.stderr
 
 
+@needs("torch", "transformers")
+def test_a_network_that_is_shipped_by_name_judges(
+    run, scorer_weights, tmp_path, monkeypatch
+):
+    options = f"scorers: {{pickscore: {{model: {scorer_weights['clip_score']}}}}}\n"
+    (tmp_path / "options.yaml").write_text(options)
+    monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "options.yaml"))
+    judged = "vieval_demo_pickscore_tig"
+    done = run(*vlmevalkit("--model", "VievalScorer", "--limit", 2, data=judged))
+    assert done.returncode == 0, done.stderr
+    [samples] = tmp_path.glob(f"out/VievalScorer/*_samples_{judged}.jsonl")
+    assert samples.read_text().count("pickscore on ") >= 2
+
+
 @needs("rapidocr", "skimage")
 def test_a_judge_without_a_model_reads_the_posters_of_the_demo(
     run, tmp_path, monkeypatch
