@@ -8,7 +8,7 @@ one verdict of those on the candidates.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TypeAlias, TypeVar
@@ -16,6 +16,7 @@ from typing import TypeAlias, TypeVar
 from vieval_plugin.judges.arguments import named_arguments, require, require_all
 from vieval_plugin.judges.protocol import (
     Ask,
+    Asking,
     Choice,
     Judge,
     Program,
@@ -234,9 +235,7 @@ def candidate_program(judge: Judge, contest: Contest) -> Program:
     return contest_verdict((yield from gather(programs)))
 
 
-def _prefix_paths(
-    name: str, program: Program
-) -> Generator[list[Ask], list[Reply], Verdict]:
+def _prefix_paths(name: str, program: Program) -> Program:
     """A program with its asks below a name, so that no other's have the same path."""
     replies: list[Reply] | None = None
     try:
@@ -249,8 +248,8 @@ def _prefix_paths(
 
 
 def gather(
-    programs: Sequence[Generator[list[Ask], list[Reply], T]],
-) -> Generator[list[Ask], list[Reply], list[T]]:
+    programs: Sequence[Asking[T]],
+) -> Asking[list[T]]:
     """Advance sub-programs in step: all their asks in one list, to each its own replies. Their
     results, in order.
 

@@ -31,6 +31,7 @@ from vieval_plugin.judges.wrapping import (
     unwrapped,
     words_before,
 )
+from vieval_plugin.text.yaml_json import JsonObject
 
 REFUSAL_INSIDE = "a refusal in the reasoning beside scores"
 SCORE, REASONING = "score", "reasoning"
@@ -67,7 +68,7 @@ def reply_schema(
     low: float = 0.0,
     keys: Sequence[str] = (SCORE, REASONING),
     optional: Sequence[str] = (),
-) -> dict[str, Any]:
+) -> JsonObject:
     """JSON schema of an answer with `count` sub-scores from `low` to `high`, a short reasoning,
     and whatever other keys.
     """
@@ -83,7 +84,7 @@ def reply_schema(
 
 def object_schema(
     properties: Mapping[str, Any], required: Iterable[str] | None = None
-) -> dict[str, Any]:
+) -> JsonObject:
     """JSON schema of an object with these keys and no others; all are required where nothing
     else is said.
     """
@@ -95,14 +96,14 @@ def object_schema(
     }
 
 
-def text_schema(longest: int) -> dict[str, Any]:
+def text_schema(longest: int) -> JsonObject:
     """JSON schema of a text that is not empty."""
     return {"type": "string", "minLength": 1, "maxLength": longest}
 
 
 def list_schema(
     item: Mapping[str, Any], min_items: int = 0, max_items: int = 8
-) -> dict[str, Any]:
+) -> JsonObject:
     """JSON schema of a list."""
     return {
         "type": "array",
@@ -146,7 +147,7 @@ def parse_scores(
 
 def read_answer(
     text: str, schema: Mapping[str, Any], *, as_shown: bool = False
-) -> tuple[dict[str, Any], bool]:
+) -> tuple[JsonObject, bool]:
     """The object of a schema that a reply is, and whether it came exactly so.
 
     Raises:
@@ -338,7 +339,7 @@ _CONFORM: Mapping[str, Callable[[Any, Mapping[str, Any], str], Any]] = {
 
 def _named_as_asked(
     value: Mapping[str, Any], properties: Mapping[str, Any]
-) -> dict[str, Any]:
+) -> JsonObject:
     """Fields under the names that were asked for, whatever their case."""
     names = {key.casefold(): key for key in properties}
     return _once(
@@ -392,7 +393,7 @@ def _start(text: str, begins: str) -> int:
     )
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _once(pairs: list[tuple[str, Any]]) -> JsonObject:
     """An object of JSON; ValueError for a key that comes twice, which Python lets pass."""
     if len(document := dict(pairs)) < len(pairs):
         raise ValueError("a key twice")

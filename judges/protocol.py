@@ -3,7 +3,7 @@
 A judge is a generator without I/O. It yields lists of asks that do not depend on each other, is
 sent their replies in the same order, and returns a verdict::
 
-    def judge(sample: Sample) -> Generator[list[Ask], list[Reply], Verdict]: ...
+    def judge(sample: Sample) -> Asking[Verdict]: ...
 
 Everything here is frozen data; only these types cross the border between judges, backends and
 hosts.
@@ -15,7 +15,7 @@ import pathlib
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from vieval_plugin.judges.arguments import (
     named_arguments,
@@ -525,5 +525,9 @@ class Verdict:
         return "" if self.status.usable else next(iter(reasons), "")
 
 
-Program: TypeAlias = Generator[list[Ask], list[Reply], Verdict]
+T = TypeVar("T")
+
+#: Asks questions, gets their replies, and returns what they came to.
+Asking: TypeAlias = Generator[list[Ask], list[Reply], T]
+Program: TypeAlias = Asking[Verdict]
 Judge: TypeAlias = Callable[[Sample], Program]

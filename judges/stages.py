@@ -8,18 +8,17 @@ endless repetition.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from vieval_plugin.judges.parsing import Read
 from vieval_plugin.judges.protocol import (
     FAILED_CALLS,
-    Ask,
+    Asking,
     Chat,
     Message,
     Path,
-    Reply,
     Sample,
     Status,
     Step,
@@ -124,7 +123,7 @@ def ask_one(
     wording: Pack,
     notes: Notes,
     read_again: Callable[[str], Read[T]] | None = None,
-) -> Generator[list[Ask], list[Reply], T | Status]:
+) -> Asking[T | Status]:
     """The value of one answer on which the next stages build, or the status of one that cannot be
     used.
 

@@ -9,7 +9,7 @@ none (`doubts.txt`).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar
 
 from vieval_plugin.judges.parsing import Read, decoded, parse_scores
 from vieval_plugin.judges.protocol import (
-    Ask,
+    Asking,
     Chat,
     Image,
     Message,
@@ -145,7 +145,7 @@ def score_request(
 
 def ask_all(
     questions: Sequence[ChatRequest[T]], wording: Pack
-) -> Generator[list[Ask], list[Reply], list[StructuredChatOutcome[T]]]:
+) -> Asking[list[StructuredChatOutcome[T]]]:
     """Ask all questions at once; those whose reply cannot be parsed again, up to
     `wording.reminders` times, with the error.
 

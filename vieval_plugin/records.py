@@ -15,13 +15,14 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from vieval_plugin.judges.contests import Contest, Judged, Votes
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, Step, Verdict
 from vieval_plugin.text.redaction import remove_secrets
 from vieval_plugin.text.untrusted import isfile
 from vieval_plugin.text.wording import nan_to_none
+from vieval_plugin.text.yaml_json import JsonObject
 
 SCHEMA = 2
 #: The benchmark of a user's own samples.
@@ -246,6 +247,10 @@ class JudgeName:
         )
 
 
+#: Records by part, each sample's together.
+RecordsByPart: TypeAlias = dict[str, list[tuple[Record, ...]]]
+
+
 @dataclass(frozen=True)
 class Run:
     """Records of one judge on one benchmark."""
@@ -257,7 +262,7 @@ class Run:
     #: Aspects that it rates.
     aspects: tuple[str, ...]
     #: Records by part, each sample's together.
-    records: dict[str, list[tuple[Record, ...]]]
+    records: RecordsByPart
     #: As the judge's description has it.
     against_all: bool = False
     #: As the judge's description has it.
@@ -439,11 +444,11 @@ def one_line(document: Mapping[str, Any]) -> str:
     return json.dumps(document, allow_nan=False).replace("<", "\\u003c")
 
 
-def verdict_document(verdict: Verdict) -> dict[str, Any]:
+def verdict_document(verdict: Verdict) -> JsonObject:
     """A verdict as JSON values, less secrets of this process; only one on a contest has a
     choice.
     """
-    document: dict[str, Any] = remove_secrets(asdict(verdict))
+    document: JsonObject = remove_secrets(asdict(verdict))
     if verdict.choice is None:
         del document["choice"]
     return document
@@ -457,7 +462,7 @@ def target_json(judged: Judged) -> str:
         return _contest_target(judged)
     sample = judged
     ratings = _ratings(sample)
-    placed: dict[str, Any] = {
+    placed: JsonObject = {
         "kind": sample.kind,
         "group": sample.group,
         "place": sample.place,
@@ -494,7 +499,7 @@ def conditions_json(sample: Sample) -> str:
 
 
 def _contest_target(contest: Contest) -> str:
-    document: dict[str, Any] = {
+    document: JsonObject = {
         "vieval": SCHEMA,
         "id": asdict(contest.id),
         "kind": contest.kind,

@@ -8,15 +8,13 @@ instruction; all image models are asked about an instruction in the same words.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from vieval_plugin.judges.protocol import (
-    Ask,
+    Asking,
     Image,
     Message,
-    Reply,
     Sample,
     Step,
     UseTool,
@@ -105,7 +103,7 @@ def question(
 
 def pictures(
     sample: Sample, images: Images
-) -> Generator[list[Ask], list[Reply], tuple[tuple[Image, ...], tuple[Step, ...]]]:
+) -> Asking[tuple[tuple[Image, ...], tuple[Step, ...]]]:
     """Source and edit as they are shown, and a step for whatever was done for it; nothing is
     shown where that failed.
     """

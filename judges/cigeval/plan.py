@@ -4,7 +4,7 @@ one.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -20,18 +20,18 @@ from vieval_plugin.judges.cigeval.questions import (
 )
 from vieval_plugin.judges.parsing import Read, json_value, object_schema, reply_schema
 from vieval_plugin.judges.protocol import (
-    Ask,
+    Asking,
     Chat,
     Image,
     Judge,
     Message,
-    Reply,
     Sample,
     Status,
     Step,
 )
 from vieval_plugin.judges.structured_chat import ChatRequest, ask_all, score_request
 from vieval_plugin.judges.tools import Tool, ToolOutcome, registry
+from vieval_plugin.text.yaml_json import JsonObject
 
 _NONE = frozenset({"", "none", "null", "no", "no_tool", "n/a"})
 
@@ -117,7 +117,7 @@ def _plan_chat(
 
 def plan(
     sub_questions: Sequence[SubQuestion], images: Mapping[str, Image], setup: Setup
-) -> Generator[list[Ask], list[Reply], tuple[dict[str, ToolChoice], tuple[Step, ...]]]:
+) -> Asking[tuple[dict[str, ToolChoice], tuple[Step, ...]]]:
     """Ask for a plan over all images: what is chosen for each sub-question, and the plan's own
     steps.
     """
@@ -246,10 +246,10 @@ def _entry(fields: Any) -> Entry:
     )
 
 
-def schema(count: int, tools: Sequence[Tool], entities: bool) -> dict[str, Any]:
+def schema(count: int, tools: Sequence[Tool], entities: bool) -> JsonObject:
     """JSON schema of a plan with `count` entries."""
     text = {"type": "string", "maxLength": 300}
-    properties: dict[str, Any] = {
+    properties: JsonObject = {
         "task_id": {"type": "integer", "minimum": 1, "maximum": count},
         "used": {"type": "boolean"},
         "tool": {"type": "string", "enum": ["none", *(tool.name for tool in tools)]},
@@ -283,7 +283,7 @@ def _begin(
     images: Mapping[str, Image],
     sample: Sample,
     setup: Setup,
-) -> Generator[list[Ask], list[Reply], tuple[tuple[Step, ...], Rate]]:
+) -> Asking[tuple[tuple[Step, ...], Rate]]:
     choices, steps = yield from plan(sub_questions, images, setup)
     return steps, lambda sub_question: _rate(
         sub_question, choices[sub_question.name], sample, setup
@@ -315,7 +315,7 @@ def _rating_request(
 
 def _rate(
     sub_question: SubQuestion, choice: ToolChoice, sample: Sample, setup: Setup
-) -> Generator[list[Ask], list[Reply], Rating]:
+) -> Asking[Rating]:
     """The tool and then the rating of a sub-question."""
     outcome = ToolOutcome()
     used: Tool | None = None

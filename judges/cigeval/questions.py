@@ -7,17 +7,16 @@ and its released code where the two differ.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Literal, TypeAlias, get_args
 
 from vieval_plugin.judges.contests import gather
 from vieval_plugin.judges.protocol import (
-    Ask,
+    Asking,
     Image,
     Path,
-    Reply,
     Sample,
     Status,
     Step,
@@ -29,6 +28,7 @@ from vieval_plugin.judges.spec import option
 from vieval_plugin.judges.structured_chat import StructuredChatOutcome, joined_reasons
 from vieval_plugin.judges.tools import Request, Tool, failed, use_tools
 from vieval_plugin.prompts.pack import Pack, PackQuestion
+from vieval_plugin.text.yaml_json import JsonObject
 
 Improvement: TypeAlias = Literal[
     "difference_on_tie", "all_differences", "mask", "named_entity", "plan_each_subject"
@@ -90,7 +90,7 @@ class Setup:
         """Return whether a departure from the released code is wanted."""
         return name in self.options.improvements
 
-    def enforced(self, schema: dict[str, Any]) -> dict[str, Any] | None:
+    def enforced(self, schema: JsonObject) -> JsonObject | None:
         """A schema, where the wording asks for what it says."""
         return schema if self.wording.is_enforced else None
 
@@ -171,7 +171,7 @@ _SIDES = {"concept_1": "left", "concept_2": "right"}
 
 def pictures(
     sample: Sample, wording: Pack
-) -> Generator[list[Ask], list[Reply], tuple[dict[str, Image], tuple[Step, ...]]]:
+) -> Asking[tuple[dict[str, Image], tuple[Step, ...]]]:
     """The sample's images by role; concepts are taken apart or put side by side, as the prompt
     pack shows them.
     """
@@ -227,17 +227,15 @@ def sub_questions(
 Rating: TypeAlias = tuple[
     StructuredChatOutcome[tuple[float, ...]], Sequence[Step], Sequence[str]
 ]
-Rate: TypeAlias = Callable[[SubQuestion], Generator[list[Ask], list[Reply], Rating]]
+Rate: TypeAlias = Callable[[SubQuestion], Asking[Rating]]
 #: What comes before all ratings: its steps, and how each sub-question is rated then.
 Begin: TypeAlias = Callable[
     [Sequence[SubQuestion], Mapping[str, Image], Sample, Setup],
-    Generator[list[Ask], list[Reply], tuple[tuple[Step, ...], Rate]],
+    Asking[tuple[tuple[Step, ...], Rate]],
 ]
 
 
-def program(
-    sample: Sample, setup: Setup, begin: Begin
-) -> Generator[list[Ask], list[Reply], Verdict]:
+def program(sample: Sample, setup: Setup, begin: Begin) -> Asking[Verdict]:
     """The sub-questions of a sample, rated at once, and the verdict: `SC = min(sub-scores)/10`, in
     [0, 1].
 

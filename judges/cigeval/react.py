@@ -7,7 +7,7 @@ thought, action, observation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -29,14 +29,13 @@ from vieval_plugin.judges.parsing import (
     read_answer,
 )
 from vieval_plugin.judges.protocol import (
-    Ask,
+    Asking,
     Chat,
     Failure,
     Image,
     Judge,
     Message,
     Path,
-    Reply,
     Sample,
     Status,
     Step,
@@ -48,6 +47,7 @@ from vieval_plugin.judges.structured_chat import (
     ask_all,
 )
 from vieval_plugin.judges.tools import Tool, ToolOutcome, registry
+from vieval_plugin.text.yaml_json import JsonObject
 
 #: Tool calls for a sub-question.
 TURNS = 3
@@ -94,14 +94,14 @@ def _begin(
     images: Mapping[str, Image],
     sample: Sample,
     setup: Setup,
-) -> Generator[list[Ask], list[Reply], tuple[tuple[Step, ...], Rate]]:
+) -> Asking[tuple[tuple[Step, ...], Rate]]:
     yield from ()
     return (), lambda sub_question: _converse(sub_question, sample, setup)
 
 
 def _converse(
     sub_question: SubQuestion, sample: Sample, setup: Setup
-) -> Generator[list[Ask], list[Reply], Rating]:
+) -> Asking[Rating]:
     """Turns until the model rates, or its tool calls are used up and it must."""
     tools = tuple(tool for tool in setup.tools if not barred(tool, sub_question, setup))
     turns = TURNS if tools else 0
@@ -135,7 +135,7 @@ def _action_message(answer: StructuredChatOutcome[Action]) -> Message:
 
 def _observe(
     did: Action, path: Path, calls_left: int, talk: _Conversation
-) -> Generator[list[Ask], list[Reply], Message]:
+) -> Asking[Message]:
     """Use a tool, and put what it found into a message."""
     observed = yield from _act(did, path, talk)
     variables = {
@@ -151,9 +151,7 @@ def _observe(
     return Message("user", question.parts(observed.images.values(), text))
 
 
-def _act(
-    did: Action, path: Path, talk: _Conversation
-) -> Generator[list[Ask], list[Reply], ToolOutcome]:
+def _act(did: Action, path: Path, talk: _Conversation) -> Asking[ToolOutcome]:
     """Outcome of the tool, or why it could not be used."""
     tool = next((tool for tool in talk.setup.tools if tool.name == did.tool), None)
     problem = "" if tool is None else barred(tool, talk.sub_question, talk.setup) or ""
@@ -215,7 +213,7 @@ def _reader(
     return read
 
 
-def schema(tools: Sequence[Tool]) -> dict[str, Any]:
+def schema(tools: Sequence[Tool]) -> JsonObject:
     """JSON schema of a turn: a call of one of the tools or, with the tool `none`, a score."""
     text = {"type": "string", "maxLength": 600}
     properties = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, FIRST, SECOND
 from vieval_plugin.judges.pairwise.question import LETTERS, Form
@@ -23,6 +23,7 @@ from vieval_plugin.judges.parsing import (
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.judges.refusals import declines
 from vieval_plugin.judges.wrapping import is_lead_in, remove_ending, remove_thinking
+from vieval_plugin.text.yaml_json import JsonObject
 
 ReplyForm: TypeAlias = Form | Literal["labels"]
 
@@ -35,7 +36,7 @@ _LABEL = re.compile(
 )
 
 
-def schema(form: Form, number: int) -> dict[str, Any]:
+def schema(form: Form, number: int) -> JsonObject:
     """JSON schema of an answer about so many candidates: a short reasoning first, and then what
     it comes to.
     """

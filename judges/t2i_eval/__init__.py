@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast, get_args
 
 from vieval_plugin.judges.conversation import (
@@ -22,13 +22,12 @@ from vieval_plugin.judges.conversation import (
 )
 from vieval_plugin.judges.protocol import (
     FAILED_CALLS,
-    Ask,
+    Asking,
     Chat,
     Judge,
     Message,
     Path,
     Program,
-    Reply,
     Sample,
     SampleId,
     Status,
@@ -127,9 +126,7 @@ _OVERALL_STEP_PATH = ("overall",)
 QUESTIONS, OVERALL = "explanation_quality_questions", "explanation_quality_overall"
 
 
-def grade(
-    asker: Asker, result: Result, notes: Notes
-) -> Generator[list[Ask], list[Reply], dict[str, float]]:
+def grade(asker: Asker, result: Result, notes: Notes) -> Asking[dict[str, float]]:
     """Mean grade of the questions' explanations and the grade of the overall one, in [0, 1]; absent
     where not graded.
 
@@ -199,7 +196,7 @@ PATH, FROM_BENCHMARK = ("extraction",), "the benchmark's own"
 
 def extract(
     asker: Asker, key: str, captions: bool, notes: Notes
-) -> Generator[list[Ask], list[Reply], Extraction | Status]:
+) -> Asking[Extraction | Status]:
     """The extraction of a sample, or the status of a sample that has no usable one; `key` is the
     pack's question.
     """

@@ -4,12 +4,12 @@ questions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from vieval_plugin.judges.parsing import Read
-from vieval_plugin.judges.protocol import Ask, Chat, Message, Path, Reply
+from vieval_plugin.judges.protocol import Asking, Chat, Message, Path
 from vieval_plugin.judges.spec import option
 from vieval_plugin.judges.stages import REPEATED, Notes, StageAsker
 from vieval_plugin.judges.structured_chat import ChatRequest, ask_all
@@ -124,7 +124,7 @@ class _Conversation:
 
 def converse(
     asker: Asker, threads: Sequence[Thread], notes: Notes
-) -> Generator[list[Ask], list[Reply], list[Fields]]:
+) -> Asking[list[Fields]]:
     """Hold all conversations at once, a turn of each at a time; what was said in each, as far as it
     came.
 

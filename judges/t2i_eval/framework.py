@@ -6,13 +6,13 @@ questions, never what was extracted; the evaluation compares them.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from vieval_plugin.judges.parsing import read_answer
-from vieval_plugin.judges.protocol import Ask, Chat, Reply, Status
+from vieval_plugin.judges.protocol import Asking, Chat, Status
 from vieval_plugin.judges.stages import Notes, ask_one, read_as
 from vieval_plugin.judges.t2i_eval import schemas
 from vieval_plugin.judges.t2i_eval.asker import Asker
@@ -37,7 +37,7 @@ _MERGED = ("merged", "no_answering", "no_decomposition")
 
 def judge_questions(
     asker: Asker, extraction: Extraction, notes: Notes
-) -> Generator[list[Ask], list[Reply], Result | Status]:
+) -> Asking[Result | Status]:
     """Answer all questions in one call, then explain and score everything in another."""
     questions = extraction.questions
     question_variables: dict[str, Any] = {
@@ -73,7 +73,7 @@ def _answer(
     questions: Sequence[Question],
     question_variables: Mapping[str, Any],
     notes: Notes,
-) -> Generator[list[Ask], list[Reply], dict[str, Fields] | Status]:
+) -> Asking[dict[str, Fields] | Status]:
     captions = asker.ablation != "no_captioning"
     variables = {**question_variables, "captions": captions}
     schema = schemas.answers(questions, captions)
@@ -90,7 +90,7 @@ def _evaluate(
     question_variables: Mapping[str, Any],
     answers: Mapping[str, Fields],
     notes: Notes,
-) -> Generator[list[Ask], list[Reply], Mapping[str, Any] | Status]:
+) -> Asking[Mapping[str, Any] | Status]:
     """Explain and score everything, and answer too where the ablation merges both."""
     answers_too = asker.ablation == "merged"
     merged = asker.ablation in _MERGED
@@ -122,7 +122,7 @@ def _judged(
 
 def _ask(
     asker: Asker, chat: Chat, schema: schemas.Schema, notes: Notes
-) -> Generator[list[Ask], list[Reply], Mapping[str, Any] | Status]:
+) -> Asking[Mapping[str, Any] | Status]:
     """The parts of an answer (`question_1`, `intrinsic`, `overall`), or the status of one that
     could not be read.
     """

@@ -6,10 +6,10 @@ Source: Tu et al. (2024), the individual-task pipeline. Calls: 1 + 2 for each qu
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from vieval_plugin.judges.protocol import Ask, Reply
+from vieval_plugin.judges.protocol import Asking
 from vieval_plugin.judges.stages import Notes
 from vieval_plugin.judges.t2i_eval import schemas
 from vieval_plugin.judges.t2i_eval.asker import Asker, Stage, Thread, Turn, converse
@@ -29,7 +29,7 @@ from vieval_plugin.judges.t2i_eval.structure import (
 
 def judge_questions(
     asker: Asker, extraction: Extraction, notes: Notes
-) -> Generator[list[Ask], list[Reply], list[JudgedQuestion]]:
+) -> Asking[list[JudgedQuestion]]:
     """Answer, explain and score every question, all of them at once."""
     context = {
         **asker.sample.texts,
@@ -89,7 +89,7 @@ def _turns(kind: Kind, ablation: str) -> tuple[Turn, ...]:
 
 def summarise(
     asker: Asker, extraction: Extraction, judged: Sequence[JudgedQuestion], notes: Notes
-) -> Generator[list[Ask], list[Reply], Result]:
+) -> Asking[Result]:
     """A summary and a score of each dimension that has judged questions, then of the whole."""
     context = {
         **asker.sample.texts,

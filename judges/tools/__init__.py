@@ -14,13 +14,13 @@ import importlib
 import importlib.util
 import json
 import pkgutil
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeAlias
 
 from vieval_plugin.judges.protocol import (
-    Ask,
+    Asking,
     Box,
     Failure,
     Image,
@@ -78,7 +78,7 @@ class ToolOutcome:
     image_texts: Mapping[str, str] = field(default_factory=dict)
 
 
-Use: TypeAlias = Callable[[Request], Generator[list[Ask], list[Reply], ToolOutcome]]
+Use: TypeAlias = Callable[[Request], Asking[ToolOutcome]]
 ToolRun: TypeAlias = Callable[[Mapping[str, Any]], ToolResult]
 
 
@@ -135,7 +135,7 @@ def require(tools: Sequence[Tool], advice: str) -> None:
 
 def use_tools(
     asks: Sequence[UseTool],
-) -> Generator[list[Ask], list[Reply], tuple[list[ToolResult], tuple[Step, ...]]]:
+) -> Asking[tuple[list[ToolResult], tuple[Step, ...]]]:
     """Ask for tool runs at once: their results, and a step for each.
 
     A run that failed has an empty result; `failed` finds it among the steps.

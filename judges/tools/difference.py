@@ -7,7 +7,7 @@ among the improvements.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple
 from typing import Any
 
@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vieval_plugin.judges.protocol import (
-    Ask,
+    Asking,
     Box,
     Failure,
-    Reply,
     Status,
     Step,
     ToolResult,
@@ -123,7 +122,7 @@ def run(arguments: Mapping[str, Any]) -> ToolResult:
     return ToolResult(tuple(difference(first, second, counts)))
 
 
-def use(request: Request) -> Generator[list[Ask], list[Reply], ToolOutcome]:
+def use(request: Request) -> Asking[ToolOutcome]:
     """Both images of the sub-question with the difference highlighted, the second at the first's
     size.
 

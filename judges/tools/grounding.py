@@ -8,16 +8,14 @@ phrase.
 
 from __future__ import annotations
 
-from collections.abc import Generator
-
-from vieval_plugin.judges.protocol import Ask, Reply, UseTool
+from vieval_plugin.judges.protocol import Asking, UseTool
 from vieval_plugin.judges.tools import Request, Tool, ToolOutcome, failed, use_tools
 from vieval_plugin.judges.tools.highlight import highlighted
 
 NAME = "grounding"
 
 
-def use(request: Request) -> Generator[list[Ask], list[Reply], ToolOutcome]:
+def use(request: Request) -> Asking[ToolOutcome]:
     """Each image of the sub-question with what the phrases name highlighted; one in which
     nothing is found stays.
     """

@@ -4,11 +4,11 @@ backends/image_tools/tools.py).
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from vieval_plugin.judges.protocol import Ask, Box, Image, Reply, Step, UseTool
+from vieval_plugin.judges.protocol import Asking, Box, Image, Step, UseTool
 from vieval_plugin.judges.tools import Request, Tool, use_tools
 from vieval_plugin.media.png import Pixels
 
@@ -44,7 +44,7 @@ def highlight(image: Pixels, boxes: Sequence[Box]) -> Pixels:
 
 def highlighted(
     request: Request, boxes: Mapping[str, Sequence[Box]], like: Image | None = None
-) -> Generator[list[Ask], list[Reply], tuple[dict[str, Image], tuple[Step, ...]]]:
+) -> Asking[tuple[dict[str, Image], tuple[Step, ...]]]:
     """The request's images that have boxes, highlighted, by role; `like` is the image whose size
     the boxes are for, if one is.
     """

@@ -4,15 +4,13 @@ backends/image_tools/text_reader.py).
 
 from __future__ import annotations
 
-from collections.abc import Generator
-
-from vieval_plugin.judges.protocol import Ask, Reply, UseTool
+from vieval_plugin.judges.protocol import Asking, UseTool
 from vieval_plugin.judges.tools import Request, Tool, ToolOutcome, failed, use_tools
 
 NAME = "ocr"
 
 
-def use(request: Request) -> Generator[list[Ask], list[Reply], ToolOutcome]:
+def use(request: Request) -> Asking[ToolOutcome]:
     """The text in each image of the sub-question; the images stay as they are."""
     asks = [
         UseTool(NAME, {"image": image}, (*request.path, f"{NAME} {role}"))

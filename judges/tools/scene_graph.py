@@ -8,20 +8,19 @@ backends answer equal questions from their store, and ask those in flight once.
 from __future__ import annotations
 
 import json
-from collections.abc import Generator
-from typing import Any
 
 from vieval_plugin.judges.parsing import Read, json_value, object_schema, read_answer
-from vieval_plugin.judges.protocol import Ask, Chat, Message, Reply, Status
+from vieval_plugin.judges.protocol import Asking, Chat, Message, Status
 from vieval_plugin.judges.structured_chat import ChatRequest, ask_all
 from vieval_plugin.judges.tools import Request, Tool, ToolOutcome, failed
+from vieval_plugin.text.yaml_json import JsonObject
 
 NAME = "scene_graph"
 BACKBONE = "scene_graph"
 _MAX_ITEMS = 40
 
 
-def use(request: Request) -> Generator[list[Ask], list[Reply], ToolOutcome]:
+def use(request: Request) -> Asking[ToolOutcome]:
     """A description of each image of the sub-question as JSON; the images stay as they are."""
     question = request.wording.questions[NAME]
     text = request.wording.render(question.template, {})
@@ -87,7 +86,7 @@ def read_freely(text: str) -> Read[str]:
     return Read(Status.OK, json.dumps(graph, ensure_ascii=False))
 
 
-def schema() -> dict[str, Any]:
+def schema() -> JsonObject:
     """JSON schema of a scene graph."""
     text = {"type": "string", "maxLength": 60}
     attributes = {"type": "array", "items": text, "maxItems": 12}

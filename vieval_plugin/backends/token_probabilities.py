@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from vieval_plugin.backends.concurrency import SharedTasks, gather_all
@@ -25,8 +25,9 @@ from vieval_plugin.backends.http.responses import tokens_of
 from vieval_plugin.backends.reply_checks import log_probability, probabilities
 from vieval_plugin.judges.protocol import Failure, Probabilities
 from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.yaml_json import JsonObject
 
-Post = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
+Post = Callable[[str, JsonObject], Awaitable[JsonObject]]
 Tokens: TypeAlias = tuple[int, ...]
 
 # the fourth decimal: an interval narrower than this is left as it is, closing it costs a request
@@ -50,6 +51,11 @@ class TokenIds:
         """The ids of a text's tokens, or None where the server does not tell."""
         return await self.tasks.result(text, self._ask, text)
 
+    async def tokens_of_all(self, texts: Iterable[str]) -> list[Tokens]:
+        """The tokens of each text, none where the server does not tell."""
+        ids_by_text = await asyncio.gather(*map(self.ids_of, texts))
+        return [tuple(token_ids or ()) for token_ids in ids_by_text]
+
     async def _ask(self, text: str) -> list[int] | None:
         body = {"model": self._model, "prompt": text, "add_special_tokens": False}
         try:
@@ -64,6 +70,17 @@ class TokenIds:
         ):
             return None
         return tokens if all(type(token) is int for token in tokens) else None
+
+
+def _pairs(probabilities: Probabilities) -> list[Bounds]:
+    return list(zip(probabilities.low, probabilities.high, strict=True))
+
+
+def _are_first_tokens(listed: Collection[Tokens]) -> bool:
+    """True for single tokens that all differ, as those of a list of first tokens do."""
+    return len(set(listed)) == len(listed) and all(
+        len(tokens) == 1 for tokens in listed
+    )
 
 
 async def narrowed_bounds(
@@ -83,11 +100,8 @@ async def narrowed_bounds(
     """
     if sum(bounds.high) - sum(bounds.low) <= CLOSE_ENOUGH:
         return bounds
-    tokens = [
-        tuple(token_ids or ())
-        for token_ids in await asyncio.gather(*map(ids.ids_of, continuations))
-    ]
-    pairs = list(zip(bounds.low, bounds.high, strict=True))
+    tokens = await ids.tokens_of_all(continuations)
+    pairs = _pairs(bounds)
     listed_tokens = {
         index: tokens[index]
         for index, (low, high) in enumerate(pairs)
@@ -95,10 +109,7 @@ async def narrowed_bounds(
     }
     # to some tokenizers "Yes" and " Yes" are one token, which a sum over both must count once
     counted_tokens = set(listed_tokens.values())
-    is_contradicted = len(counted_tokens) < len(listed_tokens) or any(
-        len(token) > 1 for token in counted_tokens
-    )
-    if not all(tokens) or is_contradicted:
+    if not all(tokens) or not _are_first_tokens(listed_tokens.values()):
         return bounds
     open_tokens = dict[int, Tokens]()
     for index, token in enumerate(tokens):
@@ -253,9 +264,8 @@ async def prefix_probabilities(
         post: sends a request.
     """
     bounds = bounds_from_first_tokens(likeliest, continuations)
-    spelt = await asyncio.gather(*(ids.ids_of(text) for text in continuations))
-    tokens = [tuple(token_ids) for token_ids in spelt if token_ids]
-    if isinstance(bounds, Failure) or len(tokens) < len(continuations):
+    tokens = await ids.tokens_of_all(continuations)
+    if isinstance(bounds, Failure) or not all(tokens):
         return bounds
     after = tokens_by_prefix(tokens)
     texts = await _texts_of(after, dict(zip(tokens, continuations, strict=True)), ids)
@@ -264,10 +274,9 @@ async def prefix_probabilities(
     if not all(firsts) or isinstance(first, Failure):
         return bounds
     first = await narrowed_bounds(first, firsts, ids, body, post)
-    by_prefix: BoundsByPrefix = {
-        (): dict(zip(after[()], zip(first.low, first.high, strict=True), strict=True))
-    }
-    open_tokens = open_prefix_tokens(after, by_prefix[()])
+    first_bounds = dict(zip(after[()], _pairs(first), strict=True))
+    by_prefix: BoundsByPrefix = {(): first_bounds}
+    open_tokens = open_prefix_tokens(after, first_bounds)
     prompt_length, _ = tokens_of(answer)
     requests = [
         _continuation_probability(

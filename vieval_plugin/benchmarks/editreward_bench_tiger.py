@@ -20,6 +20,7 @@ from vieval_plugin.meta_evaluation.tables import Printed
 from vieval_plugin.meta_evaluation.votes import ByVotes
 from vieval_plugin.readers.contest_rows import CONTESTS, ContestRows, read_contests
 from vieval_plugin.readers.rows import read_lines
+from vieval_plugin.text.yaml_json import JsonObject
 
 NAME = "editreward_bench_tiger"
 PART, KIND = "all", "tie"
@@ -41,7 +42,7 @@ def read(folder: Path, part: str) -> list[Contest]:
     )
 
 
-def _comparison(_number: int, row: Mapping[str, Any], keep: Keep) -> dict[str, Any]:
+def _comparison(_number: int, row: Mapping[str, Any], keep: Keep) -> JsonObject:
     """A row of the hub: the edits of a group that it shows, by letter, and which of them people
     put before which.
     """
@@ -84,9 +85,9 @@ def _ranks(ranking: str, letters: Sequence[str]) -> dict[str, int]:
     return ranks
 
 
-def _groups(pairs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _groups(pairs: Sequence[JsonObject]) -> list[JsonObject]:
     """A contest a group, in the order of their first rows."""
-    groups: dict[str, list[dict[str, Any]]] = {}
+    groups: dict[str, list[JsonObject]] = {}
     for pair in pairs:
         groups.setdefault(pair["id"], []).append(pair)
     contests = []

@@ -18,6 +18,7 @@ from vieval_plugin.judges.contests import FIRST, SECOND, Contest
 from vieval_plugin.meta_evaluation.votes import ByVotes
 from vieval_plugin.readers.contest_rows import CONTESTS, ContestRows, read_contests
 from vieval_plugin.readers.rows import read_lines
+from vieval_plugin.text.yaml_json import JsonObject
 
 NAME = "editscore_bench"
 KIND, SCHEME = "tie", "two_way"
@@ -38,7 +39,7 @@ def read(folder: Path, part: str) -> list[Contest]:
 
 def _convert_hub_row(
     part: str, number: int, row: Mapping[str, Any], keep: Keep
-) -> dict[str, Any]:
+) -> JsonObject:
     """A row of the hub as one of ours, the preferred edit first as it is there; empty for
     another dimension.
     """
@@ -60,7 +61,7 @@ def _convert_hub_row(
     }
 
 
-def _alternate_preferred(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _alternate_preferred(rows: Sequence[JsonObject]) -> list[JsonObject]:
     """The rows of the dimension, the preferred edit first and second by turns: who always names the
     first has one half.
     """

@@ -29,6 +29,7 @@ from vieval_plugin.readers.contest_rows import (
 from vieval_plugin.readers.rows import Row, read_count, read_lines, read_objects
 from vieval_plugin.readers.video_frames import complete, extract_all, failure_lines
 from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.yaml_json import JsonObject
 
 NAME = "genai_bench_tiger"
 EDIT, GENERATION, VIDEO = "edit", "generation", "video"
@@ -104,7 +105,7 @@ def _logged(logs: Sequence[Path], part: str) -> list[Row]:
 
 def _convert_hub_row(
     part: str, number: int, row: Mapping[str, Any], keep: Keep
-) -> dict[str, Any]:
+) -> JsonObject:
     """A row of the hub as one of ours."""
     candidates = [
         {
@@ -125,7 +126,7 @@ def _convert_hub_row(
     )
 
 
-def _video(row: Mapping[str, Any], side: str) -> dict[str, Any]:
+def _video(row: Mapping[str, Any], side: str) -> JsonObject:
     url = row[f"{side}_video"]
     return (
         {
@@ -142,8 +143,8 @@ def _cells(
     row: Mapping[str, Any],
     part: str,
     vote: str,
-    candidates: list[dict[str, Any]],
-) -> dict[str, Any]:
+    candidates: list[JsonObject],
+) -> JsonObject:
     texts = _texts(row, part)
     # edits of the same instruction on the same source, or outputs of the same prompt, are drawn
     # together

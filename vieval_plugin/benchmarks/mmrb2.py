@@ -22,6 +22,7 @@ from vieval_plugin.meta_evaluation.votes import ByVotes
 from vieval_plugin.readers.contest_rows import CONTESTS, ContestRows, read_contests
 from vieval_plugin.readers.rows import Row, rating, read_lines, read_object
 from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.yaml_json import JsonObject
 
 NAME = "mmrb2"
 T2I, EDIT = "t2i", "edit"
@@ -94,7 +95,7 @@ def _voted(row: Row) -> Row:
     )
 
 
-def _votes(row: Row) -> dict[str, Any]:
+def _votes(row: Row) -> JsonObject:
     """Votes, group and tags: pairs of one prompt are drawn together, and told apart by where it
     comes from.
     """
@@ -129,7 +130,7 @@ def _votes(row: Row) -> dict[str, Any]:
 
 def _convert_hub_row(
     part: str, number: int, row: Mapping[str, Any], keep: Keep
-) -> dict[str, Any]:
+) -> JsonObject:
     """A row of the hub as one of ours; its annotations and metadata are texts of JSON."""
     parsed = {
         **row,

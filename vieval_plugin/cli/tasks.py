@@ -15,8 +15,14 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vieval_plugin.cli import Options, argument, flag
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from vieval_plugin.benchmarks.tasks import Task
 
 
 class TasksOptions(Options):
@@ -139,16 +145,17 @@ def _tasks(pattern: str) -> list[str]:
     singles = {task.name: task for task in tasks.tasks()}
     groups = tasks.groups()
     benchmarks = {name: task.benchmark for name, task in singles.items()}
-    names = tasks.matching(
-        pattern, benchmarks | {group.name: group.benchmark for group in groups}
-    )
+    benchmarks |= {group.name: group.benchmark for group in groups}
+    names = tasks.matching(pattern, benchmarks)
     state_of = cache(tasks.data_state)
     rows: list[tuple[str, ...]] = []
     grouped_task_names = set[str]()
     for group in groups:
-        leaves = tasks.leaves(group.name, groups)
-        if group.name not in names:
-            leaves = [name for name in leaves if name in names]
+        leaves = [
+            name
+            for name in tasks.leaves(group.name, groups)
+            if group.name in names or name in names
+        ]
         if leaves and group.averaged:
             rows.append(
                 tasks.table_row(
@@ -167,9 +174,14 @@ def _tasks(pattern: str) -> list[str]:
         if task.name not in grouped_task_names
     ]
     header = ("task", "parts", "needs", "calls for an image", "data")
-    missing = dict.fromkeys((task.benchmark, task.part) for task in selected)
-    reasons = [(part, state_of(*part)[1]) for part in missing]
-    return [
-        *text_table([header, *sorted(rows)]),
-        *(f"{'/'.join(part)}: {reason}" for part, reason in reasons if reason),
-    ]
+    return [*text_table([header, *sorted(rows)]), *_missing_data(selected, state_of)]
+
+
+def _missing_data(
+    selected: Iterable[Task], state_of: Callable[[str, str], tuple[str, str]]
+) -> Iterator[str]:
+    parts = dict.fromkeys((task.benchmark, task.part) for task in selected)
+    for benchmark, part in parts:
+        _, reason = state_of(benchmark, part)
+        if reason:
+            yield f"{benchmark}/{part}: {reason}"

@@ -29,6 +29,7 @@ from vieval_plugin.images import examine, read_bytes
 from vieval_plugin.judges.protocol import CONDITION_ROLES, Image, Status
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.yaml_json import JsonObject
 
 GENERATIONS, EDITS = "images/generations", "images/edits"
 _NAMES_NONE = "an answer with neither b64_json nor url"
@@ -124,7 +125,7 @@ async def _answer(
     return answer_json(finished, failed[0].reason, status=failed[0].status)
 
 
-def _request(api: ImageApi, generation: ImageRequest) -> tuple[str, dict[str, Any]]:
+def _request(api: ImageApi, generation: ImageRequest) -> tuple[str, JsonObject]:
     fields = {
         "model": api.model,
         "prompt": generation.prompt,
@@ -149,7 +150,7 @@ def _request(api: ImageApi, generation: ImageRequest) -> tuple[str, dict[str, An
     return EDITS, form
 
 
-def _extra(api: ImageApi, request: ImageRequest) -> dict[str, Any]:
+def _extra(api: ImageApi, request: ImageRequest) -> JsonObject:
     return {**api.extra, **({} if request.seed is None else {"seed": request.seed})}
 
 

@@ -17,7 +17,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.judges.contests import FORWARD
@@ -29,6 +28,7 @@ from vieval_plugin.report.sections import Report, Section
 from vieval_plugin.stats.decisions import NUMBER_LEVEL
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.versions import VERSION
+from vieval_plugin.text.yaml_json import JsonObject
 
 SCHEMA = "0.3.0"
 _UNKNOWN = "unknown"
@@ -121,7 +121,7 @@ def _models(sections: Iterable[Section]) -> Iterator[_Model]:
 
 def _samples_document(
     file: Path, rows: Sequence[str], records: Sequence[Record]
-) -> dict[str, Any]:
+) -> JsonObject:
     return {
         "format": "jsonl",
         "file_path": file.as_posix(),
@@ -186,12 +186,12 @@ def _stable_uuid(*texts: str) -> uuid.UUID:
     return uuid.UUID(bytes=digest[:16], version=4)
 
 
-def _model_info(model: _Model) -> dict[str, Any]:
+def _model_info(model: _Model) -> JsonObject:
     details = {} if model.generator else _judge_details(_provenance(model.run))
     return _model_document(model.name, details)
 
 
-def _model_document(name: str, details: Mapping[str, str]) -> dict[str, Any]:
+def _model_document(name: str, details: Mapping[str, str]) -> JsonObject:
     developer = name.rpartition("/")[0]
     return {
         "name": name,
@@ -222,11 +222,9 @@ def _judge_details(provenance: Provenance) -> dict[str, str]:
     return {name: text for name, text in details.items() if text}
 
 
-def _result(
-    model: _Model, number: Number, options: StatisticsOptions
-) -> dict[str, Any]:
+def _result(model: _Model, number: Number, options: StatisticsOptions) -> JsonObject:
     estimate = number.estimate
-    uncertainty: dict[str, Any] = {"num_samples": estimate.n}
+    uncertainty: JsonObject = {"num_samples": estimate.n}
     if not math.isnan(estimate.low + estimate.high):
         uncertainty["confidence_interval"] = {
             "lower": estimate.low,
@@ -253,7 +251,7 @@ def _result_id(number: Number) -> str:
     return "/".join((*names, *breakdown))
 
 
-def _source_data(benchmark: Benchmark) -> dict[str, Any]:
+def _source_data(benchmark: Benchmark) -> JsonObject:
     return {
         "dataset_name": benchmark.title or benchmark.name,
         "source_type": "other",
@@ -266,8 +264,8 @@ def _source_data(benchmark: Benchmark) -> dict[str, Any]:
 
 def _metric_config(
     model: _Model, number: Number, options: StatisticsOptions
-) -> dict[str, Any]:
-    metric: dict[str, Any] = {
+) -> JsonObject:
+    metric: JsonObject = {
         "metric_id": f"vieval.{number.statistic}".replace(" ", "_"),
         "metric_name": number.statistic,
         "lower_is_better": False,
@@ -293,7 +291,7 @@ def _metric_config(
     return metric
 
 
-def _scoring(provenance: Provenance, run: Run) -> dict[str, Any]:
+def _scoring(provenance: Provenance, run: Run) -> JsonObject:
     """The model that a generator's judge asks, and the name of its wording."""
     model = _model_document(run.model or run.label, _judge_details(provenance))
     wording = f"prompt pack {provenance.pack} ({provenance.pack_hash}) of vieval"
@@ -309,7 +307,7 @@ def _score_details(number: Number) -> dict[str, str]:
     return details
 
 
-def _sample_rows(model: _Model, evaluation_id: str) -> Iterator[dict[str, Any]]:
+def _sample_rows(model: _Model, evaluation_id: str) -> Iterator[JsonObject]:
     """A row for each score that a result is of, and for each contest; what failed has no score,
     and the document counts verdicts by status.
     """
@@ -350,7 +348,7 @@ def _result_of(numbers: Sequence[Number], record: Record, aspect: str) -> str:
     return next(ids, "")
 
 
-def _aspect_fields(record: Record, aspect: str) -> dict[str, Any]:
+def _aspect_fields(record: Record, aspect: str) -> JsonObject:
     score = record.verdict.scores[aspect]
     ratings = [str(rating) for rating in record.ratings.get(aspect, ())]
     return {
@@ -365,7 +363,7 @@ def _aspect_fields(record: Record, aspect: str) -> dict[str, Any]:
     }
 
 
-def _contest_fields(record: Record) -> dict[str, Any]:
+def _contest_fields(record: Record) -> JsonObject:
     """The fields of a contest: right where the judge's answer is what people said."""
     votes = record.votes
     answers = record.verdict.choice.votes if record.verdict.choice else {}
@@ -388,7 +386,7 @@ def _input_text(record: Record) -> str:
     return "\n".join(texts.values()) or str(record.id)
 
 
-def _attribution(record: Record, value: str) -> list[dict[str, Any]]:
+def _attribution(record: Record, value: str) -> list[JsonObject]:
     """The way in which the score was read from the replies."""
     return [
         {

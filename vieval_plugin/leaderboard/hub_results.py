@@ -20,6 +20,7 @@ from vieval_plugin.records import Run
 from vieval_plugin.report.sections import Report, Section
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.versions import VERSION
+from vieval_plugin.text.yaml_json import JsonObject
 
 _FRAMEWORK = "vieval"
 _DESCRIPTION = "Agreement of judges of images with people."
@@ -63,7 +64,7 @@ def export(
 
 def _entries(
     section: Section, run: Run, publication: Publication, dataset: str
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[JsonObject]:
     """An entry for each leaderboard that leads the benchmark and has a number of the judge."""
     date = datetime.fromtimestamp(publication.time, UTC).date().isoformat()
     provenance = run.all_records[0].provenance
@@ -99,7 +100,7 @@ def _task_id(board: Leaderboard) -> str:
     return "_".join(filter(None, (board.part, board.aspect)))
 
 
-def _registration(section: Section) -> dict[str, Any]:
+def _registration(section: Section) -> JsonObject:
     """The file that a data set has at its root so that results name its tasks."""
     benchmark = section.benchmark
     ids = dict.fromkeys(map(_task_id, section.headlines))
@@ -111,7 +112,7 @@ def _registration(section: Section) -> dict[str, Any]:
     }
 
 
-def _write_yaml(path: Path, document: dict[str, Any] | Sequence[Any]) -> Path:
+def _write_yaml(path: Path, document: JsonObject | Sequence[Any]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=1000)
     write_whole(path, [text], "--out")

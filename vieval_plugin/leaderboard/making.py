@@ -4,7 +4,7 @@ report` uses.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -22,6 +22,7 @@ from vieval_plugin.meta_evaluation.findings import (
     ALL,
     Findings,
     Leaderboard,
+    Number,
     RankedStatistic,
 )
 from vieval_plugin.meta_evaluation.image_models import SOFT
@@ -216,6 +217,13 @@ def _soft_estimates(board: Leaderboard, findings: Findings) -> dict[str, Estimat
     }
 
 
+def _baseline_numbers(
+    numbers: Iterable[Number], baselines: Sequence[Run]
+) -> tuple[Number, ...]:
+    labels = {run.label for run in baselines}
+    return tuple(replace(n, role="baseline") for n in numbers if n.system in labels)
+
+
 def views_of(
     benchmark: Benchmark,
     judges: Sequence[Run],
@@ -236,11 +244,10 @@ def views_of(
     title = descriptions().get(benchmark.name, {}).get("title", benchmark.title)
     choices = list(_choices(benchmark, judges, baselines, options))
     default = list(choices[0][0].values())[1:] if choices else []
-    baseline_labels = {run.label for run in baselines}
     for choice, statistic, findings, runs, varied in choices:
         is_default = list(choice.values())[1:] == default
-        labels = [run.label for run in runs]
         numbers = [n for n in findings.numbers if statistic.has(n)]
+        labels = [run.label for run in runs]
         ranked_count = sum(n.system in labels for n in numbers)
         board = leaderboard(
             *(statistic, findings, benchmark.name, runs, varied),
@@ -250,11 +257,7 @@ def views_of(
         )
         lines = answer(board).lines[:_MOST_LINES]
         lines += () if views else tuple(_better_elsewhere(statistic, board, varied))
-        references = tuple(
-            replace(number, role="baseline")
-            for number in numbers
-            if number.system in baseline_labels
-        )
+        references = _baseline_numbers(numbers, baselines)
         generators = _soft_estimates(board, findings) if is_default else {}
         views.append(View(choice, board, references, lines, generators, is_default))
         on_step(f"{benchmark.title}: table {len(views)} of {len(choices)}")

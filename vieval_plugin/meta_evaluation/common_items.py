@@ -44,6 +44,9 @@ class JudgedItem(NamedTuple):
     tags: tuple[str, ...] = ()
 
 
+#: Items of a system by their names.
+Items: TypeAlias = Mapping[str, JudgedItem]
+
 PairedCoefficientName: TypeAlias = Literal["spearman", "pearson"]
 
 
@@ -56,16 +59,16 @@ class PairedTestSpec:
     ratings; `unit` is what items are called.
     """
 
-    items: Callable[[Any], Mapping[str, JudgedItem]]
+    items: Callable[[Any], Items]
     coefficient: PairedCoefficientName | None = None
     unit: str = "samples"
 
 
-def _values(items: Mapping[str, JudgedItem], names: Sequence[str]) -> list[float]:
+def _values(items: Items, names: Sequence[str]) -> list[float]:
     return [items[name].value for name in names]
 
 
-def _groups(items: Mapping[str, JudgedItem], names: Sequence[str]) -> list[str]:
+def _groups(items: Items, names: Sequence[str]) -> list[str]:
     return [items[name].group for name in names]
 
 
@@ -73,7 +76,7 @@ def compared_means(
     part: str,
     aspect: str,
     statistic: str,
-    items: Mapping[str, Mapping[str, JudgedItem]],
+    items: Mapping[str, Items],
     unit: str = "samples",
     entrants: str = "judges",
     total: int = 0,
@@ -144,7 +147,7 @@ def compared_correlations(
     part: str,
     aspect: str,
     statistic: str,
-    items: Mapping[str, Mapping[str, JudgedItem]],
+    items: Mapping[str, Items],
     coefficient: PairedCoefficientName = "spearman",
     total: int = 0,
     why_no_value: Callable[[Floats], str] = lambda human: "",
@@ -248,7 +251,7 @@ class _Tables(NamedTuple):
     columns: tuple[tuple[str, str], ...]
 
     @classmethod
-    def from_items(cls, items: Mapping[str, Mapping[str, JudgedItem]]) -> _Tables:
+    def from_items(cls, items: Mapping[str, Items]) -> _Tables:
         """Return those of all items; rows are sorted, so that two judges' do not depend on a
         third.
         """
@@ -281,7 +284,7 @@ class _Tables(NamedTuple):
 
 
 def _by_cell(
-    items: Mapping[str, Mapping[str, JudgedItem]],
+    items: Mapping[str, Items],
 ) -> list[dict[tuple[str, str, str], JudgedItem]]:
     return [
         {
@@ -292,9 +295,7 @@ def _by_cell(
     ]
 
 
-def _systems(
-    items: Mapping[str, Mapping[str, JudgedItem]], unit: str, total: int
-) -> tuple[System, ...]:
+def _systems(items: Mapping[str, Items], unit: str, total: int) -> tuple[System, ...]:
     available_count = max(total, *map(len, items.values()), 0)
     parts_of = {
         label: dict.fromkeys(item.part for item in label_items.values())

@@ -124,6 +124,10 @@ class ComparedStatistic:
     #: Own values, and p against the constant baseline, each once in the same way.
     alone: dict[Hashable, float] = field(default_factory=dict, repr=False)
 
+    @property
+    def index_by_label(self) -> dict[str, int]:
+        return {system.label: index for index, system in enumerate(self.systems)}
+
 
 @dataclass(frozen=True)
 class SystemPair:
@@ -425,7 +429,7 @@ def compare_pair(
         compared, benchmark, options, intervals: as for `compare_systems`.
         first, second: their labels.
     """
-    index_of = {system.label: index for index, system in enumerate(compared.systems)}
+    index_of = compared.index_by_label
     if not {first, second} <= index_of.keys():
         return None
     one, other = sorted((first, second))  # as in `compare_systems`
@@ -703,7 +707,7 @@ def _p_with_failures(
     """The p of a pair, and no smaller than that with the first one's failures as the lowest
     value; NaN if it decides nothing.
     """
-    index_of = {system.label: index for index, system in enumerate(compared.systems)}
+    index_of = compared.index_by_label
     if not pair.decides:
         return math.nan
     penalised = compared.with_failures and compared.with_failures(

@@ -8,11 +8,15 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from typing import TypeAlias, get_args
+from typing import get_args
 
 import numpy as np
 
-from vieval_plugin.meta_evaluation.common_items import JudgedItem, compared_correlations
+from vieval_plugin.meta_evaluation.common_items import (
+    Items,
+    JudgedItem,
+    compared_correlations,
+)
 from vieval_plugin.meta_evaluation.comparison import ComparedStatistic
 from vieval_plugin.meta_evaluation.estimates import bias_corrected
 from vieval_plugin.meta_evaluation.findings import (
@@ -73,7 +77,6 @@ SC = "SC"
 _CEILING_LABEL = "human ceiling: each rater with the others"
 
 #: Rated samples of a judge by name.
-Items: TypeAlias = Mapping[str, JudgedItem]
 
 PAPER = (
     "Tables that are called by a number have the shape of that table in Ku et al., VIEScore: "

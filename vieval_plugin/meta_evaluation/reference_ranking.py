@@ -93,10 +93,16 @@ def _aspect_numbers(
             value, *interval(resamples), resamples, len(models), (reason,)
         )
         yield Number(run.label, estimate, part, aspect, f"{name}_of_order", key=key)
-    for model, rank in zip(models, ranks(means), strict=True):
-        estimate = Estimate(rank)
+    rank_by_model = dict(zip(models, ranks(means), strict=True))
+    yield from _rank_numbers(run.label, part, aspect, rank_by_model)
+
+
+def _rank_numbers(
+    label: str, part: str, aspect: str, rank_by_model: Mapping[str, float]
+) -> Iterator[Number]:
+    for model, rank in rank_by_model.items():
         yield Number(
-            *(run.label, estimate, part, aspect, "rank_of_order"),
+            *(label, Estimate(rank), part, aspect, "rank_of_order"),
             breakdown="image_model",
             value=model,
         )

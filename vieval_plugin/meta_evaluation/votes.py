@@ -12,7 +12,7 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 
 from vieval_plugin.judges.contests import PAPER
-from vieval_plugin.meta_evaluation.common_items import JudgedItem, compared_means
+from vieval_plugin.meta_evaluation.common_items import Items, JudgedItem, compared_means
 from vieval_plugin.meta_evaluation.comparison import ComparedStatistic
 from vieval_plugin.meta_evaluation.estimates import Bootstrap
 from vieval_plugin.meta_evaluation.findings import (
@@ -66,7 +66,7 @@ _CEILING_LABEL = "human ceiling: annotators with one another"
 
 
 #: Points by the label of an entrant and the name of a pair of candidates.
-Items: TypeAlias = Mapping[str, Mapping[str, JudgedItem]]
+_ItemsByLabel: TypeAlias = Mapping[str, Items]
 
 
 @dataclass(frozen=True)
@@ -353,7 +353,7 @@ def _total_statistics(
     ]
 
 
-def _items(entrants: Iterable[Entrant], ties: VoteScheme) -> Items:
+def _items(entrants: Iterable[Entrant], ties: VoteScheme) -> _ItemsByLabel:
     """Points of entrants in pairs of candidates; an entrant whose answers are no such votes has
     none.
     """
@@ -384,7 +384,7 @@ def _values(item: JudgedItem, breakdown: str) -> tuple[str, ...]:
     return (item.part,) if breakdown == "part" else item.tags
 
 
-def _places(items: Items) -> list[tuple[str, str]]:
+def _places(items: _ItemsByLabel) -> list[tuple[str, str]]:
     """All of the items, and each value of a breakdown that has several."""
     slice_keys = [("", "")] if items else []
     for breakdown in ("part", "category"):
@@ -400,8 +400,8 @@ def _places(items: Items) -> list[tuple[str, str]]:
     return slice_keys
 
 
-def _restricted(items: Items, breakdown: str, value: str) -> Items:
-    """Items with a value of a breakdown, of the labels that have any."""
+def _restricted(items: _ItemsByLabel, breakdown: str, value: str) -> _ItemsByLabel:
+    """_ItemsByLabel with a value of a breakdown, of the labels that have any."""
     if not breakdown:
         return items
     with_value = {
@@ -417,7 +417,7 @@ def _restricted(items: Items, breakdown: str, value: str) -> Items:
     }
 
 
-def _points(items: Mapping[str, JudgedItem]) -> Points:
+def _points(items: Items) -> Points:
     return Points(
         np.array([item.value for item in items.values()]),
         [item.group for item in items.values()],
@@ -454,8 +454,8 @@ def _compared(
     part: str,
     aspect: str,
     ties: VoteScheme,
-    items: Items,
-    constants: Items,
+    items: _ItemsByLabel,
+    constants: _ItemsByLabel,
     judges: Sequence[Entrant],
 ) -> ComparedStatistic:
     fixed = [

@@ -22,6 +22,7 @@ from vieval_plugin.text import yaml_json
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.suggestions import abbreviated
 from vieval_plugin.text.untrusted import exists, isfile
+from vieval_plugin.text.yaml_json import JsonObject
 
 #: What ratings of how well an image fits its text are ratings of.
 ASPECT = "SC"
@@ -119,7 +120,7 @@ def decimal(text: str) -> float:
     return float(text) if _DECIMAL.fullmatch(text.strip()) else math.nan
 
 
-def read_object(path: Path, advice: str) -> dict[str, Any]:
+def read_object(path: Path, advice: str) -> JsonObject:
     """A JSON file that holds an object; `advice` says what to do where the file is missing."""
     value = read_json(path, advice)
     if not isinstance(value, dict):

@@ -19,7 +19,7 @@ from vieval_plugin.images import images_of, is_there
 from vieval_plugin.judges.contests import Judged, candidates_of
 from vieval_plugin.judges.protocol import NOT_SENT, Sample, SampleId, Verdict
 from vieval_plugin.meta_evaluation.gate import files_by_generator, known_digest
-from vieval_plugin.records import YOUR_IMAGES, Provenance, Record
+from vieval_plugin.records import YOUR_IMAGES, Provenance, Record, RecordsByPart
 from vieval_plugin.results.lookup import open_results
 from vieval_plugin.results.prompt_differences import text_difference
 from vieval_plugin.results.runs import Results
@@ -165,7 +165,7 @@ def add_baseline(results: Results, baseline: Baseline) -> Results:
     [run], records = results.runs, results.records
     prompts = {_key(record.id) for record in baseline.records}
     compared = [record for record in records if _key(record.id) in prompts]
-    by_part: dict[str, list[tuple[Record, ...]]] = {}
+    by_part: RecordsByPart = {}
     for record in (*compared, *baseline.records):
         by_part.setdefault(record.id.part, []).append(
             (replace(record, provenance=records[0].provenance),)

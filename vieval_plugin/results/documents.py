@@ -23,7 +23,7 @@ from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, Verdi
 from vieval_plugin.records import SCHEMA, Generation, Provenance, Record, Unjudged
 from vieval_plugin.text.errors import UPGRADE, VievalError
 from vieval_plugin.text.untrusted import overlong, path_of
-from vieval_plugin.text.yaml_json import read_json
+from vieval_plugin.text.yaml_json import JsonObject, read_json
 
 _ID, _VERDICT, _PROVENANCE = (
     TypeAdapter(SampleId),
@@ -264,7 +264,7 @@ def _provenance(document: bytes) -> Provenance:
     )  # another version may have kept more
 
 
-def _document(text: str, part: str) -> dict[str, Any]:
+def _document(text: str, part: str) -> JsonObject:
     try:
         document = read_json(text)
     except (ValueError, RecursionError):
@@ -274,7 +274,7 @@ def _document(text: str, part: str) -> dict[str, Any]:
     return current(document)
 
 
-def current(document: dict[str, Any]) -> dict[str, Any]:
+def current(document: JsonObject) -> JsonObject:
     """A document in the form of this version; VievalError for one of a later version."""
     written = document.get("vieval")
     if written != SCHEMA:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.protocol import SampleId, Status
 from vieval_plugin.readers.places import is_shards
-from vieval_plugin.records import Record, Run
+from vieval_plugin.records import Record, RecordsByPart, Run
 from vieval_plugin.results.host_samples import samples_files
 from vieval_plugin.results.own_verdicts import missing_note
 from vieval_plugin.results.rows import rows_of
@@ -193,9 +193,9 @@ def _runs(
 
 def _grouped(
     records: Mapping[tuple[SampleId, Source], tuple[Record, ...]],
-) -> dict[tuple[str, Source], dict[str, list[tuple[Record, ...]]]]:
-    grouped: dict[tuple[str, Source], dict[str, list[tuple[Record, ...]]]] = (
-        defaultdict(lambda: defaultdict(list))
+) -> dict[tuple[str, Source], RecordsByPart]:
+    grouped: dict[tuple[str, Source], RecordsByPart] = defaultdict(
+        lambda: defaultdict(list)
     )
     for (identity, source), judged in records.items():
         grouped[identity.benchmark, source][identity.part].append(judged)
@@ -211,7 +211,7 @@ def _shard_sample(path: Path, partial: bool) -> ShardSample | None:
     return sample_shards(path, partial)
 
 
-def _nothing_recorded(by_part: dict[str, list[tuple[Record, ...]]]) -> bool:
+def _nothing_recorded(by_part: RecordsByPart) -> bool:
     return all(
         r.verdict.status is Status.MISSING
         for rows in by_part.values()

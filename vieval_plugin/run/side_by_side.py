@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
@@ -187,10 +187,17 @@ def _image_request(sample: Sample, seed: int) -> ImageRequest:
     return ImageRequest(sample, prompt_of(sample), seed=seed)
 
 
-def _replace_output(file: Path, answer: Answer) -> None:
-    file.unlink(missing_ok=True)
-    for image in answer.images:
-        write_whole(file, image.read_bytes())
+def _write_outputs(
+    samples: Sequence[Sample], answers: Sequence[Answer], folder: Path
+) -> Iterator[tuple[Sample, str]]:
+    """Replace the outputs; the samples that the server refused, with its reasons."""
+    for sample, answer in zip(samples, answers, strict=True):
+        file = folder / expected_name(sample.id.uid)
+        file.unlink(missing_ok=True)
+        for image in answer.images:
+            write_whole(file, image.read_bytes())
+        if not answer.images:
+            yield sample, answer.text
 
 
 def make_images(
@@ -230,11 +237,7 @@ def make_images(
         raise VievalError(
             f"{model}: {problem}; run the same command again, which makes only these"
         )
-    refused = []
-    for sample, answer in zip(samples, answers, strict=True):
-        _replace_output(folder / expected_name(sample.id.uid), answer)
-        if not answer.images:
-            refused.append((sample, answer.text))
+    refused = list(_write_outputs(samples, answers, folder))
     notes = [
         f"{model} refused {sample.id.uid}: {text[:_SHOWN]}"
         for sample, text in refused[:1]

@@ -30,7 +30,7 @@ from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.versions import versions_of
-from vieval_plugin.text.yaml_json import read_json
+from vieval_plugin.text.yaml_json import JsonObject, read_json
 
 if TYPE_CHECKING:
     from vieval_plugin.backends.http.server import Usage
@@ -77,7 +77,7 @@ def run_file(path: Path) -> Path:
     return path.with_name(f"{path.name}.run.json")
 
 
-def identity_of(provenance: Provenance) -> dict[str, Any]:
+def identity_of(provenance: Provenance) -> JsonObject:
     """Fields of a provenance that tell one run from another, as JSON values: what changes no
     answer is left out.
     """
@@ -89,7 +89,7 @@ def identity_of(provenance: Provenance) -> dict[str, Any]:
     options = {
         name: fields["options"].get(name) for name in ("judges", "backbones", "scorers")
     }
-    document: dict[str, Any] = json.loads(
+    document: JsonObject = json.loads(
         json.dumps({**fields, "options": _less_transport(options)})
     )
     return document
@@ -183,7 +183,7 @@ def flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 
 def runs_document(
     inputs: Inputs, runs: Mapping[str, Provenance], usage: Mapping[str, Usage]
-) -> dict[str, Any]:
+) -> JsonObject:
     """The document of the file beside verdicts: inputs, versions, and of each run its origin and
     what it cost.
     """
@@ -285,7 +285,7 @@ def verdict_line(
     return line
 
 
-def _texts_and_images(judged: Judged, folder: Path) -> dict[str, Any]:
+def _texts_and_images(judged: Judged, folder: Path) -> JsonObject:
     """The texts and images of a sample, or of each candidate of a contest."""
     if isinstance(judged, Sample):
         images = {
@@ -304,7 +304,7 @@ def _texts_and_images(judged: Judged, folder: Path) -> dict[str, Any]:
     return {"group": judged.group, "candidates": candidates}
 
 
-def _compact(verdict: Mapping[str, Any]) -> dict[str, Any]:
+def _compact(verdict: Mapping[str, Any]) -> JsonObject:
     """A verdict without what is empty, which readers fill in."""
     fields = {
         name: value for name, value in verdict.items() if value or name in _ALWAYS
@@ -320,14 +320,14 @@ def _compact(verdict: Mapping[str, Any]) -> dict[str, Any]:
     return {**fields, "trace": steps}
 
 
-def image_json(image: Image, folder: Path) -> dict[str, Any]:
+def image_json(image: Image, folder: Path) -> JsonObject:
     """The place of an image, and its SHA-256: its file, with the row and column where that is a
     table; its address.
 
     A path is relative to `folder` unless it shares no folder with it but the root.
     """
     origin = image.origin
-    document: dict[str, Any] = {}
+    document: JsonObject = {}
     if isinstance(origin, TableCell):
         document |= {
             "file": _path(origin.file, folder),

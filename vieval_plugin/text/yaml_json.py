@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     import yaml
+
+JsonObject: TypeAlias = dict[str, Any]
 
 _LONGEST = 1 << 20
 _MOST_VALUES = 100_000

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.judges.conversation import TrainingExample
@@ -23,7 +22,7 @@ from vieval_plugin.media.files import write_whole
 from vieval_plugin.records import lines_of
 from vieval_plugin.text.errors import VievalError, line_of
 from vieval_plugin.text.untrusted import isfile
-from vieval_plugin.text.yaml_json import read_json
+from vieval_plugin.text.yaml_json import JsonObject, read_json
 
 # of trainers; of the templates of Qwen, LLaVA, InternVL, Llama, Gemma, DeepSeek, Mistral and
 # Pixtral
@@ -50,9 +49,7 @@ def write(path: Path, examples: Sequence[TrainingExample]) -> None:
     )
 
 
-def _rows(
-    examples: Iterable[TrainingExample], folder: Path
-) -> Iterable[dict[str, Any]]:
+def _rows(examples: Iterable[TrainingExample], folder: Path) -> Iterable[JsonObject]:
     for example in examples:
         images = [
             part
@@ -70,7 +67,7 @@ def _rows(
         }
 
 
-def _message(message: Message) -> dict[str, Any]:
+def _message(message: Message) -> JsonObject:
     content = [
         {"type": "image" if part is None else "text", "text": part}
         for part in _parts(message)
@@ -119,9 +116,9 @@ class LearntTurn:
     #: uid.
     sample: str
     #: The messages before it.
-    prompt: tuple[dict[str, Any], ...]
+    prompt: tuple[JsonObject, ...]
     #: The turn itself.
-    completion: tuple[dict[str, Any], ...]
+    completion: tuple[JsonObject, ...]
     #: The images of both, in order.
     images: tuple[str, ...]
 
@@ -162,7 +159,7 @@ def read(files: Sequence[Path]) -> list[LearntTurn]:
     return turns
 
 
-def _turns(row: dict[str, Any]) -> list[LearntTurn]:
+def _turns(row: JsonObject) -> list[LearntTurn]:
     identity = row["id"]
     messages = row["messages"]
     images = row["images"]

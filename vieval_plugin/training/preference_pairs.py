@@ -30,6 +30,7 @@ from vieval_plugin.readers.places import arrow
 from vieval_plugin.results.lookup import Lookup, require_as_judged
 from vieval_plugin.results.prompt_differences import prompt_difference
 from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.yaml_json import JsonObject
 from vieval_plugin.training.export import require_trainable
 
 Columns: TypeAlias = Literal["trl", "diffusers"]
@@ -152,7 +153,7 @@ def _pair(
     )
 
 
-def _row(pair: PreferencePair, image_value: Any) -> dict[str, Any]:
+def _row(pair: PreferencePair, image_value: Any) -> JsonObject:
     scores = {
         "chosen_score": pair.preferred_score,
         "rejected_score": pair.rejected_score,
@@ -166,7 +167,7 @@ def _row(pair: PreferencePair, image_value: Any) -> dict[str, Any]:
     }
 
 
-def _row_for_diffusers(pair: PreferencePair) -> dict[str, Any]:
+def _row_for_diffusers(pair: PreferencePair) -> JsonObject:
     return {
         "uid": pair.uid,
         "caption": pair.prompt,
@@ -186,7 +187,7 @@ def _path(image: Image) -> str:
     return str(image.source.absolute())
 
 
-def _embedded(image: Image) -> dict[str, Any]:
+def _embedded(image: Image) -> JsonObject:
     """An image in the form of the feature `Image` of the library datasets."""
     return {
         "bytes": read_bytes(image),

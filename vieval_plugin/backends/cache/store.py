@@ -43,6 +43,7 @@ from vieval_plugin.judges.protocol import (
 )
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import real
+from vieval_plugin.text.yaml_json import JsonObject
 
 #: Seconds that a process may ask a question before it has to claim it again; one that was killed
 #: holds others up so long.
@@ -77,7 +78,7 @@ def key_of(parts: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
-def question(ask: Chat | Likelihood, digest: Callable[[Image], str]) -> dict[str, Any]:
+def question(ask: Chat | Likelihood, digest: Callable[[Image], str]) -> JsonObject:
     """The content of a question, for its key: messages with images by `digest`, and the schema
     or the continuations.
     """
@@ -256,7 +257,7 @@ class Store:
             )
         )
 
-    def export(self) -> Iterator[dict[str, Any]]:
+    def export(self) -> Iterator[JsonObject]:
         """Replies of the store, by key."""
         keys = [key for (key,) in self._rows("SELECT key FROM replies ORDER BY key")]
         for key in keys:

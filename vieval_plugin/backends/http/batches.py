@@ -41,6 +41,7 @@ from vieval_plugin.text.escaping import say
 from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.untrusted import is_encodable
 from vieval_plugin.text.wording import enumeration, plural
+from vieval_plugin.text.yaml_json import JsonObject
 
 #: The largest file of requests: what services take, less a margin for those that count in other
 #: units.
@@ -176,10 +177,10 @@ class Batches:
     async def post(
         self,
         path: str,
-        body: dict[str, Any],
+        body: JsonObject,
         check: Check = lambda answer: None,
         asked: Mapping[str, Any] = MappingProxyType({}),
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         """The answer to a request, or to another form of the same question, as `Server.post`.
 
         `asked` has what tells the same messages apart: the sampling that was wanted, and which of
@@ -476,9 +477,7 @@ class Batches:
         )
         self._end(name, _KEEP, answers)
 
-    async def _create(
-        self, kind: str, state: str, name: str, body: dict[str, Any]
-    ) -> bool:
+    async def _create(self, kind: str, state: str, name: str, body: JsonObject) -> bool:
         """Have the service make a file or batch, unless it did and its answer never came; note
         its name of it.
         """
@@ -612,7 +611,7 @@ def _is_usable(line: bytes) -> bool:
     return True
 
 
-def _answer(document: Any, check: Check, url: str) -> dict[str, Any]:
+def _answer(document: Any, check: Check, url: str) -> JsonObject:
     """The answer in a line of a batch; the exception that a server's own would be for any other."""
     line = document if isinstance(document, dict) else {}
     response = line.get("response")

@@ -66,6 +66,7 @@ from vieval_plugin.judges.protocol import (
 )
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.redaction import redacted
+from vieval_plugin.text.yaml_json import JsonObject
 
 _MOST_OWN = (
     1 << 20
@@ -90,7 +91,7 @@ _NOT_ENFORCED, _ENFORCED, _WITH_LENGTHS = (
 _STARVED = {"choices": [{"message": {"content": ""}, "finish_reason": "length"}]}
 _CONTEXT = re.compile(r"context (?:length|size|window)\D{0,40}(\d+)")
 
-Send: TypeAlias = Callable[..., Awaitable[dict[str, Any]]]  # of `Server.post`
+Send: TypeAlias = Callable[..., Awaitable[JsonObject]]  # of `Server.post`
 
 
 @dataclass(frozen=True)
@@ -399,7 +400,7 @@ class OpenAIBackend:
         messages: Sequence[Message],
         images: Mapping[Image, Encoded],
         fields: Mapping[str, Any] = MappingProxyType({}),
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         """Post a probe at once, with room to think before its few words; one that is cut all the
         same gets more.
         """
@@ -417,7 +418,7 @@ class OpenAIBackend:
 
     async def _chat_with_room(
         self, ask: Chat, images: Mapping[Image, Encoded], send: Send
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         """Post a chat; one that is cut before its first word gets a second try with more room."""
         limit = self.sampling.limit(ask)
         if ask.schema is not None:
@@ -449,7 +450,7 @@ class OpenAIBackend:
 
     async def _chat(
         self, ask: Chat, images: Mapping[Image, Encoded], send: Send, tokens: int
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         """Post a chat in the fullest form that the server takes; a form that it refuses is not
         tried again.
         """
@@ -470,14 +471,14 @@ class OpenAIBackend:
             self._refused.add(refused_form)
         return answer
 
-    async def _forms(self, ask: Chat) -> dict[str, dict[str, Any]]:
+    async def _forms(self, ask: Chat) -> dict[str, JsonObject]:
         """Fields that bound an answer, the fullest form first and none last, by what a server may
         refuse of them.
 
         Those of a schema; where no schema bounds the answer, vLLM's end to one that goes round in
         circles, if asked.
         """
-        forms: dict[str, dict[str, Any]] = {}
+        forms: dict[str, JsonObject] = {}
         loose = remove_lengths(ask.schema or {})
         if (
             ask.schema is not None
@@ -545,7 +546,7 @@ class OpenAIBackend:
                 "batches out"
             )
 
-    def _count_tokens(self, answer: dict[str, Any]) -> dict[str, Any]:
+    def _count_tokens(self, answer: JsonObject) -> JsonObject:
         input_tokens, output_tokens = (count or 0 for count in tokens_of(answer))
         cached_tokens = cached_tokens_of(answer)
         self.usage.count_tokens(self.model, input_tokens, output_tokens)
@@ -556,14 +557,14 @@ class OpenAIBackend:
         return answer
 
     async def _post(
-        self, body: dict[str, Any], send: Send, waits: bool = True
-    ) -> dict[str, Any]:
+        self, body: JsonObject, send: Send, waits: bool = True
+    ) -> JsonObject:
         """Post a chat in the form that the model takes."""
         return await self._negotiation.post(
             body, lambda sent: send(CHAT, sent, unusable), waits
         )
 
-    async def _post_or_cut(self, body: dict[str, Any]) -> dict[str, Any]:
+    async def _post_or_cut(self, body: JsonObject) -> JsonObject:
         """Post a probe without waiting for the negotiation; an answer that its limit cut is
         `_STARVED`.
         """
@@ -582,7 +583,7 @@ class OpenAIBackend:
         tokens: int,
         images: Mapping[Image, Encoded],
         fields: Mapping[str, Any] = MappingProxyType({}),
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         """A request; what the user sets as `extra` replaces all else, and None removes a field."""
         extra = self.sampling.extra
         body = {
@@ -654,9 +655,7 @@ class OpenAIBackend:
         return support
 
 
-def message_document(
-    message: Message, url_of: Callable[[Image], Any]
-) -> dict[str, Any]:
+def message_document(message: Message, url_of: Callable[[Image], Any]) -> JsonObject:
     """A message as servers and engines take it: its texts as one, and where it has images its
     parts in order.
     """
@@ -671,7 +670,7 @@ def message_document(
     return {"role": message.role, "content": content}
 
 
-def remove_lengths(schema: Mapping[str, Any]) -> dict[str, Any]:
+def remove_lengths(schema: Mapping[str, Any]) -> JsonObject:
     """A schema less the bounds on the lengths of texts, which not every API takes."""
     return {
         name: _loose(value)
@@ -690,7 +689,7 @@ def _loose(value: Any) -> Any:
     )
 
 
-def response_format(schema: Mapping[str, Any]) -> dict[str, Any]:
+def response_format(schema: Mapping[str, Any]) -> JsonObject:
     """A schema as a field of a request."""
     return {
         "type": "json_schema",

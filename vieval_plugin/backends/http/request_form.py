@@ -28,8 +28,9 @@ from vieval_plugin.backends.http.faults import (
 from vieval_plugin.backends.http.responses import STREAMED, is_starved, thinking_of
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.text.wording import enumeration
+from vieval_plugin.text.yaml_json import JsonObject
 
-Send: TypeAlias = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
+Send: TypeAlias = Callable[[JsonObject], Awaitable[JsonObject]]
 
 #: Names of the limit of an answer's tokens.
 LIMITS = ("max_tokens", "max_completion_tokens")
@@ -78,7 +79,7 @@ class RequestForm:
     #: True where it answers in a stream only.
     streams: bool = False
 
-    def applied(self, body: Mapping[str, Any]) -> dict[str, Any]:
+    def applied(self, body: Mapping[str, Any]) -> JsonObject:
         """A request in this form."""
         renamed = LIMITS if self.limit else ()
         fields = {
@@ -224,7 +225,7 @@ class Negotiation:
 
     async def post(
         self, body: Mapping[str, Any], send: Send, waits: bool = True
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         """Send a request in the form that the model takes; of requests with fields that none had,
         one goes first.
 
@@ -260,7 +261,7 @@ class Negotiation:
         self.form = form
         self._remember()
 
-    async def _send(self, body: Mapping[str, Any], send: Send) -> dict[str, Any]:
+    async def _send(self, body: Mapping[str, Any], send: Send) -> JsonObject:
         is_new = not body.keys() <= self._tried
         while True:
             form = self.form

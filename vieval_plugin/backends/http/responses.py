@@ -12,6 +12,7 @@ from vieval_plugin.backends.http.faults import Again, parsed_json
 from vieval_plugin.backends.reply_checks import log_probability
 from vieval_plugin.judges.protocol import Failure, Reply, Status, Text
 from vieval_plugin.judges.wrapping import is_only_thinking
+from vieval_plugin.text.yaml_json import JsonObject
 
 #: Return whether a token limit ended an answer, by what servers call its end.
 CUT = {
@@ -31,7 +32,7 @@ _ANSWERING = ("text", "output_text")
 _MOST_TOKENS = 2**53  # a number of tokens beyond is none
 
 
-def answer_of(body: bytes | bytearray) -> dict[str, Any]:
+def answer_of(body: bytes | bytearray) -> JsonObject:
     """The JSON object of a response."""
     if not isinstance(answer := parsed_json(body), dict):
         raise Again("malformed answer", "an answer that is not a JSON object")
@@ -157,7 +158,7 @@ def thinking_tokens_of(answer: Mapping[str, Any]) -> int:
     return _count(details.get("reasoning_tokens")) or 0
 
 
-def _object(value: Any) -> dict[str, Any]:
+def _object(value: Any) -> JsonObject:
     """A JSON object, an empty one for a value that is none."""
     return value if isinstance(value, dict) else {}
 
@@ -235,9 +236,9 @@ def whole_answer(body: bytes | bytearray) -> bytes:
     >>> whole_answer(b'data: {"choices": [{"delta": {"content": "Hi"}, "finish_reason": "stop"}]}\\n\\n')
     b'{"choices": [{"message": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}]}'
     """
-    answer: dict[str, Any] = {}
-    message: dict[str, Any] = {"role": "assistant"}
-    choice: dict[str, Any] = {"message": message, "finish_reason": None}
+    answer: JsonObject = {}
+    message: JsonObject = {"role": "assistant"}
+    choice: JsonObject = {"message": message, "finish_reason": None}
     is_complete = False
     for data in _events(body):
         if data == _END:
@@ -275,16 +276,14 @@ def _events(body: bytes | bytearray) -> Iterator[str]:
         yield "\n".join(lines)
 
 
-def _first_choices(event: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _first_choices(event: Mapping[str, Any]) -> Iterator[JsonObject]:
     choices = event.get("choices")
     for choice in choices if isinstance(choices, list) else []:
         if isinstance(choice, dict) and choice.get("index", 0) == 0:
             yield choice
 
 
-def _add(
-    choice: dict[str, Any], message: dict[str, Any], part: Mapping[str, Any]
-) -> None:
+def _add(choice: JsonObject, message: JsonObject, part: Mapping[str, Any]) -> None:
     """Add a part of a choice: texts to texts, log-probabilities to the list, and its end."""
     delta = _object(part.get("delta") or part.get("message"))
     for name in _TEXTS:

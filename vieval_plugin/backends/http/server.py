@@ -36,6 +36,7 @@ from vieval_plugin.text.errors import VievalError, docs_url, install_advice
 from vieval_plugin.text.network import Proxy, proxy_for, tls_context
 from vieval_plugin.text.redaction import redacted, register_secrets, user_of
 from vieval_plugin.text.untrusted import address_of
+from vieval_plugin.text.yaml_json import JsonObject
 
 if TYPE_CHECKING:
     import aiohttp
@@ -65,7 +66,7 @@ def connector(ca_file: Path | None = None) -> Any:
 
 
 Check: TypeAlias = Callable[
-    [dict[str, Any]], str | None
+    [JsonObject], str | None
 ]  # what makes an answer unusable, None if nothing does
 
 CHAT = "chat/completions"
@@ -253,7 +254,7 @@ class Usage:
         """The reason why no further call may be made; empty while calls may."""
         return ""
 
-    def json_values(self) -> dict[str, Any]:
+    def json_values(self) -> JsonObject:
         """The counts as JSON values, by name; `dataclasses.asdict` would count the entries of
         the counters.
         """
@@ -336,8 +337,8 @@ class Server:
             await self._session.close()
 
     async def post(
-        self, path: str, body: dict[str, Any], check: Check = lambda answer: None
-    ) -> dict[str, Any]:
+        self, path: str, body: JsonObject, check: Check = lambda answer: None
+    ) -> JsonObject:
         """The JSON object a server answers with; one that `check` finds unusable is asked for
         again.
 
@@ -372,9 +373,7 @@ class Server:
                 self._wait(request, problem, rests, self.options.patience - silent)
             )
 
-    async def post_once(
-        self, path: str, body: dict[str, Any], check: Check
-    ) -> dict[str, Any]:
+    async def post_once(self, path: str, body: JsonObject, check: Check) -> JsonObject:
         """As `post`, tried once: of what must not be done twice. `Again` where nobody knows
         whether it was done.
         """
@@ -513,9 +512,9 @@ class Server:
         request: Attempts,
         address: Address,
         path: str,
-        body: dict[str, Any],
+        body: JsonObject,
         check: Check,
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         """Send a request once; an answer, a refusal too, shows that the address is well."""
         address.in_flight += 1
         address.note_sent(request)

@@ -18,6 +18,7 @@ from vieval_plugin.benchmarks.imagenhub.tasks import museum_folder
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.readers.download import Download, Failed
 from vieval_plugin.text.redaction import redacted
+from vieval_plugin.text.yaml_json import JsonObject
 
 PAGE, MAX_ROWS = 100, 10_000  # rows; the dataset viewer gives no larger page
 
@@ -197,11 +198,11 @@ def _passes(check: Callable[[bytes], None], path: Path) -> bool:
     return True
 
 
-async def _hub_rows(hub: str, split: HubSplit, fetch: Fetch) -> list[dict[str, Any]]:
+async def _hub_rows(hub: str, split: HubSplit, fetch: Fetch) -> list[JsonObject]:
     """Rows of a split; ValueError says how the hub failed."""
     with tempfile.TemporaryDirectory(prefix="vieval-") as folder:
 
-        async def pages(offsets: Iterable[int]) -> list[dict[str, Any]]:
+        async def pages(offsets: Iterable[int]) -> list[JsonObject]:
             jobs = [
                 Download(
                     rows_url(hub, split, at), Path(folder) / f"{at}.json", _check_page
@@ -261,7 +262,7 @@ def _lookup(
     return lookup
 
 
-def _json_object(body: bytes) -> dict[str, Any]:
+def _json_object(body: bytes) -> JsonObject:
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):

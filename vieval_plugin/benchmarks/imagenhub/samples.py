@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from pathlib import Path
-from typing import Any
 
 from vieval_plugin.benchmarks.imagenhub.ratings import ADVICE, aspects, read_ratings
 from vieval_plugin.benchmarks.imagenhub.tasks import (
@@ -19,6 +18,7 @@ from vieval_plugin.judges.protocol import Image, Sample, SampleId
 from vieval_plugin.readers.rows import read_object
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import exists, isfile
+from vieval_plugin.text.yaml_json import JsonObject
 
 LOOKUP = "dataset_lookup.json"
 
@@ -120,7 +120,7 @@ def _missing_images(folders: Iterable[Path], uids: Collection[str]) -> list[str]
     return lines
 
 
-def _read_lookup(path: Path) -> dict[str, dict[str, Any]]:
+def _read_lookup(path: Path) -> dict[str, JsonObject]:
     lookup = read_object(path, f"{ADVICE} again") if exists(path) else {}
     if not all(isinstance(row, dict) for row in lookup.values()):
         raise VievalError(
@@ -129,7 +129,7 @@ def _read_lookup(path: Path) -> dict[str, dict[str, Any]]:
     return lookup
 
 
-def _texts(task: str, row: dict[str, Any], info: TaskInfo) -> dict[str, str]:
+def _texts(task: str, row: JsonObject, info: TaskInfo) -> dict[str, str]:
     """The texts of an instruction, cleaned as the authors do before they ask."""
     texts = {name: str(row[column]) for name, column in info.texts if column in row}
     if task == "sdig" and "prompt" in texts:

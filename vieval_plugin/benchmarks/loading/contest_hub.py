@@ -26,6 +26,7 @@ from vieval_plugin.readers.contest_rows import CONTESTS
 from vieval_plugin.readers.hub import load_from_hub, one_line, unreachable
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.wording import plural
+from vieval_plugin.text.yaml_json import JsonObject
 
 IMAGES = "images"
 _BATCH = 16  # rows that are in memory at once
@@ -46,9 +47,9 @@ class HubRows:
     config: str
     split: str
     #: Function that makes one of our rows from the number and the cells of one of the hub.
-    cells: Callable[[int, Mapping[str, Any], Keep], dict[str, Any]]
+    cells: Callable[[int, Mapping[str, Any], Keep], JsonObject]
     #: Function that makes contests of these, where a contest is several rows of the hub.
-    combine: Callable[[Sequence[dict[str, Any]]], Sequence[dict[str, Any]]] = list
+    combine: Callable[[Sequence[JsonObject]], Sequence[JsonObject]] = list
 
 
 def hub_loader(
@@ -166,6 +167,15 @@ def _fetch(home: Path, source: HubRows, images: bool) -> list[str]:
             raise _HubError(
                 f"row {number} of {source.dataset} is not as expected ({one_line(error)})"
             ) from None
+    _write_contests(home / CONTESTS, source, hub_rows)
+    if not unreadable:
+        return []
+    return [
+        f"{home}: {plural(len(unreadable), 'image')} cannot be read, first in row {unreadable[0]}"
+    ]
+
+
+def _write_contests(file: Path, source: HubRows, hub_rows: Sequence[Any]) -> None:
     try:
         lines = [
             json.dumps(_identified(cells), ensure_ascii=False)
@@ -175,15 +185,10 @@ def _fetch(home: Path, source: HubRows, images: bool) -> list[str]:
         raise _HubError(
             f"rows of {source.dataset} do not make contests ({one_line(error)})"
         ) from None
-    write_whole(home / CONTESTS, (f"{line}\n" for line in lines), "folder")
-    if not unreadable:
-        return []
-    return [
-        f"{home}: {plural(len(unreadable), 'image')} cannot be read, first in row {unreadable[0]}"
-    ]
+    write_whole(file, (f"{line}\n" for line in lines), "folder")
 
 
-def _rows(source: HubRows) -> Iterator[dict[str, Any]]:
+def _rows(source: HubRows) -> Iterator[JsonObject]:
     """Rows with images as they are stored, `{"bytes": ..., "path": ...}`."""
     try:
         hub_split = load_from_hub(source.dataset, source.config, source.split)
@@ -202,7 +207,7 @@ def _rows(source: HubRows) -> Iterator[dict[str, Any]]:
         ) from None
 
 
-def _identified(cells: dict[str, Any]) -> dict[str, Any]:
+def _identified(cells: JsonObject) -> JsonObject:
     """Candidates with a uid made from their conditions and their file: the same output in
     several contests has one.
     """

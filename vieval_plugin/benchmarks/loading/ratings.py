@@ -25,6 +25,15 @@ _LARGEST = 1 << 26
 _PLAN = TypeAdapter(LabelPlan)
 
 
+def _plan_among(paths: Sequence[Path]) -> LabelPlan | None:
+    plans = [path for path in paths if path.suffix == ".json"]
+    if len(plans) > 1:
+        raise VievalError(
+            f"{plans[1]}: ratings have one plan, got {len(plans)}; use that of one vieval label"
+        )
+    return read_plan(plans[0]) if plans else None
+
+
 def read_ratings(paths: Sequence[Path]) -> HumanRatings:
     """The ratings and votes of some files.
 
@@ -46,13 +55,8 @@ def read_ratings(paths: Sequence[Path]) -> HumanRatings:
     votes: dict[SampleId, dict[str, str]] = {}
     where: dict[SampleId, str] = {}
     first_row_by_judgement: dict[tuple[SampleId, str, str], str] = {}
-    plans = [path for path in paths if path.suffix == ".json"]
-    if len(plans) > 1:
-        raise VievalError(
-            f"{plans[1]}: ratings have one plan, got {len(plans)}; use that of one vieval label"
-        )
-    plan = read_plan(plans[0]) if plans else None
-    for path in (path for path in paths if path not in plans):
+    plan = _plan_among(paths)
+    for path in (path for path in paths if path.suffix != ".json"):
         for row in _rows(path):
             if not str(row.cells["value"]).strip():
                 continue

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from vieval_plugin.config import Config
     from vieval_plugin.judges.contests import Judged
     from vieval_plugin.readers.samples import SampleSource
+    from vieval_plugin.records import Provenance
     from vieval_plugin.results.scored import Scored
     from vieval_plugin.run.prepare import PreparedJudge
     from vieval_plugin.run.progress import Progress
@@ -292,6 +293,15 @@ def tell_plan(
     return 1 if request.unable else 0
 
 
+def _say_calibration_notes(
+    options: ScoreOptions, sources: Sequence[Provenance]
+) -> None:
+    from vieval_plugin.text.escaping import say
+
+    notes = filter(None, (source.calibration_note for source in sources))
+    say(*dict.fromkeys(notes), file=sys.stderr if options.json else sys.stdout)
+
+
 def _score(options: ScoreOptions, request: Request, images: bool) -> int:
     from vieval_plugin.results.scored import (
         Scored,
@@ -325,8 +335,7 @@ def _score(options: ScoreOptions, request: Request, images: bool) -> int:
         if log.complete and not scored.progress.failed_calls:
             remove_batches(options, request.batch)
     _tell(options, scored, images)
-    notes = filter(None, (source.calibration_note for source in sources))
-    say(*dict.fromkeys(notes), file=sys.stderr if options.json else sys.stdout)
+    _say_calibration_notes(options, sources)
     tell(*lines_by_reason(unable))
     return (
         1

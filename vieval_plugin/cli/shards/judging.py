@@ -185,6 +185,16 @@ def _request(options: ScoreOptions, folder: str) -> ShardRequest:
     )
 
 
+def _next_step(queue: PassQueue) -> str:
+    """What to do about shards that were not written."""
+    exceeds = all(job.exceeds_budget for job in queue.not_written)
+    return (
+        "raise --budget, or lower --rows-per-shard with another --out"
+        if exceeds
+        else "the same command goes on"
+    )
+
+
 def _launch(options: ScoreOptions, started: StartedRun) -> int:
     """Judge what is left, and say what the folder holds then."""
     from vieval_plugin.judges.protocol import FAILED_CALLS
@@ -208,12 +218,7 @@ def _launch(options: ScoreOptions, started: StartedRun) -> int:
     progress = progress_of(open_folder(started.run.folder), started.plan)
     say(*progress.lines(), *filter(None, [started.plan.provenance.calibration_note]))
     if code:
-        exceeds = all(job.exceeds_budget for job in queue.not_written)
-        next_step = (
-            "raise --budget, or lower --rows-per-shard with another --out"
-            if exceeds
-            else "the same command goes on"
-        )
+        next_step = _next_step(queue)
         tell(f"some shards were not written; {next_step}")
     elif hidden := hidden_images(started.plan.files, started.plan.columns.values()):
         tell(*(f"not complete: {line}" for line in hidden))

@@ -9,10 +9,9 @@ import hashlib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from vieval_plugin.text.untrusted import isfile
-from vieval_plugin.text.yaml_json import read_yaml
+from vieval_plugin.text.yaml_json import JsonObject, read_yaml
 
 #: The folder of the data folder, and what `vieval prepare` calls it.
 NAME = "published_verdicts"
@@ -52,18 +51,18 @@ class PublishedFile:
 
 
 @cache
-def sources() -> dict[str, dict[str, Any]]:
+def sources() -> dict[str, JsonObject]:
     """Return the description of each repository of published logs, by the benchmark that they
     are of.
     """
-    described: dict[str, dict[str, Any]] = read_yaml(
+    described: dict[str, JsonObject] = read_yaml(
         (_HOME / "judges.yaml").read_text(encoding="utf-8")
     )
     return described
 
 
 @cache
-def descriptions() -> dict[str, dict[str, Any]]:
+def descriptions() -> dict[str, JsonObject]:
     """Return the description of each benchmark's published judges, by the benchmark; other logs
     are for replays alone.
     """

@@ -15,7 +15,7 @@ from vieval_plugin.run.shards.plan import Plan, from_json, to_json
 from vieval_plugin.run.shards.schema import METADATA, metadata_in
 from vieval_plugin.run.shards.storage import Storage, storage_at
 from vieval_plugin.text.errors import VievalError, line_of
-from vieval_plugin.text.yaml_json import read_json
+from vieval_plugin.text.yaml_json import JsonObject, read_json
 
 VERDICTS, INDEXES, UNDER_WAY = "verdicts", "index", "under_way"
 SUFFIX = ".parquet"
@@ -114,7 +114,7 @@ class ShardFolder:
     def _names_in(self, file: str) -> list[str]:
         return [document["shard"]["name"] for document in self.metadata(file)]
 
-    def metadata(self, file: str) -> list[dict[str, Any]]:
+    def metadata(self, file: str) -> list[JsonObject]:
         """The metadata of a file of verdicts, one for each shard in it in their order; VievalError
         where it is none.
 
@@ -145,7 +145,7 @@ class ShardFolder:
 
     def tables(
         self, file: str, columns: Sequence[str] | None = None
-    ) -> Iterator[tuple[dict[str, Any], Any]]:
+    ) -> Iterator[tuple[JsonObject, Any]]:
         """The metadata and the table of each shard in a file, in their order; VievalError where
         it cannot be read.
         """
@@ -227,7 +227,7 @@ def open_folder(path_or_address: str | Path) -> ShardFolder:
 
 def kept_verdicts(
     folder: ShardFolder, name: str, statuses: Collection[str]
-) -> Mapping[tuple[int, int], dict[str, Any]]:
+) -> Mapping[tuple[int, int], JsonObject]:
     """The verdicts of a shard that stay where those of some statuses are judged again, by row
     and prompt.
     """

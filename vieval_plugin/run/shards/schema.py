@@ -51,7 +51,7 @@ from vieval_plugin.records import Provenance, verdict_document
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.text.redaction import remove_secrets
 from vieval_plugin.text.versions import VERSION
-from vieval_plugin.text.yaml_json import read_json
+from vieval_plugin.text.yaml_json import JsonObject, read_json
 
 if TYPE_CHECKING:
     from vieval_plugin.run.prepare import PreparedJudge
@@ -155,7 +155,7 @@ class Tally:
         self.calls += row["calls"]
         self.tokens.update(row["tokens"])
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> JsonObject:
         """The counts as JSON values; of the reasons those that are there most often."""
         reasons: dict[str, dict[str, int]] = {}
         for (status, reason), times in self.reasons.most_common():
@@ -193,7 +193,7 @@ def verdict_row(
     digest: bytes | None,
     outcome: Outcome,
     schema: VerdictSchema,
-) -> dict[str, Any]:
+) -> JsonObject:
     """A verdict as the columns of its file have it."""
     judged = row.sample
     verdict = outcome.verdict
@@ -266,7 +266,7 @@ def shard_metadata(
     tally: Tally,
     began: float,
     end: float,
-) -> dict[str, Any]:
+) -> JsonObject:
     """The metadata of a shard's file."""
     return {
         "version": VERSION,
@@ -279,7 +279,7 @@ def shard_metadata(
     }
 
 
-def metadata_in(footer: bytes) -> dict[str, Any] | None:
+def metadata_in(footer: bytes) -> JsonObject | None:
     """The metadata in the footer of a parquet file; None where it is no file of verdicts.
 
     It is found by its key, a text of Thrift's compact protocol that another text follows: a folder
@@ -305,7 +305,7 @@ def metadata_in(footer: bytes) -> dict[str, Any] | None:
     return document if isinstance(document, dict) else None
 
 
-def _sub_scores(verdict: Verdict, schema: VerdictSchema) -> list[dict[str, Any]]:
+def _sub_scores(verdict: Verdict, schema: VerdictSchema) -> list[JsonObject]:
     steps = {step.label: list(step.scores) for step in verdict.trace if step.scores}
     further = {
         name: [score]
@@ -321,7 +321,7 @@ def _sub_scores(verdict: Verdict, schema: VerdictSchema) -> list[dict[str, Any]]
     ]
 
 
-def _choice(choice: Choice | None) -> dict[str, Any] | None:
+def _choice(choice: Choice | None) -> JsonObject | None:
     if choice is None:
         return None
     return {

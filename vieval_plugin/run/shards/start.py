@@ -127,12 +127,8 @@ def begin(request: ShardRequest) -> StartedRun:
     return StartedRun(run, plan, notes)
 
 
-def _planned(
-    request: ShardRequest, folder: ShardFolder, prepared: PreparedJudge
-) -> tuple[Plan, Place, tuple[str, ...]]:
-    """The plan that is kept in a folder now, where its paths start on this machine, and lines on
-    columns for the user.
-    """
+def _input_locations(request: ShardRequest, folder: ShardFolder) -> list[Place]:
+    """The inputs outside the folder of verdicts."""
     locations = [
         location
         for location in input_places(request.inputs)
@@ -142,6 +138,16 @@ def _planned(
         raise VievalError(
             f"{folder.name}: all that is to be judged lies in it; choose another --out"
         )
+    return locations
+
+
+def _planned(
+    request: ShardRequest, folder: ShardFolder, prepared: PreparedJudge
+) -> tuple[Plan, Place, tuple[str, ...]]:
+    """The plan that is kept in a folder now, where its paths start on this machine, and lines on
+    columns for the user.
+    """
+    locations = _input_locations(request, folder)
     folder.storage.prepare(PLAN)
     earlier = folder.plan()
     root = _root(earlier, locations)
@@ -156,22 +162,19 @@ def _planned(
         root,
         folder.indexes,
     )
+    earlier_size = earlier.rows_per_shard if earlier else ROWS_PER_SHARD
+    options = request.run.options
     now = new_plan(
         root,
         files,
-        request.rows_per_shard
-        or (earlier.rows_per_shard if earlier else ROWS_PER_SHARD),
+        request.rows_per_shard or earlier_size,
         fields.columns,
         request.kind,
         replace(
-            provenance_of(prepared, request.run.options, request.run.backbone),
+            provenance_of(prepared, options, request.run.backbone),
             label=request.label,
         ),
-        schema_of(
-            prepared,
-            request.run.options.judges.options_of(prepared.spec),
-            request.trace,
-        ),
+        schema_of(prepared, options.judges.options_of(prepared.spec), request.trace),
         request.limit,
     )
     if earlier is None:

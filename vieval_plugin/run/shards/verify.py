@@ -4,7 +4,7 @@ is there now.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -75,6 +75,15 @@ def verify(folder: ShardFolder, plan: Plan) -> Verified:
                 _check_rows(verified, file, planned[name], table)
                 if name in looked_at and planned[name].path not in changed_files:
                     _check_digest(verified, folder, plan, planned[name], table, rng)
+    _note_missing(verified, planned, verified_names)
+    verified.problems += hidden_images(plan.files, plan.columns.values())
+    _note_duplicates(verified)
+    return verified
+
+
+def _note_missing(
+    verified: Verified, planned: Mapping[str, Shard], verified_names: Collection[str]
+) -> None:
     if missing_shards := [
         shard for name, shard in planned.items() if name not in verified_names
     ]:
@@ -84,9 +93,6 @@ def verify(folder: ShardFolder, plan: Plan) -> Verified:
             f"{len(missing_shards):,} of {len(planned):,} shards have no verdicts, the first: "
             f"{rows}"
         )
-    verified.problems += hidden_images(plan.files, plan.columns.values())
-    _note_duplicates(verified)
-    return verified
 
 
 def _changed_files(verified: Verified, plan: Plan) -> Iterator[str]:

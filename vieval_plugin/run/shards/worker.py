@@ -55,6 +55,7 @@ from vieval_plugin.run.shards.under_way import (
 )
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.wording import plural
+from vieval_plugin.text.yaml_json import JsonObject
 
 #: Shards that a worker has open at once.
 MOST_OPEN = 3
@@ -114,11 +115,9 @@ class OpenShard:
     #: Rows that are not judged again.
     fatal: set[int]
     #: Verdicts of an earlier run that stay, by row and prompt.
-    earlier_verdicts: Mapping[tuple[int, int], dict[str, Any]] = field(
-        default_factory=dict
-    )
+    earlier_verdicts: Mapping[tuple[int, int], JsonObject] = field(default_factory=dict)
     #: Verdicts so far.
-    verdicts: list[dict[str, Any]] = field(default_factory=list)
+    verdicts: list[JsonObject] = field(default_factory=list)
     #: Rows that were read and have no verdict.
     pending: int = 0
     #: All its rows were read.
@@ -394,7 +393,7 @@ class ShardWorker:
             ),
         )
 
-    def _keep(self, opened: OpenShard, verdict: dict[str, Any]) -> None:
+    def _keep(self, opened: OpenShard, verdict: JsonObject) -> None:
         opened.verdicts.append(verdict)
         opened.pending -= 1
         self._budget.rows_judged += 1

@@ -40,6 +40,7 @@ from vieval_plugin.serve.protocols.protocol import (
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.redaction import remove_secrets
 from vieval_plugin.text.untrusted import is_encodable
+from vieval_plugin.text.yaml_json import JsonObject
 
 Files: TypeAlias = Mapping[str, bytes]
 _PART = "part:"
@@ -190,7 +191,7 @@ def write(entries: Sequence[RequestEntry], values: Values) -> web.Response:
     return json_answer(remove_secrets(document))
 
 
-def _row(entry: RequestEntry, name: str, value: RewardValue) -> dict[str, Any]:
+def _row(entry: RequestEntry, name: str, value: RewardValue) -> JsonObject:
     contest = isinstance(entry.judged, Contest)
     failed = (
         not value.status.usable if contest else value.value is None or value.imputed
@@ -210,7 +211,7 @@ def _row(entry: RequestEntry, name: str, value: RewardValue) -> dict[str, Any]:
     }
 
 
-def _verdict(verdict: Verdict, trace: bool) -> dict[str, Any]:
+def _verdict(verdict: Verdict, trace: bool) -> JsonObject:
     document = verdict_document(verdict)
     fields = (
         "scores",
@@ -224,7 +225,7 @@ def _verdict(verdict: Verdict, trace: bool) -> dict[str, Any]:
     return {name: document[name] for name in fields if document.get(name)}
 
 
-def _spreads(entries: Sequence[RequestEntry], values: Values) -> list[dict[str, Any]]:
+def _spreads(entries: Sequence[RequestEntry], values: Values) -> list[JsonObject]:
     """For each group: its members, those without a value of their own, the mean and the standard
     deviation of the rest.
 
@@ -237,7 +238,7 @@ def _spreads(entries: Sequence[RequestEntry], values: Values) -> list[dict[str, 
     return [_spread(group, rewards) for group, rewards in members.items()]
 
 
-def _spread(group: str, rewards: Sequence[RewardValue]) -> dict[str, Any]:
+def _spread(group: str, rewards: Sequence[RewardValue]) -> JsonObject:
     valid = [
         reward.value
         for reward in rewards

@@ -20,7 +20,7 @@ from vieval_plugin.judges.protocol import Image
 from vieval_plugin.rewards.reward import RewardValue
 from vieval_plugin.rewards.samples import Conditions
 from vieval_plugin.text.errors import VievalError
-from vieval_plugin.text.yaml_json import read_json
+from vieval_plugin.text.yaml_json import JsonObject, read_json
 
 #: The one number of a reward, where a protocol names it.
 VALUE = "value"
@@ -160,7 +160,7 @@ def json_answer(document: Any, status: int = 200) -> web.Response:
     )
 
 
-def json_object(content: bytes) -> dict[str, Any]:
+def json_object(content: bytes) -> JsonObject:
     """The JSON object that a body is.
 
     Raises:
