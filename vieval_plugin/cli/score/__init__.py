@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from vieval_plugin.config import Config
     from vieval_plugin.judges.contests import Judged
     from vieval_plugin.readers.samples import SampleSource
-    from vieval_plugin.records import Provenance
     from vieval_plugin.results.scored import Scored
     from vieval_plugin.run.prepare import PreparedJudge
     from vieval_plugin.run.progress import Progress
@@ -293,13 +292,12 @@ def tell_plan(
     return 1 if request.unable else 0
 
 
-def _say_calibration_notes(
-    options: ScoreOptions, sources: Sequence[Provenance]
-) -> None:
+def _say_notes(options: ScoreOptions, notes: Iterable[str]) -> None:
+    """Print each note once, and beside JSON to standard error."""
     from vieval_plugin.text.escaping import say
 
-    notes = filter(None, (source.calibration_note for source in sources))
-    say(*dict.fromkeys(notes), file=sys.stderr if options.json else sys.stdout)
+    lines = dict.fromkeys(filter(None, notes))
+    say(*lines, file=sys.stderr if options.json else sys.stdout)
 
 
 def _score(options: ScoreOptions, request: Request, images: bool) -> int:
@@ -335,7 +333,7 @@ def _score(options: ScoreOptions, request: Request, images: bool) -> int:
         if log.complete and not scored.progress.failed_calls:
             remove_batches(options, request.batch)
     _tell(options, scored, images)
-    _say_calibration_notes(options, sources)
+    _say_notes(options, (source.calibration_note for source in sources))
     tell(*lines_by_reason(unable))
     return (
         1
