@@ -33,6 +33,12 @@ VQASCORE = [f"imagenhub_vqascore_{t}" for t in ("tig", "cig", "sdig", "mcic")]
 T2I_EVAL = ["imagenhub_t2i_eval_tig"]
 CIGEVAL = _members("imagenhub_cigeval")
 IMAGENHUB = VIESCORE + VQASCORE + CIGEVAL + T2I_EVAL
+REWARDS = ["hpsv2", "image_reward", "pickscore"]
+SHIPPED = [
+    *_members("imagenhub_aesthetic"),
+    "imagenhub_arena_aesthetic",
+    *(f"imagenhub_{judge}_tig" for judge in REWARDS),
+]
 LPIPS = [f"imagenhub_lpips_{t}" for t in ("mie", "tie", "cig")]
 SUBJECTS = [
     f"imagenhub_{judge}_{t}"
@@ -49,8 +55,8 @@ T2I_JUDGES = ("viescore", "vqascore", "t2i_eval")
 @pytest.mark.parametrize(
     ("pattern", "expected"),
     [
-        ("imagenhub_*", IMAGENHUB + ADIEE + SCORED),
-        ("imagenhub*", IMAGENHUB + ADIEE + SCORED),
+        ("imagenhub_*", IMAGENHUB + ADIEE + SCORED + SHIPPED),
+        ("imagenhub*", IMAGENHUB + ADIEE + SCORED + SHIPPED),
         ("imagenhub", IMAGENHUB),
         ("imagenhub_viescore", VIESCORE),
         ("imagenhub_viescore*", VIESCORE),
@@ -68,7 +74,13 @@ T2I_JUDGES = ("viescore", "vqascore", "t2i_eval")
             "t2i_eval_bench*",
             [
                 f"t2i_eval_bench_{judge}"
-                for judge in (*T2I_JUDGES, "question_answering", "clip_score")
+                for judge in (
+                    *T2I_JUDGES,
+                    "question_answering",
+                    "clip_score",
+                    "aesthetic",
+                    *REWARDS,
+                )
             ],
         ),
         ("t2i_eval_bench", [f"t2i_eval_bench_{judge}" for judge in T2I_JUDGES]),
@@ -250,6 +262,9 @@ def test_of_a_wildcard_what_only_scorers_can_answer_is_left_out_in_one_line(caps
         "imagenhub_clip_score_tig",
         "imagenhub_dino",
         "imagenhub_lpips",
+        "imagenhub_aesthetic",
+        "imagenhub_arena_aesthetic",
+        *(f"imagenhub_{judge}" for judge in REWARDS),
     }
     assert set(names) - set(kept) == scored
     [line] = capsys.readouterr().err.splitlines()
