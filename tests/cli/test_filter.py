@@ -233,6 +233,24 @@ def test_a_tar_becomes_a_tar(vieval, tmp_path, name):
     assert [row["uid"] for row in verdicts(tmp_path / "again")] == ["x/1", "x/5"]
 
 
+def test_what_is_added_to_a_tar_of_a_folder_has_the_names_of_its_samples(
+    vieval, tmp_path
+):
+    """`tar --create --directory FOLDER .` writes ./ before each name, and webdataset groups
+    members by it.
+    """
+    tar = write_tar(tmp_path / "a.tar", {f"./{n}": {"jpg": picture(n)} for n in (1, 2)})
+    vieval("score", tar, "--kind", "tig", *SHARPNESS, "--out", tmp_path / "out")
+    vieval("filter", tmp_path / "out", "--where", "PQ > 0", "--out", tmp_path / "kept")
+    with tarfile.open(tmp_path / "kept" / "a.tar") as kept:
+        assert kept.getnames() == [
+            "./1.vieval.json",
+            "./1.jpg",
+            "./2.vieval.json",
+            "./2.jpg",
+        ]
+
+
 def test_a_tar_that_was_filtered_before_keeps_what_was_added_then(vieval, tmp_path):
     write_tar(
         tmp_path / "data" / "a.tar",

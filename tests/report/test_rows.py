@@ -15,6 +15,7 @@ from tests.builders import a_provenance, a_verdict_file, some_scores
 from vieval_plugin.cli import main
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.rows import NumberRow, PairRow
+from vieval_plugin.report.files import _parquet
 
 #: Names that a reader of text takes for a number or a truth value.
 NAMES = ("1000", "1e3", "no", "nan")
@@ -79,3 +80,9 @@ def test_two_runs_are_one_table_with_types(two_runs, table):
         "reason": "string",
     }
     assert list(kinds) == list(TABLES[table].__dataclass_fields__)
+
+
+def test_a_table_without_rows_has_no_row_group():
+    """`datasets` fails on one without rows."""
+    file = pyarrow.BufferReader(_parquet(PairRow, ()))
+    assert pyarrow.parquet.ParquetFile(file).num_row_groups == 0

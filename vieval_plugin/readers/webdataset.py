@@ -339,7 +339,9 @@ def copy_samples(
                 )
             if member.sample not in begun_samples:
                 begun_samples.add(member.sample)
-                _add(copy, f"{member.key}.{name}", further[member.sample])
+                # readers group members by their whole names, of which ./ is a part
+                folder = "./" if entry.name.startswith("./") else ""
+                _add(copy, f"{folder}{member.key}.{name}", further[member.sample])
             copy.addfile(entry, open_entry())
 
 

@@ -183,5 +183,7 @@ def _parquet(
     ]
     table = pyarrow.Table.from_pylist(list(map(asdict, rows)), pyarrow.schema(columns))
     buffer = io.BytesIO()
-    pyarrow.parquet.write_table(table, buffer)
+    with pyarrow.parquet.ParquetWriter(buffer, table.schema) as writer:
+        if rows:  # `datasets` reads no row group without rows
+            writer.write_table(table)
     return buffer.getvalue()
