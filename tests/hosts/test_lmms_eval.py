@@ -280,7 +280,11 @@ def test_what_only_measures_is_left_the_judges_that_measure(capsys):
     names = manager.match_tasks(["vieval_demo_*tie"])
     kept = left_out(names, "vieval_scorer")
     assert sorted(kept) == [
-        *(f"vieval_demo_contests_{judge}_tie" for judge in ("sharpness", "ssim")),
+        "vieval_demo_aesthetic_tie",
+        *(
+            f"vieval_demo_contests_{judge}_tie"
+            for judge in ("aesthetic", "sharpness", "ssim")
+        ),
         *(
             f"vieval_demo_{judge}_tie"
             for judge in ("lpips", "psnr", "sharpness", "ssim")
