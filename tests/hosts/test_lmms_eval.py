@@ -36,7 +36,6 @@ IMAGENHUB = VIESCORE + VQASCORE + CIGEVAL + T2I_EVAL
 REWARDS = ["hpsv2", "image_reward", "pickscore"]
 SHIPPED = [
     *_members("imagenhub_aesthetic"),
-    "imagenhub_arena_aesthetic",
     *(f"imagenhub_{judge}_tig" for judge in REWARDS),
 ]
 LPIPS = [f"imagenhub_lpips_{t}" for t in ("mie", "tie", "cig")]
@@ -263,7 +262,6 @@ def test_of_a_wildcard_what_only_scorers_can_answer_is_left_out_in_one_line(caps
         "imagenhub_dino",
         "imagenhub_lpips",
         "imagenhub_aesthetic",
-        "imagenhub_arena_aesthetic",
         *(f"imagenhub_{judge}" for judge in REWARDS),
     }
     assert set(names) - set(kept) == scored

@@ -125,13 +125,15 @@ def file_rows() -> tuple[TaskRow, ...]:
         if in_files
         else set()
     )
+    benchmarks_of_variants = {row.benchmark for row in table() if row.variant}
     for judge, benchmark in in_files:
         parts = tuple(
             part
             for part in benchmark.parts
             if judge.kinds([benchmark.kinds.get(part, part)])
         )
-        row = TaskRow(benchmark.name, judge.name, parts=parts)
+        variant = benchmark.name in benchmarks_of_variants
+        row = TaskRow(benchmark.name, judge.name, parts=parts, variant=variant)
         if (
             parts
             and (benchmark.report.rates_contests or judge.rates == "sample")

@@ -260,7 +260,8 @@ def test_its_tasks_are_variants_so_that_a_wildcard_on_imagenhub_does_not_find_th
     from vieval_plugin.benchmarks import tasks
 
     assert [one.name for one in tasks.tasks() if one.benchmark == arena.NAME] == [
-        "variant_imagenhub_arena_viescore"
+        "variant_imagenhub_arena_viescore",
+        "variant_imagenhub_arena_aesthetic",
     ]
     assert (BENCHMARK.trainable, BENCHMARK.licence.startswith("votes: MIT")) == (
         False,
