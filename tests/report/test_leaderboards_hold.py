@@ -240,7 +240,7 @@ def test_results_on_ratings_of_another_commit_are_refused_in_one_line() -> None:
         for label, vote in (("one", "first"), ("other", "second"))
     ]
     said = (
-        "^b/t/a: people's votes are first in the results of one and second in those of other; "
+        "^b/t/a: people's votes are first in the results of one, but second in those of other; "
         "run both on the same data$"
     )
     with pytest.raises(VievalError, match=said):
