@@ -1,6 +1,4 @@
-"""CLIP: how alike an image and a text are, or two images (Radford et al., ICML 2021); and DINO,
-how alike two images are to a vision transformer that was trained without labels.
-"""
+"""CLIP: how alike an image and a text are, or two images (Radford et al., ICML 2021)."""
 
 from __future__ import annotations
 
@@ -33,7 +31,8 @@ def load(
     """A CLIP of transformers with both of its encoders; VievalError as `weights.pretrained`.
 
     `processor` is where its image processor and tokenizer are, if not with the weights;
-    `tensors` are the weights where only the configuration is there; `arguments` are further ones of `weights.pretrained`.
+    `tensors` are the weights where only the configuration is there; `arguments` are further ones
+    of `weights.pretrained`.
     """
     network, images = pretrained(
         "CLIPModel", "clip", origin, processor, tensors, **arguments
@@ -92,32 +91,6 @@ def clip_i(encoder: Encoder, batch: Mapping[str, Sequence[Any]]) -> Any:
     return cosines(encoder, batch)
 
 
-def dino(encoder: Encoder, batch: Mapping[str, Sequence[Any]]) -> Any:
-    """Cosine of the class tokens of DINO's ViT-S/16 for `image` and `reference`, in [-1, 1]; the
-    more alike, the higher.
-
-    Ruiz et al., DreamBooth (CVPR 2023), with the network of Caron et al., Emerging properties in
-    self-supervised vision transformers (ICCV 2021).
-    """
-    return cosines(encoder, batch)
-
-
-def load_dino(origin: Origin) -> Encoder:
-    """A vision transformer of DINO, whose vector is its class token; VievalError as
-    `weights.pretrained`.
-    """
-    # without the pooler, of which DINO has no weights
-    network, processor = pretrained("ViTModel", "vit", origin, add_pooling_layer=False)
-    digest = identity(network, processor.to_json_string())
-    return Encoder(
-        weights_name(origin, network, digest),
-        digest,
-        processor,
-        lambda pixels: network(pixel_values=pixels).last_hidden_state[:, 0],
-        network.device,
-    )
-
-
 def image_and_text(
     encoder: Encoder, images: Mapping[str, Picture], texts: Mapping[str, str]
 ) -> NetworkInputs:
@@ -131,5 +104,4 @@ _WEIGHTS = "openai/clip-vit-base-patch32"
 METRICS = (
     NetworkMetric("clip_score", load, _WEIGHTS, image_and_text, clip_score),
     NetworkMetric("clip_i", load, _WEIGHTS, pair, clip_i),
-    NetworkMetric("dino", load_dino, "facebook/dino-vits16", pair, dino),
 )
