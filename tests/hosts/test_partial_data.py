@@ -139,7 +139,7 @@ def test_images_and_conditions_that_are_not_there_leave_a_task_out_and_a_replay_
         "--model_args",
         ANYWHERE,
         "--tasks",
-        "imagenhub_vi*_cig",
+        "imagenhub_*_cig",
     )
     assert "sample_2.jpg: no such image (and 5 more images)" in refused(
         *given, data=ratings_folder

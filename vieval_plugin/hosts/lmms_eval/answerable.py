@@ -163,13 +163,13 @@ def answerable(
         for reason, unrunnable in names_by_reason.items()
     )
     if reasons and not runnable:
-        first = next(
-            why
-            for name in names
-            for task in tasks_below(name)
-            if (why := check_of(name)(task))
-        )
-        raise VievalError(f"none of these tasks can be run: {reasons}. {first.line}")
+        first_lines: dict[str, str] = {}
+        for name in names:
+            for task in tasks_below(name):
+                if why := check_of(name)(task):
+                    first_lines.setdefault(why.all, why.line)
+        remedies = "; ".join(first_lines.values())
+        raise VievalError(f"none of these tasks can be run: {reasons}. {remedies}")
     if reasons and not quiet and os.environ.get("RANK", "0") == "0":
         say(f"vieval: left out: {reasons}", file=sys.stderr)
     return runnable
