@@ -1,5 +1,6 @@
 """Networks that judge by name, through the commands, at tiny random weights."""
 
+import importlib.util
 import json
 
 import pytest
@@ -106,3 +107,29 @@ def test_the_list_says_what_each_is_and_what_is_absent(vieval):
         assert f"{name}: {about.meaning}" in said
         assert about.licence in said
     assert "none stated" in said
+    unpinned = (
+        "no revision or digest is pinned for aesthetic, hpsv2, image_reward, pickscore;"
+    )
+    assert unpinned in said
+
+
+def test_the_list_knows_weights_that_the_options_name(
+    vieval, scorer_weights, monkeypatch, tmp_path
+):
+    options = tmp_path / "options.yaml"
+    folder = scorer_weights["clip_score"]
+    options.write_text(f"scorers: {{pickscore: {{model: {folder}}}}}\n")
+    monkeypatch.setenv("VIEVAL_CONFIG", str(options))
+    rows = [line.split() for line in vieval("tasks", "--judges").out.splitlines()]
+    states = {row[0]: row for row in rows if row and row[0] in NAMES}
+    assert "here" in states["pickscore"]
+    assert "absent" in states["hpsv2"]
+
+
+def test_the_list_needs_no_library_of_the_hub(vieval, monkeypatch):
+    find = importlib.util.find_spec
+    hidden = lambda name, *rest: (
+        None if name == "huggingface_hub" else find(name, *rest)
+    )
+    monkeypatch.setattr(importlib.util, "find_spec", hidden)
+    assert "weights = absent" in vieval("tasks", "--judges").out

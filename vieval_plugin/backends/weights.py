@@ -7,7 +7,7 @@ beside them is left alone.
 from __future__ import annotations
 
 import hashlib
-import importlib
+import importlib.util
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -196,7 +196,8 @@ def is_on_this_machine(name: str) -> bool:
     if exists(path_of(name)):
         return True
     parts = name.split("/", 2)
-    if len(parts) < 2 or "://" in name:
+    is_on_hub = len(parts) > 1 and "://" not in name
+    if not is_on_hub or importlib.util.find_spec("huggingface_hub") is None:
         return False
     file = parts[2] if len(parts) > 2 else "config.json"
     find = library("huggingface_hub").try_to_load_from_cache
@@ -232,9 +233,8 @@ def state_dict(path: Path, prefix: str = "") -> dict[str, Any]:
                 tensors = {name: tensor_file.get_tensor(name) for name in names}
         else:
             tensors = torch.load(path, map_location="cpu", weights_only=True)
-            if isinstance(
-                tensors, Mapping
-            ):  # a training's, of which weights are a part
+            # a file of a training has more than the weights
+            if isinstance(tensors, Mapping):
                 tensors = tensors.get("state_dict", tensors)
     except FileNotFoundError:
         raise VievalError(f"{path}: no such file of weights") from None

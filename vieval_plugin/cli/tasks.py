@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from vieval_plugin.cli import Options, argument, flag
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from vieval_plugin.benchmarks.tasks import Task
 
@@ -78,34 +78,56 @@ def _write(pattern: str, folder: Path) -> str:
 
 def _judges() -> list[str]:
     """A line a network that judges by name, and one on what each measures."""
+    from vieval_plugin import config
     from vieval_plugin.backends.weights import is_on_this_machine
     from vieval_plugin.judges import registry
     from vieval_plugin.text.tables import text_table
 
     described = [spec.file for spec in registry.judges().values() if spec.file]
     abouts = [(pack, about) for pack in described if (about := pack.manifest.about)]
+    scorers = config.current().scorers
+    places = {
+        pack.name: getattr(scorers.get(pack.name), "model", "") or about.weights
+        for pack, about in abouts
+    }
+    absent = {name for name, place in places.items() if not is_on_this_machine(place)}
+    heads = "judge", "licence of its weights", "size", "weights", "numbers"
     rows = [
         (
             pack.name,
             about.licence,
             about.size,
-            "here" if is_on_this_machine(about.weights) else "absent",
+            "absent" if pack.name in absent else "here",
             about.range,
         )
         for pack, about in abouts
     ]
-    heads = "judge", "licence of its weights", "size", "weights", "numbers"
+    pinned = ("revision", "digest")
+    unpinned = [
+        pack.name
+        for pack, _ in abouts
+        if not any(pack.manifest.network.get(key) for key in pinned)
+    ]
     return [
         *text_table([heads, *rows]),
         "",
         *(f"{pack.name}: {about.meaning} ({about.source})" for pack, about in abouts),
         "",
         *(
-            f"{pack.name}: its weights are {about.weights}"
-            for (pack, about), row in zip(abouts, rows, strict=True)
-            if "absent" in row
+            f"{name}: its weights are {places[name]}"
+            for name in places
+            if name in absent
         ),
-        "Their revision and digest are not pinned; results name what was loaded.",
+        *_unpinned_line(unpinned),
+    ]
+
+
+def _unpinned_line(names: Sequence[str]) -> list[str]:
+    if not names:
+        return []
+    return [
+        f"no revision or digest is pinned for {', '.join(names)}; results name what "
+        "was loaded"
     ]
 
 
