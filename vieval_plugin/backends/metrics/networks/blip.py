@@ -47,7 +47,7 @@ _NAMES = (
     (r"^vision\.blocks\.", "vision.encoder.layers."),
 )
 # of BLIP's contrastive training, which no score goes through
-_UNUSED = ("blip.vision_proj.", "blip.text_proj.", "mlp.")
+_UNUSED = ("blip.vision_proj.", "blip.text_proj.")
 _HEAD = "mlp.layers"
 
 
@@ -175,7 +175,8 @@ def _tensors(path: Any) -> dict[str, Any]:
         {
             name: tensor
             for name, tensor in held.items()
-            if not name.startswith(_UNUSED) and not name.endswith(".position_ids")
+            if not name.startswith((*_UNUSED, f"{_HEAD}."))
+            and not name.endswith(".position_ids")
         },
         _NAMES,
     )
