@@ -161,24 +161,32 @@ def hpsv2(gelu_clip, tmp_path):
     return tensors, network, gelu_clip
 
 
+def require_values(path, form, value_of):
+    """Replies of a file of a judge, one a sample, equal `value_of` an image and a text."""
+    asked = asks(form)
+    wanted = [
+        value_of(decode(one.images["image_0"]), one.texts["text"]) for one in asked
+    ]
+    found = [reply.value for reply in measure(path, asked)]
+    assert found == pytest.approx(wanted, abs=1e-4)
+    assert len(set(found)) == len(found)
+
+
 def test_hpsv2_beside_plain_torch(hpsv2, tmp_path):
     from transformers import AutoTokenizer
 
     tensors, network, clip = hpsv2
     path, form = described("hpsv2", tmp_path, network)
     tokenizer = AutoTokenizer.from_pretrained(clip)
-    asked = asks(form)
-    wanted = [
-        open_clip_cosine(
+    require_values(
+        path,
+        form,
+        lambda image, text: open_clip_cosine(
             tensors,
-            padded(decode(one.images["image_0"]), 32),
-            tokenizer(one.texts["text"], truncation=True, max_length=16).input_ids,
-        )
-        for one in asked
-    ]
-    found = [reply.value for reply in measure(path, asked)]
-    assert found == pytest.approx(wanted, abs=1e-4)
-    assert len(set(found)) == len(found)
+            padded(image, 32),
+            tokenizer(text, truncation=True, max_length=16).input_ids,
+        ),
+    )
 
 
 @pytest.mark.parametrize(
@@ -384,18 +392,13 @@ def test_image_reward_beside_plain_torch(image_reward, tmp_path):
             transforms.Normalize(MEAN, DEVIATION),
         ]
     )
-    asked = asks(form)
-    wanted = [
-        image_reward_value(
-            tensors,
-            prepare(decode(one.images["image_0"])).float(),
-            tokenizer(one.texts["text"]).input_ids,
-        )
-        for one in asked
-    ]
-    found = [reply.value for reply in measure(path, asked)]
-    assert found == pytest.approx(wanted, abs=1e-4)
-    assert len(set(found)) == len(found)
+    require_values(
+        path,
+        form,
+        lambda image, text: image_reward_value(
+            tensors, prepare(image).float(), tokenizer(text).input_ids
+        ),
+    )
 
 
 @pytest.mark.parametrize(

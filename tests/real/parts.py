@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from urllib.error import URLError
 
 import pytest
 
@@ -18,6 +19,14 @@ def installed(part):
 def program(part, name="python"):
     """A program of a part's environment."""
     return HOME / part / "bin" / name
+
+
+def answers(running, path):
+    """Whether a server answers with 200 at a path."""
+    try:
+        return running.get(path)[0] == 200
+    except URLError:
+        return False
 
 
 def _reason(log):

@@ -15,6 +15,7 @@ import pytest
 
 from tests.fake_server import FakeServer, named
 from tests.pictures import encoded, noise, plain
+from tests.real.parts import answers
 from tests.serve.serving import Running, row, serve_process
 from tests.work import free_ports, until
 
@@ -50,17 +51,10 @@ def nginx(folder, behind):
     with subprocess.Popen(list(map(str, command))) as master:
         try:
             proxy = Running(port, None)
-            until(lambda: answers(proxy))
+            until(lambda: answers(proxy, "/rewards/live"))
             yield proxy, master
         finally:
             master.terminate()
-
-
-def answers(proxy):
-    try:
-        return proxy.get("/rewards/live")[0] == 200
-    except URLError:
-        return False
 
 
 @pytest.mark.skipif(not shutil.which("nginx"), reason="no nginx: make test-real")

@@ -6,13 +6,12 @@ import signal
 import subprocess
 import time
 from contextlib import contextmanager
-from urllib.error import URLError
 
 import pytest
 
 from tests.fake_s3 import KEYS
 from tests.fake_server import FakeServer
-from tests.real.parts import installed, program
+from tests.real.parts import answers, installed, program
 from tests.serve.serving import Running
 from tests.shard_runs import arguments, ended, kill_all, start, write_parquet
 from tests.work import free_ports, until
@@ -38,17 +37,10 @@ def server(tmp_path, monkeypatch):
         subprocess.Popen(list(map(str, command)), stdout=log, stderr=log) as process,
     ):
         try:
-            until(lambda: answers(port))
+            until(lambda: answers(Running(port, None), "/moto-api/data.json"))
             yield process, port
         finally:
             process.kill()
-
-
-def answers(port):
-    try:
-        return Running(port, None).get("/moto-api/data.json")[0] == 200
-    except URLError:
-        return False
 
 
 @contextmanager
