@@ -38,6 +38,7 @@ from vieval_plugin.run.prepare import prepare
 
 R = TypeVar("R")
 JUDGES = (("viescore", "0shot"), ("vqascore", None), ("cigeval", "no_grounding"))
+COMPARED = JUDGES[:2]  # with vLLM's own client, within ten minutes
 PREFIX_CACHE = ("prefix_cache_queries", "prefix_cache_hits")
 _SAME_WORK = 0.1
 _UNEQUAL = "not the same work"
@@ -310,15 +311,16 @@ def server(folder: Path, size: Size, name: str) -> None:
         files = common.photographs(
             Path(temporary), max(size.in_flight) * size.waves + 1, size.side
         )
+        most = max(size.in_flight)
         common.in_own_process(
-            judging, url, "viescore", "0shot", files[:2], 2, size
+            judging, url, "viescore", "0shot", files[:most], most, size
         )  # the first calls compile and warm up
         print(
             "The first question of each sample, from an empty prefix cache, by ours, theirs, "
             "theirs, ours (theirs is `vllm bench serve`):\n"
         )
         rows = Rows(Comparison.HEADER)
-        runs = itertools.product(JUDGES, size.in_flight, (True, False))
+        runs = itertools.product(COMPARED, size.in_flight, (True, False))
         for (judge, setting), in_flight, structured in runs:
             asks = first_questions(judge, setting, files[: in_flight * size.waves])
             if not structured and not any(has_schema(ask) for ask in asks):
@@ -638,7 +640,7 @@ def questions(
     """First questions of VIEScore and VQAScore on photographs."""
     files = common.photographs(temporary, count, side)
     return {
-        judge: first_questions(judge, setting, files) for judge, setting in JUDGES[:2]
+        judge: first_questions(judge, setting, files) for judge, setting in COMPARED
     }
 
 
