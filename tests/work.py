@@ -53,9 +53,9 @@ def waits_asked_for(monkeypatch):
     return seconds
 
 
-def until(happened):
+def until(happened, seconds=600):
     """Wait for `happened()`, for ten minutes at most; `asyncio.to_thread` does so beside a loop."""
-    end = time.monotonic() + 600
+    end = time.monotonic() + seconds
     while not happened():
-        assert time.monotonic() < end, "it did not happen within ten minutes"
+        assert time.monotonic() < end, f"it did not happen within {seconds} s"
         time.sleep(0.01)

@@ -220,3 +220,21 @@ def test_a_folder_that_only_a_node_sees_is_refused(tmp_path, monkeypatch):
         launcher._require_seen(
             open_folder(tmp_path), Written(Shard("0" * 24, "a.parquet", 0, 0, 8))
         )
+
+
+def test_a_cluster_that_refuses_the_token_is_an_error_in_one_line(monkeypatch):
+    import ray
+
+    from vieval_plugin.run.shards.launchers import ray as launcher
+
+    def refuse(**options):
+        raise ray.exceptions.RayError("the token is missing\nor incorrect")
+
+    monkeypatch.setattr(ray, "init", refuse)
+    expected = (
+        "--ray 10.0.0.1:6379: cannot reach a Ray cluster (the token is missing or "
+        "incorrect); if it requires a token, set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN"
+    )
+    with pytest.raises(VievalError) as caught:
+        launcher._connect(ray, "10.0.0.1:6379")
+    assert str(caught.value) == expected

@@ -222,8 +222,15 @@ def _connect(ray: Any, address: str) -> None:
             log_to_driver=False,
             logging_level="ERROR",
         )
-    except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
+    except (
+        ConnectionError,
+        ValueError,
+        RuntimeError,
+        TimeoutError,
+        ray.exceptions.RayError,
+    ) as error:
         reason = line_of(error)
         raise VievalError(
-            f"--ray {address or 'here'}: no cluster can be reached ({reason})"
+            f"--ray {address or 'here'}: cannot reach a Ray cluster ({reason}); if it "
+            "requires a token, set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN"
         ) from None
