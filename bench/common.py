@@ -11,6 +11,7 @@ import json
 import multiprocessing
 import os
 import platform
+import re
 import subprocess
 import sys
 import time
@@ -163,6 +164,18 @@ def fake_server(**settings: float) -> Iterator[str]:
     finally:
         process.terminate()
         process.wait()
+
+
+def local_address(line: str) -> str:
+    """The first address of this machine in a line that a server printed.
+
+    >>> local_address("serving at http://127.0.0.1:8080 (open it); health at ...")
+    'http://127.0.0.1:8080'
+    """
+    found = re.search(r"http://127\.0\.0\.1:\d+", line)
+    if found is None:
+        raise SystemExit(f"the server printed no address: {line.strip()}")
+    return found[0]
 
 
 def served(url: str) -> dict[str, Any]:

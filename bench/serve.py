@@ -27,7 +27,7 @@ from pathlib import Path
 from statistics import median
 from typing import TypeAlias
 
-from common import fake_server, photographs, table
+from common import fake_server, local_address, photographs, table
 
 LATENCY, CAPACITY, BATCH, CLIENTS, MANY = 0.2, 32, 16, 8, 64
 PROMPT = "a hillside at dusk"
@@ -64,10 +64,7 @@ def reward_server(backbone: str, folder: Path) -> Iterator[tuple[str, int]]:
         try:
             assert process.stderr is not None
             first = process.stderr.readline()
-            yield (
-                f"http://127.0.0.1:{int(first.partition('http://127.0.0.1:')[2].partition(',')[0])}",
-                process.pid,
-            )
+            yield local_address(first), process.pid
         finally:
             process.kill()
 

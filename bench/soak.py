@@ -24,7 +24,14 @@ import urllib.request
 from collections import Counter
 from pathlib import Path
 
-from common import conditions, fake_server, in_own_process, photographs, table
+from common import (
+    conditions,
+    fake_server,
+    in_own_process,
+    local_address,
+    photographs,
+    table,
+)
 from serve import resident
 from shards import write_tiny
 
@@ -130,7 +137,7 @@ def soak(folder: Path, minutes: float, rows: int, seed: int) -> None:
             server = subprocess.Popen(serve, stderr=subprocess.PIPE, text=True)
             assert server.stderr is not None
             first = server.stderr.readline()
-            address = f"http://127.0.0.1:{int(first.partition('http://127.0.0.1:')[2].partition(',')[0])}"
+            address = local_address(first)
             threading.Thread(
                 target=lambda: log.writelines(server.stderr or ()), daemon=True
             ).start()
