@@ -238,7 +238,7 @@ test-gateway: $(ENV)/core
 # node, nginx and Prometheus' checker; and parts from the package index, each in an environment of its own. A part that does not
 # install is passed over: its tests say why
 REAL := slurm-wlm munge nginx-light prometheus
-REAL_PARTS := ray readers s3
+REAL_PARTS := llama ray readers s3
 $(REAL_ENV)/%/ready: tests/real/%.txt
 	@echo "== $* in $(REAL_ENV)/$* (log: $(REAL_ENV)/$*.log)"
 	@rm -rf $(@D) && mkdir -p $(@D) && $(PYTHON) -m venv $(@D)

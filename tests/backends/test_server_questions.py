@@ -28,7 +28,7 @@ from tests.one_server import (
 from tests.pictures import plain
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.openai import Sampling
-from vieval_plugin.backends.http.request_form import NO_PROBABILITIES
+from vieval_plugin.backends.http.request_form import HALF_CHARACTER, NO_PROBABILITIES
 from vieval_plugin.backends.http.responses import tokens_of
 from vieval_plugin.backends.reply_checks import probabilities
 from vieval_plugin.judges.protocol import (
@@ -416,6 +416,15 @@ async def test_a_fault_of_a_likelihood_is_tried_again_and_silence_about_it_is_a_
         asking(url) as backend,
     ):
         assert (await backend.answer(ask)).reason == NO_PROBABILITIES
+
+
+async def test_a_reply_that_begins_with_half_a_character_says_why_it_has_no_probabilities():
+    ask = Likelihood((Message("user", ("x",)),), ("Yes",), ("q",))
+    async with (
+        serving(lambda body: saying({"content": "\ufffd"})) as (url, _),
+        asking(url) as backend,
+    ):
+        assert (await backend.answer(ask)).reason == HALF_CHARACTER
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from vieval_plugin.backends.http.batches import PRICE, Batches, BatchOptions
 from vieval_plugin.backends.http.faults import Refused, parsed_json
 from vieval_plugin.backends.http.image_encoding import Encoded, ImageEncoder, noted
 from vieval_plugin.backends.http.request_form import (
+    HALF_CHARACTER,
     LIMITS,
     MORE_ROOM,
     NO_PROBABILITIES,
@@ -510,7 +511,9 @@ class OpenAIBackend:
         except ValueError as error:
             return Failure(Status.API_ERROR, f"the server sent {error}")
         if not likeliest:
-            return Failure(Status.API_ERROR, NO_PROBABILITIES)
+            is_half = text_of(answer).endswith("\ufffd")
+            reason = HALF_CHARACTER if is_half else NO_PROBABILITIES
+            return Failure(Status.API_ERROR, reason)
         if ask.definition == "beginning":
             return await prefix_probabilities(
                 answer, likeliest, ask.continuations, self._ids, body, send

@@ -44,6 +44,12 @@ NO_PROBABILITIES = (
     "or llama.cpp, name a model "
     "of OpenAI that does not think, or use a judge that reads answers, such as viescore"
 )
+#: Reason why one reply has no probabilities where others of its server have them, as llama.cpp
+#: lists none of a token that ends within a character.
+HALF_CHARACTER = (
+    "the reply begins with half a character, for which the server lists no log-probabilities; "
+    "use a larger model, or a judge that reads answers, such as viescore"
+)
 #: Kind of a second try with more room.
 NO_ROOM = "cut before its first word"
 
