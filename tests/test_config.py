@@ -76,7 +76,7 @@ def test_what_a_command_says_of_a_scorer_goes_before_the_file():
         "b", "v2"
     )
     with pytest.raises(
-        VievalError, match="scorer: argument colour: .* arguments are name, revision"
+        VievalError, match="scorer: argument colour: .* known arguments: name, revision"
     ):
         file.scored_by({"colour": "red"})
 

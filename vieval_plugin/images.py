@@ -50,7 +50,7 @@ _LONGEST_NAME = 300
 _GRID = re.compile(r"grid (\d{1,2})x(\d{1,2})")
 _HEAD = 64  # bytes of a file that show its format
 
-#: What files of the format begin with.
+#: First bytes of a JPEG file.
 JPEG = b"\xff\xd8\xff"
 # Named rather than all that Pillow knows: some of its other readers start programs (EPS) or are
 # hardly ever exercised.
@@ -211,9 +211,9 @@ def upright(
 
 
 def thumbnail(image: Image, thumbnails: Thumbnails) -> Thumbnail | str:
-    """The thumbnail of an image among those of a page; in words, why there is none."""
+    """Thumbnail of an image for a page, or the reason why it has none."""
     if not is_there(image):
-        return "not there"
+        return "missing"
     try:
         file = (
             image.source
@@ -222,7 +222,7 @@ def thumbnail(image: Image, thumbnails: Thumbnails) -> Thumbnail | str:
         )
         return thumbnails.thumbnail(digest(image), lambda: decode(image), file)
     except VievalError:
-        return "cannot be read"
+        return "unreadable"
 
 
 _examined: OrderedDict[str, Examined] = OrderedDict()
@@ -233,10 +233,10 @@ _pixels_decoding = 0
 
 @contextmanager
 def decoding(pixels: int) -> Iterator[None]:
-    """So many pixels while they are decoded and worked on: it waits until all threads together have
-    at most 66 megapixels.
+    """Reserve `pixels` of the 66-megapixel decoding budget of all threads, waiting until they are
+    free.
 
-    An image of more has them alone. A thread that is within waits for no further pixels.
+    A larger image takes the whole budget. A thread must not reserve twice.
     """
     global _pixels_decoding
     with (
@@ -405,11 +405,11 @@ def _open(
     except PIL.UnidentifiedImageError:
         formats = ", ".join((*FORMATS, *_NEEDED))
         raise VievalError(
-            f"{name_of(image)} is not an image that can be read here ({formats})"
+            f"{name_of(image)} is not an image in a supported format ({formats})"
         ) from None
     except ImportError:
         raise VievalError(
-            f"{name_of(image)} is {format}: reading it needs {_NEEDED[format]}; or save it as PNG"
+            f"{name_of(image)} is {format}; install {_NEEDED[format]}, or save it as PNG"
         ) from None
     except Exception as error:
         raise VievalError(
@@ -418,8 +418,8 @@ def _open(
     width, height = picture.size
     if max(width, height) > MAX_SIDE:
         raise VievalError(
-            f"{name_of(image)} has {width}x{height} pixels, more than {MAX_SIDE} a side; save it "
-            "smaller"
+            f"{name_of(image)} has {width}x{height} pixels, more than {MAX_SIDE} per side; save "
+            "it smaller"
         )
     if width * height > most_pixels:
         limit = most_pixels // 1_000_000
@@ -510,7 +510,7 @@ def _narrow_samples(picture: PIL.Image.Image) -> PIL.Image.Image:
         scale = 255 if high <= 1 else 1
     else:
         raise ValueError(
-            f"samples from {low:g} to {high:g} have no agreed range; save it with 8 or 16 bits"
+            f"samples from {low:g} to {high:g} have no standard range; save it with 8 or 16 bits"
         )
     grey = np.round(samples * scale).astype(np.uint8)
     transparent = picture.info.get("transparency")
@@ -562,7 +562,7 @@ def images_of_grid(file: Path, grid: str) -> list[Image]:
     height, width = pixels.shape[:2]
     if height % rows or width % columns:
         raise VievalError(
-            f"{file}: a grid of {grid} must have sides that are multiples of these, got "
+            f"{file}: the sides of a {grid} grid must be multiples of {columns} and {rows}, got "
             f"{width}x{height}"
         )
     tall = height // rows

@@ -43,7 +43,7 @@ class CalibratedScore(NamedTuple):
 
     #: Name of the score.
     name: str
-    #: How good it is, in words.
+    #: Quality of the score, in words.
     quality: str
     #: Hash of the calibration's file.
     hash: str
@@ -93,7 +93,7 @@ class Provenance:
         """Line on a calibrated score and how good it is; empty where there is none."""
         score = self.calibration
         return (
-            f"{score.name} is what people would say: {score.quality}, calibration {score.hash}"
+            f"{score.name} estimates people's ratings: {score.quality}, calibration {score.hash}"
             if score
             else ""
         )

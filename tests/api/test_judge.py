@@ -318,7 +318,7 @@ def test_a_judge_that_asks_no_model_goes_on_without_a_store_that_it_cannot_use(
         assert judge(vieval_demo.load(None, "tie")[:1])[0].status is Status.OK
     assert "going on without a store of replies" in capsys.readouterr().err
     with (
-        pytest.raises(VievalError, match="file of something else"),
+        pytest.raises(VievalError, match="not a SQLite database"),
         Judge("viescore", model="m", base_url="http://x") as asking,
     ):
         asking(vieval_demo.load(None, "tie")[:1])

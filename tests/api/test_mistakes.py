@@ -143,7 +143,7 @@ IN_JUDGES = [
         lambda: Judge(api_key="x", **SERVER),
         "no argument 'api_key'; did you mean api_key_env",
     ),
-    (lambda: Judge(model="m", base_url="localhost:8000"), "base_url: pass an address"),
+    (lambda: Judge(model="m", base_url="localhost:8000"), "base_url: must be an address"),
     (lambda: Judge(fresh="no"), r"Judge\(fresh\) is str 'no'; pass True or False"),
     (lambda: Judge(scorer="/weights"), "viescore does not use a network"),
     (
@@ -156,15 +156,15 @@ IN_JUDGES = [
     ),
     (
         lambda: Backbone(model="m"),
-        "Backbone: base_url: Field required; the fields are model",
+        "Backbone: base_url: Field required; known fields: model",
     ),
     (
         lambda: Backbone("m", "http://x/v1"),
-        "Backbone: name each field: model, base_url",
+        "Backbone takes keyword arguments only; known fields: model, base_url",
     ),
     (
         lambda: Backbone(temprature=1, **SERVER),
-        "Backbone: temprature: Extra inputs are not permitted; the fields are",
+        "Backbone: temprature: Extra inputs are not permitted; known fields:",
     ),
 ]
 

@@ -70,10 +70,10 @@ def test_a_processor_from_elsewhere_and_a_long_text(scorer_weights, tmp_path):
     [
         ({"scala": 2}, "unknown key network.scala; did you mean scale?"),
         ({"scale": "much"}, "network.scale"),
-        ({"images": "[source, output]"}, "compares a text with one image"),
-        ({"base": "/nowhere"}, "no such folder of weights"),
-        ({"base": "dino"}, "is of the architecture vit, and clip is needed"),
-        ({"processor": "/nowhere"}, "no such folder of weights"),
+        ({"images": "[source, output]"}, "exactly one image for a dual encoder"),
+        ({"base": "/nowhere"}, "weights folder not found"),
+        ({"base": "dino"}, "must have the architecture clip (CLIPModel), got vit"),
+        ({"processor": "/nowhere"}, "weights folder not found"),
     ],
 )
 def test_what_cannot_be_is_one_line(scorer_weights, tmp_path, changed, line):

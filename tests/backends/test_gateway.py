@@ -101,7 +101,7 @@ def gateway(tmp_path_factory):
         ("limited/judge", KEY, 0, ""),
         ("spent/judge", KEY, 1, "Exceeded budget for provider"),
         ("org/judge", "sk-wrong-key-0123", 1, "refuses the key"),
-        ("org/absent", KEY, 1, "no such model"),
+        ("org/absent", KEY, 1, "model or address not found"),
     ],
 )
 def test_what_a_gateway_answers_ends_as_it_should(
@@ -140,4 +140,4 @@ def test_a_gateway_without_a_service_of_files_ends_a_batch_at_once(
         "--batch",
     ]
     printed = vieval(*score, "--model", "org/judge", "--base-url", gateway, code=1)
-    assert "takes no files" in printed.err
+    assert "accepts no files" in printed.err

@@ -86,7 +86,7 @@ async def test_two_tokens_that_are_both_certain_are_a_failure():
         serving(lambda body: listing(0.0, 0.0)) as (url, _),
         asking(url) as backend,
     ):
-        assert "add up to a probability of 2" in (await backend.answer(ASK)).reason
+        assert "must sum to at most 1, got 2" in (await backend.answer(ASK)).reason
 
 
 @pytest.mark.parametrize("never", NEVER, ids=lambda value: str(value)[:9])
@@ -173,7 +173,7 @@ def test_a_network_that_goes_wrong_is_a_failure(never, definition):
     )
     reply = backend._read(ask, values)
     assert reply.status is Status.API_ERROR
-    assert "log-probability that is none" in reply.reason
+    assert "invalid log-probability" in reply.reason
 
 
 @pytest.mark.parametrize("never", [math.nan, math.inf, -0.5, True, "x", None], ids=str)

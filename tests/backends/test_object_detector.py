@@ -336,8 +336,8 @@ def test_weights_that_will_not_do(weights, tmp_path):
         held = {**weights, "other": model}
         return refusal(answers, [ask(picture(1))], held, "other")
 
-    assert "no such folder of weights" in refused(tmp_path / "nothing")
-    assert "is of the architecture clip, and grounding-dino is needed" in refused(
+    assert "weights folder not found" in refused(tmp_path / "nothing")
+    assert "must have the architecture grounding-dino (GroundingDinoForObjectDetection), got clip" in refused(
         weights["colors"]
     )
     import torch

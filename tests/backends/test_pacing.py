@@ -80,7 +80,7 @@ async def test_an_answer_that_trickles_is_given_up_at_the_deadline():
         slow = await asyncio.wait_for(backend.answer(chat("slow")), 120)
         beside.cancel()
     assert slow.status is Status.API_ERROR
-    assert slow.reason == "no whole answer within 1 s, 2 times"
+    assert slow.reason == "no complete answer within 1 s, 2 times"
 
 
 async def test_a_request_that_is_read_without_end_is_given_up_too():
@@ -91,7 +91,7 @@ async def test_a_request_that_is_read_without_end_is_given_up_too():
         handling(handle) as url,
         asking(url, timeout=60, deadline=0.2, retries=0, patience=0.5) as backend,
     ):
-        with pytest.raises(VievalError, match=r"no whole answer within 0\.2 s"):
+        with pytest.raises(VievalError, match=r"no complete answer within 0\.2 s"):
             await asyncio.wait_for(backend.answer(chat("x")), 120)
 
 
@@ -225,7 +225,7 @@ DENIALS = {
     "401": (lambda: error(401, "no such key"), "refuses the key"),
     "402": (lambda: error(402, "x"), "no credit"),
     "403": (lambda: error(403, "not you"), "refuses the key"),
-    "404": (lambda: error(404, "x"), "no such model or address"),
+    "404": (lambda: error(404, "x"), "model or address not found"),
     "429": (lambda: error(429, "x", code="insufficient_quota"), "no credit"),
     "307": (
         lambda: web.Response(
@@ -292,7 +292,7 @@ async def test_a_redirect_is_not_followed_and_what_it_asks_for_is_not_repeated()
             async with serving(moved) as (url, _), asking(url) as backend:
                 with pytest.raises(
                     VievalError,
-                    match=rf"HTTP {status} .*base_url should be the final address",
+                    match=rf"HTTP {status} .*set base_url to the final address",
                 ) as raised:
                     await backend.answer(chat("x"))
             assert "secret-in-a-query" not in str(raised.value)

@@ -399,30 +399,30 @@ class Hostile:
 def test_weights_that_are_not_there(tmp_path, models):
     assert (
         refused("clip_score", tmp_path / "nothing")
-        == f"{tmp_path}/nothing: no such folder of weights"
+        == f"{tmp_path}/nothing: weights folder not found"
     )
     line = refused("clip_score", "openai/no-such-model")
     assert (
-        "openai/no-such-model are neither on this machine nor to be had from the hub"
+        "openai/no-such-model are not on this machine and cannot be downloaded from the hub"
         in line
     )
     assert "name=FOLDER in --model_args, --scorer FOLDER" in line
     assert "in revision v2 " in refused("dino", "facebook/no-such-model", revision="v2")
-    assert "is a file; give the folder" in refused("clip_score", models["lpips"])
-    assert "no such file of weights" in refused("lpips", tmp_path / "nothing.pth")
-    assert "needs the weights of torchvision's AlexNet as a file" in refused(
+    assert "is a file; pass its folder" in refused("clip_score", models["lpips"])
+    assert "weights file not found" in refused("lpips", tmp_path / "nothing.pth")
+    assert "requires the weights of torchvision's AlexNet" in refused(
         "lpips", ""
     )
-    assert "is a file, which has none" in refused(
+    assert "is a file; remove revision" in refused(
         "lpips", models["lpips"], revision="v2"
     )
 
 
 def test_weights_of_another_architecture(tmp_path, models):
-    assert "is of the architecture vit, and clip is needed" in refused(
+    assert "must have the architecture clip (CLIPModel), got vit" in refused(
         "clip_score", models["dino"]
     )
-    assert "is of the architecture clip, and vit is needed" in refused(
+    assert "must have the architecture vit (ViTModel), got clip" in refused(
         "dino", models["clip_i"]
     )
     from safetensors.torch import load_file, save_file
@@ -431,7 +431,7 @@ def test_weights_of_another_architecture(tmp_path, models):
         load_file(models["clip_i"] / "model.safetensors"), tmp_path / "clip.safetensors"
     )
     assert (
-        "is of another architecture: the weights of torchvision's AlexNet"
+        "has another architecture; use the weights of torchvision's AlexNet"
         in refused("lpips", tmp_path / "clip.safetensors")
     )
     cut = tiny_scorers.build_clip(tmp_path / "cut")
@@ -451,7 +451,7 @@ def test_a_pickle_that_holds_more_than_tensors_is_not_opened(tmp_path, capfd):
     for name in ("bare.pth", "archive.pth"):
         assert "holds more than tensors" in refused("lpips", tmp_path / name)
     torch.save({"features.0.weight": "a text"}, tmp_path / "texts.pth")
-    assert "tensors by name are needed, and nothing else" in refused(
+    assert "must be a state dict, which maps names to tensors only" in refused(
         "lpips", tmp_path / "texts.pth"
     )
     folder = tiny_scorers.build_clip(tmp_path / "clip", safe=False)
@@ -493,7 +493,7 @@ def test_a_metric_that_is_none_and_a_run_without_scorers(models):
     unknown = Measure("no_such", {"image": picture(1)}, ("m",), {}, "no_such")
     with pytest.raises(
         VievalError,
-        match="no scorer knows the metric 'no_such'; known are blip, clip_score, clip_i",
+        match="unknown metric 'no_such'; known metrics: blip, clip_score, clip_i",
     ):
         measure(scorers(models), [unknown])
     with pytest.raises(VievalError, match="run it with --model vieval_scorer"):

@@ -168,11 +168,11 @@ def test_an_image_that_cannot_be_decoded_is_not_sent(endpoint, tmp_path):
         ({"endpoint": "embed"}, "network.endpoint"),
         (
             {"head": "head.safetensors"},
-            "a head reads what the endpoint pooling gives, vectors of a known size",
+            "`head` requires `endpoint: pooling` and the `size` of its vectors",
         ),
         (
             {"endpoint": "pooling", "head": "none.safetensors", "size": 2},
-            "no such file of weights",
+            "weights file not found",
         ),
         (
             {"server": {"num_concurent": 3}},
@@ -180,7 +180,7 @@ def test_an_image_that_cannot_be_decoded_is_not_sent(endpoint, tmp_path):
         ),
         (
             {"server": {"base_url": "nonsense"}},
-            "network.server.base_url: pass an address such as",
+            "network.server.base_url: must be an address such as",
         ),
     ],
 )
@@ -196,7 +196,7 @@ def test_a_model_that_the_server_does_not_have_ends_the_run_in_one_line(
     server = endpoint(
         lambda path, body: (404, {"error": {"message": "The model does not exist."}})
     )
-    with pytest.raises(VievalError, match="knows no such model or address"):
+    with pytest.raises(VievalError, match="model or address not found"):
         measure(served(tmp_path, server.url, "pooling"), served_asks())
 
 

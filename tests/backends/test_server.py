@@ -381,7 +381,7 @@ async def test_a_server_that_is_down_for_good_is_one_error_and_no_failures():
         server.base_url, retries=1, patience=0.5, concurrent=8
     ) as backend:
         with pytest.raises(
-            VievalError, match="answered nothing for .* see to the server and try again"
+            VievalError, match="not answered for .* check the server and run again"
         ):
             await all_of(backend, 300)
     assert not backend.usage.failures

@@ -200,7 +200,7 @@ def test_hpsv2_beside_plain_torch(hpsv2, tmp_path):
         ),
         (
             lambda held: held.update({"visual.proj": held["visual.proj"][:-1]}),
-            "has another shape of visual_projection.weight",
+            "has another shape for visual_projection.weight",
         ),
     ],
     ids=["missing", "extra", "renamed", "other shape"],
@@ -251,7 +251,7 @@ def test_a_base_with_a_weight_too_many_is_refused(tmp_path):
     save_file(held, clip / "model.safetensors", {"format": "pt"})
     network = {"base": str(clip), "processor": str(clip)}
     path, form = described("pickscore", tmp_path, network)
-    assert "does not have, such as more.weight" in refusal(measure, path, asks(form))
+    assert "unknown to CLIPModel, such as more.weight" in refusal(measure, path, asks(form))
 
 
 # the aesthetic predictor, a chain of linear layers without anything between
@@ -288,7 +288,7 @@ def test_an_absent_head_says_where_it_is_to_be_had(scorer_weights, tmp_path):
     clip = scorer_weights["clip_score"]
     path, form = described("aesthetic", tmp_path, {"base": str(clip)})
     line = refusal(measure, path, asks(form))
-    assert "no such file of weights" in line
+    assert "weights file not found" in line
     assert "github.com/christophschuhmann/improved-aesthetic-predictor" in line
     assert "pass --scorer FILE" in line
 

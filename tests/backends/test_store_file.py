@@ -38,7 +38,7 @@ def test_somebody_elses_database_is_refused_untouched(path):
     before = everything_below(path.parent)
     with pytest.raises(
         VievalError,
-        match=r"replies.sqlite: cannot be used .*database of something else.*set store.path",
+        match=r"replies.sqlite cannot be used .*database of another program.*set store.path",
     ):
         Store(path)
     assert everything_below(path.parent) == before
@@ -52,7 +52,7 @@ def test_also_one_in_wal_mode_whether_it_is_open_or_not(path, closed):
     if closed:
         other.close()
     before = everything_below(path.parent)
-    with pytest.raises(VievalError, match="database of something else"):
+    with pytest.raises(VievalError, match="database of another program"):
         Store(path)
     after = everything_below(path.parent)
     assert after.keys() == before.keys()
@@ -137,7 +137,7 @@ def test_a_damaged_row_is_absent_and_said_once_and_replaced(path, damage, capsys
     assert store.get("other") is None
     said = capsys.readouterr().err
     assert said.count("\n") == 1
-    assert "replies.sqlite: a stored reply is damaged and counts as absent" in said
+    assert "replies.sqlite: ignoring a damaged reply" in said
     assert store.add("k", "m", Text("new")) == Text("new")
     assert store.get("k") == Text("new")
     assert [count for _, count, _, _ in store.info()] == [1]

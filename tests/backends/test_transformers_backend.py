@@ -387,7 +387,7 @@ def test_what_is_missing_is_said(monkeypatch, folders, tmp_path):
         with monkeypatch.context() as patch:
             patch.setitem(sys.modules, library, None)
             with pytest.raises(
-                VievalError, match=f"{library} cannot be imported .*pip install"
+                VievalError, match=f"cannot import {library} .*pip install"
             ):
                 TransformersBackend(str(folders["qwen"]), usage=Usage())
 

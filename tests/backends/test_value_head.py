@@ -402,24 +402,24 @@ def test_weights_that_are_not_there_or_do_not_fit(bases, tmp_path):
     def said(name, **network):
         return refused(describe(tmp_path / name, {**known, **network}))
 
-    assert "no such file of weights" in said("a", head="/nowhere/head.safetensors")
-    assert "holds no weights under 'value'" in said("b", prefix="value")
+    assert "weights file not found" in said("a", head="/nowhere/head.safetensors")
+    assert "has no weights under 'value'; correct network.prefix" in said("b", prefix="value")
     wide = tiny_heads.build_head(
         tmp_path / "wide.safetensors", (64, 1), prefix="rm_head"
     )
     assert "rm_head" not in (line := said("c", head=wide))
-    assert "0.weight of shape (1, 64) does not follow on vectors of 128" in line
+    assert "0.weight must accept vectors of length 128, got the shape (1, 64)" in line
     torch.save({"rm_head.0.weight": print}, tmp_path / "hostile.bin")
     assert "holds more than tensors" in said("d", head=tmp_path / "hostile.bin")
     (tmp_path / "words.bin").write_text("root:x:0:0\n")
     assert "is no file of weights" in said("i", head=tmp_path / "words.bin")
-    assert "output is 3, and the head has 1 outputs" in said("e", output=3)
-    assert "no such folder of weights" in said("f", base="/nowhere")
-    assert "neither on this machine nor to be had from the hub" in said(
+    assert "network.output must be below 1, the head's number of outputs, got 3" in said("e", output=3)
+    assert "weights folder not found" in said("f", base="/nowhere")
+    assert "not on this machine and cannot be downloaded from the hub" in said(
         "g", base="someone/nothing"
     )
-    assert "holds no adapter of peft" in said("h", adapter=tmp_path)
-    assert "no such folder of weights" in said("i", adapter="/nowhere")
+    assert "has no adapter_config.json" in said("h", adapter=tmp_path)
+    assert "weights folder not found" in said("i", adapter="/nowhere")
     assert f"'{SCORE}' is" in said("j", position={"at": SCORE})
     assert "embeddings of [SCORE]" in said(
         "k", position={"at": SCORE}, added_tokens=[SCORE]
@@ -427,7 +427,7 @@ def test_weights_that_are_not_there_or_do_not_fit(bases, tmp_path):
     assert "embeddings of [SCORE]" in said(
         "l", added_tokens=[SCORE], adapter=bases["lora"]
     )
-    assert "does not follow" in said(
+    assert "must accept vectors" in said(
         "m", head=bases["qwen"] / "model.safetensors", prefix="model"
     )
 
@@ -439,7 +439,7 @@ def test_a_base_of_another_architecture(bases, scorer_weights, tmp_path):
     )
     assert (
         "of another architecture" in line
-        or "no processor of images and texts together" in line
+        or "no processor for both images and texts" in line
     )
     assert "does not fit" in refused(
         describe(

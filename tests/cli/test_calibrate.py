@@ -89,7 +89,7 @@ def test_from_labels_to_a_filtered_data_set(vieval, judged, tmp_path):
     )
     printed = vieval(*filtered, "--where", "PQ_calibrated > .6").out
     assert (
-        "note: PQ_calibrated is what people would say: calibrated with 200 ratings: typical error "
+        "note: PQ_calibrated estimates people's ratings: calibrated with 200 ratings: typical error "
         "0."
     ) in printed
     expected = {
@@ -142,7 +142,7 @@ def test_each_command_adds_the_score_and_the_hash_is_in_the_provenance(
     vieval(*judged(100))
     calibration = ("--calibration", tmp_path / "cal.json")
     data = tmp_path / "data"
-    note = "PQ_calibrated is what people would say: calibrated with 100 ratings: typical error 0."
+    note = "PQ_calibrated estimates people's ratings: calibrated with 100 ratings: typical error 0."
     printed = vieval(
         "score",
         data / "part-0.parquet",
@@ -252,7 +252,7 @@ def test_each_command_adds_the_score_and_the_hash_is_in_the_provenance(
         "report", tmp_path / "out", *calibration, "--out", tmp_path / "report"
     ).out
     assert (
-        "PQ_calibrated is what people would say: calibrated with 120 ratings: typical error 0."
+        "PQ_calibrated estimates people's ratings: calibrated with 120 ratings: typical error 0."
         in printed
     )
     assert "is replaced" not in printed

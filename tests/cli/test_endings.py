@@ -101,7 +101,7 @@ def test_where_verdicts_cannot_be_written_nothing_is_asked(
 ):
     out, reason = unwritable(tmp_path)[place]
     printed = vieval(*scoring(samples(1), out, server), code=1).err
-    assert f"cannot be written ({reason}); make room or choose another --out" in printed
+    assert f": {reason}; free disk space or choose another --out" in printed
     assert server.stats()["requests"] == 0
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
 
@@ -121,7 +121,7 @@ def test_every_command_tries_its_output_first(command, tmp_path, vieval):
     (tmp_path / "file").write_text("x")
     printed = vieval(*(part.format(tmp_path / "file") for part in command), code=1).err
     assert (
-        f"cannot be written (Not a directory); make room or choose another {command[-2]}"
+        f": Not a directory; free disk space or choose another {command[-2]}"
         in printed
     )
 
@@ -150,7 +150,7 @@ def test_a_disk_without_room_is_found_before_anything_is_asked(
     done = full(tmp_path)(*scoring(samples(1), tmp_path / "new" / "v.jsonl", server))
     assert done.returncode == 1
     assert done.stderr.endswith(
-        "cannot be written (File too large); make room or choose another --out\n"
+        ": File too large; free disk space or choose another --out\n"
     )
     assert server.stats()["requests"] == 0
     assert sorted(os.listdir(tmp_path)) == ["a.png", "s.jsonl"]

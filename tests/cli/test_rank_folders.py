@@ -313,7 +313,7 @@ def test_nothing_that_is_read_is_replaced(tmp_path, vieval, flag, suffix, read):
     assert (tmp_path / read).read_bytes() == before
     is_page = read.endswith(suffix)
     assert line.endswith(
-        f"replace it; choose another {flag}"
+        f"overwritten; choose another {flag}"
         if is_page
         else f"end the name of {flag} in {suffix}"
     )

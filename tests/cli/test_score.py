@@ -67,7 +67,7 @@ def test_what_is_read_is_never_replaced(samples_file, vieval, command):
         printed = vieval(
             command[0], samples_file, *command[1:], "--out", out, code=1
         ).err
-        assert "is read for this, and writing would replace it" in printed
+        assert "is an input file and would be overwritten" in printed
     assert (samples_file.read_bytes(), image.read_bytes()) == before
 
 

@@ -205,7 +205,7 @@ def test_all_states_errors_of_lines_full_files_and_500_in_between_end_in_the_sam
         assert max(content.count(b"\n") for content in service.contents.values()) <= 40
         assert service.states.keys() == STATES
     assert verdicts(tmp_path / "v.jsonl") == expected
-    assert ("may be paid for twice" in capsys.readouterr().err) is not lists
+    assert ("may be charged twice" in capsys.readouterr().err) is not lists
 
 
 def test_an_answer_that_never_came_is_looked_up_and_not_asked_for_again(
@@ -286,7 +286,7 @@ def test_a_service_that_fails_again_and_again_is_named_while_it_is_waited_for(
 
     with BatchServer(on_call=fails) as service:
         assert main(command(tmp_path, service, "--batch")) == 0
-    assert capsys.readouterr().err.count("HTTP 500: a fault before; asking on") == 1
+    assert capsys.readouterr().err.count("HTTP 500: a fault before; still trying") == 1
 
 
 def test_a_request_that_always_fails_is_sent_three_times_and_then_a_status(
@@ -365,7 +365,7 @@ def test_a_batch_or_file_that_is_refused_ends_the_run_and_the_same_command_goes_
             r"the service refuses (the batch batch-0|a batch|a file) .*a fault before",
             line,
         )
-        assert "put that right, and the same command goes on" in line
+        assert "fix the cause, then run the same command to resume" in line
         assert main(command(tmp_path, service, "--batch")) == 0
         assert set(service.paid.values()) == {1}
     assert verdicts(tmp_path / "v.jsonl") == expected
@@ -418,7 +418,7 @@ def test_answers_of_a_run_in_which_calls_failed_are_kept_and_the_same_command_se
         capsys.readouterr()
         assert main(command(tmp_path, service, "--batch")) == 0
         assert (
-            "1 request without an answer after 3 rounds; sending again"
+            "no answer to 1 request after 3 rounds; sending again"
             in capsys.readouterr().err
         )
         assert set(service.paid.values()) == {1}
@@ -502,13 +502,13 @@ def spoil_status(service, batch, output):
     [
         (
             spoil_ids,
-            "batch-0 has 6 completed requests, and its output has none of their ids",
+            "batch-0 completed 6 requests, but its output has none of their ids",
         ),
         (
             spoil_output,
-            "batch-0 has 6 completed requests, and its output has none of their ids",
+            "batch-0 completed 6 requests, but its output has none of their ids",
         ),
-        (spoil_status, "batch-0 has the unknown status 'PAUSED'"),
+        (spoil_status, "batch-0 has an unknown status, 'PAUSED'"),
     ],
 )
 def test_paid_answers_are_waited_for_and_found_without_the_file_of_requests(
@@ -606,7 +606,7 @@ def test_no_more_waves_are_sent_than_a_judge_says_it_takes(
             ),
             marks=needs("torch", "transformers"),
         ),
-        ("vqascore", "fake gives no log-probabilities, which this judge asks for"),
+        ("vqascore", "fake returns no log-probabilities, which this judge requires"),
     ],
 )
 def test_a_judge_that_batches_are_nothing_for_is_refused_before_anything_is_sent(
@@ -634,7 +634,7 @@ def test_a_gateway_that_fails_at_files_and_lists_none_has_no_service_of_files(
 
     with BatchServer(on_call=fails) as service:
         line = refused(command(tmp_path, service, "--batch"))
-    assert "takes no files (HTTP 500: a fault before)" in line
+    assert "accepts no files (HTTP 500: a fault before)" in line
     assert "leave --batch out" in line
     assert uploads["POST"] <= 4
 
@@ -648,7 +648,7 @@ def test_an_upload_that_the_service_processes_is_waited_for_and_sent_once(
         assert main(command(tmp_path, service, "--batch", "--fresh")) == 0
         assert len(service.batches) == 1
         assert len(service.files) == 2
-    assert capsys.readouterr().err.count("until the service has processed file-0") == 1
+    assert capsys.readouterr().err.count("for the service to process file-0") == 1
     assert verdicts(tmp_path / "v.jsonl") == expected
 
 
@@ -656,7 +656,7 @@ def test_a_service_without_batches_is_named_with_what_to_do(tmp_path, store, ref
     samples(tmp_path, 2)
     with FakeServer() as server:
         line = refused(command(tmp_path, server, "--batch"))
-    assert "takes no files" in line
+    assert "accepts no files" in line
     assert "leave --batch out" in line
 
 
@@ -693,7 +693,7 @@ def test_files_of_batches_are_answered_by_whoever_is_asked_to(live, tmp_path, re
         )
         for bad in (b"", b'{"custom_id": [1]}\n', b'{"custom_id": "another"}\n'):
             Path(answers).write_bytes(bad)
-            assert "answers.jsonl: no answer to any request of" in refused(arguments)
+            assert "answers.jsonl answers no request of" in refused(arguments)
         Path(answers).write_bytes(service.contents[batch["output_file_id"]])
     assert main(arguments) == 0
     assert verdicts(tmp_path / "v.jsonl") == expected

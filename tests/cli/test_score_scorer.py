@@ -44,7 +44,7 @@ def test_weights_that_are_not_there_end_with_one_line(score, tmp_path):
         "tig", "--judge", "clip_score", "--scorer", tmp_path / "nothing"
     )
     assert (code, verdicts) == (1, [])
-    assert f"vieval: {tmp_path}/nothing: no such folder of weights" in said
+    assert f"vieval: {tmp_path}/nothing: weights folder not found" in said
 
 
 DESCRIBED = """\

@@ -161,7 +161,7 @@ def test_a_file_that_fails_once_is_fetched_again(tmp_path, answer):
     [
         ((500, b""), "a file cannot be had: HTTP 500, 2 times", 2),
         ((404, b"gone"), "a file cannot be had: HTTP 404: gone", 1),
-        ((200, b"no picture"), "the server sent no image that can be read", 1),
+        ((200, b"no picture"), "the server sent an unreadable image", 1),
     ],
 )
 def test_of_two_images_the_good_one_is_kept_and_stays_what_it_is(

@@ -103,10 +103,10 @@ def test_a_file_is_read_in_either_form_by_uid_or_prompt(tmp_path):
     ("rows", "line"),
     [
         ([{"uid": "1"}], "no column of images"),
-        ([{"image": "a.png"}], "line 1: it names no image, or neither uid nor prompt"),
+        ([{"image": "a.png"}], "line 1: an image and a uid or prompt are required"),
         (
             [{"uid": "1", "image": "a.png", "image_model": m} for m in "xy"],
-            "several image models; say which",
+            "several image models; choose one",
         ),
     ],
 )

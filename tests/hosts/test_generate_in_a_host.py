@@ -173,7 +173,7 @@ def test_a_prompt_without_an_image_is_no_zero_and_is_told(folder, tmp_path, caps
     assert metrics["scored_count,none"] == 4
     said = capsys.readouterr().err
     assert "no_image 2, the first" in said
-    assert "has no image of uid" in said
+    assert "has no image for uid" in said
     worst = run(tmp_path, images(folder), statistics={"failures": "worst"})
     [scored] = [in_process.read(worst)[0]["results"][SSIM]]
     assert scored["SC_mean_value,none"] == pytest.approx(

@@ -85,11 +85,11 @@ def test_the_weights_of_several_metrics_come_from_the_options(evaluate, scorer_w
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (("nowhere/at/all",), "nowhere/at/all: no such folder of weights"),
-        (("openai/no-such",), "neither on this machine nor to be had from the hub"),
+        (("nowhere/at/all",), "nowhere/at/all: weights folder not found"),
+        (("openai/no-such",), "not on this machine and cannot be downloaded from the hub"),
         (
             (None, {"colour": "red"}),
-            "scorer: argument colour: Unexpected keyword argument; arguments are name, revision",
+            "scorer: argument colour: Unexpected keyword argument; known arguments: name, revision",
         ),
         ((None, {"device": "gpu9"}), "device 'gpu9' cannot be used"),
     ],
@@ -106,7 +106,7 @@ def test_what_will_not_do_ends_with_one_line(arguments, line):
 
 
 def test_another_architecture_is_refused_in_one_line(scorer_weights):
-    assert "is of the architecture vit, and clip is needed" in refused(
+    assert "must have the architecture clip (CLIPModel), got vit" in refused(
         *scorer(scorer_weights["dino"]),
         "--tasks",
         "vieval_demo_clip_score_tig",

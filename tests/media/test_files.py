@@ -71,7 +71,7 @@ def test_a_write_that_fails_leaves_nothing(tmp_path, monkeypatch, stop):
     assert os.listdir(tmp_path) == []
     if caught.type is VievalError:
         assert str(caught.value).endswith(
-            "out.txt: cannot be written (No space left on device); make room or choose another "
+            "out.txt: No space left on device; free disk space or choose another "
             "--html"
         )
 
@@ -80,7 +80,7 @@ def test_where_it_cannot_be_written_is_one_line(tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(
         VievalError,
-        match=r"out.txt: cannot be written \(.+\); make room or choose another --out",
+        match=r"cannot write .*out.txt: .+; free disk space or choose another --out",
     ):
         write_whole(tmp_path / "file" / "out.txt", ["x"])
     with pytest.raises(VievalError, match="choose another folder"):

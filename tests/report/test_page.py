@@ -223,7 +223,7 @@ def test_a_picture_is_small_and_made_once_whatever_its_file_is_called(tmp_path):
     assert first.address.startswith("data:image/webp;base64,UklGR")
     (tmp_path / "broken.png").write_bytes(image.source.read_bytes()[:60])
     assert thumbnail(Image(tmp_path / "broken.png"), thumbnails) == "cannot be read"
-    assert thumbnail(Image(tmp_path / "none.png"), thumbnails) == "not there"
+    assert thumbnail(Image(tmp_path / "none.png"), thumbnails) == "missing"
 
 
 def test_a_page_does_not_grow_beyond_its_size(tmp_path):
@@ -232,7 +232,7 @@ def test_a_page_does_not_grow_beyond_its_size(tmp_path):
     assert thumbnails.left_out == 0
     assert (
         thumbnail(drawn(tmp_path, "blue"), thumbnails)
-        == "left out, for the page's size"
+        == "omitted to limit the page's size"
     )
     assert isinstance(thumbnail(drawn(tmp_path, "red"), thumbnails), Thumbnail)
     assert thumbnails.left_out == 1
@@ -274,7 +274,7 @@ def test_a_card_has_all_images_of_its_sample_and_says_which_are_gone_or_others_t
     assert "changed since" in tile_of(item, Held(sample), Thumbnails()).note
     output.source.unlink()
     gone = tile_of(item, Held(sample), Thumbnails())
-    assert gone.pictures[1].thumbnail == "not there"
+    assert gone.pictures[1].thumbnail == "missing"
     assert gone.note == ""
     assert tile_of(item, Held(), Thumbnails()).note == "not here"
 

@@ -112,7 +112,7 @@ def test_what_cannot_be_had_is_its_samples_failure(score, monkeypatch):
         told["absent"]
         == f"the image output cannot be had from http://{host}/absent?key=[removed]: 404 not found"
     )
-    assert "is not an image that can be read here" in told["text"]
+    assert "is not an image in a supported format" in told["text"]
     assert "is cut off" in told["cut"] or "cannot be decoded" in told["cut"]
     assert told["large"].endswith("larger than 0 MiB")
     assert told["away"].endswith(

@@ -338,7 +338,7 @@ async def test_a_server_lost_in_the_middle_loses_no_sample_on_the_next_run(tmp_p
         latency=0.01,
         faults=lambda n, _: Fault("death", seconds=60) if n == 50 else None,
     ) as server:
-        with pytest.raises(VievalError, match="see to the server and try again"):
+        with pytest.raises(VievalError, match="check the server and run again"):
             await judge(jobs, served_by(server, patience=0.3), config=config)
         port = server.port
     progress = Progress()

@@ -304,7 +304,7 @@ async def test_a_key_and_a_password_at_once_are_one_line():
 
     with pytest.raises(
         VievalError,
-        match="http://127.0.0.1:9/v1: a user and password in an address and a key",
+        match="http://127.0.0.1:9/v1: an address with a user and password cannot be",
     ) as raised:
         async with asking(f"http://me:{PASSWORD}@127.0.0.1:9/v1", key=KEY):
             pass

@@ -43,7 +43,7 @@ def test_a_table_fits_its_window_and_cuts_no_number(monkeypatch, window):
     lines = text_table(WIDE, "report.md has them")
     assert max(map(columns, lines)) <= max(20, min(window, 100))
     shown = "\n".join(lines)
-    left_out = " ".join(" ".join(lines).partition("left out to fit ")[2].split())
+    left_out = " ".join(" ".join(lines).partition("omitted to fit ")[2].split())
     for place, name in enumerate(WIDE[0]):
         numbers = {
             number

@@ -255,7 +255,7 @@ def test_a_file_of_options_that_cannot_be_is_one_line(text, monkeypatch, capfd):
             "utf-8", "surrogateescape"
         ),
     )
-    assert "the options file cannot be read" in one_line(
+    assert "cannot read the options file" in one_line(
         capfd, main(["tasks", "vieval_demo"])
     )
 

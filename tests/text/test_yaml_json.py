@@ -30,7 +30,7 @@ BOMBS = {
     "a number without end": ("a: 0x" + "F" * 6000, "a number of 6002 digits in line 1"),
     "a number to base 60": ("a: 1" + ":59" * 6000, "a number of 18001 digits in line 1"),
     "not YAML": ("a: [b", r"line 1, column 6: expected ',' or ']'"),
-    "half a character": ("a: 1\nb: \"x\\ud800\"", "half a character in line 2"),
+    "half a character": ("a: 1\nb: \"x\\ud800\"", "incomplete character in line 2"),
     "a control character": ("a: \x07", "special characters are not allowed"),
 }  # fmt: skip
 

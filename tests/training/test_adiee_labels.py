@@ -393,7 +393,7 @@ def test_labels_by_clip_d_are_those_of_a_direct_computation(
                 "--clip",
                 "/nowhere",
             ],
-            "no such folder of weights",
+            "weights folder not found",
         ),
     ],
 )

@@ -69,7 +69,7 @@ def test_best_and_worst_of_each_prompt_are_a_pair(given, tmp_path, vieval):
 def test_a_file_of_another_format_is_refused(given, tmp_path, vieval, name):
     [line] = vieval("export", *given, "--out", tmp_path / name, code=1).err.splitlines()
     assert line.endswith(
-        "no format that is written here; end the name of --out in .jsonl or .parquet"
+        "--out must end in .jsonl or .parquet"
     )
 
 

@@ -1,6 +1,4 @@
-"""Concurrent work: awaitables of which none is left running, and threads that outlive the main
-thread.
-"""
+"""Concurrent work: awaitables that all end together, and threads that outlive the main thread."""
 
 from __future__ import annotations
 
@@ -69,8 +67,8 @@ class SharedTasks:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> T:
-        """What the work of a key returns or raises; one who waits may be cancelled, and the work
-        goes on.
+        """The result or exception of a key's work, which continues if a waiting caller is
+        cancelled.
         """
         if key not in self._tasks:
             self._tasks[key] = asyncio.ensure_future(work(*args, **kwargs))
@@ -127,7 +125,7 @@ class DaemonPool(ThreadPoolExecutor):
         future: Future[T] = Future()
         with self._change:
             if self._is_shut_down:
-                raise RuntimeError(f"the pool of threads {self._name} is closed")
+                raise RuntimeError(f"the thread pool {self._name} is closed")
             if (
                 not self._free_threads.acquire(blocking=False)
                 and len(self._daemons) < self._max_threads

@@ -20,7 +20,7 @@ from vieval_plugin.judges.protocol import (
 )
 from vieval_plugin.text.redaction import redacted, remove_secrets
 
-#: What is kept, and asked for no more.
+#: Replies that are stored and not asked for again.
 Answer: TypeAlias = Text | Probabilities | Measurement | ToolResult
 
 _ROUNDING = 1e-6  # so far above 0 a log-probability may come out of single precision
@@ -52,11 +52,7 @@ def fault(reply: Reply) -> str | None:
             map(_is_count, (reply.input_tokens, reply.output_tokens))
         )
         fine = fine and (reply.cut is None or isinstance(reply.cut, bool))
-        return (
-            None
-            if fine
-            else "an answer that is no text, or a number of tokens that is none"
-        )
+        return None if fine else "an answer whose text or token count is not valid"
     if isinstance(reply, ToolResult):
         sides = [
             side
@@ -68,7 +64,7 @@ def fault(reply: Reply) -> str | None:
             and reply.image is None
             and all(isinstance(side, int) for side in sides)
         )
-        return None if fine else "a reading that is no text with boxes of pixels"
+        return None if fine else "a tool result whose text or boxes are not valid"
     if isinstance(reply, Probabilities):
         pairs = zip(reply.low, reply.high, strict=False)
         fine = all(
@@ -79,14 +75,12 @@ def fault(reply: Reply) -> str | None:
         return (
             None
             if fine
-            else f"probabilities that are none: {_numbers_or_type_names([*reply.low, *reply.high])}"
+            else f"invalid probabilities: {_numbers_or_type_names([*reply.low, *reply.high])}"
         )
     if isinstance(reply, Measurement) and not (
         _is_number(reply.value) and math.isfinite(reply.value)
     ):
-        return (
-            f"a measurement that is no number: {_numbers_or_type_names([reply.value])}"
-        )
+        return f"an invalid measurement: {_numbers_or_type_names([reply.value])}"
     return None
 
 
@@ -103,7 +97,7 @@ def log_probability(value: Any, masked: bool = False) -> float:
         or (number := float(value)) > _ROUNDING
     ):
         raise ValueError(
-            f"a log-probability that is none: {_numbers_or_type_names([value])}"
+            f"an invalid log-probability: {_numbers_or_type_names([value])}"
         )
     return min(number, 0.0)
 
@@ -125,11 +119,11 @@ def probabilities(
     except ValueError as error:
         return Failure(Status.API_ERROR, str(error))
     if not by_token:
-        return Failure(Status.API_ERROR, "no log-probabilities came with the answer")
+        return Failure(Status.API_ERROR, "the answer has no log-probabilities")
     if (total := math.fsum(by_token.values())) > _MOST_IN_ALL:
         return Failure(
             Status.API_ERROR,
-            f"log-probabilities of one token that add up to a probability of {total:.3g}",
+            f"the probabilities of one token must sum to at most 1, got {total:.3g}",
         )
     leftover = max(0.0, min(1.0 - total, min(by_token.values())))
     low = tuple(by_token.get(continuation, 0.0) for continuation in continuations)

@@ -148,7 +148,7 @@ async def _allowed_token_probability(
 
 #: The lowest and the highest that a probability can be.
 Bounds: TypeAlias = tuple[float, float]
-#: By prefix, bounds on the probability of each token after it.
+#: Bounds on the probability of each token after a prefix, by prefix.
 BoundsByPrefix: TypeAlias = dict[Tokens, dict[int, Bounds]]
 
 UNKNOWN: Bounds = (0.0, 1.0)

@@ -40,7 +40,7 @@ def library(name: str) -> Any:
         return importlib.import_module(name)
     except ImportError as error:
         raise VievalError(
-            f"{name} cannot be imported ({error}); {install_advice('scorers')}"
+            f"cannot import {name} ({error}); {install_advice('scorers')}"
         ) from None
 
 
@@ -55,7 +55,7 @@ def device(name: str) -> Any:
         return torch.empty(0, device=name).device
     except (RuntimeError, AssertionError) as error:
         raise VievalError(
-            f"device {name!r} cannot be used ({line_of(error)}); give another, such as cpu"
+            f"cannot use the device {name!r} ({line_of(error)}); use another, such as cpu"
         ) from None
 
 
@@ -91,9 +91,9 @@ def pretrained(
             where, trust_remote_code=False, **revision_options
         )
         if config.model_type != kind:
-            needed = f"{kind} is needed ({architecture})"
             raise VievalError(
-                f"{where} is of the architecture {config.model_type}, and {needed}"
+                f"{where} must have the architecture {kind} ({architecture}), got "
+                f"{config.model_type}"
             )
         has_bundled_processor = not processor or processor == origin.model
         images = transformers.AutoImageProcessor.from_pretrained(
@@ -127,7 +127,7 @@ def pretrained(
     ]
     if unknown:
         raise VievalError(
-            f"{where} has weights that {architecture} does not have, such as {min(unknown)}"
+            f"{where} has weights unknown to {architecture}, such as {min(unknown)}"
         )
     return network.to(on).eval(), images
 
@@ -140,8 +140,8 @@ def load_strictly(network: Any, tensors: Mapping[str, Any], what: str) -> Any:
     found = {name: tuple(value.shape) for name, value in tensors.items()}
     faults = {
         "lacks": sorted(wanted.keys() - found.keys()),
-        "has the unknown": sorted(found.keys() - wanted.keys()),
-        "has another shape of": [
+        "has the unknown weight": sorted(found.keys() - wanted.keys()),
+        "has another shape for": [
             name for name in sorted(wanted) if found.get(name) != wanted[name]
         ],
     }
@@ -180,7 +180,7 @@ def weights_file(name: str, revision: str | None = None) -> Path:
     if exists(path):
         return path
     if name.startswith(("/", ".", "~")) or name.count("/") != 2:
-        raise VievalError(f"{path}: no such file of weights")
+        raise VievalError(f"{path}: weights file not found")
     repository, _, file = name.rpartition("/")
     try:
         download = library("huggingface_hub").hf_hub_download
@@ -237,7 +237,7 @@ def state_dict(path: Path, prefix: str = "") -> dict[str, Any]:
             if isinstance(tensors, Mapping):
                 tensors = tensors.get("state_dict", tensors)
     except FileNotFoundError:
-        raise VievalError(f"{path}: no such file of weights") from None
+        raise VievalError(f"{path}: weights file not found") from None
     except VievalError:
         raise
     except Exception as error:
@@ -246,7 +246,7 @@ def state_dict(path: Path, prefix: str = "") -> dict[str, Any]:
         isinstance(value, torch.Tensor) for value in tensors.values()
     ):
         raise VievalError(
-            f"{path} is no state dict: tensors by name are needed, and nothing else"
+            f"{path} must be a state dict, which maps names to tensors only"
         )
     return {
         name: tensor for name, tensor in tensors.items() if str(name).startswith(prefix)
@@ -287,11 +287,11 @@ def hub_name_or_folder(model: str) -> str:
         return str(path)
     if exists(path):
         raise VievalError(
-            f"{path} is a file; give the folder that it lies in, with config.json beside it"
+            f"{path} is a file; pass its folder, which must also contain config.json"
         )
     # a name on the hub has one slash at most, and begins with neither of these
     if model.startswith(("/", ".", "~")) or model.count("/") > 1:
-        raise VievalError(f"{path}: no such folder of weights")
+        raise VievalError(f"{path}: weights folder not found")
     return model
 
 
@@ -300,10 +300,13 @@ def load_failure_reason(where: str, revision: str | None, error: Exception) -> s
     if not isdir(where) and isinstance(error, OSError):
         version = f" in revision {revision}" if revision else ""
         remedy = (
-            "give a folder that holds them (name=FOLDER in --model_args, --scorer FOLDER, "
-            "or scorers.NAME.model)"
+            "pass their folder (name=FOLDER in --model_args, --scorer FOLDER, or "
+            "scorers.NAME.model)"
         )
-        message = f"the weights {where}{version} are neither on this machine nor to be had from the hub"
+        message = (
+            f"the weights {where}{version} are not on this machine and cannot be downloaded "
+            "from the hub"
+        )
         return f"{message}; check the name, or {remedy}"
     return f"{where} {_unreadable(error)}"
 
@@ -315,9 +318,7 @@ def _unreadable(error: Exception) -> str:
         or type(error).__name__ == "UnpicklingError"
     )
     if is_pickle or isinstance(error, (LookupError, EOFError)):
-        return (
-            "holds more than tensors, or is no file of weights; save it as safetensors"
-        )
+        return "contains more than tensors, or is not a weights file; save it as safetensors"
     return f"cannot be loaded: {line_of(error)}"
 
 

@@ -63,9 +63,9 @@ _TEMPERATURE = {"anyOf": [{"type": "number", "minimum": 0}, {"enum": ["none", No
 class Backbone(Section):
     """A model behind an OpenAI-compatible server."""
 
-    model: str = Field(description="the name the server knows it by")
+    model: str = Field(description="name of the model on its server")
     base_url: Annotated[tuple[str, ...], WithJsonSchema(_ADDRESSES)] = Field(
-        description="address that ends in /v1, or a list of them to spread the load"
+        description="address ending in /v1, or a list of addresses to share the load"
     )
     api_key_env: str | None = Field(
         None,
@@ -76,81 +76,81 @@ class Backbone(Section):
         "Authorization",
         pattern=_HEADER_NAME,
         description=(
-            "header that holds the key, such as api-key (Authorization holds it as a bearer token)"
+            "header for the key, such as api-key (Authorization sends it as a bearer token)"
         ),
     )
     headers: Mapping[str, str] = Field(
         default_factory=dict,
         description=(
-            "further headers of all requests; ${NAME} in a value is the environment variable NAME"
+            "additional headers for all requests; ${NAME} stands for the environment variable NAME"
         ),
     )
     ca_file: Path | None = Field(
         None,
         description=(
-            "PEM file of certificate authorities, beside those of the system (default: "
-            "REQUESTS_CA_BUNDLE)"
+            "PEM file of additional certificate authorities (default: REQUESTS_CA_BUNDLE)"
         ),
     )
     num_concurrent: int = Field(
-        32, ge=1, le=4096, description="requests in flight at once"
+        32, ge=1, le=4096, description="maximum number of concurrent requests"
     )
     requests_per_minute: float | None = Field(
         None,
         gt=0,
-        description="most requests sent a minute, evenly spread (default: no limit)",
+        description="maximum requests per minute, evenly spaced (default: no limit)",
     )
     timeout: float = Field(
         600.0,
         gt=0,
         description=(
-            "seconds without a byte, or half those of a try in all, after which a call "
-            "is tried again"
+            "retry a call after this many seconds without data, or twice as many in total"
         ),
     )
     retries: int = Field(
         5,
         ge=0,
         description=(
-            "how often a call is tried again while the server answers others (429 counts half)"
+            "maximum retries per call while the server answers others (429 counts half)"
         ),
     )
     patience: float = Field(
-        120.0, gt=0, description="seconds without any answer after which the run stops"
+        120.0,
+        gt=0,
+        description="stop the run after this many seconds without an answer",
     )
     max_pixels: int | None = Field(
-        None, ge=1, description="larger images are made smaller before they are sent"
+        None,
+        ge=1,
+        description="shrink larger images to this many pixels before sending",
     )
     sight_check: bool = Field(
         True,
         description=(
-            "ask a model once for the colours of two pictures, before it is asked about images"
+            "check that the model sees by asking for the colours of two pictures first"
         ),
     )
     temperature: Annotated[float | None, WithJsonSchema(_TEMPERATURE)] = Field(
-        0.0, ge=0, description="sampling temperature, or none to send none"
+        0.0, ge=0, description="sampling temperature, or none to leave it to the server"
     )
     max_tokens: int | None = Field(
         None,
         ge=1,
-        description="limit of an answer's tokens, in place of the judge's own",
+        description="maximum tokens per answer (default: the judge's limit)",
     )
     extra: Mapping[str, Any] = Field(
         default_factory=dict,
-        description="further request fields, which replace all others; null removes one",
+        description="additional request fields, which override others; null removes a field",
     )
     price_input: float | None = Field(
-        None, ge=0, description="what a million tokens of questions cost"
+        None, ge=0, description="price of a million input tokens"
     )
     price_cached_input: float | None = Field(
         None,
         ge=0,
-        description=(
-            "what a million of these cost that the server has in its cache (default: price_input)"
-        ),
+        description=("price of a million cached input tokens (default: price_input)"),
     )
     price_output: float | None = Field(
-        None, ge=0, description="what a million tokens of answers cost"
+        None, ge=0, description="price of a million output tokens"
     )
 
     @field_validator("temperature", mode="before")
@@ -169,7 +169,7 @@ class Backbone(Section):
         if not value or not all(re.match("https?://.", url) for url in value):
             raise PydanticCustomError(
                 "address",
-                "pass an address such as http://127.0.0.1:8000/v1, or a list of such",
+                "must be an address such as http://127.0.0.1:8000/v1, or a list of addresses",
             )
         return value
 
@@ -211,9 +211,9 @@ class Backbone(Section):
         """
         if _UNTRUSTED_ADDRESS in self.base_url:
             raise VievalError(
-                f"backbone {name}: whoever wrote these results named its server, and neither "
-                "images nor keys go there; pass "
-                f"--model and --base-url, or set backbones.{name} in the options"
+                f"backbone {name}: the server address stored in these results is not used, as "
+                "images and keys could go to strangers; pass --model and --base-url, or set "
+                f"backbones.{name} in the options"
             )
         if self.api_key_env == _NO_KEY:
             return ""
@@ -236,8 +236,8 @@ class Backbone(Section):
         def value(variable: re.Match[str]) -> str:
             if variable[1] not in os.environ:
                 raise VievalError(
-                    f"backbone {name}: set the environment variable {variable[1]}, which headers "
-                    "use"
+                    f"backbone {name}: set the environment variable {variable[1]}, which its "
+                    "headers use"
                 )
             text = os.environ[variable[1]].strip()
             register_secrets(text, ())
@@ -260,8 +260,7 @@ class Scorer:
     model: str = option(
         "",
         (
-            "a name on the hub, or a folder or file of weights (default: those of the metric's "
-            "definition)"
+            "hub name, folder or file of the weights (default: those of the metric's definition)"
         ),
         folder=True,
     )
@@ -271,7 +270,7 @@ class Scorer:
     device: str = option(
         "auto", "cpu, cuda, cuda:1, ... (auto: the first GPU, else the CPU)"
     )
-    batch_size: int = option(16, "asks that go through it at once", ge=1)
+    batch_size: int = option(16, "maximum number of questions per batch", ge=1)
 
 
 forbid_unknown(Scorer)
@@ -281,20 +280,20 @@ class JudgesBase(Section):
     reminders: int = Field(
         1,
         ge=0,
-        description="how often a reply that cannot be read is asked again, with the error",
+        description="how often to ask again, quoting the error, after an unreadable reply",
     )
     aspects: tuple[str, ...] = Field(
         (),
         description=(
-            "ask only about these aspects, as [SC], of judges that ask about each by "
-            "itself (default: all)"
+            "ask only about these aspects, such as [SC], if a judge asks about each separately "
+            "(default: all)"
         ),
     )
     lazy: bool = Field(
         False,
         description=(
-            "ask nothing that cannot change O: not about PQ where SC is 0; PQ is then no "
-            "score of the judge"
+            "skip questions that cannot change O, such as PQ if SC is 0; PQ is then not "
+            "reported as a score"
         ),
     )
 
@@ -305,8 +304,8 @@ class JudgesBase(Section):
         if spec.narrowed is None:
             if self.aspects:
                 raise VievalError(
-                    f"aspects: {spec.name} asks about no aspect by itself; leave it out for this "
-                    "judge"
+                    f"aspects: {spec.name} does not ask about each aspect separately; omit "
+                    "aspects for this judge"
                 )
             return spec
         return (
@@ -346,21 +345,21 @@ class Statistics(Section):
     failures: Policy = Field(
         "drop",
         description=(
-            "what a failed verdict does to a correlation: drop, random, worst, or "
-            "as_recorded (the numbers of a log)"
+            "treatment of failed verdicts in correlations: drop, random, worst, or "
+            "as_recorded (the numbers in a log)"
         ),
     )
     missing_ratings: MissingRatings = Field(
         "drop",
         description=(
-            "a score an annotator did not give (T2I-Eval-Bench): drop, or impute_mean of the "
-            "others"
+            "treatment of scores that annotators left out (T2I-Eval-Bench): drop, or "
+            "impute_mean of the others"
         ),
     )
     draws: int = Field(
-        1000, ge=0, le=100_000, description="bootstrap draws of a 95% interval"
+        1000, ge=0, le=100_000, description="bootstrap draws per 95% interval"
     )
-    seed: int = Field(0, ge=0, description="seed of everything random")
+    seed: int = Field(0, ge=0, description="random seed")
 
     def options(self) -> StatisticsOptions:
         return StatisticsOptions(
@@ -372,34 +371,34 @@ class StoreOptions(Section):
     """Options of the store of replies."""
 
     use: bool = Field(
-        True, description="keep replies on disk and never ask again what was answered"
+        True, description="keep replies on disk, so that no question is asked twice"
     )
     path: Path | None = Field(
         None,
-        description="the SQLite file (default: replies.sqlite in the user's cache folder)",
+        description="SQLite file (default: replies.sqlite in the user's cache folder)",
     )
     max_age: float | None = Field(
         None,
         ge=0,
-        description="seconds after which a stored reply is asked anew, for a model that changes; "
-        "0 asks anew what was stored before this run (default: never)",
+        description="ask again for replies older than this many seconds, for a model that "
+        "changes; 0 replaces all earlier replies (default: never)",
     )
 
 
 class GenerateOptions(Section):
     prompts: Path | None = Field(
         None,
-        description="file of prompts, one a line, for the tasks generate_prompts_*",
+        description="file with one prompt per line, for the tasks generate_prompts_*",
     )
     images: int = Field(
         1,
         ge=1,
-        description="images asked of a generator for each prompt, in one answer",
+        description="images to request for each prompt, in one answer of the generator",
     )
     trusted: tuple[Path, ...] = Field(
         (),
-        description="folders whose files the answers of a host's generator may name as its "
-        "output, beside those into which it is known to save",
+        description="additional folders from which output files of a host's generator are "
+        "accepted",
     )
 
 
@@ -409,44 +408,43 @@ class Config(Section):
     data: Path | None = Field(
         None,
         description=(
-            "folder of prepared benchmarks, and in `generated` of what generators make; "
-            "VIEVAL_DATA, where set, goes before it"
+            "folder of prepared benchmarks, with generated images in `generated`; VIEVAL_DATA "
+            "takes precedence"
         ),
     )
     uids: Path | None = Field(
         None,
-        description="file with one uid a line, or a JSON split: only these samples are judged",
+        description="file with one uid per line, or a JSON split; judge only these samples",
     )
-    judges: Judges = Field(
-        default_factory=Judges, description="judges and their switches"
-    )
+    judges: Judges = Field(default_factory=Judges, description="options of each judge")
     judge_files: tuple[Path, ...] = Field(
         (),
         description=(
-            "files that describe judges of your own, beside those in the folder that "
-            "VIEVAL_JUDGES names"
+            "files that describe your own judges, in addition to those in the folder set by "
+            "VIEVAL_JUDGES"
         ),
     )
     backbones: Mapping[str, Backbone] = Field(
         default_factory=dict,
-        description="named models behind servers: judge is the one that answers unless a judge "
-        "names another "
+        description="models on servers, by name; judges use the one called judge by default "
         "(judge: {model: ..., base_url: http://127.0.0.1:8000/v1, num_concurrent: 32})",
     )
     scorers: Mapping[str, Scorer] = Field(
         default_factory=dict,
-        description="networks that measure, by the judge that they answer "
+        description="networks that measure, by the name of the judge that uses them "
         "(NAME: {model: FOLDER, FILE or a name on the hub, revision: ..., device: cuda:0, "
         "batch_size: 16})",
     )
     calibration: Path | None = Field(
-        None, description="file of vieval calibrate, whose score its judge gives too"
+        None,
+        description="file written by `vieval calibrate`, which adds a calibrated score",
     )
     store: StoreOptions = Field(
         default_factory=StoreOptions, description="replies kept on disk"
     )
     generate: GenerateOptions = Field(
-        default_factory=GenerateOptions, description="generators judged inside a host"
+        default_factory=GenerateOptions,
+        description="options for generators judged inside a host",
     )
     statistics: Statistics = Field(
         default_factory=Statistics, description="failure policy and intervals"
@@ -566,7 +564,7 @@ class Config(Section):
         except ValidationError as error:
             first = error.errors()[0]
             raise VievalError(
-                f"scorer: argument {first['loc'][-1]}: {first['msg']}; arguments are name, "
+                f"scorer: argument {first['loc'][-1]}: {first['msg']}; known arguments: name, "
                 "revision, device, batch_size"
             ) from None
 
@@ -606,7 +604,7 @@ def resolved(options: Config | Mapping[str, Any] | None) -> Config:
         return current()
     if isinstance(options, Mapping):
         return from_mapping(options, "options")
-    name_a_file = f"or name a file in {FILE_VARIABLE}"
+    name_a_file = f"or set {FILE_VARIABLE} to a file"
     require(
         options,
         Config,
@@ -623,7 +621,7 @@ def current() -> Config:
 
 def commented() -> str:
     """An options file with every option at its default, and a comment that says what it is for."""
-    first = f"# Options of VIEval; name this file in {FILE_VARIABLE}."
+    first = f"# Options of VIEval. Set {FILE_VARIABLE} to the path of this file."
     return "\n".join([first, *commented_lines(Config()), ""])
 
 
@@ -635,7 +633,7 @@ def from_document(document: Mapping[str, Any]) -> Config:
     Raises:
         VievalError: this version cannot read them.
     """
-    options = from_mapping(document, "the options that the results carry")
+    options = from_mapping(document, "the options stored in the results")
 
     def trusted(backbone: Backbone) -> Backbone:
         hosts = [
@@ -684,7 +682,8 @@ def read(path: str) -> Config:
         absolute: Config = anchored(_validated(text), file.parent)
     except OSError as error:
         raise VievalError(
-            f"{file}: the options file cannot be read ({error.strerror}); {FILE_VARIABLE} names it"
+            f"cannot read the options file {file}: {error.strerror}; set {FILE_VARIABLE} to a "
+            "readable file"
         ) from None
     except ValidationError as error:  # which is a ValueError too
         raise VievalError(f"{file}: {_explain(error)}") from None

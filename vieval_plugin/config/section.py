@@ -31,14 +31,16 @@ class _OneLine(ModelMetaclass):
     def __call__(cls, *arguments: Any, **fields: Any) -> Any:
         names = ", ".join(described(cls))
         if arguments:
-            raise VievalError(f"{cls.__name__}: name each field: {names}")
+            raise VievalError(
+                f"{cls.__name__} takes keyword arguments only; known fields: {names}"
+            )
         try:
             return super().__call__(**fields)
         except ValidationError as error:
             first = error.errors()[0]
             field = ".".join(map(str, first["loc"]))
             raise VievalError(
-                f"{cls.__name__}: {field}: {first['msg']}; the fields are {names}"
+                f"{cls.__name__}: {field}: {first['msg']}; known fields: {names}"
             ) from None
 
 

@@ -27,7 +27,7 @@ from vieval_plugin.judges.protocol import Sample, Status
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.text.errors import VievalError, install_advice, line_of
 
-#: Which of a sample's images an argument of a pipeline is given: the first that there is.
+#: Roles of images by the argument of a pipeline, which is given the first that a sample has.
 _ROLES: Mapping[str, tuple[str, ...]] = {
     "image": ("source", "control", "subject", "concepts"),
     "mask_image": ("mask",),
@@ -93,7 +93,7 @@ def load(
     kind = getattr(diffusers, pipeline or "DiffusionPipeline", None)
     if kind is None:
         raise VievalError(
-            f"diffusers has no pipeline {pipeline!r}; it is the name of a class of the package "
+            f"diffusers has no pipeline {pipeline!r}; use the name of a pipeline class of "
             "diffusers"
         )
     if not isinstance(precision := getattr(torch, dtype, None), torch.dtype):
@@ -109,9 +109,7 @@ def load(
         )
     except Exception as error:
         reason = f"{type(error).__name__}: {line_of(error)}"
-        raise VievalError(
-            f"{model}: the pipeline cannot be loaded ({reason})"
-        ) from None
+        raise VievalError(f"cannot load the pipeline {model}: {reason}") from None
     loaded.set_progress_bar_config(disable=True)
     return loaded
 
@@ -214,14 +212,16 @@ def _unfit(parameters: Mapping[str, Any], conditions: Sample) -> str:
     roles = _arguments(parameters, conditions)
     for role in conditions.images:
         if role in ("source", "control", "mask") and role not in roles.values():
-            return f"the pipeline takes no image {role}; choose another with pipeline="
+            return (
+                f"the pipeline accepts no {role} image; choose another with pipeline="
+            )
     for name in ("image", "mask_image", "control_image"):
         is_needed = name in parameters and (
             name == "image" or parameters[name].default is inspect.Parameter.empty
         )
         if is_needed and name not in roles:
             return (
-                f"the pipeline needs an image for {name}, and the conditions have none"
+                f"the pipeline needs an image for {name}, but the conditions have none"
             )
     return ""
 
@@ -277,7 +277,7 @@ def _make_batch(
     if len(outputs) != len(batch) or not all(
         isinstance(output, PIL.Image.Image) for output in outputs
     ):
-        raise ValueError(f"it made {len(outputs)} images of {len(batch)}")
+        raise ValueError(f"it returned {len(outputs)} of {len(batch)} images")
     for image, picture in zip(batch, outputs, strict=True):
         write_whole(image.file, encode_png(picture), "data")
 

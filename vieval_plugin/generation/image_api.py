@@ -40,7 +40,7 @@ class ImageApi:
     """A server's image model."""
 
     model: str
-    #: How to call it.
+    #: Options for calling it.
     server: ServerOptions
     #: Folder for its images.
     folder: Path
@@ -183,13 +183,13 @@ async def _image(server: Server, item: Any) -> bytes:
             data = base64.b64decode(item["b64_json"], validate=True)
         except (binascii.Error, ValueError):
             raise Refused(
-                Status.API_ERROR, "malformed answer", "b64_json that is no base64"
+                Status.API_ERROR, "malformed answer", "b64_json that is not base64"
             ) from None
     else:
         data = await server.fetch(item["url"])
     try:
         examine(Image(data))
     except VievalError as error:
-        reason = f"the server sent no image that can be read: {error}"
+        reason = f"the server sent an unreadable image: {error}"
         raise Refused(Status.API_ERROR, "unreadable image", reason) from None
     return data

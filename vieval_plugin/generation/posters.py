@@ -39,8 +39,8 @@ scale: [0, 1]
 statistics: [spearman]
 synthetic: true
 source: vieval demo
-licence: CC0-1.0 and public domain, as truth.csv has it for each photograph
-note: "Computed, and rated by nobody: SC is the edit similarity of the title drawn with that asked for, PQ 1 if sharp."
+licence: CC0-1.0 and public domain; truth.csv has the licence of each photograph
+note: "Computed, not rated by people: SC is the edit similarity of the drawn and the requested title, PQ is 1 if sharp."
 """
 
 
@@ -117,7 +117,7 @@ def make(folder: Path, seed: int) -> bool:
     """
     if importlib.util.find_spec("skimage") is None:
         raise VievalError(
-            f"the demo's photographs come with scikit-image; {install_advice('metrics')}"
+            f"the demo needs scikit-image for its photographs; {install_advice('metrics')}"
         )
     rng = random.Random(seed)
     errors = rng.sample(["misspelt"] * 5 + ["lost"] * 3 + ["right"] * 4, len(SCENES))
@@ -194,10 +194,12 @@ def _is_complete(folder: Path, tables: Mapping[str, bytes]) -> bool:
         is_empty = not folder.exists() or not any(folder.iterdir())
     except OSError as error:
         raise VievalError(
-            f"{folder}: cannot be read ({error.strerror}); name another folder with --out"
+            f"cannot read {folder}: {error.strerror}; choose another folder with --out"
         ) from None
     if not is_empty and earlier.get("prompts.csv") != tables["prompts.csv"]:
-        raise VievalError(f"{folder} holds other files; name another folder with --out")
+        raise VievalError(
+            f"{folder} contains other files; choose another folder with --out"
+        )
     return earlier == tables
 
 

@@ -47,8 +47,8 @@ class PrecomputedImages:
             self._read_file(image_model)
         if not self._files and not self._prompts:
             raise VievalError(
-                f"{path}: no images in it; `vieval_images` takes a folder, a JSONL or a samples "
-                "file"
+                f"{path} contains no images; pass `vieval_images` a folder of images, a JSONL or "
+                "a samples file"
             )
 
     def answer(self, request: ImageRequest) -> str:
@@ -60,7 +60,7 @@ class PrecomputedImages:
         reason = (
             ""
             if images
-            else f"{self.path} has no image of uid {request.conditions.id.uid!r} or of its prompt"
+            else f"{self.path} has no image for uid {request.conditions.id.uid!r} or its prompt"
         )
         return answer_json(images, reason)
 
@@ -110,7 +110,7 @@ class PrecomputedImages:
         if len(models) > 1 and image_model not in models:
             names = ", ".join(sorted(models))
             raise VievalError(
-                f"{self.path}: images of several image models; say which with name= ({names})"
+                f"{self.path} has images of several image models; choose one with name= ({names})"
             )
 
     def _keep(self, sample: Sample, files: Mapping[str, str], has_uid: bool) -> None:
@@ -118,12 +118,12 @@ class PrecomputedImages:
         output = sample.images.get("output")
         if output is None or not (has_uid or prompt):
             raise BadLine(
-                "it names no image, or neither uid nor prompt: have columns such as uid, image "
-                "and prompt"
+                "an image and a uid or prompt are required; use columns such as uid, image and "
+                "prompt"
             )
         if not isinstance(output.source, Path):
             raise BadLine(
-                "its image is in the table, and a file is needed; write the images to files"
+                "its image must be a file, but is in the table; write the images to files"
             )
         if address := address_among(
             {role: file for role, file in files.items() if role == "output"}

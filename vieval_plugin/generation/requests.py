@@ -21,13 +21,13 @@ from vieval_plugin.judges.protocol import Image, Sample, Status
 class ImageRequest:
     """Images to be made under the same conditions."""
 
-    #: What they are made from.
+    #: Sample with their conditions.
     conditions: Sample
-    #: The words for them.
+    #: Their prompt.
     prompt: str
-    #: How many.
+    #: Number of images.
     images: int = 1
-    #: How often the same was asked before, so that the first image is number `turn * images`.
+    #: Number of earlier requests for the same, so that the first image is number `turn * images`.
     turn: int = 0
     #: The seed that the server is told; None for none.
     seed: int | None = None

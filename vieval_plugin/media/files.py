@@ -157,7 +157,7 @@ def require_writable(
         os.path.samefile(path, source) for source in reads if os.path.exists(source)
     ):
         raise VievalError(
-            f"{path} is read for this, and writing would replace it; choose another {option}"
+            f"{path} is an input file and would be overwritten; choose another {option}"
         )
     created = [folder for folder in path.parents if not os.path.lexists(folder)]
     with _errors_for_user(path, option):
@@ -180,9 +180,7 @@ def require_suffix(path: Path, suffixes: Sequence[str], option: str = "--out") -
     """
     if path.suffix.lower() not in ("", *suffixes):
         endings = enumeration(suffixes, "or")
-        raise VievalError(
-            f"{path}: no format that is written here; end the name of {option} in {endings}"
-        )
+        raise VievalError(f"{option} must end in {endings}, got {path}")
 
 
 def require_outputs(
@@ -218,8 +216,8 @@ def _errors_for_user(path: Path, option: str) -> Iterator[None]:
     """
     if has_scheme(path):
         raise VievalError(
-            f"{option} must be a path on this machine, got an address ({path}); write there and "
-            "copy it"
+            f"{option} must be a path on this machine, got an address ({path}); write to a local "
+            "path and copy the file"
         )
     try:
         with contextlib.suppress(FileNotFoundError):
@@ -231,7 +229,7 @@ def _errors_for_user(path: Path, option: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise VievalError(
-            f"{path}: cannot be written ({error.strerror}); make room or choose another {option}"
+            f"cannot write {path}: {error.strerror}; free disk space or choose another {option}"
         ) from None
 
 
@@ -239,7 +237,7 @@ def require_plain(path: Path) -> None:
     """VievalError for a pipe or a device, which may never end, and gives what it has only once."""
     if exists(path) and not isfile(path) and not isdir(path):
         raise VievalError(
-            f"{path}: not a plain file; write what it gives to a file, and name that"
+            f"{path} must be a plain file; save its content to a file and pass that"
         )
 
 

@@ -35,7 +35,7 @@ def segments(data: bytes) -> Iterator[tuple[int, bytes]]:
         )
         end = at + 2 + length
         if end > len(data) or (length < 2 and marker not in _WITHOUT_LENGTH):
-            raise ValueError("a segment that ends elsewhere")
+            raise ValueError("a segment ends outside the file")
         yield marker, data[at:end]
         at = end
         if marker == _SCAN:
@@ -65,5 +65,5 @@ def remove_coded_pixels(data: bytes) -> bytes | None:
 
 def _marker_at(data: bytes, at: int) -> int:
     if at + 2 > len(data) or data[at] != 0xFF:
-        raise ValueError("no marker where one must be")
+        raise ValueError("a marker is missing")
     return data[at + 1]

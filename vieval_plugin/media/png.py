@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-#: Of shape (height, width, channels), red, green and blue unless another number is said.
+#: Array of shape (height, width, channels), with the channels red, green and blue by default.
 Pixels: TypeAlias = NDArray[np.uint8]
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"

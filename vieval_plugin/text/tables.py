@@ -124,7 +124,7 @@ def text_table(
     for row in zip(*((column.name, *column.cells) for column in fitting), strict=True):
         lines += _row_lines(row, fitting, widths)
     if left_out := [column.name for column in differing[len(fitting) :]]:
-        line = f"left out to fit {room} columns: {', '.join(left_out)}"
+        line = f"omitted to fit {room} columns: {', '.join(left_out)}"
         lines += _wrapped("; ".join(filter(None, [line, elsewhere])), room)
     return lines
 

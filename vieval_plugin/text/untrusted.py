@@ -113,7 +113,7 @@ def overlong(*names: str) -> str:
     """
     name = next((name for name in names if len(name) > LONGEST_NAME), "")
     return (
-        f"{name[:20]!r}... is a name of {len(name)} characters, and {LONGEST_NAME} are allowed"
+        f"{name[:20]!r}... must have at most {LONGEST_NAME} characters, got {len(name)}"
         if name
         else ""
     )

@@ -112,7 +112,7 @@ def _require_small(root: yaml.Node) -> None:
         node, depth = waiting.pop()
         values += 1
         if values > _MOST_VALUES:
-            raise ValueError(f"more than {_MOST_VALUES} values, aliases spelt out")
+            raise ValueError(f"more than {_MOST_VALUES} values after expanding aliases")
         if depth > _DEEPEST:
             raise ValueError("nested too deeply")
         if isinstance(node, yaml.MappingNode):
@@ -124,4 +124,4 @@ def _require_small(root: yaml.Node) -> None:
                 f"a number of {len(node.value)} digits in line {node.start_mark.line + 1}"
             )
         elif any("\ud800" <= letter <= "\udfff" for letter in node.value):
-            raise ValueError(f"half a character in line {node.start_mark.line + 1}")
+            raise ValueError(f"incomplete character in line {node.start_mark.line + 1}")

@@ -315,12 +315,10 @@ class Store:
             )
             if self._spool.rows:
                 message = (
-                    f"{len(self._spool.rows)} replies are in {self._spool.path}, where the "
-                    "next run finds them"
+                    f"{len(self._spool.rows)} replies were saved to {self._spool.path} for "
+                    "the next run"
                 )
-                tqdm.write(
-                    f"vieval: {locked(self.path)} still; {message}", file=sys.stderr
-                )
+                tqdm.write(f"vieval: {locked(self.path)}; {message}", file=sys.stderr)
         finally:
             self._database.close()
 
@@ -347,7 +345,7 @@ class Store:
             pass
         if not self._damage_announced:
             self._damage_announced = True
-            message = "a stored reply is damaged and counts as absent, and so does any other that is"
+            message = "ignoring a damaged reply, and any others like it"
             tqdm.write(f"vieval: {self.path}: {message}", file=sys.stderr)
         damaged = {"key": key, "checksum": check}
         self._write_unless_locked(
@@ -374,7 +372,7 @@ class Store:
             raise self._failed(error) from None
         if not self._lock_announced:
             self._lock_announced = True
-            message = f"replies go into {self._spool.path} until it is free"
+            message = f"saving replies to {self._spool.path} until it is unlocked"
             tqdm.write(f"vieval: {locked(self.path)}; {message}", file=sys.stderr)
 
     def _write_unless_locked(
@@ -444,7 +442,7 @@ class Store:
             raise self._failed(error) from None
 
     def _failed(self, error: Exception) -> VievalError:
-        remedy = "free the disk or set store.path elsewhere"
+        remedy = "free disk space, or set store.path to another file"
         return VievalError(
             f"{self.path}: the store of replies failed ({error}); {remedy}"
         )

@@ -79,7 +79,7 @@ def _require_locks(path: Path) -> None:
         except OSError as error:
             if error.errno in _NO_LOCKS:
                 reason = f"{path}: the file system has no locks ({error.strerror})"
-                raise NoLocks(f"{reason}; set store.path to a local folder") from None
+                raise NoLocks(f"{reason}; set store.path to a local file") from None
 
 
 def wait_turn(path: Path, act: Callable[[], _Result]) -> _Result:
@@ -98,12 +98,13 @@ def wait_turn(path: Path, act: Callable[[], _Result]) -> _Result:
         waited = time.monotonic() - started
         if waited > PATIENCE:
             raise VievalError(
-                f"{locked(path)} and stays so; end that process, or set store.path elsewhere"
+                f"{locked(path)} for more than {PATIENCE:g} s; end that process, or set "
+                "store.path to another file"
             )
         if not announced and waited > _SILENT_WAIT:
             announced = True
             tqdm.write(
-                f"vieval: {locked(path)}; waiting for it, {PATIENCE:g} s at most",
+                f"vieval: {locked(path)}; waiting up to {PATIENCE:g} s",
                 file=sys.stderr,
             )
         time.sleep(0.02)
@@ -151,7 +152,8 @@ def checksum(key: str | bytes, model: str | bytes, reply: str | bytes) -> str:
 
 def _unusable(path: Path, reason: str) -> VievalError:
     return VievalError(
-        f"{path}: cannot be used as a store of replies ({reason}); set store.path elsewhere"
+        f"{path} cannot be used as a store of replies ({reason}); set store.path to another "
+        "file"
     )
 
 
@@ -162,13 +164,13 @@ def _refuse_others(path: Path) -> None:
     if not path.exists():
         return
     if not path.is_file():
-        raise _unusable(path, "it is no file")
+        raise _unusable(path, "not a file")
     with path.open("rb") as file:
         head = file.read(20)
     if not head:
         return
     if not head.startswith(_MAGIC):
-        raise _unusable(path, "it is a file of something else")
+        raise _unusable(path, "not a SQLite database")
     # in WAL mode to read would make files beside it, unless they are there or it is said that
     # nobody writes
     no_writer = head[18] == _WAL and not path.with_name(f"{path.name}-wal").exists()
@@ -198,12 +200,12 @@ def _has_tables(database: sqlite3.Connection, path: Path) -> bool:
             raise
         row = None
     if row is None or "replies" not in names:
-        raise _unusable(path, "it is a database of something else")
+        raise _unusable(path, "the database of another program")
     if row[0] != str(SCHEMA):
         raise VievalError(
-            f"{path}: a store of schema {row[0]}, this version of VIEval has {SCHEMA}; set it "
-            f"aside with `mv {quote(str(path))} {quote(f'{path}.old')}`, and a new one is made; "
-            f"see {docs_url('reference/results.md#reports-and-the-store-of-replies')}"
+            f"{path}: the store must have schema {SCHEMA}, got {row[0]}; run "
+            f"`mv {quote(str(path))} {quote(f'{path}.old')}` to start a new one; see "
+            f"{docs_url('reference/results.md#reports-and-the-store-of-replies')}"
         )
     return True
 

@@ -48,7 +48,7 @@ from vieval_plugin.text.yaml_json import JsonObject
 MOST_REQUESTS, MOST_BYTES = 50_000, 190_000_000
 #: Times that a request is sent in all, where a batch expired or the service failed at it.
 MOST_SENDS = 3
-#: What services charge for a batch, as a share of the price of calls.
+#: Price of a batch, as a share of the price of calls.
 PRICE = 0.5
 _MOST_OPEN = 100
 _MOST_ANSWER_BYTES = 1 << 30
@@ -60,7 +60,7 @@ _ANNOUNCED_POLLS, _SILENT_POLLS = (
     30,
 )  # looks in a row that may fail until that is said, and in all
 _NO_SUCH_PATH = (404, 405, 501)
-_WITHOUT_BATCHES = "leave --batch out, or use --batch-files"
+_WITHOUT_BATCHES = "omit --batch, or use --batch-files"
 _WAITED_FOR = ("validating", "in_progress", "finalizing", "cancelling")
 _ENDED = ("completed", "expired", "cancelled")
 _PROCESSING = (
@@ -145,9 +145,11 @@ class Batches:
                 self._database.executescript(f"BEGIN EXCLUSIVE; {_TABLES} COMMIT;")
                 self._forgive()
         except (OSError, sqlite3.Error) as error:
-            remedy = "wait until another command that sends them has ended, or choose another folder"
+            remedy = (
+                "wait for the other command that sends them, or choose another folder"
+            )
             raise VievalError(
-                f"{options.folder}: batches cannot be kept there ({error}); {remedy}"
+                f"{options.folder}: cannot store batches here ({error}); {remedy}"
             ) from None
 
     def close(self) -> None:
@@ -168,7 +170,7 @@ class Batches:
         if spent and not unended:
             requests = plural(spent, "request")
             say(
-                f"vieval: {requests} without an answer after {MOST_SENDS} rounds; sending again",
+                f"vieval: no answer to {requests} after {MOST_SENDS} rounds; sending again",
                 file=sys.stderr,
             )
         if self._options.has_service or (spent and not unended):
@@ -191,7 +193,7 @@ class Batches:
         """
         question, request = _names(body, asked)
         self._server.usage.calls += 1
-        problem: Again | Refused = Again("batch", "the batch gave no answer")
+        problem: Again | Refused = Again("batch", "the batch returned no answer")
         sends = 0
         forms = (
             "SELECT request, sends, line FROM answers WHERE request BETWEEN ? AND ? ORDER BY "
@@ -244,15 +246,15 @@ class Batches:
                 and not (self._has_list or self._has_uploaded)
             ):
                 raise VievalError(
-                    f"{self._where} takes no files ({problem.reason}); {_WITHOUT_BATCHES}"
+                    f"{self._where} accepts no files ({problem.reason}); {_WITHOUT_BATCHES}"
                 )
             if problem and self._silent_polls > _SILENT_POLLS:
                 raise VievalError(
-                    f"{self._where}: {problem.reason}; the same command goes on"
+                    f"{self._where}: {problem.reason}; run the same command to resume"
                 )
             if problem and self._silent_polls == _ANNOUNCED_POLLS:
                 say(
-                    f"vieval: {self._where}: {problem.reason}; asking on",
+                    f"vieval: {self._where}: {problem.reason}; still trying",
                     file=sys.stderr,
                 )
             if not (has_moved or self._options.has_service):
@@ -270,13 +272,13 @@ class Batches:
             f"{self._model}"
         )
         further = (
-            f", and so for {enumeration([batch_file.name for batch_file in queued])}"
+            f" (likewise for {enumeration([batch_file.name for batch_file in queued])})"
             if queued
             else ""
         )
         return (
-            f"{plural(len(names), 'file')} to be answered, as by `{answering}`{further}; then "
-            "the same command"
+            f"{plural(len(names), 'file')} must be answered, for example with "
+            f"`{answering}`{further}; then run the same command again"
         )
 
     def _requests_of(self, name: str) -> Path:
@@ -378,20 +380,21 @@ class Batches:
             return False
         if status not in _ENDED:
             raise Again(
-                "batch", f"{batch} has the unknown status {redacted(said)[:60]!r}"
+                "batch", f"{batch} has an unknown status, {redacted(said)[:60]!r}"
             )
         counts = document.get("request_counts")
         completed = isinstance(counts, dict) and counts.get("completed")
         by_request = self._answers(name, await self._output_lines(document))
         if completed and not any(by_request.values()):
-            remedy = "the same command reads it again; nothing is sent until then"
-            reason = f"{batch} has {completed} completed requests, and its output has none of their ids"
+            remedy = "run the same command to read it again before anything is sent"
+            reason = f"{batch} completed {completed} requests, but its output has none of their ids"
             raise VievalError(f"{self._where}: {reason}; {remedy}")
         self._keep(name, by_request)
         self._most_open += 1  # what else fills the queue may have ended too
         if status == "cancelled":
             raise VievalError(
-                f"{self._where}: somebody cancelled {batch}; the same command sends what it left"
+                f"{self._where}: {batch} was cancelled; run the same command to send the "
+                "unanswered requests"
             )
         return True
 
@@ -428,7 +431,7 @@ class Batches:
                 self._cut(name, lines)
                 return
         self._database.execute("UPDATE batches SET file = '' WHERE name = ?", (name,))
-        remedy = "put that right, and the same command goes on"
+        remedy = "fix the cause, then run the same command to resume"
         raise VievalError(
             f"{self._where}: the service refuses {refused} ({redacted(reason)[:300]}); {remedy}"
         )
@@ -468,8 +471,8 @@ class Batches:
         if not self._options.has_service and not any(by_request.values()):
             requests = self._requests_of(name)
             raise VievalError(
-                f"{requests.with_suffix('.answers.jsonl')}: no answer to any request of "
-                f"{requests.name}; put there what `vllm run-batch` writes for it"
+                f"{requests.with_suffix('.answers.jsonl')} answers no request of "
+                f"{requests.name}; replace it with the output of `vllm run-batch`"
             )
         answers = (
             (request, line.decode(errors="replace"), _is_usable(line))
@@ -496,7 +499,7 @@ class Batches:
                     self._refuse(name, f"a {kind}", refused.reason)
                     return True
                 raise VievalError(
-                    f"{self._where} takes no {path} ({refused.reason}); {_WITHOUT_BATCHES}"
+                    f"{self._where} accepts no {path} ({refused.reason}); {_WITHOUT_BATCHES}"
                 ) from None
         self._has_uploaded = True
         self._database.execute(note, (identity, name))
@@ -515,7 +518,7 @@ class Batches:
         if status in _PROCESSING and file not in self._processing:
             self._processing.add(file)
             say(
-                f"vieval: {self._where}: waiting until the service has processed {file}",
+                f"vieval: {self._where}: waiting for the service to process {file}",
                 file=sys.stderr,
             )
         return status in _PROCESSING
@@ -531,7 +534,8 @@ class Batches:
             except VievalError as error:
                 self._has_list = False
                 say(
-                    f"vieval: {error}: what it took without an answer to us may be paid for twice",
+                    f"vieval: {error}; requests that it accepted without replying may be "
+                    "charged twice",
                     file=sys.stderr,
                 )
                 break
@@ -560,8 +564,8 @@ class Batches:
         return ""
 
     async def _download(self, path: str) -> bytes:
-        """What the service has under a path; `Again` where it cannot be had now, VievalError
-        where it never can.
+        """Download a path of the service; `Again` if it fails for now, VievalError if it always
+        will.
         """
         try:
             return await self._server.fetch(
@@ -627,7 +631,7 @@ def _answer(document: Any, check: Check, url: str) -> JsonObject:
     if not isinstance(body, dict):
         raise Again(
             "batch",
-            f"the batch gave no answer: {redacted(str(line.get('error'))[:_LONGEST_ERROR])[:200]}",
+            f"the batch returned no answer: {redacted(str(line.get('error'))[:_LONGEST_ERROR])[:200]}",
         )
     if problem := check(body):
         raise Again("malformed answer", problem)

@@ -186,12 +186,12 @@ _KEY_VARIABLES = (
     "LITELLM_API_KEY", "MISTRAL_API_KEY", "DEEPSEEK_API_KEY", "DASHSCOPE_API_KEY", "XAI_API_KEY", "GROQ_API_KEY",
     "TOGETHER_API_KEY", "FIREWORKS_API_KEY", "HF_TOKEN",
 )  # fmt: skip
-#: What to do where a key is refused.
+#: Remedy for a refused key.
 KEY_REMEDY = (
-    "put the key into OPENAI_API_KEY, or into the variable that api_key_env names where it names "
-    "one; set api_key_header where the service reads another header than Authorization"
+    "set OPENAI_API_KEY, or the variable that api_key_env names, to the key; set api_key_header "
+    "if the service uses a header other than Authorization"
 )
-#: What a message about a field says where the field, or a value of it, is not supported.
+#: Words of a message about a field that is not supported, or has an unsupported value.
 UNSUPPORTED = re.compile(
     r"support|deprecat|\bonly\b|not "
     r"(allow|permit|available|accept|enabl|recogni|compatib)|unrecogni|unknown|unexpected"
@@ -208,7 +208,7 @@ def fault_of(
     """The fault of a response that is not 200; `url` is the base address that was called."""
     if 300 <= code < 400:
         where = _redirect_target(url, headers.get("Location", ""))
-        remedy = "redirects are not followed: base_url should be the final address"
+        remedy = "set base_url to the final address"
         reason = (
             f"a redirect to {where}, which is not followed"
             if where
@@ -295,14 +295,14 @@ def _fault(
         return Refused(
             Status.REFUSAL,
             kind,
-            f"the server's content filter declined: {message or status}",
+            f"the server's content filter blocked the request: {message or status}",
             code,
         )
     if kind == "no credit":
         return Denied(
             code,
             message or "no credit",
-            f"{server}: the account of this key has no credit left ({text})",
+            f"{server}: the account of this key has no credit left ({text}); add credit",
         )
     if kind == "key":
         return Denied(
@@ -312,27 +312,27 @@ def _fault(
             is_about_key=True,
         )
     if kind == "route":
-        remedy = "change the settings of your account there, or name another model"
+        remedy = "change your account's settings there, or use another model"
         return Denied(
             code,
             message,
-            f"{server} allows this account no provider of the model ({text}); {remedy}",
+            f"{server} offers this account no provider for the model ({text}); {remedy}",
         )
     if kind == "model":
         remedy = (
-            "check the name and the address, which ends in /v1 for most servers but Azure's and "
-            "Gemini's"
+            "check the model's name and the address, which ends in /v1 for most servers, but not "
+            "for Azure and Gemini"
         )
         return Denied(
             code,
             message or "not found",
-            f"{server} knows no such model or address ({text}); {remedy}",
+            f"{server}: model or address not found ({text}); {remedy}",
         )
     if kind == "daily limit":
         return Denied(
             code,
             message,
-            f"{server}: the limit of the day is reached ({text}); run again tomorrow",
+            f"{server}: daily limit reached ({text}); run again tomorrow",
         )
     wait = retry_after(headers.get("Retry-After"))
     if kind == "rate limit":
@@ -341,7 +341,7 @@ def _fault(
         return Again(kind, f"{status}: {message[:_SHORT]}" if message else status, wait)
     if kind == "too many images":
         remedy = (
-            "serve it with room for more (vLLM: --limit-mm-per-prompt), or use a judge that "
+            "raise the server's limit (vLLM: --limit-mm-per-prompt), or use a judge that "
             "shows one image"
         )
         return Refused(
@@ -352,7 +352,7 @@ def _fault(
             report,
         )
     if kind == "too long":
-        remedy = "lower max_pixels of the backbone, or serve a longer context"
+        remedy = "lower the backbone's max_pixels, or serve a longer context"
         return Refused(
             Status.API_ERROR,
             kind,
@@ -430,7 +430,7 @@ def key_hint() -> str:
     """
     variable = next((name for name in _KEY_VARIABLES if os.environ.get(name)), "")
     return (
-        f"; {variable} is set: name it by api_key_env, or copy it into OPENAI_API_KEY"
+        f"; {variable} is set: set api_key_env to this name, or copy its value to OPENAI_API_KEY"
         if variable
         else ""
     )

@@ -36,7 +36,7 @@ from vieval_plugin.images import (
 from vieval_plugin.judges.protocol import Image, Probabilities, Reply, Text
 from vieval_plugin.media import jpeg
 
-#: What verdicts take note of when a model was shown other pixels than those of the file.
+#: Notes of verdicts on images whose pixels were changed before a model saw them.
 TURNED, SHRUNK = "image re-encoded: orientation", "image re-encoded: size"
 #: Pixels of the largest image that is decoded where larger ones are to be made smaller; Pillow
 #: refuses little more.
@@ -162,7 +162,7 @@ def request_json(body: Mapping[str, Any]) -> bytes:
 
     def mark(value: Any) -> str:
         if not isinstance(value, Encoded):
-            raise TypeError(f"{type(value).__name__} has no place in a request body")
+            raise TypeError(f"a request body cannot contain {type(value).__name__}")
         urls.append(value.url)
         return _MARK
 
@@ -311,7 +311,7 @@ def _png(data: bytes) -> Iterator[bytes]:
         name = data[at + 4 : at + 8]
         end = at + 12 + int.from_bytes(data[at : at + 4], "big")
         if end > len(data) or len(name) < 4:
-            raise ValueError("a chunk that ends elsewhere")
+            raise ValueError("a chunk ends outside the file")
         if name in _KEPT_CHUNKS or name[:1].isupper():
             yield data[at:end]
         at = end

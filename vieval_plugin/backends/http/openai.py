@@ -330,7 +330,7 @@ class OpenAIBackend:
         if sight.sight == Sight.BLIND:
             raise VievalError(
                 f"{self.model} does not see the images that it is sent ({sight.evidence}); serve a "
-                "model that does, with its vision part, or set sight_check: false of the backbone"
+                "vision model with its vision part, or set the backbone's sight_check to false"
             )
 
     async def _remembered_sight(self) -> SightCheck:
@@ -348,7 +348,7 @@ class OpenAIBackend:
             self._store.remember(name, sight.sight)
         if sight.sight == Sight.UNKNOWN:
             line = (
-                f"vieval: it was not checked that {self.model} sees, as it names no colour "
+                f"vieval: could not check that {self.model} sees images: it named no colour "
                 f"({sight.evidence})"
             )
             tqdm.write(line, file=sys.stderr)
@@ -372,7 +372,7 @@ class OpenAIBackend:
                 raise  # the server is away
             reason = str(error)
         await self._answer_to("Say hello.")
-        return SightCheck(Sight.BLIND, f"it answers text, and of pictures: {reason}")
+        return SightCheck(Sight.BLIND, f"it answers text but not pictures: {reason}")
 
     async def refusal_of_two_images(self) -> str:
         """The reason why the model refuses two images in one question; empty where it takes
@@ -500,7 +500,7 @@ class OpenAIBackend:
     ) -> Reply:
         if ask.definition == "sequence_mean":
             reason = (
-                f"a server cannot tell {ask.definition}; use the transformers backend "
+                f"a server cannot compute {ask.definition}; use the transformers backend "
                 "(vieval_transformers)"
             )
             return Failure(Status.API_ERROR, reason)
@@ -545,8 +545,8 @@ class OpenAIBackend:
                 return
         if not isinstance(ask, Chat):
             raise VievalError(
-                f"{self.model} gives no log-probabilities, which this judge asks for; leave its "
-                "batches out"
+                f"{self.model} returns no log-probabilities, which this judge requires; do not "
+                "use batches for this judge"
             )
 
     def _count_tokens(self, answer: JsonObject) -> JsonObject:

@@ -32,9 +32,9 @@ class Attempts:
 
     #: Tries after the first.
     retries: int
-    #: All its tries.
+    #: Number of its tries.
     sends: int = 0
-    #: Those that count: "too many requests" is half a one, and none where most requests get it.
+    #: Tries that count: "too many requests" is half a one, and none where most requests get it.
     tries: float = 0.0
     #: Times that the server was found to be well and the request failed all the same.
     vain: int = 0
@@ -131,7 +131,7 @@ class Address:
     has_answered: bool = False
     #: Refusals in a row that say nothing of the request, such as of a key.
     denied: int = 0
-    #: Whether each of the last requests was told to wait.
+    #: The last requests, True where one was told to wait.
     _told_to_wait: OrderedDict[Attempts, bool] = field(default_factory=OrderedDict)
 
     def doubtful(self, now: float) -> bool:

@@ -40,9 +40,9 @@ QUESTION_FIELDS = ("response_format", "repetition_detection")
 MORE_ROOM = 4
 #: Reason and remedy of a judge of probabilities that gets none.
 NO_PROBABILITIES = (
-    "the model gives no log-probabilities, which this judge reads; serve one with vLLM, SGLang "
-    "or llama.cpp, name a model "
-    "of OpenAI that does not think, or use a judge that reads answers, such as viescore"
+    "the model returns no log-probabilities, which this judge requires; serve one with vLLM, "
+    "SGLang or llama.cpp, use an OpenAI model without reasoning, or use a judge that reads "
+    "answers, such as viescore"
 )
 #: Reason why one reply has no probabilities where others of its server have them, as llama.cpp
 #: lists none of a token that ends within a character.
@@ -70,7 +70,7 @@ _SYNONYMS = {
 
 @dataclass(frozen=True)
 class RequestForm:
-    """What a model takes of a request."""
+    """Form of the requests that a model accepts."""
 
     #: Fields that it refuses.
     refused: tuple[str, ...] = ()
@@ -137,7 +137,7 @@ class RequestForm:
         return form
 
     def differences(self, earlier: RequestForm) -> str:
-        """What this form has beyond an earlier one, in words."""
+        """The changes from an earlier form, in words."""
         parts = [
             f"{name} is not sent"
             for name in self.refused
@@ -159,10 +159,10 @@ class RequestForm:
             else []
         )
         parts += (
-            ["answers come in a stream"] if self.streams and not earlier.streams else []
+            ["answers are streamed"] if self.streams and not earlier.streams else []
         )
         parts += (
-            [f"answers get {self.room} times the room"]
+            [f"answers get {self.room} times as many tokens"]
             if self.room != earlier.room
             else []
         )
@@ -261,7 +261,7 @@ class Negotiation:
         """Keep to a form from now on, and say what it leaves out."""
         if differences := form.differences(self.form):
             tqdm.write(
-                f"vieval: {self._where}: {differences}, as the model needs it",
+                f"vieval: {self._where}: {differences}, as the model requires",
                 file=sys.stderr,
             )
         self.form = form

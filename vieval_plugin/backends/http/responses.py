@@ -55,7 +55,7 @@ def unusable(answer: Mapping[str, Any]) -> str | None:
     if not isinstance(content, (str, list, type(None))) or not isinstance(
         refusal, (str, type(None))
     ):
-        return "a message whose content is no text"
+        return "a message whose content is not text"
     if (
         content is None
         and not refusal
@@ -77,12 +77,12 @@ def reply_of(answer: Mapping[str, Any]) -> Reply:
     cut = CUT.get(str(finish_reason(answer)))
     if not text.strip() and not cut and (field := thinking_of(answer)):
         remedy = (
-            "turn thinking off (`chat_template_kwargs` in `extra`), or correct the server's "
+            "turn thinking off (`chat_template_kwargs` in `extra`), or fix the server's "
             "reasoning parser"
         )
         return Failure(
             Status.API_ERROR,
-            f"the whole reply is in `{field}` and none in `content`; {remedy}",
+            f"the whole reply is in `{field}`, and `content` is empty; {remedy}",
         )
     return Text(text, *tokens_of(answer), cut)
 
@@ -197,7 +197,7 @@ def first_token(answer: Mapping[str, Any]) -> dict[str, float]:
     for token, number in pairs:
         value = log_probability(number, masked=True)
         if not isinstance(token, str):
-            raise ValueError("a token that is no text")
+            raise ValueError("a token that is not text")
         by_token[token] = (
             min(float(np.logaddexp(by_token[token], value)), 0.0)
             if token in by_token
@@ -257,7 +257,7 @@ def whole_answer(body: bytes | bytearray) -> bytes:
         for part in _first_choices(event):
             _add(choice, message, part)
     if not is_complete and choice["finish_reason"] is None:
-        raise Again("cut answer", "the stream broke off")
+        raise Again("cut answer", "the stream ended early")
     return json.dumps({**answer, "choices": [choice]}).encode()
 
 

@@ -76,7 +76,7 @@ _LONGEST_CAUSE = 160  # characters of a cause that are shown
 _CONNECT = 30.0
 _SILENT_FAILURES = 3  # tries in a row that may fail before the user is told
 _PROXY_LOGIN = 407
-_NO_FILE = "a file cannot be had"
+_NO_FILE = "cannot download a file"
 
 
 def connection_fault(error: Exception, server: str, by: str = "") -> Again | Denied:
@@ -92,14 +92,14 @@ def connection_fault(error: Exception, server: str, by: str = "") -> Again | Den
         return Denied(
             0,
             reason,
-            f"{server}: {reason}; set SSL_CERT_FILE to the file of your certificate authority",
+            f"{server}: {reason}; set SSL_CERT_FILE to your certificate authority's file",
         )
     if isinstance(error, (aiohttp.ClientSSLError, ssl.SSLError)):
         reason = f"no TLS connection ({_cause(error)})"
         return Denied(
             0,
             reason,
-            f"{server}: {reason}; check that the address begins with http:// or https:// rightly",
+            f"{server}: {reason}; check whether the address must begin with http:// or https://",
         )
     if (
         isinstance(error, aiohttp.ClientResponseError)
@@ -112,9 +112,11 @@ def connection_fault(error: Exception, server: str, by: str = "") -> Again | Den
         )
         return Denied(0, reason, f"{server}: {reason}; check the address and its port")
     if isinstance(error, aiohttp.ClientConnectorDNSError):
-        return Again("connection", f"no connection{by} (its name cannot be resolved)")
+        return Again(
+            "connection", f"no connection{by} (its host name cannot be resolved)"
+        )
     if isinstance(error, aiohttp.ClientResponseError):
-        return Again("malformed answer", "an answer whose headers cannot be read")
+        return Again("malformed answer", "an answer with unreadable headers")
     if isinstance(error, aiohttp.ServerDisconnectedError):
         return Again("connection", f"no connection{by} (the server closed it)")
     return Again("connection", f"no connection{by} ({_cause(error)})")
@@ -128,7 +130,7 @@ def _cause(error: BaseException) -> str:
         or getattr(system_error, "strerror", None)
         or str(system_error)
     )
-    return " ".join(redacted(str(reason)).split())[:_LONGEST_CAUSE] or "it broke off"
+    return " ".join(redacted(str(reason)).split())[:_LONGEST_CAUSE] or "it was lost"
 
 
 @dataclass(frozen=True)
@@ -199,13 +201,13 @@ class ServerOptions:
         for name, value in headers.items():
             if not value.isprintable():
                 variable = (
-                    "the key of a server"
+                    "the server's key"
                     if value.endswith(key) and key
                     else f"the header {name}"
                 )
                 raise VievalError(
-                    f"{variable} must have no line break or control character; set its variable "
-                    "again"
+                    f"{variable} must not contain line breaks or control characters; set its "
+                    "variable again"
                 )
         return headers
 
@@ -216,7 +218,7 @@ class Usage:
 
     #: Calls that were answered.
     calls: int = 0
-    #: Those of them that ask what the server can do.
+    #: Answered calls that ask what the server can do.
     probes: int = 0
     #: Questions that earlier runs had answered.
     cached: int = 0
@@ -236,7 +238,7 @@ class Usage:
     cached_tokens: int = 0
     #: Price of all calls by the user's prices, as far as there are such.
     price: float = 0.0
-    #: What was not paid as they were answered by batches.
+    #: Price saved by batches.
     saved_by_batches: float = 0.0
     #: Further tries by what went wrong.
     retries: Counter[str] = field(default_factory=Counter)
@@ -312,12 +314,12 @@ class Server:
             )
         ):
             remedy = (
-                "leave out one of the two (OPENAI_API_KEY is the key where no other "
-                "variable is named)"
+                "remove one of the two (the key is OPENAI_API_KEY unless api_key_env names "
+                "another variable)"
             )
             raise VievalError(
-                f"{redacted(url_with_user)}: a user and password in an address and a key cannot be "
-                f"sent both; {remedy}"
+                f"{redacted(url_with_user)}: an address with a user and password cannot be "
+                f"combined with a key; {remedy}"
             )
         longest = self.options.longest_try
         timeout = aiohttp.ClientTimeout(
@@ -374,8 +376,8 @@ class Server:
             )
 
     async def post_once(self, path: str, body: JsonObject, check: Check) -> JsonObject:
-        """As `post`, tried once: of what must not be done twice. `Again` where nobody knows
-        whether it was done.
+        """Post once, for a request that must not be sent twice; `Again` if it may have been
+        received.
         """
         return await self._try(Attempts(0), self._addresses[0], path, body, check)
 
@@ -405,8 +407,8 @@ class Server:
                 raise refused
         elif late is not None:
             raise VievalError(
-                f"{redacted(address.url)} has answered nothing for {late:.0f} s (last: "
-                f"{problem.reason}); see to the server and try again: what was answered is kept; "
+                f"{redacted(address.url)} has not answered for {late:.0f} s (last error: "
+                f"{problem.reason}); check the server and run again, as earlier answers are kept; "
                 f"see {docs_url('reference/results.md#servers')}"
             )
         elif request.server_is_away(time.monotonic(), self._last_answer):
@@ -584,7 +586,7 @@ class Server:
             raise Refused(
                 Status.API_ERROR,
                 "malformed answer",
-                f"an answer of more than {max_bytes >> 20} MiB",
+                f"an answer larger than {max_bytes >> 20} MiB",
             )
         if proxy and code == _PROXY_LOGIN:
             raise _refused_by(proxy, code)
@@ -593,7 +595,7 @@ class Server:
         return whole_answer(received) if is_stream(received) else received
 
     def _fault(self, error: Exception, base: str, proxy: Proxy | None) -> Exception:
-        """What an error of the client means for the question that was asked."""
+        """The meaning of a client's error for the question that was asked."""
         import aiohttp
 
         match error:
@@ -601,7 +603,7 @@ class Server:
                 return _refused_by(proxy, error.status)
             case aiohttp.InvalidURL() | aiohttp.NonHttpUrlClientError():
                 return VievalError(
-                    f"{base}: not an address; base_url is like http://127.0.0.1:8000/v1"
+                    f"base_url must be an address such as http://127.0.0.1:8000/v1, got {base}"
                 )
             case aiohttp.ConnectionTimeoutError():
                 reason = f"no connection{proxy_words(proxy)} within {_CONNECT:g} s"
@@ -609,10 +611,10 @@ class Server:
             case aiohttp.SocketTimeoutError():
                 return Again("timeout", f"no byte within {self.options.timeout:g} s")
             case TimeoutError():
-                reason = f"no whole answer within {self.options.longest_try:g} s"
+                reason = f"no complete answer within {self.options.longest_try:g} s"
                 return Again("timeout", reason)
             case aiohttp.ClientPayloadError():
-                return Again("cut answer", "the answer broke off")
+                return Again("cut answer", "the answer ended early")
         return connection_fault(error, base, proxy_words(proxy))
 
     def _proxy(self, base: str) -> Proxy | None:
@@ -640,7 +642,7 @@ class Server:
             raise Refused(
                 Status.API_ERROR,
                 "another host",
-                f"the server names a file on another host: {shortened}",
+                f"the server refers to a file on another host: {shortened}",
             )
         request = Attempts(self.options.retries)
         while True:
@@ -661,7 +663,7 @@ class Server:
                 ) from None
             except VievalError:
                 raise Refused(
-                    Status.API_ERROR, "no file", f"{_NO_FILE}: its address is none"
+                    Status.API_ERROR, "no file", f"{_NO_FILE}: its address is not valid"
                 ) from None
             request.failed(problem.limited, with_most=False)
             if request.spent:

@@ -37,7 +37,7 @@ _LONGEST_TEXT = 256
 class Detection:
     """The best box for a phrase."""
 
-    #: How sure the detector is of it, in [0, 1].
+    #: Confidence of the detector, in [0, 1].
     score: float
     box: Box
 
@@ -168,7 +168,7 @@ def load(detector: str) -> tuple[Detect, str]:
     except ImportError as error:
         advice = install_advice("tools")
         raise ToolMissing(
-            f"the tool grounding needs torch and transformers ({error}); {advice}"
+            f"the grounding tool needs torch and transformers ({error}); {advice}"
         ) from None
     device = "cuda" if torch.cuda.is_available() else "cpu"
     name, _, version = (
@@ -183,10 +183,10 @@ def load(detector: str) -> tuple[Detect, str]:
             .eval()
         )
     except (OSError, ValueError) as error:
-        remedy = "`detector` to a folder that holds it, or to NAME@REVISION, or do without the tool"
+        remedy = "`detector` to its folder or to NAME@REVISION, or use the setting no_grounding"
         raise ToolMissing(
-            f"the tool grounding cannot load {detector} ({str(error).splitlines()[0]}); set the "
-            f"judge's option {remedy} (setting no_grounding)"
+            f"the grounding tool cannot load {detector} ({str(error).splitlines()[0]}); set the "
+            f"judge's option {remedy}"
         ) from None
 
     def detect(rows: Sequence[tuple[Pixels, str]]) -> list[Detection | None]:

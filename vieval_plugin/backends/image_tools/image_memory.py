@@ -88,9 +88,9 @@ class Spill:
 
     def _say(self, error: OSError) -> None:
         tqdm.write(
-            f"vieval: images of tools beyond {self._memory >> 20} MiB stay in memory, because "
-            f"{tempfile.gettempdir()} cannot be written to ({error.strerror}); make room there, "
-            "or name another folder as TMPDIR",
+            f"vieval: cannot write to {tempfile.gettempdir()} ({error.strerror}), so tool images "
+            f"beyond {self._memory >> 20} MiB stay in memory; free disk space there, or set "
+            "TMPDIR to another folder",
             file=sys.stderr,
         )
 

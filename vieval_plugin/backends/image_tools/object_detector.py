@@ -157,7 +157,7 @@ class MaskDetector:
         if unknown := [label for label in labels if label not in self.classes]:
             known_classes = ", ".join(self.classes)
             raise VievalError(
-                f"{self.by} does not know {unknown[0]!r}; known: {known_classes}"
+                f"{self.by} cannot detect {unknown[0]!r}; known classes: {known_classes}"
             )
         return scaled_size(*pixels.shape[:2])
 
@@ -356,7 +356,7 @@ class ObjectInstrument:
         except (
             Exception
         ) as error:  # libraries raise anything on images made to break them
-            raise VievalError(f"objects cannot be detected: {line_of(error)}") from None
+            raise VievalError(f"cannot detect objects: {line_of(error)}") from None
 
     def _objects(
         self, detection: PreparedDetection, boxes_by_label: Mapping[str, ClassBoxes]

@@ -107,7 +107,7 @@ def run(ask: UseTool, pixels: Decode = images.pixels) -> Reply:
             return tool.run(decoded)
         if tool is not None and tool.name in _RUNS:
             return _RUNS[tool.name](ask.arguments, pixels)
-        return Failure(Status.TOOL_ERROR, f"no tool {ask.tool!r}")
+        return Failure(Status.TOOL_ERROR, f"unknown tool {ask.tool!r}")
     except tools.ToolMissing:
         raise
     except VievalError as error:
@@ -148,9 +148,9 @@ def encode_jpeg(pixels: Pixels) -> Image:
     Its colours keep every pixel of theirs (4:4:4).
     """
     if (longest := max(pixels.shape)) > _LONGEST_JPEG_SIDE:
-        limit = f"at most {_LONGEST_JPEG_SIDE}"
+        limit = f"at most {_LONGEST_JPEG_SIDE} pixels"
         raise VievalError(
-            f"no JPEG file has a side of {longest} pixels, {limit}; pass it as png"
+            f"a side of a JPEG must have {limit}, got {longest}; pass it as png"
         )
     file = io.BytesIO()
     PIL.Image.fromarray(pixels).save(

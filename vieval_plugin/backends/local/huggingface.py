@@ -104,8 +104,7 @@ class TransformersBackend:
         )
         if self._start is None and not getattr(self._processor, "chat_template", None):
             raise VievalError(
-                f"{self.model} has no chat template, so there is no telling how to ask it a "
-                "question"
+                f"{self.model} has no chat template; use an instruction-tuned model that has one"
             )
         # what comes next is read at the end of the prompt; a decoder of its own starts at no
         # prompt's end
@@ -147,7 +146,7 @@ class TransformersBackend:
             isinstance(ask, Chat) for _, ask in questions
         ):
             raise VievalError(
-                "the transformers backend answers greedily; set temperature to 0"
+                "the transformers backend decodes greedily; set temperature to 0"
             )
         return answer_in_batches(
             questions,
@@ -253,7 +252,7 @@ class TransformersBackend:
                     for t in tokens
                 ]
         except ValueError as error:
-            return Failure(Status.API_ERROR, f"the model told {error}")
+            return Failure(Status.API_ERROR, f"the model returned {error}")
         return Probabilities(tuple(chances), tuple(chances))
 
     def _tokens(self, text: str) -> tuple[int, ...] | None:
@@ -364,7 +363,7 @@ class TransformersBackend:
         if self._start is not None and any(
             len(conversation_images) != 1 for conversation_images in images
         ):
-            raise ValueError("an encoder-decoder is asked about exactly one image")
+            raise ValueError("an encoder-decoder requires exactly one image")
         prompts = [self._prompt(conversation) for conversation in conversations]
         begin = self._tokenizer.bos_token
         batch = self._processor(
@@ -406,7 +405,7 @@ def _load(
     except (OSError, ValueError, KeyError, ImportError, TypeError) as error:
         reason = line_of(error)
         raise VievalError(
-            f"{model} cannot be loaded as an image-text model of transformers: {reason}"
+            f"cannot load {model} as an image-text model of transformers: {reason}"
         ) from None
     return processor, network.eval()
 

@@ -61,9 +61,7 @@ class VLLMBackend:
         try:
             import vllm
         except ImportError as error:
-            remedy = (
-                "run: pip install 'vllm>=0.32,<0.33' (or serve and use vieval_openai)"
-            )
+            remedy = "run pip install 'vllm>=0.32,<0.33', or serve the model and use vieval_openai"
             raise VievalError(f"vllm is not installed ({error}); {remedy}") from None
         self.model = model
         self.usage = usage
@@ -129,7 +127,9 @@ class VLLMBackend:
         conversations = []
         for position, ask in enumerate(asks):
             if isinstance(ask, Likelihood) and ask.definition == "sequence_mean":
-                reason = f"{ask.definition} is not told by this backend; use vieval_transformers"
+                reason = (
+                    f"vllm cannot compute {ask.definition}; use vieval_transformers"
+                )
                 replies[position] = Failure(Status.API_ERROR, reason)
                 continue
             try:
@@ -268,10 +268,8 @@ class VLLMBackend:
                 )
             except Exception as error:
                 if type(error).__name__ == "EngineDeadError":
-                    reason = "vLLM's engine died (its own messages above say why)"
-                    raise EngineDied(
-                        f"{reason}; what was answered before is kept"
-                    ) from None
+                    reason = "vLLM's engine died (see its messages above)"
+                    raise EngineDied(f"{reason}; earlier answers are kept") from None
                 raise
 
         requests = list(zip(conversations, parameters, strict=True))

@@ -46,7 +46,7 @@ class PreparedMeasure:
 
     #: Its key in the store.
     key: str
-    #: What is measured.
+    #: The input of the instrument.
     content: Any
     #: Equal for what may go into one batch.
     batch_key: Hashable = None
@@ -190,11 +190,9 @@ class Batcher:
             if not ask.backbone:
                 return self._pixel_instrument
         if self._find is None:
-            remedy = (
-                "run it with --model vieval_scorer (lmms-eval) or with vieval score"
-            )
+            remedy = "use --model vieval_scorer (lmms-eval) or `vieval score`"
             raise VievalError(
-                f"{name[0]} is measured by a scorer, and this run has none: {remedy}"
+                f"{name[0]} requires a scorer, which this run does not have; {remedy}"
             )
         find = self._find
 

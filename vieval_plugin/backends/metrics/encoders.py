@@ -17,7 +17,7 @@ from vieval_plugin.backends.weights import library, state_dict
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.wording import natural
 
-#: What verdicts take note of where a network was given the beginning of a text only.
+#: Note of verdicts where a network was given only the beginning of a text.
 TRUNCATED = "text truncated to the length that the scorer reads"
 
 # whether a tokenizer cuts is a state of it, which a call in another thread would change under this
@@ -44,8 +44,7 @@ class Encoder:
     longest: int = 0
     #: Turns token ids and mask (texts, tokens) into vectors (texts, size).
     embed_texts: Callable[[Any], Any] | None = None
-    #: What its cosines are multiplied with where that is wanted: as in training, or as a
-    #: description has it.
+    #: Factor of its cosines where a metric scales them: from training, or from a description.
     scale: float = 1.0
     #: Length of its vectors, where a head reads them.
     size: int = 0
@@ -71,7 +70,7 @@ class Encoder:
     def texts(self, tokens: Sequence[list[int]]) -> Any:
         """Vectors of length 1, a tensor (texts, size)."""
         if self.embed_texts is None:
-            raise VievalError(f"{self.by} knows images only")
+            raise VievalError(f"{self.by} supports images only")
         padded = self.tokenizer.pad({"input_ids": list(tokens)}, return_tensors="pt")
         return _unit(self.embed_texts(padded.to(self.device)))
 
@@ -96,7 +95,7 @@ def _unit(vectors: Any) -> Any:
     return vectors / vectors.norm(dim=-1, keepdim=True)
 
 
-#: What may stand between two linear layers, by the name that descriptions use.
+#: Layers between two linear layers, by the name that descriptions use.
 ACTIVATIONS = {
     "relu": "ReLU",
     "gelu": "GELU",
@@ -129,13 +128,15 @@ def load_head(path: Path, prefix: str, activation: str, size: int) -> Any:
         name[len(start) :]: tensor for name, tensor in state_dict(path, start).items()
     }
     if not tensors:
-        raise VievalError(f"{path} holds no weights under {prefix!r} (network.prefix)")
+        raise VievalError(
+            f"{path} has no weights under {prefix!r}; correct network.prefix"
+        )
     strays = sorted(
         name for name in tensors if name.rpartition(".")[2] not in ("weight", "bias")
     )
     if strays:
         raise VievalError(
-            f"{path}: {strays[0]} belongs to no linear layer; name the head by network.prefix"
+            f"{path}: {strays[0]} is not part of a linear layer; set network.prefix to the head's"
         )
     layers: list[Any] = []
     for name in sorted(
@@ -148,10 +149,11 @@ def load_head(path: Path, prefix: str, activation: str, size: int) -> Any:
             or weight.shape[1] != size
             or (bias is not None and bias.shape != weight.shape[:1])
         ):
-            reason = "the head of another network, or no chain of linear layers"
+            remedy = "use this network's head, a chain of linear layers"
             shape = tuple(weight.shape)
             raise VievalError(
-                f"{path}: {name} of shape {shape} does not follow on vectors of {size}; {reason}"
+                f"{path}: {name} must accept vectors of length {size}, got the shape {shape}; "
+                f"{remedy}"
             )
         linear = torch.nn.Linear(size, weight.shape[0], bias=bias is not None)
         linear.load_state_dict(
@@ -160,5 +162,5 @@ def load_head(path: Path, prefix: str, activation: str, size: int) -> Any:
         layers += [linear, getattr(torch.nn, ACTIVATIONS[activation])()]
         size = weight.shape[0]
     if stray := next((name for name in tensors if name.endswith("bias")), ""):
-        raise VievalError(f"{path}: {stray} has no weight beside it")
+        raise VievalError(f"{path}: {stray} has no matching weight")
     return torch.nn.Sequential(*layers[:-1]).float().eval()

@@ -47,7 +47,7 @@ class ImageTextModel:
         if len(token_ids) != 1:
             remedy = "list it under added_tokens"
             raise VievalError(
-                f"{text!r} is {len(token_ids)} tokens of this model and not one; {remedy}"
+                f"{text!r} must be one token of this model, got {len(token_ids)}; {remedy}"
             )
         return int(token_ids[0])
 
@@ -170,7 +170,7 @@ def load(
     except Exception as error:  # of files that others wrote
         if "Unrecognized configuration class" in str(error):
             raise VievalError(
-                f"{where} is of another architecture: an image-text model is needed"
+                f"{where} has another architecture; use an image-text model"
             ) from None
         raise VievalError(load_failure_reason(where, revision, error)) from None
     # the language head gives no hidden state, and reward models may be kept without it
@@ -184,7 +184,7 @@ def load(
         )
     if not getattr(loaded, "chat_template", None):
         raise VievalError(
-            f"{processor} has no chat template, so there is no telling how to ask it"
+            f"{processor} has no chat template; use a processor that has one"
         )
     loaded.tokenizer.add_tokens(list(added_tokens), special_tokens=True)
     embedded = network.get_input_embeddings().weight.shape[0]
@@ -197,7 +197,7 @@ def load(
         network = _adapted(network, adapter)
     if bool(network.get_input_embeddings().weight.isnan().any()):
         raise VievalError(
-            f"neither {where} nor an adapter has embeddings of {', '.join(added_tokens)}"
+            f"neither {where} nor an adapter has embeddings for {', '.join(added_tokens)}"
         )
     return ImageTextModel(network.to(on).eval(), loaded, on)
 
@@ -208,10 +208,10 @@ def _processor(
     processor = transformers.AutoProcessor.from_pretrained(where, **pixels, **origin)
     images = getattr(processor, "image_processor", None)
     if images is None or getattr(processor, "tokenizer", None) is None:
-        raise VievalError(f"{where} has no processor of images and texts together")
+        raise VievalError(f"{where} has no processor for both images and texts")
     options = getattr(getattr(images, "valid_kwargs", None), "__annotations__", {})
     if unknown := sorted(set(pixels) - set(options)):
-        raise VievalError(f"the processor of {where} knows no {unknown[0]}")
+        raise VievalError(f"the processor of {where} does not support {unknown[0]}")
     return processor
 
 
@@ -224,9 +224,7 @@ def _adapted(network: Any, adapter: str) -> Any:
     try:
         config = peft.PeftConfig.from_pretrained(where)
         if str(getattr(config.peft_type, "value", config.peft_type)) != "LORA":
-            raise VievalError(
-                f"{where} is a {config.peft_type} adapter, and LoRA is what is known here"
-            )
+            raise VievalError(f"{where} must be a LoRA adapter, got {config.peft_type}")
         with warnings.catch_warnings():
             # peft goes on with random numbers
             warnings.filterwarnings("error", message=".*missing adapter keys.*")
@@ -236,8 +234,8 @@ def _adapted(network: Any, adapter: str) -> Any:
     except Exception as error:  # of files that others wrote
         if Path(where).is_dir() and not (Path(where) / "adapter_config.json").exists():
             raise VievalError(
-                f"{where} holds no adapter of peft (adapter_config.json)"
+                f"{where} has no adapter_config.json; use an adapter that peft saved"
             ) from None
         raise VievalError(
-            f"the adapter {where} does not fit: {line_of(error)}"
+            f"the adapter {where} does not fit its base: {line_of(error)}"
         ) from None

@@ -228,9 +228,7 @@ class Scorers:
         metric = metrics().get(ask.metric)
         if metric is None:
             names = ", ".join([*metrics(), *served_metrics()])
-            raise VievalError(
-                f"no scorer knows the metric {ask.metric!r}; known are {names}"
-            )
+            raise VievalError(f"unknown metric {ask.metric!r}; known metrics: {names}")
         replacement = options.model if file else ""
         origin = Origin(
             model or metric.model, options.revision, options.device, replacement

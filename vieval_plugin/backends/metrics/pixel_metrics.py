@@ -48,7 +48,7 @@ def measure(ask: Measure) -> Reply:
     """
     if ask.metric not in METRICS:
         raise VievalError(
-            f"there is no metric {ask.metric!r}; known are {', '.join(sorted(METRICS))}"
+            f"unknown metric {ask.metric!r}; known metrics: {', '.join(sorted(METRICS))}"
         )
     metric = METRICS[ask.metric]
     try:
@@ -154,8 +154,7 @@ def sharpness(images: Mapping[str, Pixels]) -> float:
     return 1 - float(_skimage("measure").blur_effect(image, channel_axis=2))
 
 
-#: All metrics by name. Another one joins by an entry; what needs weights loads them on its first
-#: call.
+#: Metrics by name. Add an entry for another one; load weights on its first call.
 METRICS: dict[str, Metric] = {
     "ssim": ssim,
     "psnr": psnr,
@@ -238,7 +237,7 @@ def pair(images: Mapping[str, Pixels]) -> tuple[Pixels, Pixels]:
 def _role(images: Mapping[str, Pixels], role: str) -> Pixels:
     if role not in images:
         raise VievalError(
-            f"a Measure ask for this metric needs an image named {role!r}; it has {sorted(images)}"
+            f"this metric requires an image named {role!r}, got {sorted(images)}"
         )
     return images[role]
 

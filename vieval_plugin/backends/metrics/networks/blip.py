@@ -116,7 +116,7 @@ def load(origin: Origin) -> LoadedBlip:
     settings = packs.network_settings(described, Blip)
     if described.most_images != 1:
         raise VievalError(
-            f"{described.path}: BLIP reads one image, and images has more"
+            f"{described.path}: images must list exactly one image for BLIP"
         )
     path = described_file(
         described, origin.replacement or settings.weights, settings.digest

@@ -51,7 +51,7 @@ def load(
     except Exception as error:
         reason = line_of(error)[:200]
         raise VievalError(
-            f"{processor or origin.model} has no tokenizer that can be loaded: {reason}"
+            f"cannot load the tokenizer of {processor or origin.model}: {reason}"
         ) from None
     preparing = images.to_json_string(), tokenizer.backend_tokenizer.to_str()
     digest = identity(network, *preparing)

@@ -165,7 +165,7 @@ def load(origin: Origin) -> Encoder:
 def _require_one_image(described: Pack) -> None:
     if described.most_images != 1:
         raise VievalError(
-            f"{described.path}: a dual encoder compares a text with one image, and images has more"
+            f"{described.path}: images must list exactly one image for a dual encoder"
         )
 
 
@@ -205,9 +205,9 @@ def described_file(described: Pack, name: str, digest: str) -> Path:
         path = weights_file(described.resolved(name))
     except VievalError as error:
         about = described.manifest.about
-        remedy = f"; download it from {about.weights}" if about else "; give its path"
+        download = f"download it from {about.weights} and " if about else ""
         raise VievalError(
-            f"{described.name}: {error}{remedy} and pass --scorer FILE"
+            f"{described.name}: {error}; {download}pass --scorer FILE"
         ) from None
     require_digest(path, digest)
     return path

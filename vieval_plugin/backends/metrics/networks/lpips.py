@@ -62,13 +62,13 @@ def load(origin: Origin) -> PerceptualDistance:
     if not origin.model:
         ways = "name=FILE in --model_args, --scorer FILE or scorers.NAME.model"
         address = "https://download.pytorch.org/models/alexnet-owt-7be5be79.pth"
-        message = (
-            f"this metric needs the weights of torchvision's AlexNet as a file: {ways}"
+        raise VievalError(
+            "this metric requires the weights of torchvision's AlexNet; download "
+            f"{address} and pass the file ({ways})"
         )
-        raise VievalError(f"{message} (torchvision's own is {address})")
     if origin.revision:
         raise VievalError(
-            f"revision {origin.revision}: {origin.model} is a file, which has none"
+            f"{origin.model} is a file; remove revision {origin.revision}"
         )
     path = path_of(origin.model)
     weights = state_dict(path)
@@ -91,7 +91,7 @@ def load(origin: Origin) -> PerceptualDistance:
         if tensor is not None
     } != shapes:
         raise VievalError(
-            f"{path} is of another architecture: the weights of torchvision's AlexNet are needed"
+            f"{path} has another architecture; use the weights of torchvision's AlexNet"
         )
     network.net.load_state_dict(renamed)
     network = network.float().to(device(origin.device)).eval()

@@ -52,7 +52,7 @@ class ServedScorer(StrictModel):
     def _head_of_a_vector(self) -> ServedScorer:
         if self.head and (self.endpoint != "pooling" or not self.size):
             raise ValueError(
-                "a head reads what the endpoint pooling gives, vectors of a known size"
+                "`head` requires `endpoint: pooling` and the `size` of its vectors"
             )
         return self
 
@@ -144,7 +144,7 @@ class ServedInstrument:
             self._value(answer)
         except (LookupError, TypeError, ValueError) as error:
             return (
-                f"an answer of another form than that of {self._settings.endpoint} "
+                f"not an answer of the endpoint {self._settings.endpoint} "
                 f"({type(error).__name__})"
             )
         return None
@@ -164,8 +164,8 @@ class ServedInstrument:
             return numbers[self._settings.output]
         if len(numbers) != self._settings.size:
             size = (
-                f"network.size is {self._settings.size}, and the server gives {len(numbers)} "
-                "numbers"
+                f"network.size must be {len(numbers)}, the length of the server's vectors, got "
+                f"{self._settings.size}"
             )
             raise VievalError(f"{self._described.path}: {size}")
         with library("torch").inference_mode():

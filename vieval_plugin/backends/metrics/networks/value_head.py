@@ -52,7 +52,7 @@ class Position(StrictModel):
     @model_validator(mode="after")
     def _check_at_or_before(self) -> Position:
         if self.at and self.before:
-            raise ValueError("one of at and before is meant, or last")
+            raise ValueError("give exactly one of `at`, `before` and `last`")
         return self
 
     @property
@@ -106,12 +106,11 @@ class LoadedValueHead:
         position, number = self.settings.position, tokens.count(self.token)
         if number != 1:
             raise VievalError(
-                f"the prompt has the token {position.token} {number} times, and the head reads at "
-                "one"
+                f"the prompt must contain the token {position.token} exactly once, got {number}"
             )
         index = tokens.index(self.token) - bool(position.before)
         if index < 0:
-            raise VievalError("nothing stands before the token that the head looks for")
+            raise VievalError(f"the prompt must not begin with {position.token}")
         return index
 
 
@@ -141,8 +140,8 @@ def load(origin: Origin) -> LoadedValueHead:
         origin.device,
     )
     if settings.base_weights not in ("", identity(model.network)):
-        remedy = "give that one (network.base), or train a head for this one"
-        reason = f"{base} has other weights than the base that this head was trained on"
+        remedy = "set network.base to that base, or train a head for this one"
+        reason = f"the head was trained on a base with other weights than {base}"
         raise VievalError(f"{described.path}: {reason}; {remedy}")
     head = load_head(
         Path(described.resolved(settings.head)),
@@ -152,8 +151,8 @@ def load(origin: Origin) -> LoadedValueHead:
     )
     if settings.output >= (outputs := head[-1].out_features):
         raise VievalError(
-            f"{described.path}: network.output is {settings.output}, and the head has {outputs} "
-            "outputs"
+            f"{described.path}: network.output must be below {outputs}, the head's number of "
+            f"outputs, got {settings.output}"
         )
     position = settings.position
     token = model.token(position.token) if position.token else None
@@ -200,13 +199,9 @@ def _require_images(loaded: LoadedValueHead, count: int) -> None:
     except Exception as error:  # processors raise anything
         fits, reason = False, line_of(error)[:200]
     if not fits:
-        remedy = (
-            "; with side_by_side: true they are shown as one"
-            if len(pictures) > 1
-            else ""
-        )
+        remedy = "; set side_by_side: true to join them" if len(pictures) > 1 else ""
         raise VievalError(
-            f"{loaded.settings.base} does not take {len(pictures)} images at once "
+            f"{loaded.settings.base} does not support {len(pictures)} images at once "
             f"({reason}){remedy}"
         )
 
