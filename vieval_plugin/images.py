@@ -10,6 +10,7 @@ without an error, the rest grey, and a judge would rate the grey.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
 import re
 import stat
@@ -87,14 +88,8 @@ def format_of(head: bytes) -> str:
     if (
         head[4:8] == b"ftyp"
     ):  # a box of its size, this name, and brands of four letters each
-        return next(
-            (
-                name
-                for brand, name in _BRANDS.items()
-                if brand in head[8 : min(head[3], 64)]
-            ),
-            "",
-        )
+        brands = head[8 : min(head[3], 64)]
+        return next((name for brand, name in _BRANDS.items() if brand in brands), "")
     if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
         return "WEBP"
     if head[:2] == b"BM" and head[6:10] == bytes(4):
@@ -203,11 +198,9 @@ def upright(
         rgb = _upright_rgb(picture)
         profile = picture.info.get("icc_profile", b"")
         rgb.info = {"icc_profile": profile} if profile[16:20] == b"RGB " else {}
-        return rgb, Examined(
-            hashlib.sha256(data).hexdigest(),
-            _orientation(picture) in _TURNED,
-            _is_plain(picture),
-        )
+        name = hashlib.sha256(data).hexdigest()
+        is_turned = _orientation(picture) in _TURNED
+        return rgb, Examined(name, is_turned, _is_plain(picture))
 
 
 def thumbnail(image: Image, thumbnails: Thumbnails) -> Thumbnail | str:
@@ -215,11 +208,8 @@ def thumbnail(image: Image, thumbnails: Thumbnails) -> Thumbnail | str:
     if not is_there(image):
         return "missing"
     try:
-        file = (
-            image.source
-            if isinstance(image.source, Path) and not image.origin
-            else None
-        )
+        is_file = isinstance(image.source, Path) and not image.origin
+        file = image.source if is_file else None
         return thumbnails.thumbnail(digest(image), lambda: decode(image), file)
     except VievalError:
         return "unreadable"
@@ -397,11 +387,10 @@ def _open(
     stream = ImageStream(data)
     format = format_of(data)
     try:
-        picture = (
-            _open_as(format, stream)
-            if format in _NEEDED
-            else PIL.Image.open(stream, formats=FORMATS)
-        )
+        if format in _NEEDED:
+            picture = _open_as(format, stream)
+        else:
+            picture = PIL.Image.open(stream, formats=FORMATS)
     except PIL.UnidentifiedImageError:
         formats = ", ".join((*FORMATS, *_NEEDED))
         raise VievalError(
@@ -416,17 +405,14 @@ def _open(
             f"{name_of(image)} cannot be opened as an image: {line_of(error)}"
         ) from error
     width, height = picture.size
+    limit = ""
     if max(width, height) > MAX_SIDE:
-        raise VievalError(
-            f"{name_of(image)} has {width}x{height} pixels, more than {MAX_SIDE} per side; save "
-            "it smaller"
-        )
-    if width * height > most_pixels:
-        limit = most_pixels // 1_000_000
-        raise VievalError(
-            f"{name_of(image)} has {width}x{height} pixels, more than {limit} megapixels; save it "
-            "smaller"
-        )
+        limit = f"{MAX_SIDE} per side"
+    elif width * height > most_pixels:
+        limit = f"{most_pixels // 1_000_000} megapixels"
+    if limit:
+        pixels = f"{name_of(image)} has {width}x{height} pixels"
+        raise VievalError(f"{pixels}, more than {limit}; save it smaller")
     return stream, picture
 
 
@@ -449,10 +435,10 @@ def _read_file(path: Path) -> bytes:
     try:
         status = path.stat()
         # reading a pipe, a device or a file of /proc, which says that it is empty, might never end
-        if not stat.S_ISREG(status.st_mode) or not status.st_size:
-            raise VievalError(
-                f"{name} is {'empty' if stat.S_ISREG(status.st_mode) else 'not a file'}"
-            )
+        if not stat.S_ISREG(status.st_mode):
+            raise VievalError(f"{name} is not a file")
+        if not status.st_size:
+            raise VievalError(f"{name} is empty")
         with path.open("rb") as file:
             return file.read(MAX_BYTES + 1)
     except FileNotFoundError:
@@ -488,9 +474,8 @@ def _rgb(picture: PIL.Image.Image) -> PIL.Image.Image:
         return _narrow_samples(picture)
     if picture.has_transparency_data:
         layer = picture.convert("RGBA")
-        return PIL.Image.alpha_composite(
-            PIL.Image.new("RGBA", layer.size, "white"), layer
-        ).convert("RGB")
+        white = PIL.Image.new("RGBA", layer.size, "white")
+        return PIL.Image.alpha_composite(white, layer).convert("RGB")
     return picture.convert("RGB")
 
 
@@ -498,10 +483,10 @@ def _narrow_samples(picture: PIL.Image.Image) -> PIL.Image.Image:
     samples = np.asarray(picture)
     low = samples.min()
     high = samples.max()
-    if picture.mode.startswith("I;16") or (
-        picture.mode == "I" and picture.format in ("PNG", "PPM")
-    ):
-        scale = 1 / 257  # of these formats Pillow calls 16 bits I
+    # of these formats Pillow calls 16 bits I
+    is_wide = picture.mode == "I" and picture.format in ("PNG", "PPM")
+    if is_wide or picture.mode.startswith("I;16"):
+        scale = 1 / 257
     elif 1 < high < 2:
         raise ValueError(
             f"samples up to {high:.9g} are ambiguous; clip them to 1, or save it with 8 or 16 bits"
@@ -534,8 +519,11 @@ def name_of(image: Image) -> str:
     if isinstance(image.source, bytes):
         return f"an image of {len(image.source)} bytes"
     # an address that somebody misspelt is a path, which is not there
-    path = str(image.source) if is_there(image) else redacted(str(image.source))
-    path = path if len(path) <= _LONGEST_NAME else f"{path[:80]}...{path[-80:]}"
+    path = str(image.source)
+    if not is_there(image):
+        path = redacted(path)
+    if len(path) > _LONGEST_NAME:
+        path = f"{path[:80]}...{path[-80:]}"
     return path if path.isprintable() else ascii(path)
 
 
@@ -561,21 +549,18 @@ def images_of_grid(file: Path, grid: str) -> list[Image]:
     pixels = np.asarray(decode(Image(file)))
     height, width = pixels.shape[:2]
     if height % rows or width % columns:
+        required = f"multiples of {columns} and {rows}"
         raise VievalError(
-            f"{file}: the sides of a {grid} grid must be multiples of {columns} and {rows}, got "
-            f"{width}x{height}"
+            f"{file}: the sides of a {grid} grid must be {required}, got {width}x{height}"
         )
     tall = height // rows
     wide = width // columns
-    pieces = [
-        pixels[y : y + tall, x : x + wide]
-        for y in range(0, height, tall)
-        for x in range(0, width, wide)
-    ]
-    return [
-        Image(encode(np.ascontiguousarray(piece)), TableCell(file, number, column))
-        for number, piece in enumerate(pieces)
-    ]
+    corners = itertools.product(range(0, height, tall), range(0, width, wide))
+    images = []
+    for number, (y, x) in enumerate(corners):
+        piece = np.ascontiguousarray(pixels[y : y + tall, x : x + wide])
+        images.append(Image(encode(piece), TableCell(file, number, column)))
+    return images
 
 
 def is_of_grid(cell: TableCell) -> bool:

@@ -92,11 +92,10 @@ class Provenance:
     def calibration_note(self) -> str:
         """Line on a calibrated score and how good it is; empty where there is none."""
         score = self.calibration
-        return (
-            f"{score.name} estimates people's ratings: {score.quality}, calibration {score.hash}"
-            if score
-            else ""
-        )
+        if not score:
+            return ""
+        quality = f"{score.quality}, calibration {score.hash}"
+        return f"{score.name} estimates people's ratings: {quality}"
 
 
 @dataclass(frozen=True)
@@ -189,16 +188,12 @@ def output_file(record: Record) -> str:
     """The name of the file that was judged; empty for a contest, an image without a file, and
     where it is not known.
     """
-    output = (
-        record.sample.images.get("output")
-        if isinstance(record.sample, Sample)
-        else None
-    )
-    return (
-        output.source.name
-        if output and isinstance(output.source, Path) and not output.origin
-        else ""
-    )
+    if not isinstance(record.sample, Sample):
+        return ""
+    output = record.sample.images.get("output")
+    if output is None or output.origin:
+        return ""
+    return output.source.name if isinstance(output.source, Path) else ""
 
 
 @dataclass(frozen=True)
@@ -227,11 +222,9 @@ class JudgeName:
         >>> JudgeName("viescore", "0shot", "mid").words, JudgeName("sharpness", "", "sharpness").words
         ('viescore with mid', 'sharpness')
         """
-        return (
-            self.judge
-            if self.model == self.judge
-            else f"{self.judge} with {self.model}"
-        )
+        if self.model == self.judge:
+            return self.judge
+        return f"{self.judge} with {self.model}"
 
     @property
     def backbone(self) -> str:
@@ -239,12 +232,11 @@ class JudgeName:
         return "" if self.model == self.judge else self.model
 
     def __str__(self) -> str:
-        further = ", ".join(
-            filter(None, ["" if self.model == self.judge else self.model, self.details])
-        )
-        return " ".join(
-            filter(None, [self.judge, self.setting, f"({further})" if further else ""])
-        )
+        further = ", ".join(filter(None, [self.backbone, self.details]))
+        words = [self.judge, self.setting]
+        if further:
+            words.append(f"({further})")
+        return " ".join(filter(None, words))
 
 
 #: Records by part, each sample's together.
@@ -300,22 +292,20 @@ def record_of(judged: Judged, verdict: Verdict, provenance: Provenance) -> Recor
         verdict: on it.
         provenance: of the verdict.
     """
-    contest = judged if isinstance(judged, Contest) else None
-    return Record(
+    common = partial(
+        Record,
         judged.id,
         verdict,
         provenance,
-        {},
-        judged.tags,
+        ratings={},
+        tags=judged.tags,
         kind=judged.kind,
-        group=judged.group if contest else judged.id.uid,
-        votes=contest.votes if contest else None,
-        candidates=tuple(candidate.id for candidate in contest.candidates)
-        if contest
-        else (),
-        category="" if isinstance(judged, Contest) else judged.category,
         sample=judged,
     )
+    if isinstance(judged, Contest):
+        candidates = tuple(candidate.id for candidate in judged.candidates)
+        return common(group=judged.group, votes=judged.votes, candidates=candidates)
+    return common(group=judged.id.uid, category=judged.category)
 
 
 def rated_record(judged: Judged, verdict: Verdict, provenance: Provenance) -> Record:
@@ -360,7 +350,8 @@ def _described(sample: Sample) -> str:
         name: json.dumps(value, ensure_ascii=False)
         for name, value in sample.annotations.items()
     }
-    return json.dumps([dict(sorted({**sample.texts, **noted}.items())), sizes])
+    texts = {**sample.texts, **noted}
+    return json.dumps([dict(sorted(texts.items())), sizes])
 
 
 def _short(text: str) -> str:
@@ -391,8 +382,9 @@ def response_json(
         "verdict": verdict_document(verdict),
         "sample": judged,
         "provenance": asdict(provenance),
-        **({"made": asdict(generation)} if generation else {}),
     }
+    if generation:
+        document["made"] = asdict(generation)
     return one_line(document)
 
 
@@ -423,20 +415,16 @@ def unjudged_json(unjudged: Unjudged) -> str:
         "judge": unjudged.judge,
         "setting": unjudged.setting,
         "findings": unjudged.findings,
+        "reason": unjudged.reason,
     }
-    fields |= (
-        {"reason": unjudged.reason, "status": str(unjudged.status)}
-        if unjudged.reason
-        else {"reason": ""}
-    )
-    return one_line(
-        {
-            "vieval": SCHEMA,
-            "id": asdict(unjudged.sample.id),
-            "made": asdict(unjudged.generation),
-            **remove_secrets(fields),
-        }
-    )
+    if unjudged.reason:
+        fields["status"] = str(unjudged.status)
+    document = {
+        "vieval": SCHEMA,
+        "id": asdict(unjudged.sample.id),
+        "made": asdict(unjudged.generation),
+    }
+    return one_line(document | remove_secrets(fields))
 
 
 def one_line(document: Mapping[str, Any]) -> str:
@@ -461,23 +449,18 @@ def target_json(judged: Judged) -> str:
     if isinstance(judged, Contest):
         return _contest_target(judged)
     sample = judged
-    ratings = _ratings(sample)
-    placed: JsonObject = {
+    document: JsonObject = {
+        "vieval": SCHEMA,
+        "id": asdict(sample.id),
         "kind": sample.kind,
         "group": sample.group,
         "place": sample.place,
     }
     if sample.category:
-        placed["category"] = sample.category
-    return json.dumps(
-        {
-            "vieval": SCHEMA,
-            "id": asdict(sample.id),
-            **placed,
-            "ratings": ratings,
-            "tags": sample.tags,
-        }
-    )
+        document["category"] = sample.category
+    document["ratings"] = _ratings(sample)
+    document["tags"] = sample.tags
+    return json.dumps(document)
 
 
 def conditions_json(sample: Sample) -> str:
@@ -489,13 +472,8 @@ def conditions_json(sample: Sample) -> str:
         for role, image in sample.images.items()
         if not isinstance(image.source, bytes)
     }
-    return json.dumps(
-        {
-            **json.loads(target_json(sample)),
-            "texts": dict(sample.texts),
-            "images": paths,
-        }
-    )
+    target = json.loads(target_json(sample))
+    return json.dumps({**target, "texts": dict(sample.texts), "images": paths})
 
 
 def _contest_target(contest: Contest) -> str:
@@ -506,10 +484,10 @@ def _contest_target(contest: Contest) -> str:
         "group": contest.group,
         "place": [],
         "ratings": {},
-        "tags": contest.tags,
-        "votes": asdict(contest.votes),
-        "candidates": [asdict(candidate.id) for candidate in contest.candidates],
     }
+    document["tags"] = contest.tags
+    document["votes"] = asdict(contest.votes)
+    document["candidates"] = [asdict(candidate.id) for candidate in contest.candidates]
     if any(candidate.ratings for candidate in contest.candidates):
         document["rated"] = [_ratings(candidate) for candidate in contest.candidates]
     return json.dumps(document)

@@ -18,11 +18,9 @@ T = TypeVar("T")
 
 def cores() -> int:
     """The number of processors that this process may use."""
-    return (
-        len(os.sched_getaffinity(0))
-        if hasattr(os, "sched_getaffinity")
-        else os.cpu_count() or 1
-    )
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 async def gather_or_cancel(work: Iterable[Awaitable[T]]) -> list[T]:

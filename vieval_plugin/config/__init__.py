@@ -166,7 +166,8 @@ class Backbone(Section):
     @field_validator("base_url")
     @classmethod
     def _addresses(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        if not value or not all(re.match("https?://.", url) for url in value):
+        are_addresses = all(re.match("https?://.", url) for url in value)
+        if not value or not are_addresses:
             raise PydanticCustomError(
                 "address",
                 "must be an address such as http://127.0.0.1:8000/v1, or a list of addresses",
@@ -308,11 +309,9 @@ class JudgesBase(Section):
                     "aspects for this judge"
                 )
             return spec
-        return (
-            spec.narrowed(self.aspects, self.lazy)
-            if self.aspects or self.lazy
-            else spec
-        )
+        if not self.aspects and not self.lazy:
+            return spec
+        return spec.narrowed(self.aspects, self.lazy)
 
     def options_of(self, spec: JudgeSpec) -> Any:
         """A judge's options, an instance of its own options type; a judge in a file has none."""
@@ -402,6 +401,15 @@ class GenerateOptions(Section):
     )
 
 
+#: Options that change no result.
+_WITHOUT_EFFECT = ("data", "judge_files", "store", "scorers", "generate")
+#: Fields of a backbone that change no result.
+_CONNECTION = {"base_url", "api_key_env", "api_key_header", "headers", "ca_file"}
+_PACING = {"num_concurrent", "requests_per_minute", "timeout", "retries", "patience"}
+_PRICES = {"price_input", "price_cached_input", "price_output"}
+_TRANSPORT = {*_CONNECTION, *_PACING, *_PRICES, "sight_check"}
+
+
 class Config(Section):
     """Options of VIEval, with their defaults."""
 
@@ -455,32 +463,9 @@ class Config(Section):
         """Hash of the options that can change a result: of files their content, not where they
         lie; weights by their name.
         """
-        transport = {
-            "base_url",
-            "api_key_env",
-            "num_concurrent",
-            "timeout",
-            "retries",
-            "patience",
-            "api_key_header",
-            "headers",
-            "ca_file",
-            "requests_per_minute",
-            "sight_check",
-            "price_input",
-            "price_cached_input",
-            "price_output",
-        }
-        options = self.model_dump(
-            exclude={
-                "data": True,
-                "judge_files": True,
-                "store": True,
-                "scorers": True,
-                "generate": True,
-                "backbones": {"__all__": transport},
-            }
-        )
+        excluded: dict[str, Any] = dict.fromkeys(_WITHOUT_EFFECT, True)
+        excluded["backbones"] = {"__all__": _TRANSPORT}
+        options = self.model_dump(exclude=excluded)
         # judges that other packages bring change nothing as long as nothing is set for them
         options["judges"] = self.judges.model_dump(exclude_defaults=True)
         scorers = {
@@ -488,9 +473,8 @@ class Config(Section):
             for name, scorer in self.scorers.items()
         }
         options |= {"scorers": scorers} if scorers else {}
-        return hashlib.sha256(
-            json.dumps(options, sort_keys=True, default=_content).encode()
-        ).hexdigest()[:16]
+        document = json.dumps(options, sort_keys=True, default=_content)
+        return hashlib.sha256(document.encode()).hexdigest()[:16]
 
     def resolved(self, spec: JudgeSpec) -> dict[str, Any]:
         """The options in force for a judge, as an options file has it and as JSON values, less
@@ -502,30 +486,24 @@ class Config(Section):
         judges |= {"reminders": self.judges.reminders}
         judges |= {} if spec.file else {spec.name: self.judges.options_of(spec)}
         own_file = None if judge_registry.is_shipped(spec) else spec.file
-        resolved: dict[str, Any] = redacted_options(
-            {
-                **({"judge_files": [str(real(own_file.path))]} if own_file else {}),
-                "judges": {
-                    name: _adapter(part.__class__).dump_python(part, mode="json")
-                    for name, part in judges.items()
-                },
-                "backbones": {
-                    name: part.model_dump(mode="json")
-                    for name, part in self.backbones.items()
-                },
-                **(
-                    {
-                        "scorers": {
-                            name: asdict(part) for name, part in self.scorers.items()
-                        }
-                    }
-                    if spec.scored
-                    else {}
-                ),
-                "statistics": self.statistics.model_dump(mode="json"),
-                "uids": str(self.uids) if self.uids else None,
+        options: dict[str, Any] = {}
+        if own_file:
+            options["judge_files"] = [str(real(own_file.path))]
+        options["judges"] = {
+            name: _adapter(part.__class__).dump_python(part, mode="json")
+            for name, part in judges.items()
+        }
+        options["backbones"] = {
+            name: backbone.model_dump(mode="json")
+            for name, backbone in self.backbones.items()
+        }
+        if spec.scored:
+            options["scorers"] = {
+                name: asdict(scorer) for name, scorer in self.scorers.items()
             }
-        )
+        options["statistics"] = self.statistics.model_dump(mode="json")
+        options["uids"] = str(self.uids) if self.uids else None
+        resolved: dict[str, Any] = redacted_options(options)
         return resolved
 
     def scored_by(self, fields: Mapping[str, Any]) -> Config:
@@ -542,31 +520,24 @@ class Config(Section):
         if "model" in fields:
             base = self.scorers.get(fields["model"])
             # a revision belongs to the weights that it was given with
-            fields = (
-                {"revision": None, **fields}
-                if base is None
-                else {**asdict(base), **fields, "model": base.model}
-            )
-        names = [name for name, spec in judge_registry.judges().items() if spec.scored]
-        scorers = {
-            **self.scorers,
-            **{
-                name: {**asdict(self.scorers.get(name, Scorer())), **fields}
-                for name in names
-            },
-        }
+            if base is None:
+                fields = {"revision": None, **fields}
+            else:
+                fields = {**asdict(base), **fields, "model": base.model}
+        scorers: dict[str, Any] = dict(self.scorers)
+        for name, spec in judge_registry.judges().items():
+            if spec.scored:
+                scorer = self.scorers.get(name, Scorer())
+                scorers[name] = {**asdict(scorer), **fields}
         try:
-            return self.model_copy(
-                update={
-                    "scorers": _adapter(Mapping[str, Scorer]).validate_python(scorers)
-                }
-            )
+            validated = _adapter(Mapping[str, Scorer]).validate_python(scorers)
         except ValidationError as error:
             first = error.errors()[0]
+            reason = f"argument {first['loc'][-1]}: {first['msg']}"
             raise VievalError(
-                f"scorer: argument {first['loc'][-1]}: {first['msg']}; known arguments: name, "
-                "revision, device, batch_size"
+                f"scorer: {reason}; known arguments: name, revision, device, batch_size"
             ) from None
+        return self.model_copy(update={"scorers": validated})
 
     def data_folder(self) -> Path:
         """The folder of prepared benchmarks: VIEVAL_DATA, else the file's `data`, else one in
@@ -636,21 +607,12 @@ def from_document(document: Mapping[str, Any]) -> Config:
     options = from_mapping(document, "the options stored in the results")
 
     def trusted(backbone: Backbone) -> Backbone:
-        hosts = [
-            address.host for url in backbone.base_url if (address := address_of(url))
-        ]
-        is_here = len(hosts) == len(backbone.base_url) and all(
-            host in _LOOPBACK for host in hosts
-        )
+        addresses = map(address_of, backbone.base_url)
+        is_here = all(address and address.host in _LOOPBACK for address in addresses)
         base_url = backbone.base_url if is_here else (_UNTRUSTED_ADDRESS,)
         # headers could carry any variable of the environment
-        untrusted: dict[str, Any] = {
-            "api_key_env": _NO_KEY,
-            "headers": {},
-            "ca_file": None,
-            "base_url": base_url,
-        }
-        return backbone.model_copy(update=untrusted)
+        untrusted = {"api_key_env": _NO_KEY, "headers": {}, "ca_file": None}
+        return backbone.model_copy(update={**untrusted, "base_url": base_url})
 
     backbones = {
         name: trusted(backbone) for name, backbone in options.backbones.items()
@@ -705,16 +667,21 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 def _content(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest() if isfile(path) else str(path)
+    if not isfile(path):
+        return str(path)
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _explain(error: ValidationError) -> str:
     first = error.errors()[0]
     path = [str(part) for part in first["loc"]]
+    option = ".".join(path)
     if first["type"] not in ("extra_forbidden", "unexpected_keyword_argument"):
-        return f"option {'.'.join(path) or 'file'}: {first['msg']}; `vieval config` prints all options"
-    options = [".".join([*path[:-1], name]) for name in _fields_at(path[:-1])]
-    return f"unknown option {'.'.join(path)}{did_you_mean('.'.join(path), options)}"
+        reason = f"option {option or 'file'}: {first['msg']}"
+        return f"{reason}; `vieval config` prints all options"
+    section = path[:-1]
+    options = [".".join([*section, name]) for name in _fields_at(section)]
+    return f"unknown option {option}{did_you_mean(option, options)}"
 
 
 def _fields_at(path: list[str]) -> list[str]:
@@ -723,11 +690,9 @@ def _fields_at(path: list[str]) -> list[str]:
     """
     model: Any = Config
     for part in path:
-        hint = (
-            get_type_hints(model).get(part)
-            if isinstance(model, type)
-            else get_args(model)[-1:] or None
-        )
-        model = hint[0] if isinstance(hint, tuple) else hint
+        if isinstance(model, type):
+            model = get_type_hints(model).get(part)
+        else:
+            model = next(reversed(get_args(model)), None)
         model = Judges if part == "judges" and model is not None else model
     return list(described(model)) if is_options_type(model) else []

@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, is_dataclass, replace
 from dataclasses import fields as dataclass_fields
 from pathlib import Path
@@ -39,9 +39,8 @@ class _OneLine(ModelMetaclass):
         except ValidationError as error:
             first = error.errors()[0]
             field = ".".join(map(str, first["loc"]))
-            raise VievalError(
-                f"{cls.__name__}: {field}: {first['msg']}; known fields: {names}"
-            ) from None
+            reason = f"{cls.__name__}: {field}: {first['msg']}"
+            raise VievalError(f"{reason}; known fields: {names}") from None
 
 
 class Section(BaseModel, metaclass=_OneLine):
@@ -93,9 +92,8 @@ def default_of(model: type[Any], name: str) -> Any:
             if info.is_required()
             else info.get_default(call_default_factory=True, validated_data={})
         )
-    field = next(
-        candidate for candidate in dataclass_fields(model) if candidate.name == name
-    )
+    fields_by_name = {field.name: field for field in dataclass_fields(model)}
+    field = fields_by_name[name]
     if field.default_factory is not MISSING:
         return field.default_factory()
     return REQUIRED if field.default is MISSING else field.default
@@ -106,9 +104,9 @@ def held_by_name(model: type[Any], name: str) -> type[Any] | None:
     backbones; None for other options.
     """
     hint = get_type_hints(model).get(name)
-    value_type: type[Any] | None = (
-        get_args(hint)[-1] if get_origin(hint) is Mapping else None
-    )
+    if get_origin(hint) is not Mapping:
+        return None
+    value_type: type[Any] = get_args(hint)[-1]
     return value_type if is_options_type(value_type) else None
 
 
@@ -121,11 +119,11 @@ def commented_lines(holder: Any, depth: int = 0) -> list[str]:
         comment = f"{indent}# {description}"
         if is_options_type(type(value)):
             section_lines = commented_lines(value, depth + 1)
-            lines += (
-                [comment, f"{indent}{name}:", *section_lines] if section_lines else []
-            )
+            if section_lines:
+                lines += [comment, f"{indent}{name}:", *section_lines]
         else:
-            lines += [comment, f"{indent}{name}: {json.dumps(value, default=str)}"]
+            default = json.dumps(value, default=str)
+            lines += [comment, f"{indent}{name}: {default}"]
             lines += _named_lines(type(holder), name, indent)
     return lines
 
@@ -151,24 +149,19 @@ def anchored(value: Any, folder: Path) -> Any:
         return path_of(value, folder)
     if isinstance(value, BaseModel):
         names = type(value).model_fields
-        return value.model_copy(
-            update={name: anchored(getattr(value, name), folder) for name in names}
-        )
+        update = {name: anchored(getattr(value, name), folder) for name in names}
+        return value.model_copy(update=update)
     if is_dataclass(value) and not isinstance(value, type):
-        return replace(
-            value,
-            **{
-                entry.name: _anchored_field(entry, getattr(value, entry.name), folder)
-                for entry in dataclass_fields(value)
-            },
-        )
+        changes = {
+            entry.name: _anchored_field(entry, getattr(value, entry.name), folder)
+            for entry in dataclass_fields(value)
+        }
+        return replace(value, **changes)
     if isinstance(value, Mapping):
         return {name: anchored(member, folder) for name, member in value.items()}
-    return (
-        tuple(anchored(member, folder) for member in value)
-        if isinstance(value, tuple)
-        else value
-    )
+    if isinstance(value, tuple):
+        return tuple(anchored(member, folder) for member in value)
+    return value
 
 
 def _anchored_field(field: Any, value: Any, folder: Path) -> Any:
@@ -208,13 +201,14 @@ def redacted_options(value: Any, key: str = "", further: bool = False) -> Any:
         names_secret = further and any(
             map(_names_secret, value.values())
         )  # {"name": "api_key", "value": ...}
-        return {
-            name: _REMOVED
-            if SECRET_NAME.search(name)
-            or (names_secret and not _HARMLESS.fullmatch(name))
-            else redacted_options(item, name, further)
-            for name, item in value.items()
-        }
+        fields = {}
+        for name, item in value.items():
+            is_secret = names_secret and not _HARMLESS.fullmatch(name)
+            if is_secret or SECRET_NAME.search(name):
+                fields[name] = _REMOVED
+            else:
+                fields[name] = redacted_options(item, name, further)
+        return fields
     if isinstance(value, (list, tuple)):
         names_secret = further and any(map(_names_secret, value[:1]))
         return [
@@ -235,32 +229,32 @@ def _redacted_field(field: str, key: str) -> str:
     name, sign, value = field.partition("=")
     if not sign:
         return _safe_text(field, key, True)
-    return f"{name}={_REMOVED if SECRET_NAME.search(name.strip()) else _safe_text(value, name.strip(), True)}"
+    stripped_name = name.strip()
+    if SECRET_NAME.search(stripped_name):
+        return f"{name}={_REMOVED}"
+    return f"{name}={_safe_text(value, stripped_name, True)}"
 
 
 def _safe_text(text: str, key: str, further: bool) -> str:
+    if not further:
+        return redacted(text) if "//" in text or key == "base_url" else text
+    is_harmless = bool(_HARMLESS.fullmatch(key))
+    fields = re.split(r"([,;]\s*)", text)
+    if not is_harmless and len(fields) > 1 and "=" in text:  # model_args, cookies
+        # separators are at the odd places
+        fields[::2] = [_redacted_field(field, key) for field in fields[::2]]
+        return "".join(fields)
     parts = text.split()
-    if (
-        further
-        and not _HARMLESS.fullmatch(key)
-        and len(fields := re.split(r"([,;]\s*)", text)) > 1
-        and "=" in text
-    ):  # model_args, cookies
-        return "".join(
-            _redacted_field(field, key) if number % 2 == 0 else field
-            for number, field in enumerate(fields)
-        )
-    if (
-        further and len(parts) > 1 and SECRET_NAME.search(parts[0].rstrip(":="))
-    ):  # Authorization: Bearer ...
-        return f"{parts[0]} {_REMOVED}"
-    if (
-        further
-        and not _HARMLESS.fullmatch(key)
-        and any(
-            len(item) >= _SHORTEST_KEY and (len(parts) < 3 or _HAS_DIGIT.search(item))
-            for item in parts
-        )
-    ):
-        return f"{_REMOVED[:-1]} {hashlib.sha256(text.encode(errors='replace')).hexdigest()[:8]}]"
-    return redacted(text) if further or "//" in text or key == "base_url" else text
+    if len(parts) > 1 and SECRET_NAME.search(parts[0].rstrip(":=")):
+        return f"{parts[0]} {_REMOVED}"  # Authorization: Bearer ...
+    if not is_harmless and _may_be_key(parts):
+        digest = hashlib.sha256(text.encode(errors="replace")).hexdigest()
+        return f"{_REMOVED[:-1]} {digest[:8]}]"
+    return redacted(text)
+
+
+def _may_be_key(parts: Sequence[str]) -> bool:
+    long_parts = [part for part in parts if len(part) >= _SHORTEST_KEY]
+    if len(parts) < 3:
+        return bool(long_parts)
+    return any(map(_HAS_DIGIT.search, long_parts))

@@ -118,9 +118,8 @@ def _parameters(diffusion: Diffusion) -> Mapping[str, inspect.Parameter]:
     """The arguments of the pipeline; VievalError where it has none of a given name."""
     parameters = inspect.signature(diffusion.pipeline.__call__).parameters
     if unknown := sorted(set(diffusion.call) - set(parameters)):
-        raise VievalError(
-            f"{type(diffusion.pipeline).__name__} has no argument {unknown[0]!r}"
-        )
+        name = type(diffusion.pipeline).__name__
+        raise VievalError(f"{name} has no argument {unknown[0]!r}")
     return parameters
 
 
@@ -168,9 +167,10 @@ def make(
                 raise
             # one prompt that breaks a pipeline is no end of the run
             except Exception as error:
-                message = f"the pipeline failed ({type(error).__name__}: {line_of(error)[:200]})"
-                failed |= dict.fromkeys(files, message)
-            seconds |= dict.fromkeys(files, (time.monotonic() - started) / len(batch))
+                reason = f"{type(error).__name__}: {line_of(error)[:200]}"
+                failed |= dict.fromkeys(files, f"the pipeline failed ({reason})")
+            seconds_spent = time.monotonic() - started
+            seconds |= dict.fromkeys(files, seconds_spent / len(batch))
             progress_bar.update(len(batch))
     return [
         _answer(request_images, reason, failed, seconds)
@@ -186,15 +186,14 @@ def _answer(
 ) -> str:
     if reason:
         return answer_json([], reason)
-    failure = next((failed[image.file] for image in images if image.file in failed), "")
-    if failure:
-        finished = [image.file for image in images if image.file not in failed]
-        return answer_json(finished, failure, status=Status.TOOL_ERROR)
-    spent = [seconds[image.file] for image in images if image.file in seconds]
-    return answer_json(
-        [image.file for image in images],
-        seconds=sum(spent) if len(spent) == len(images) else None,
-    )
+    files = [image.file for image in images]
+    failures = [failed[file] for file in files if file in failed]
+    if failures:
+        finished = [file for file in files if file not in failed]
+        return answer_json(finished, failures[0], status=Status.TOOL_ERROR)
+    spent = [seconds[file] for file in files if file in seconds]
+    all_seconds = sum(spent) if len(spent) == len(files) else None
+    return answer_json(files, seconds=all_seconds)
 
 
 def _file(diffusion: Diffusion, request: ImageRequest, number: int) -> Path:
@@ -216,9 +215,10 @@ def _unfit(parameters: Mapping[str, Any], conditions: Sample) -> str:
                 f"the pipeline accepts no {role} image; choose another with pipeline="
             )
     for name in ("image", "mask_image", "control_image"):
-        is_needed = name in parameters and (
-            name == "image" or parameters[name].default is inspect.Parameter.empty
-        )
+        if name not in parameters:
+            continue
+        has_default = parameters[name].default is not inspect.Parameter.empty
+        is_needed = name == "image" or not has_default
         if is_needed and name not in roles:
             return (
                 f"the pipeline needs an image for {name}, but the conditions have none"
@@ -228,30 +228,28 @@ def _unfit(parameters: Mapping[str, Any], conditions: Sample) -> str:
 
 def _arguments(parameters: Mapping[str, Any], conditions: Sample) -> dict[str, str]:
     """The role of the image that each argument of a pipeline is given."""
-    roles = {
-        name: [role for role in _ROLES[name] if role in conditions.images]
-        for name in _ROLES
-        if name in parameters
-    }
-    return {name: candidates[0] for name, candidates in roles.items() if candidates}
+    chosen_roles = {}
+    for name in filter(parameters.__contains__, _ROLES):
+        candidates = [role for role in _ROLES[name] if role in conditions.images]
+        if candidates:
+            chosen_roles[name] = candidates[0]
+    return chosen_roles
 
 
 def _batches(images: Sequence[_Image], size: int) -> list[list[_Image]]:
     """Images together that one call can make: their conditions have the same roles and sizes."""
     alike: dict[object, list[_Image]] = {}
     for image in images:
-        conditions = image.request.conditions.images
-        key = (
-            tuple((role, decode(conditions[role]).size) for role in sorted(conditions))
-            if size > 1
-            else image.file
-        )
+        key: object = image.file
+        if size > 1:
+            conditions = sorted(image.request.conditions.images.items())
+            key = tuple((role, decode(picture).size) for role, picture in conditions)
         alike.setdefault(key, []).append(image)
-    return [
-        group[start : start + size]
-        for group in alike.values()
-        for start in range(0, len(group), size)
-    ]
+    batches: list[list[_Image]] = []
+    for group in alike.values():
+        starts = range(0, len(group), size)
+        batches += [group[start : start + size] for start in starts]
+    return batches
 
 
 def _make_batch(
@@ -259,24 +257,19 @@ def _make_batch(
 ) -> None:
     import torch
 
-    pictures = {
-        name: [decode(image.request.conditions.images[role]) for image in batch]
-        for name, role in _arguments(parameters, batch[0].request.conditions).items()
-    }
-    arguments: dict[str, Any] = {
-        **diffusion.call,
-        **pictures,
-        "prompt": [image.request.prompt for image in batch],
-    }
+    conditions = [image.request.conditions for image in batch]
+    arguments = dict(diffusion.call)
+    for name, role in _arguments(parameters, conditions[0]).items():
+        arguments[name] = [decode(sample.images[role]) for sample in conditions]
+    arguments["prompt"] = [image.request.prompt for image in batch]
     if "generator" in parameters:
+        seeds = [_seed(diffusion, image) for image in batch]
         arguments["generator"] = [
-            torch.Generator("cpu").manual_seed(_seed(diffusion, image))
-            for image in batch
+            torch.Generator("cpu").manual_seed(seed) for seed in seeds
         ]
     outputs = diffusion.pipeline(**arguments).images
-    if len(outputs) != len(batch) or not all(
-        isinstance(output, PIL.Image.Image) for output in outputs
-    ):
+    are_images = all(isinstance(output, PIL.Image.Image) for output in outputs)
+    if len(outputs) != len(batch) or not are_images:
         raise ValueError(f"it returned {len(outputs)} of {len(batch)} images")
     for image, picture in zip(batch, outputs, strict=True):
         write_whole(image.file, encode_png(picture), "data")
@@ -284,5 +277,5 @@ def _make_batch(
 
 def _seed(diffusion: Diffusion, image: _Image) -> int:
     identity = image.request.conditions.id
-    text = f"{diffusion.seed}/{identity.part}/{identity.uid}/{image.request.prompt}/{image.number}"
-    return zlib.crc32(text.encode())
+    sample = f"{identity.part}/{identity.uid}/{image.request.prompt}"
+    return zlib.crc32(f"{diffusion.seed}/{sample}/{image.number}".encode())

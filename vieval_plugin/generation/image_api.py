@@ -10,6 +10,7 @@ import binascii
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -95,10 +96,8 @@ async def _answer(
     api: ImageApi, server: Server, request: ImageRequest, usage: Usage
 ) -> str:
     how = {"api": api.model, "extra": _extra(api, request)}
-    files = [
-        file_for(api.folder, request.conditions, request.prompt, number, how)
-        for number in request.numbers
-    ]
+    file_of = partial(file_for, api.folder, request.conditions, request.prompt, how=how)
+    files = [file_of(number) for number in request.numbers]
     if all(path.is_file() for path in files):
         usage.cached += 1
         return answer_json(files)
@@ -106,9 +105,7 @@ async def _answer(
     failed = list[Refused]()
     try:
         path, body = _request(api, request)
-        answer = await server.post(
-            path, body, lambda received: _unusable(received, len(files))
-        )
+        answer = await server.post(path, body, partial(_unusable, images=len(files)))
         for file, item in zip(files, answer["data"], strict=False):
             if file.is_file():  # of an answer whose other images failed
                 continue
@@ -132,21 +129,15 @@ def _request(api: ImageApi, generation: ImageRequest) -> tuple[str, JsonObject]:
         "n": generation.images,
         **_extra(api, generation),
     }
-    roles = [
-        role
-        for role in CONDITION_ROLES
-        if role in generation.conditions.images and role != "mask"
-    ]
+    images = generation.conditions.images
+    roles = [role for role in CONDITION_ROLES if role in images and role != "mask"]
     if not roles:
         return GENERATIONS, fields
-    files = [
-        _file(role, read_bytes(generation.conditions.images[role])) for role in roles
-    ]
-    form = FormBody({**fields, "image[]" if len(files) > 1 else "image": files})
-    if "mask" in generation.conditions.images:
-        form["mask"] = File(
-            "mask.png", transparent_where_white(generation.conditions.images["mask"])
-        )
+    files = [_file(role, read_bytes(images[role])) for role in roles]
+    name = "image[]" if len(files) > 1 else "image"
+    form = FormBody({**fields, name: files})
+    if "mask" in images:
+        form["mask"] = File("mask.png", transparent_where_white(images["mask"]))
     return EDITS, form
 
 
@@ -155,11 +146,9 @@ def _extra(api: ImageApi, request: ImageRequest) -> JsonObject:
 
 
 def _file(role: str, data: bytes) -> File:
-    return (
-        File(f"{role}.jpg", data, "image/jpeg")
-        if data.startswith(b"\xff\xd8")
-        else File(f"{role}.png", data)
-    )
+    if data.startswith(b"\xff\xd8"):
+        return File(f"{role}.jpg", data, "image/jpeg")
+    return File(f"{role}.png", data)
 
 
 def _unusable(answer: Mapping[str, Any], images: int) -> str | None:
@@ -170,9 +159,9 @@ def _unusable(answer: Mapping[str, Any], images: int) -> str | None:
 
 
 def _names_image(item: Any) -> bool:
-    return isinstance(item, dict) and isinstance(
-        item.get("b64_json") or item.get("url"), str
-    )
+    if not isinstance(item, dict):
+        return False
+    return isinstance(item.get("b64_json") or item.get("url"), str)
 
 
 async def _image(server: Server, item: Any) -> bytes:

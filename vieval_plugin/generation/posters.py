@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib.util
 import io
+import itertools
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -120,8 +121,9 @@ def make(folder: Path, seed: int) -> bool:
             f"the demo needs scikit-image for its photographs; {install_advice('metrics')}"
         )
     rng = random.Random(seed)
-    errors = rng.sample(["misspelt"] * 5 + ["lost"] * 3 + ["right"] * 4, len(SCENES))
-    blurs = rng.sample([True] * 6 + [False] * 6, len(SCENES))
+    kinds = [*["misspelt"] * 5, *["lost"] * 3, *["right"] * 4]
+    errors = rng.sample(kinds, len(SCENES))
+    blurs = rng.sample([*[True] * 6, *[False] * 6], len(SCENES))
     prompts = list[dict[str, str]]()
     truth = list[dict[str, str]]()
     pictures: dict[str, tuple[Scene, str, bool]] = {}
@@ -130,17 +132,11 @@ def make(folder: Path, seed: int) -> bool:
     ):
         uid = f"p{number:02}"
         source = f"skimage.data.{scene.photograph} ({scene.licence})"
-        prompts.append(
-            {
-                "uid": uid,
-                "prompt": f'a poster with {scene.subject} and the title "{scene.title}"',
-            }
-        )
-        spelling = {
-            "right": scene.title,
-            "misspelt": misspelt(scene.title, rng),
-            "lost": "",
-        }[error]
+        prompt = f'a poster with {scene.subject} and the title "{scene.title}"'
+        prompts.append({"uid": uid, "prompt": prompt})
+        misspelt_title = misspelt(scene.title, rng)
+        titles = {"right": scene.title, "misspelt": misspelt_title, "lost": ""}
+        spelling = titles[error]
         makings = {
             CAREFUL: (scene.title, "right", False),
             CARELESS: (spelling, error, is_blurred),
@@ -186,11 +182,8 @@ def _is_complete(folder: Path, tables: Mapping[str, bytes]) -> bool:
     earlier call's.
     """
     try:
-        earlier = {
-            name: (folder / name).read_bytes()
-            for name in tables
-            if (folder / name).is_file()
-        }
+        files = [folder / name for name in tables]
+        earlier = {file.name: file.read_bytes() for file in files if file.is_file()}
         is_empty = not folder.exists() or not any(folder.iterdir())
     except OSError as error:
         raise VievalError(
@@ -204,7 +197,8 @@ def _is_complete(folder: Path, tables: Mapping[str, bytes]) -> bool:
 
 
 def _csv(rows: Sequence[Mapping[str, str]]) -> bytes:
-    return csv_text([list(rows[0]), *(list(row.values()) for row in rows)]).encode()
+    header = list(rows[0])
+    return csv_text([header, *(list(row.values()) for row in rows)]).encode()
 
 
 def misspelt(title: str, rng: random.Random) -> str:
@@ -214,22 +208,12 @@ def misspelt(title: str, rng: random.Random) -> str:
     'FRESH CFEFE'
     """
     letters = list(title)
-    pairs = [
-        i
-        for i in range(1, len(letters))
-        if " " not in letters[i - 1 : i + 1] and letters[i - 1] != letters[i]
-    ]
-    index = rng.choice(pairs)
-    letters[index - 1], letters[index] = letters[index], letters[index - 1]
-    del letters[
-        rng.choice(
-            [
-                i
-                for i, letter in enumerate(letters)
-                if letter != " " and abs(i - index) > 1
-            ]
-        )
-    ]
+    neighbours = enumerate(itertools.pairwise(letters), 1)
+    indices = [i for i, pair in neighbours if " " not in pair and len(set(pair)) == 2]
+    index = rng.choice(indices)
+    letters[index - 1 : index + 1] = reversed(letters[index - 1 : index + 1])
+    far_indices = [i for i in range(len(letters)) if abs(i - index) > 1]
+    del letters[rng.choice([i for i in far_indices if letters[i] != " "])]
     return "".join(letters)
 
 

@@ -57,12 +57,12 @@ class PrecomputedImages:
         """
         files = self._files_for(request)
         images = [files[number] for number in request.numbers if number in files]
-        reason = (
-            ""
-            if images
-            else f"{self.path} has no image for uid {request.conditions.id.uid!r} or its prompt"
+        if images:
+            return answer_json(images)
+        uid = request.conditions.id.uid
+        return answer_json(
+            [], f"{self.path} has no image for uid {uid!r} or its prompt"
         )
-        return answer_json(images, reason)
 
     def _files_for(self, request: ImageRequest) -> Mapping[int, Path]:
         identity = request.conditions.id
@@ -73,19 +73,15 @@ class PrecomputedImages:
         return self._prompts.get(request.prompt.strip(), {})
 
     def _read_folder(self, image_model: str) -> None:
-        images = []
+        files: list[Path] = []
         for folder, _, names in os.walk(self.path):
-            images += [
-                Path(folder, name) for name in names if name.lower().endswith(SUFFIXES)
-            ]
-        folders = {
-            path: path.relative_to(self.path).parent.parts for path in sorted(images)
-        }
+            files += [Path(folder, name) for name in names]
+        images = sorted(file for file in files if file.name.lower().endswith(SUFFIXES))
+        folders = {path: path.relative_to(self.path).parent.parts for path in images}
         model_folders = [path for path in folders if image_model in folders[path]]
         for path in model_folders or folders:
-            for part in [part for part in folders[path] if part != image_model] or [
-                _ANY
-            ]:
+            parts = [part for part in folders[path] if part != image_model]
+            for part in parts or [_ANY]:
                 for stem, number in readings(path):
                     self._files[part, stem].setdefault(number, path)
 
@@ -104,9 +100,8 @@ class PrecomputedImages:
                     ):
                         self._keep(sample, files, has_uid="uid" in row)
             except BadLine as bad:
-                raise VievalError(
-                    f"{self.path}: {table.unit} {number}: {bad}"
-                ) from None
+                where = f"{self.path}: {table.unit} {number}"
+                raise VievalError(f"{where}: {bad}") from None
         if len(models) > 1 and image_model not in models:
             names = ", ".join(sorted(models))
             raise VievalError(
@@ -125,9 +120,8 @@ class PrecomputedImages:
             raise BadLine(
                 "its image must be a file, but is in the table; write the images to files"
             )
-        if address := address_among(
-            {role: file for role, file in files.items() if role == "output"}
-        ):
+        output_files = {role: file for role, file in files.items() if role == "output"}
+        if address := address_among(output_files):
             raise BadLine(address)
         if has_uid:
             self._files[sample.kind, sample.id.uid][sample.id.draw] = output.source

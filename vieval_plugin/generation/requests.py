@@ -13,7 +13,7 @@ from typing import Any
 import PIL.Image
 import PIL.ImageOps
 
-from vieval_plugin.images import decode, read_bytes
+from vieval_plugin.images import decode, digest
 from vieval_plugin.judges.protocol import Image, Sample, Status
 
 
@@ -35,7 +35,8 @@ class ImageRequest:
     @property
     def numbers(self) -> range:
         """The numbers of the images wanted."""
-        return range(self.turn * self.images, (self.turn + 1) * self.images)
+        first = self.turn * self.images
+        return range(first, first + self.images)
 
 
 def answer_json(
@@ -52,11 +53,12 @@ def answer_json(
     >>> answer_json([Path("a.png")], seconds=1.5)
     '{"text": "", "images": ["a.png"], "seconds": 1.5}'
     """
-    extras: dict[str, object] = {} if seconds is None else {"seconds": seconds}
-    extras |= {} if status is None else {"status": str(status)}
-    return json.dumps(
-        {"text": text, "images": [str(path) for path in images], **extras}
-    )
+    answer: dict[str, object] = {"text": text, "images": list(map(str, images))}
+    if seconds is not None:
+        answer["seconds"] = seconds
+    if status is not None:
+        answer["status"] = str(status)
+    return json.dumps(answer)
 
 
 def file_for(
@@ -72,12 +74,10 @@ def file_for(
         number: its number.
         how: the generator and its options, as JSON values.
     """
-    images = {
-        role: hashlib.sha256(read_bytes(image)).hexdigest()
-        for role, image in sorted(conditions.images.items())
-    }
+    images = {role: digest(image) for role, image in conditions.images.items()}
     origin = json.dumps([how, prompt, images, number], sort_keys=True, default=str)
-    return folder / f"{hashlib.sha256(origin.encode()).hexdigest()[:32]}.png"
+    name = hashlib.sha256(origin.encode()).hexdigest()[:32]
+    return folder / f"{name}.png"
 
 
 def transparent_where_white(mask: Image) -> bytes:

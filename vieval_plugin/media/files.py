@@ -51,9 +51,8 @@ def write_whole(
     Raises:
         VievalError: the file cannot be written there.
     """
-    with _written(
-        path, (content,) if isinstance(content, bytes) else content, option, synced
-    ) as unfinished:
+    pieces = (content,) if isinstance(content, bytes) else content
+    with _written(path, pieces, option, synced) as unfinished:
         os.replace(unfinished, path)
 
 
@@ -127,16 +126,11 @@ def _names_in_list(path: Path) -> set[str]:
         names = json.loads(path.read_bytes()[:_TRIAL])
     except (OSError, ValueError, RecursionError):
         return set()
-    texts = (
-        [name for name in names if isinstance(name, str)]
-        if isinstance(names, list)
-        else []
-    )
-    return {
-        name
-        for name in texts
-        if _PLAIN.fullmatch(name) and (path.parent / name).is_file()
-    }
+    if not isinstance(names, list):
+        return set()
+    texts = [name for name in names if isinstance(name, str)]
+    plain_names = filter(_PLAIN.fullmatch, texts)
+    return {name for name in plain_names if (path.parent / name).is_file()}
 
 
 def require_writable(
@@ -153,8 +147,9 @@ def require_writable(
     Raises:
         VievalError: the file cannot be written there, or is one of those.
     """
+    sources = filter(os.path.exists, reads)
     if os.path.exists(path) and any(
-        os.path.samefile(path, source) for source in reads if os.path.exists(source)
+        os.path.samefile(path, source) for source in sources
     ):
         raise VievalError(
             f"{path} is an input file and would be overwritten; choose another {option}"

@@ -32,12 +32,12 @@ def load_strictly(picture: PIL.ImageFile.ImageFile, stream: ImageStream) -> None
     """Decode a picture's pixels. What is wrong with them shows on the stream, or is an exception
     of any type.
     """
-    tiles: list[Any] = [  # older versions have plain tuples
-        (_STRICT, area, offset, (name, stream, *_to_tuple(args)))
-        if name in _STRICT_PILLOW_DECODERS
-        else (name, area, offset, args)
-        for name, area, offset, args in picture.tile
-    ]
+    tiles: list[Any] = []  # older versions have plain tuples
+    for name, area, offset, args in picture.tile:
+        if name in _STRICT_PILLOW_DECODERS:
+            tiles.append((_STRICT, area, offset, (name, stream, *_to_tuple(args))))
+        else:
+            tiles.append((name, area, offset, args))
     picture.tile = tiles
     picture.load()
 

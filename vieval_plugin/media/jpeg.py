@@ -28,11 +28,9 @@ def segments(data: bytes) -> Iterator[tuple[int, bytes]]:
         if marker == 0xFF:  # a fill byte
             at += 1
             continue
-        length = (
-            0
-            if marker in _WITHOUT_LENGTH
-            else int.from_bytes(data[at + 2 : at + 4], "big")
-        )
+        length = 0
+        if marker not in _WITHOUT_LENGTH:
+            length = int.from_bytes(data[at + 2 : at + 4], "big")
         end = at + 2 + length
         if end > len(data) or (length < 2 and marker not in _WITHOUT_LENGTH):
             raise ValueError("a segment ends outside the file")

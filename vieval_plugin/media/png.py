@@ -38,7 +38,8 @@ def encode(pixels: Pixels) -> bytes:
     rows = np.empty((height, 1 + width * channels), np.uint8)
     rows[:, 0] = _SUB_FILTER
     rows[:, 1 : 1 + channels] = flat[:, :channels]
-    np.subtract(flat[:, channels:], flat[:, :-channels], out=rows[:, 1 + channels :])
+    left_neighbours = flat[:, :-channels]
+    np.subtract(flat[:, channels:], left_neighbours, out=rows[:, 1 + channels :])
     packer = zlib.compressobj(
         1, zlib.DEFLATED, zlib.MAX_WBITS, zlib.DEF_MEM_LEVEL, zlib.Z_RLE
     )
@@ -46,18 +47,11 @@ def encode(pixels: Pixels) -> bytes:
     header = struct.pack(
         ">IIBBBBB", width, height, _EIGHT_BITS, _COLOURS[channels], 0, 0, 0
     )
-    return (
-        _SIGNATURE
-        + _chunk(b"IHDR", header)
-        + _chunk(b"IDAT", packed)
-        + _chunk(b"IEND", b"")
-    )
+    chunks = {b"IHDR": header, b"IDAT": packed, b"IEND": b""}
+    return _SIGNATURE + b"".join(_chunk(*chunk) for chunk in chunks.items())
 
 
 def _chunk(name: bytes, body: bytes) -> bytes:
-    return (
-        struct.pack(">I", len(body))
-        + name
-        + body
-        + struct.pack(">I", zlib.crc32(body, zlib.crc32(name)))
-    )
+    length = struct.pack(">I", len(body))
+    checksum = struct.pack(">I", zlib.crc32(body, zlib.crc32(name)))
+    return b"".join([length, name, body, checksum])

@@ -105,11 +105,10 @@ class Thumbnails:
         share_left = self._bytes_left / self._most_bytes
         original = ""
         if self._folder is not None and file_of_image is not None:
-            original = quote(
-                Path(
-                    os.path.relpath(file_of_image.absolute(), self._folder.absolute())
-                ).as_posix()
+            relative = os.path.relpath(
+                file_of_image.absolute(), self._folder.absolute()
             )
+            original = quote(Path(relative).as_posix())
         is_large = self._folder is not None and not original and share_left > 1 / 2
         side = (
             LARGE_SIDE if is_large else self._side if share_left > 1 / 5 else SMALL_SIDE

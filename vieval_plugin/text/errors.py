@@ -82,4 +82,5 @@ def line_of(error: BaseException, length: int = 300) -> str:
     """The message of an error in one line of at most so many characters; its type where it has
     none.
     """
-    return " ".join(str(error).split())[:length] or type(error).__name__
+    message = " ".join(str(error).split())
+    return message[:length] or type(error).__name__

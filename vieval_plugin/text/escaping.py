@@ -38,11 +38,10 @@ class _Steering(dict[int, str]):
     """
 
     def __missing__(self, code: int) -> str:
-        steers = (
-            unicodedata.category(chr(code)) in ("Cc", "Cf", "Cs")
-            and code not in _JOINERS
-        )
-        self[code] = ascii(chr(code))[1:-1] if steers else chr(code)
+        letter = chr(code)
+        is_control = unicodedata.category(letter) in ("Cc", "Cf", "Cs")
+        steers = is_control and code not in _JOINERS
+        self[code] = ascii(letter)[1:-1] if steers else letter
         return self[code]
 
 
@@ -57,9 +56,9 @@ _ADDRESS = re.compile(r":(?=//)|(?<=\bwww)\.", re.IGNORECASE)
 _FORMULA = tuple(
     "=+-@\uff1d\uff0b\uff0d\uff20"
 )  # the wide forms count in East Asian settings
-_NEXT_FORMULA = re.compile(
-    rf';(?=[\s"]*[{re.escape("".join(_FORMULA))}])'
-)  # in settings whose cells end at a semicolon
+_FORMULA_SIGNS = re.escape("".join(_FORMULA))
+# in settings whose cells end at a semicolon
+_NEXT_FORMULA = re.compile(rf';(?=[\s"]*[{_FORMULA_SIGNS}])')
 _NUMBER = re.compile(r"[-+]?[0-9.][-+0-9.,eE% ()\[\]]*")
 
 
@@ -120,15 +119,18 @@ def csv_text(rows: Iterable[Sequence[str]]) -> str:
     "a, b",0.5
     "c;'=1",
     """
-    return "".join(",".join(map(_quoted, map(csv_cell, row))) + "\n" for row in rows)
+    return "".join(map(_csv_line, rows))
+
+
+def _csv_line(row: Sequence[str]) -> str:
+    cells = map(csv_cell, row)
+    return ",".join(map(_quoted, cells)) + "\n"
 
 
 def _quoted(cell: str) -> str:
-    return (
-        '"{}"'.format(cell.replace('"', '""'))
-        if any(sign in cell for sign in ',;"')
-        else cell
-    )
+    if not any(sign in cell for sign in ',;"'):
+        return cell
+    return '"{}"'.format(cell.replace('"', '""'))
 
 
 def html(text: str) -> Markup:
@@ -158,12 +160,9 @@ def say(*lines: str, file: TextIO | None = None, answer: bool = False) -> None:
             .encode(encoding, "backslashreplace")
             .decode(encoding)
         )
-        print(
-            _for_terminal(text, bold=answer and number == 0)
-            if stream.isatty()
-            else text,
-            file=stream,
-        )
+        if stream.isatty():
+            text = _for_terminal(text, bold=answer and number == 0)
+        print(text, file=stream)
     stream.flush()
 
 
@@ -183,8 +182,6 @@ def _for_terminal(text: str, bold: bool) -> str:
     )
     wrapped = wrapped_text.replace("\N{NO-BREAK SPACE}", " ")
     code = 1 if bold else 2 if text.startswith("note: ") else 0
-    return (
-        f"\x1b[{code}m{wrapped}\x1b[0m"
-        if code and not os.environ.get("NO_COLOR")
-        else wrapped
-    )
+    if not code or os.environ.get("NO_COLOR"):
+        return wrapped
+    return f"\x1b[{code}m{wrapped}\x1b[0m"

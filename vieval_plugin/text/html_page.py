@@ -43,23 +43,25 @@ def linked(text: str) -> Markup:
     pages = re.escape(PROJECT)
     parts = re.split(rf"`([^`]*)`|({pages}/[\w./#-]+)", unbroken(text))
     escaped = [html(part or "") for part in parts]
-    marked = [
-        Markup("<code>{}</code>").format(_unbroken_flags(code)) if code else code
-        for code in escaped[1::3]
-    ]
-    links = [
-        Markup('<a href="{}">the guide</a>').format(url) if url else url
-        for url in escaped[2::3]
-    ]
-    return Markup("").join(
-        chain(*zip_longest(escaped[::3], marked, links, fillvalue=Markup("")))
-    )
+    texts = escaped[::3]
+    commands = map(_command, escaped[1::3])
+    links = map(_link, escaped[2::3])
+    pieces = zip_longest(texts, commands, links, fillvalue=Markup(""))
+    return Markup("").join(chain(*pieces))
 
 
-def _unbroken_flags(command: Markup) -> Markup:
-    return Markup(
-        re.sub(r"(?<!\S)-[^\s&]+", r'<span class="flag">\g<0></span>', str(command))
+def _command(code: Markup) -> Markup:
+    """A command in which no line ends within a flag; empty for an empty text."""
+    if not code:
+        return code
+    unbroken_flags = re.sub(
+        r"(?<!\S)-[^\s&]+", r'<span class="flag">\g<0></span>', str(code)
     )
+    return Markup("<code>{}</code>").format(Markup(unbroken_flags))
+
+
+def _link(url: Markup) -> Markup:
+    return Markup('<a href="{}">the guide</a>').format(url) if url else url
 
 
 def titled(text: str) -> Markup:
@@ -68,21 +70,17 @@ def titled(text: str) -> Markup:
     >>> titled("GPT-4o's images")
     Markup('<span class="whole">GPT-4o&#39;s</span> images')
     """
-    return Markup(
-        re.sub(
-            r"[^\s;]+-[^\s&]+(?:&#39;s?)?",
-            r'<span class="whole">\g<0></span>',
-            str(html(unbroken(text))),
-        )
+    escaped = str(html(unbroken(text)))
+    whole_names = re.sub(
+        r"[^\s;]+-[^\s&]+(?:&#39;s?)?", r'<span class="whole">\g<0></span>', escaped
     )
+    return Markup(whole_names)
 
 
 def style_sheet(path: Path) -> str:
     """Style of a page: the design that all pages share, then the page's own rules."""
-    return "".join(
-        file.read_text(encoding="utf-8")
-        for file in (Path(__file__).with_name("page.css"), path)
-    )
+    shared_rules = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
+    return shared_rules + path.read_text(encoding="utf-8")
 
 
 def policy(style: str, script: str, files: bool = False) -> str:
@@ -93,15 +91,16 @@ def policy(style: str, script: str, files: bool = False) -> str:
         style, script: texts.
         files: True for a page that enlarges pictures from files beside it.
     """
-    digests = [
-        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-        for text in (style, script)
-    ]
     images = "data: 'self' file:" if files else "data:"
     return (
-        f"default-src 'none'; img-src {images}; style-src 'sha256-{digests[0]}'; script-src "
-        f"'sha256-{digests[1]}'; base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; img-src {images}; style-src {_source_hash(style)}; script-src "
+        f"{_source_hash(script)}; base-uri 'none'; form-action 'none'"
     )
+
+
+def _source_hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
 def _escaped(value: object) -> Markup:

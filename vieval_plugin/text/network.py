@@ -75,9 +75,8 @@ def proxy_for(url: str, environment: Mapping[str, str] = os.environ) -> Proxy | 
     address = address_of(url)
     if address is None or address.scheme not in PORTS:
         return None
-    variable = _first_set(f"{address.scheme}_proxy", environment) or _first_set(
-        "all_proxy", environment
-    )
+    scheme_variable = _first_set(f"{address.scheme}_proxy", environment)
+    variable = scheme_variable or _first_set("all_proxy", environment)
     value = environment[variable].strip() if variable else ""
     if not value or _is_direct(address.host, address.port, environment):
         return None
@@ -94,9 +93,9 @@ def proxy_for(url: str, environment: Mapping[str, str] = os.environ) -> Proxy | 
 
 
 def _first_set(name: str, environment: Mapping[str, str]) -> str:
-    return next(
-        (variable for variable in (name, name.upper()) if variable in environment), ""
-    )
+    if name in environment:
+        return name
+    return name.upper() if name.upper() in environment else ""
 
 
 def _parsed(value: str) -> tuple[str, dict[str, str]] | None:

@@ -5,6 +5,7 @@ keeps them.
 from __future__ import annotations
 
 import base64
+import itertools
 import os
 import re
 from collections.abc import Iterable
@@ -48,17 +49,12 @@ def register_secrets(key: str, urls: Iterable[str]) -> None:
     secrets = {key}
     for url in urls:
         for user in (user_of(url), unquote(user_of(url))):
-            secrets |= {
-                user,
-                user.partition(":")[2],
-                base64.b64encode(user.encode()).decode(),
-            }
-        pairs = re.split("[?#&]", url.rpartition("@")[2])[1:]
-        secrets.update(
-            pair.rpartition("=")[2]
-            for pair in pairs
-            if not _API_VERSION.fullmatch(pair)
-        )
+            password = user.partition(":")[2]
+            credentials = base64.b64encode(user.encode()).decode()
+            secrets |= {user, password, credentials}
+        _, *pairs = re.split("[?#&]", url.rpartition("@")[2])
+        secret_pairs = itertools.filterfalse(_API_VERSION.fullmatch, pairs)
+        secrets.update(pair.rpartition("=")[2] for pair in secret_pairs)
     _server_secrets.update(item for item in secrets if len(item) >= _SHORTEST)
 
 
@@ -122,11 +118,15 @@ def _secrets() -> list[str]:
 def _redacted_word(run: re.Match[str]) -> str:
     """A word as `_bare` has it, its signs decoded where an address would hide behind them."""
     plain = "".join(sign for sign in unquote(run[0]) if sign.isprintable())
-    return less if "//" in plain and (less := _bare(plain)) != plain else _bare(run[0])
+    if "//" in plain and (bare := _bare(plain)) != plain:
+        return bare
+    return _bare(run[0])
 
 
 def _remove_value(pair: re.Match[str]) -> str:
-    return pair[0] if _API_VERSION.fullmatch(pair[0]) else f"{pair[1] or ''}[removed]"
+    if _API_VERSION.fullmatch(pair[0]):
+        return pair[0]
+    return f"{pair[1] or ''}[removed]"
 
 
 def _bare(run: str) -> str:
@@ -145,9 +145,6 @@ def _bare(run: str) -> str:
         and (slashes or "=" in run[mark.end() :])
     ):
         end = len(run.rstrip(".,;:)}'"))
-        run = (
-            run[: mark.end()]
-            + _PAIR.sub(_remove_value, run[mark.end() : end])
-            + run[end:]
-        )
+        query = run[mark.end() : end]
+        run = run[: mark.end()] + _PAIR.sub(_remove_value, query) + run[end:]
     return run

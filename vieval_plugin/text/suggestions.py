@@ -37,9 +37,10 @@ def nearest(name: str, candidates: Iterable[str], cutoff: float = 0.0) -> str:
     """
     names = list(candidates)
     longer = (candidate for candidate in names if candidate.endswith(f"_{name}"))
-    return next(longer, "") or next(
-        iter(difflib.get_close_matches(name, names, n=1, cutoff=cutoff)), ""
-    )
+    if longest_match := next(longer, ""):
+        return longest_match
+    closest = difflib.get_close_matches(name, names, n=1, cutoff=cutoff)
+    return closest[0] if closest else ""
 
 
 def abbreviated(names: Sequence[str]) -> str:
@@ -50,9 +51,7 @@ def abbreviated(names: Sequence[str]) -> str:
     >>> abbreviated([str(number) for number in range(10_000)])[-16:]
     '19 and 9980 more'
     """
-    first_names = ", ".join(name[:_LONGEST] for name in names[:_LISTED_NAMES])
-    return (
-        f"{first_names} and {len(names) - _LISTED_NAMES} more"
-        if len(names) > _LISTED_NAMES
-        else first_names
-    )
+    listed = names[:_LISTED_NAMES]
+    first_names = ", ".join(name[:_LONGEST] for name in listed)
+    unlisted_count = len(names) - len(listed)
+    return f"{first_names} and {unlisted_count} more" if unlisted_count else first_names

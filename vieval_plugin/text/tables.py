@@ -29,7 +29,9 @@ def equation(name: str, value: str) -> str:
     >>> equation("n", "9"), equation("p", "< .001")
     ('n = 9', 'p < .001')
     """
-    return f"{name} {value}" if value.startswith("< ") else f"{name} = {value}"
+    if value.startswith("< "):
+        return f"{name} {value}"
+    return f"{name} = {value}"
 
 
 @dataclass(frozen=True)
@@ -53,14 +55,18 @@ class _Column:
 
     @property
     def is_uniform(self) -> bool:
-        """True where two rows or more say the same, or where none knows what to say."""
+        """True where two rows or more are the same, or where all are `UNKNOWN`."""
         compared = {*self.cells[: self.compared]}
+        if compared == {UNKNOWN}:
+            return True
         reference_cells = {*self.cells[self.compared :]}
-        return compared == {UNKNOWN} or (
-            self.compared > 1
-            and len(compared) == 1
-            and reference_cells <= {"", *compared}
-        )
+        is_same = self.compared > 1 and len(compared) == 1
+        return is_same and reference_cells <= {"", *compared}
+
+    @property
+    def is_empty(self) -> bool:
+        """True where all rows are the same and have nothing to show."""
+        return self.is_uniform and self.cells[0] in ("", UNKNOWN)
 
 
 def text_table(
@@ -88,19 +94,14 @@ def text_table(
     """
     header, *body = [[_short(console(cell)) for cell in row] for row in rows]
     compared = len(body) - references
+    cells_by_column = [[row[index] for row in body] for index in range(len(header))]
     columns = [
-        _column(name, [row[index] for row in body], compared)
-        for index, name in enumerate(header)
+        _column(name, cells, compared)
+        for name, cells in zip(header, cells_by_column, strict=True)
     ]
-    room = max(
-        _FEWEST_COLUMNS,
-        min(MOST_COLUMNS, shutil.get_terminal_size((MOST_COLUMNS, 24)).columns),
-    )
-    informative = [
-        column
-        for column in columns
-        if not (column.is_uniform and column.cells[0] in ("", UNKNOWN))
-    ]
+    window_width = shutil.get_terminal_size((MOST_COLUMNS, 24)).columns
+    room = max(_FEWEST_COLUMNS, min(MOST_COLUMNS, window_width))
+    informative = [column for column in columns if not column.is_empty]
     differing = [
         column
         for column in informative
@@ -114,14 +115,12 @@ def text_table(
         if column not in differing
     ]
     fitting = differing
-    while (
-        len(fitting) > 1
-        and sum(_widths(fitting, 0)) + len(_GAP) * (len(fitting) - 1) > room
-    ):
+    while len(fitting) > 1 and sum(_widths(fitting, 0)) + _gaps_width(fitting) > room:
         fitting = fitting[:-1]
-    widths = _widths(fitting, room - len(_GAP) * (len(fitting) - 1))
+    widths = _widths(fitting, room - _gaps_width(fitting))
     lines = _wrapped(f"in all rows: {', '.join(shared)}", room) if shared else []
-    for row in zip(*((column.name, *column.cells) for column in fitting), strict=True):
+    texts_by_column = [(column.name, *column.cells) for column in fitting]
+    for row in zip(*texts_by_column, strict=True):
         lines += _row_lines(row, fitting, widths)
     if left_out := [column.name for column in differing[len(fitting) :]]:
         line = f"omitted to fit {room} columns: {', '.join(left_out)}"
@@ -129,30 +128,26 @@ def text_table(
     return lines
 
 
+def _gaps_width(columns: Sequence[_Column]) -> int:
+    return len(_GAP) * (len(columns) - 1)
+
+
 def _column(name: str, cells: Sequence[str], compared: int) -> _Column:
     texts = (name, *cells)
     units = [unit for text in texts for unit in _UNBROKEN.findall(text)]
     longest = max(map(_width, units), default=0)
-    numbers = max(
-        (
-            len(unit)
-            for unit in units
-            if len(unit) < _LONGEST_NUMBER and _IS_NUMBER.fullmatch(unit)
-        ),
-        default=0,
-    )
-    is_numeric = any(cells) and all(
-        _IS_NUMBER.fullmatch(cell) for cell in cells if cell
-    )
-    narrowest_width = max(numbers, min(longest, _NARROWEST))
+    short_units = [unit for unit in units if len(unit) < _LONGEST_NUMBER]
+    numbers = filter(_IS_NUMBER.fullmatch, short_units)
+    longest_number = max(map(len, numbers), default=0)
+    filled_cells = list(filter(None, cells))
     return _Column(
         name,
         tuple(cells),
-        max(map(_width, texts)),
-        longest,
-        narrowest_width,
-        is_numeric,
-        compared,
+        width=max(map(_width, texts)),
+        unbroken_width=longest,
+        narrowest_width=max(longest_number, min(longest, _NARROWEST)),
+        is_numeric=bool(filled_cells) and all(map(_IS_NUMBER.fullmatch, filled_cells)),
+        compared=compared,
     )
 
 
@@ -161,10 +156,9 @@ def _widths(columns: Sequence[_Column], room: int) -> list[int]:
     narrowest_width last.
     """
     widths = [column.width for column in columns]
-    for floors in (
-        [column.unbroken_width for column in columns],
-        [column.narrowest_width for column in columns],
-    ):
+    unbroken_widths = [column.unbroken_width for column in columns]
+    narrowest_widths = [column.narrowest_width for column in columns]
+    for floors in (unbroken_widths, narrowest_widths):
         while sum(widths) > room:
             index = max(
                 range(len(widths)),
@@ -183,13 +177,13 @@ def _row_lines(
     wrapped = [_wrapped(cell, width) for cell, width in zip(row, widths, strict=True)]
     for number in range(max(map(len, wrapped))):
         texts = [lines[number] if number < len(lines) else "" for lines in wrapped]
-        cells = (
-            " " * (width - _width(text)) + text
-            if column.is_numeric
-            else text + " " * (width - _width(text))
-            for text, column, width in zip(texts, columns, widths, strict=True)
-        )
+        cells = map(_aligned, texts, columns, widths)
         yield _GAP.join(cells).rstrip()
+
+
+def _aligned(text: str, column: _Column, width: int) -> str:
+    padding = " " * (width - _width(text))
+    return padding + text if column.is_numeric else text + padding
 
 
 def _wrapped(text: str, width: int) -> list[str]:
@@ -220,13 +214,14 @@ def _width(text: str) -> int:
     """The number of columns that a terminal takes for a text."""
     if text.isascii():
         return len(text)
-    return sum(
-        0
-        if unicodedata.combining(sign)
-        else 1 + (unicodedata.east_asian_width(sign) in "WF")
-        for sign in text
-    )
+    spacing_signs = [sign for sign in text if not unicodedata.combining(sign)]
+    wide_signs = [
+        sign for sign in spacing_signs if unicodedata.east_asian_width(sign) in "WF"
+    ]
+    return len(spacing_signs) + len(wide_signs)
 
 
 def _short(cell: str) -> str:
-    return cell if len(cell) <= _LONGEST_CELL else f"{cell[: _LONGEST_CELL - 3]}..."
+    if len(cell) <= _LONGEST_CELL:
+        return cell
+    return f"{cell[: _LONGEST_CELL - 3]}..."

@@ -52,11 +52,9 @@ class ParsedAddress:
     def server(self) -> str:
         """Host and port in words, without the scheme's own port."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return (
-            host
-            if self.port in (None, PORTS.get(self.scheme))
-            else f"{host}:{self.port}"
-        )
+        if self.port in (None, PORTS.get(self.scheme)):
+            return host
+        return f"{host}:{self.port}"
 
 
 def address_of(text: str, base: str = "") -> ParsedAddress | None:
@@ -71,11 +69,9 @@ def address_of(text: str, base: str = "") -> ParsedAddress | None:
         port = parts.port or PORTS.get(parts.scheme)
     except ValueError:
         return None
-    return (
-        ParsedAddress(url, parts.scheme, parts.hostname, port, parts.path)
-        if parts.hostname
-        else None
-    )
+    if not parts.hostname:
+        return None
+    return ParsedAddress(url, parts.scheme, parts.hostname, port, parts.path)
 
 
 def has_scheme(text: str | Path) -> bool:
@@ -112,10 +108,10 @@ def overlong(*names: str) -> str:
     none is.
     """
     name = next((name for name in names if len(name) > LONGEST_NAME), "")
+    if not name:
+        return ""
     return (
         f"{name[:20]!r}... must have at most {LONGEST_NAME} characters, got {len(name)}"
-        if name
-        else ""
     )
 
 

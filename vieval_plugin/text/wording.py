@@ -13,7 +13,8 @@ def plural(number: int, noun: str) -> str:
     >>> plural(1, "file"), plural(0, "file"), plural(1200, "image")
     ('1 file', '0 files', '1,200 images')
     """
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    ending = "" if number == 1 else "s"
+    return f"{number:,} {noun}{ending}"
 
 
 def range_text(numbers: Collection[int]) -> str:
@@ -24,7 +25,9 @@ def range_text(numbers: Collection[int]) -> str:
     """
     low = min(numbers)
     high = max(numbers)
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+    if low == high:
+        return f"{low:,}"
+    return f"{low:,} to {high:,}"
 
 
 def enumeration(names: Sequence[str], conjunction: str = "and") -> str:
@@ -34,7 +37,9 @@ def enumeration(names: Sequence[str], conjunction: str = "and") -> str:
     ('a', 'a, b and c', 'a or b')
     """
     *leading, final = names
-    return f"{', '.join(leading)} {conjunction} {final}" if leading else final
+    if not leading:
+        return final
+    return f"{', '.join(leading)} {conjunction} {final}"
 
 
 def possessive(name: str) -> str:

@@ -120,8 +120,7 @@ def _require_small(root: yaml.Node) -> None:
         elif isinstance(node, yaml.SequenceNode):
             waiting += [(child, depth + 1) for child in node.value]
         elif node.tag == "tag:yaml.org,2002:int" and len(node.value) > _LONGEST_NUMBER:
-            raise ValueError(
-                f"a number of {len(node.value)} digits in line {node.start_mark.line + 1}"
-            )
+            where = f"in line {node.start_mark.line + 1}"
+            raise ValueError(f"a number of {len(node.value)} digits {where}")
         elif any("\ud800" <= letter <= "\udfff" for letter in node.value):
             raise ValueError(f"incomplete character in line {node.start_mark.line + 1}")

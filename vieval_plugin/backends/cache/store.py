@@ -37,6 +37,7 @@ from vieval_plugin.judges.protocol import (
     Image,
     Likelihood,
     Measurement,
+    Message,
     Probabilities,
     Text,
     ToolResult,
@@ -82,10 +83,7 @@ def question(ask: Chat | Likelihood, digest: Callable[[Image], str]) -> JsonObje
     """The content of a question, for its key: messages with images by `digest`, and the schema
     or the continuations.
     """
-    messages = [
-        [m.role, [{"image": digest(p)} if isinstance(p, Image) else p for p in m.parts]]
-        for m in ask.messages
-    ]
+    messages = [[message.role, _parts(message, digest)] for message in ask.messages]
     if isinstance(ask, Chat):
         return {"messages": messages, "schema": ask.schema}
     return {
@@ -95,17 +93,23 @@ def question(ask: Chat | Likelihood, digest: Callable[[Image], str]) -> JsonObje
     }
 
 
+def _parts(message: Message, digest: Callable[[Image], str]) -> list[Any]:
+    """The parts of a message, with images by their digests."""
+    return [
+        {"image": digest(part)} if isinstance(part, Image) else part
+        for part in message.parts
+    ]
+
+
 def to_stored(reply: Answer) -> str:
     """An answer as JSON; ValueError for one with values that none can have."""
     if problem := fault(reply):
         raise ValueError(problem)
+    values = {"kind": type(reply).__name__, **asdict(reply)}
     # notes are of what was shown this time, and `by` says what it was called
-    values = {
-        name: value
-        for name, value in asdict(reply).items()
-        if name not in ("notes", "by")
-    }
-    return json.dumps({"kind": type(reply).__name__, **values}, allow_nan=False)
+    for name in ("notes", "by"):
+        values.pop(name, None)
+    return json.dumps(values, allow_nan=False)
 
 
 def parse_stored(text: str) -> Answer:
@@ -115,12 +119,10 @@ def parse_stored(text: str) -> Answer:
         kind = _KINDS[document.pop("kind")]
         if boxes := document.get("boxes"):
             document["boxes"] = [Box(**box) for box in boxes]
-        reply = kind(
-            **{
-                name: tuple(v) if isinstance(v, list) else v
-                for name, v in document.items()
-            }
-        )
+        for name, value in document.items():
+            if isinstance(value, list):
+                document[name] = tuple(value)
+        reply = kind(**document)
     except (AttributeError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"no reply: {error}") from None
     if problem := fault(reply):
@@ -172,7 +174,9 @@ class Store:
         if rows:
             return self._read(key, *rows[0])
         row = self._spool.rows.get(key)
-        return parse_stored(row["reply"]) if row and row["run"] >= self._since else None
+        if row and row["run"] >= self._since:
+            return parse_stored(row["reply"])
+        return None
 
     def add(self, key: str, model: str, reply: Answer) -> Answer:
         """Store a reply and return the one to use: the first under a key stays, so that two
@@ -386,12 +390,10 @@ class Store:
         try:
             if self._spool.rows:
                 # what is of an earlier run is replaced, as it would have been then
+                bounds = self._bounds()
                 rows = self._spool.rows.values()
                 self._run_transaction(
-                    [
-                        (_UPSERT, {**self._bounds(), "since": row["run"], **row})
-                        for row in rows
-                    ]
+                    [(_UPSERT, {**bounds, "since": row["run"], **row}) for row in rows]
                 )
                 self._spool.clear()
             if len(values) == 1:
@@ -409,10 +411,9 @@ class Store:
         """Run statements in one transaction; how many rows they changed."""
         self._database.execute("BEGIN IMMEDIATE")
         try:
-            row_count = sum(
-                self._database.execute(statement, values).rowcount
-                for statement, values in statements
-            )
+            row_count = 0
+            for statement, values in statements:
+                row_count += self._database.execute(statement, values).rowcount
             self._database.execute("COMMIT")
         except BaseException:
             if self._database.in_transaction:
@@ -456,7 +457,8 @@ def _is_dead(owner: str) -> bool:
     """Return whether the process that took a lease is known to be gone."""
     host, _, process = owner.partition(" ")
     number = process.partition(" ")[0]
-    if os.name != "posix" or host != socket.gethostname() or not number.isdecimal():
+    is_local = os.name == "posix" and host == socket.gethostname()
+    if not is_local or not number.isdecimal():
         return False
     try:
         os.kill(int(number), 0)

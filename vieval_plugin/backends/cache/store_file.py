@@ -173,7 +173,8 @@ def _refuse_others(path: Path) -> None:
         raise _unusable(path, "not a SQLite database")
     # in WAL mode to read would make files beside it, unless they are there or it is said that
     # nobody writes
-    no_writer = head[18] == _WAL and not path.with_name(f"{path.name}-wal").exists()
+    has_log = path.with_name(f"{path.name}-wal").exists()
+    no_writer = head[18] == _WAL and not has_log
     address = f"{path.as_uri()}?mode=ro{'&immutable=1' if no_writer else ''}"
     with closing(sqlite3.connect(address, uri=True, timeout=TURN)) as database:
         _has_tables(database, path)
@@ -202,10 +203,11 @@ def _has_tables(database: sqlite3.Connection, path: Path) -> bool:
     if row is None or "replies" not in names:
         raise _unusable(path, "the database of another program")
     if row[0] != str(SCHEMA):
+        command = f"mv {quote(str(path))} {quote(f'{path}.old')}"
+        page = docs_url("reference/results.md#reports-and-the-store-of-replies")
         raise VievalError(
-            f"{path}: the store must have schema {SCHEMA}, got {row[0]}; run "
-            f"`mv {quote(str(path))} {quote(f'{path}.old')}` to start a new one; see "
-            f"{docs_url('reference/results.md#reports-and-the-store-of-replies')}"
+            f"{path}: the store must have schema {SCHEMA}, got {row[0]}; run `{command}` to "
+            f"start a new one; see {page}"
         )
     return True
 
@@ -243,19 +245,16 @@ class Spool:
     """
 
     def __init__(self, store: Path) -> None:
-        self.path = store.with_name(
-            f"{store.name}.spool-{os.getpid()}-{secrets.token_hex(4)}"
-        )
+        suffix = f"spool-{os.getpid()}-{secrets.token_hex(4)}"
+        self.path = store.with_name(f"{store.name}.{suffix}")
         self.rows: dict[str, Mapping[str, Any]] = {}
         self._files = {self.path}
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Keep a row, in the file before this returns; OSError where it cannot be written."""
-        with open(
-            os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600),
-            "w",
-            encoding="utf-8",
-        ) as file:
+        appending = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        descriptor = os.open(self.path, appending, 0o600)
+        with open(descriptor, "w", encoding="utf-8") as file:
             file.write(
                 f"\n{json.dumps(row)}"
             )  # on a line of its own even after half a line
@@ -290,11 +289,13 @@ def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
     for line in lines:
         with suppress(ValueError, RecursionError):
             row = json.loads(line)
-            is_row = (
-                isinstance(row, dict)
-                and {name: type(value) for name, value in row.items()} == _COLUMNS
-            )
-            if is_row and row["checksum"] == checksum(
+            if _is_row(row) and row["checksum"] == checksum(
                 row["key"], row["model"], row["reply"]
             ):
                 yield row
+
+
+def _is_row(row: Any) -> bool:
+    if not isinstance(row, dict):
+        return False
+    return {name: type(value) for name, value in row.items()} == _COLUMNS

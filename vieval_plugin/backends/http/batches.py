@@ -267,18 +267,16 @@ class Batches:
     def _to_be_answered(self, names: Sequence[str]) -> str:
         """The line on files that the user is to have answered."""
         file, *queued = map(self._requests_of, names)
-        answering = (
-            f"vllm run-batch -i {file} -o {file.with_suffix('.answers.jsonl')} --model "
-            f"{self._model}"
-        )
-        further = (
-            f" (likewise for {enumeration([batch_file.name for batch_file in queued])})"
-            if queued
-            else ""
-        )
+        answers = file.with_suffix(".answers.jsonl")
+        command = f"vllm run-batch -i {file} -o {answers} --model {self._model}"
+        further = ""
+        if queued:
+            queued_names = enumeration([batch_file.name for batch_file in queued])
+            further = f" (likewise for {queued_names})"
+        files = plural(len(names), "file")
         return (
-            f"{plural(len(names), 'file')} must be answered, for example with "
-            f"`{answering}`{further}; then run the same command again"
+            f"{files} must be answered, for example with `{command}`{further}; then run the "
+            "same command again"
         )
 
     def _requests_of(self, name: str) -> Path:
@@ -317,8 +315,8 @@ class Batches:
         """Have two files of half the requests in place of one."""
         self._most_requests = half = (len(lines) + 1) // 2
         halves = {
-            _digest(f"{name} {start}".encode()): lines[start : start + half]
-            for start in (0, half)
+            _digest(f"{name} 0".encode()): lines[:half],
+            _digest(f"{name} {half}".encode()): lines[half:],
         }
         for name_of_half, requests in halves.items():
             self._requests_of(name_of_half).write_bytes(b"".join(requests))
@@ -432,8 +430,9 @@ class Batches:
                 return
         self._database.execute("UPDATE batches SET file = '' WHERE name = ?", (name,))
         remedy = "fix the cause, then run the same command to resume"
+        short_reason = redacted(reason)[:300]
         raise VievalError(
-            f"{self._where}: the service refuses {refused} ({redacted(reason)[:300]}); {remedy}"
+            f"{self._where}: the service refuses {refused} ({short_reason}); {remedy}"
         )
 
     def _request_lines(self, name: str) -> list[bytes]:
@@ -498,9 +497,8 @@ class Batches:
                 if refused.code not in _NO_SUCH_PATH:
                     self._refuse(name, f"a {kind}", refused.reason)
                     return True
-                raise VievalError(
-                    f"{self._where} accepts no {path} ({refused.reason}); {_WITHOUT_BATCHES}"
-                ) from None
+                problem = f"{self._where} accepts no {path} ({refused.reason})"
+                raise VievalError(f"{problem}; {_WITHOUT_BATCHES}") from None
         self._has_uploaded = True
         self._database.execute(note, (identity, name))
         return True
@@ -510,9 +508,8 @@ class Batches:
         Azure's.
         """
         try:
-            status = answer_of(
-                await self._download(f"files/{quote(file, safe='')}")
-            ).get("status")
+            document = await self._download(f"files/{quote(file, safe='')}")
+            status = answer_of(document).get("status")
         except (Again, VievalError):  # a service that does not tell
             status = None
         if status in _PROCESSING and file not in self._processing:
@@ -541,25 +538,17 @@ class Batches:
                 break
             data = page.get("data")
             batches = data if isinstance(data, list) else []
-            entries = [
-                entry
-                for entry in batches
-                if isinstance(entry, dict) and _is_id(entry.get("id"))
-            ]
+            documents = [entry for entry in batches if isinstance(entry, dict)]
+            entries = [entry for entry in documents if _is_id(entry.get("id"))]
             for entry in entries:
-                metadata = entry.get("metadata")
-                is_ours = isinstance(metadata, dict) and metadata.get("vieval") == name
-                if entry.get("filename") == f"vieval-{name}.jsonl" or (
-                    is_ours and entry.get("status") != "failed"
-                ):
+                if _is_entry_of(entry, name):
                     return str(entry["id"])
+            if not page.get("has_more") or not entries:
+                break
             last = query
-            query = (
-                f"{kind}?limit=100&after={quote(entries[-1]['id'], safe='')}"
-                if entries
-                else ""
-            )
-            if not page.get("has_more") or query in ("", last):
+            last_id = quote(entries[-1]["id"], safe="")
+            query = f"{kind}?limit=100&after={last_id}"
+            if query == last:
                 break
         return ""
 
@@ -575,6 +564,15 @@ class Batches:
             if not 400 <= refused.code < 500:
                 raise Again(refused.kind, refused.reason) from None
             raise VievalError(f"{self._where}/{path}: {refused.reason}") from None
+
+
+def _is_entry_of(entry: Mapping[str, Any], name: str) -> bool:
+    """Return whether an entry of a service's list is our file or batch of that name."""
+    if entry.get("filename") == f"vieval-{name}.jsonl":
+        return True
+    metadata = entry.get("metadata")
+    is_ours = isinstance(metadata, dict) and metadata.get("vieval") == name
+    return is_ours and entry.get("status") != "failed"
 
 
 def _has_no_id(answer: Mapping[str, Any]) -> str | None:
@@ -594,13 +592,13 @@ def _names(body: Mapping[str, Any], asked: Mapping[str, Any]) -> tuple[str, str]
     A request is another form of the same question where a service refused some of its fields.
     """
     further = asked.get("extra", {})
-    form = {
-        name: value for name, value in body.items() if name in _FORM or name in further
-    }
+    fields = {*_FORM, *further}
+    form = {name: value for name, value in body.items() if name in fields}
     limit = [form[name] for name in LIMITS if name in form]
     messages = {name: value for name, value in body.items() if name not in form}
     question = _digest(request_json({**messages, "limit": limit, "asked": dict(asked)}))
-    return question, question + _digest(json.dumps(form).encode())[:8]
+    form_digest = _digest(json.dumps(form).encode())
+    return question, question + form_digest[:8]
 
 
 def _digest(content: bytes) -> str:
@@ -619,20 +617,16 @@ def _answer(document: Any, check: Check, url: str) -> JsonObject:
     """The answer in a line of a batch; the exception that a server's own would be for any other."""
     line = document if isinstance(document, dict) else {}
     response = line.get("response")
-    body, code = (
-        (response.get("body"), response.get("status_code"))
-        if isinstance(response, dict)
-        else (None, None)
-    )
+    fields = response if isinstance(response, dict) else {}
+    body = fields.get("body")
+    code = fields.get("status_code")
     if isinstance(code, int) and code != 200:
         raise fault_of(code, json.dumps(body).encode(), {}, url)
     if isinstance(body, dict) and (fault := fault_in(body, url)):
         raise fault
     if not isinstance(body, dict):
-        raise Again(
-            "batch",
-            f"the batch returned no answer: {redacted(str(line.get('error'))[:_LONGEST_ERROR])[:200]}",
-        )
+        error = redacted(str(line.get("error"))[:_LONGEST_ERROR])
+        raise Again("batch", f"the batch returned no answer: {error[:200]}")
     if problem := check(body):
         raise Again("malformed answer", problem)
     return body

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from html import unescape
-from typing import Any
+from typing import Any, TypeGuard
 
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.text.redaction import redacted
@@ -66,10 +66,11 @@ class Denied(Refused):
     def __init__(
         self, code: int, reason: str, ending: str, is_about_key: bool = False
     ) -> None:
-        kind = f"HTTP {code}" if code else "connection"
-        super().__init__(
-            Status.API_ERROR, kind, f"HTTP {code}: {reason}" if code else reason, code
-        )
+        kind = "connection"
+        if code:
+            kind = f"HTTP {code}"
+            reason = f"HTTP {code}: {reason}"
+        super().__init__(Status.API_ERROR, kind, reason, code)
         self.ending = ending
         self.is_about_key = is_about_key
 
@@ -214,25 +215,17 @@ def fault_of(
             if where
             else "a redirect, which is not followed"
         )
-        return Denied(
-            code,
-            reason,
-            f"{redacted(url)} answers with HTTP {code} ({reason}); {remedy}",
-        )
+        problem = f"{redacted(url)} answers with HTTP {code} ({reason})"
+        return Denied(code, reason, f"{problem}; {remedy}")
     return _fault(_report(code, parsed_json(body), body), headers, url)
 
 
 def fault_in(answer: Mapping[str, Any], url: str) -> Again | Refused | None:
     """The fault that the body of a response with status 200 carries, None where it carries none."""
     choice = first_choice(answer)
-    for error in (answer.get("error"), choice.get("error")):
-        if error:
-            report = _report(
-                _code_of(error),
-                answer if error is answer.get("error") else {"error": error},
-                b"",
-            )
-            return _fault(report, {}, url)
+    for holder in (answer, {"error": choice.get("error")}):
+        if error := holder.get("error"):
+            return _fault(_report(_code_of(error), holder, b""), {}, url)
     for end in _ends(answer, choice):
         if any(word in end for word in _SAFETY_ENDS):
             return Refused(
@@ -263,20 +256,18 @@ def _ends(answer: Mapping[str, Any], choice: Mapping[str, Any]) -> Iterator[str]
             yield reason.lower().removeprefix("finishreason.")
     for field in ("promptFeedback", "prompt_feedback"):
         feedback = answer.get(field)
-        if isinstance(feedback, Mapping) and (
-            reason := feedback.get("blockReason") or feedback.get("block_reason")
-        ):
-            yield f"block_reason {reason}".lower()
+        if isinstance(feedback, Mapping):
+            reason = feedback.get("blockReason") or feedback.get("block_reason")
+            if reason:
+                yield f"block_reason {reason}".lower()
 
 
 def first_choice(answer: Mapping[str, Any]) -> Mapping[str, Any]:
     """The choice of an answer, empty where there is none."""
     choices = answer.get("choices")
-    return (
-        choices[0]
-        if isinstance(choices, list) and choices and isinstance(choices[0], dict)
-        else {}
-    )
+    if not isinstance(choices, list) or not choices:
+        return {}
+    return choices[0] if isinstance(choices[0], dict) else {}
 
 
 def _fault(
@@ -338,7 +329,8 @@ def _fault(
     if kind == "rate limit":
         return Again(kind, f"too many requests ({text})", wait, limited=True)
     if kind == "server error":
-        return Again(kind, f"{status}: {message[:_SHORT]}" if message else status, wait)
+        short_text = f"{status}: {message[:_SHORT]}" if message else status
+        return Again(kind, short_text, wait)
     if kind == "too many images":
         remedy = (
             "raise the server's limit (vLLM: --limit-mm-per-prompt), or use a judge that "
@@ -392,14 +384,27 @@ def _kind(report: ErrorReport) -> str:
     if is_limit:
         is_spent = re.search(r"(exceeded|crossed)\W{1,3}budget", message, re.IGNORECASE)
         return "no credit" if is_spent else "rate limit"
-    is_unable = (
-        _NO_IMAGES if code == 404 else _UNABLE if code >= 500 or code == 0 else None
-    )
-    if is_unable and is_unable.search(message):
+    if _is_unable(code, message):
         return ""
     if code in (402, 401, 403, 404, 413):
         return {402: "no credit", 404: "model", 413: "too long"}.get(code, "key")
     return "server error" if code >= 500 or code in (0, 408) else ""
+
+
+def _is_unable(code: int, message: str) -> bool:
+    """Return whether a server says that its model cannot take such a request."""
+    if code == 404:
+        return bool(_NO_IMAGES.search(message))
+    is_server_error = code >= 500 or code == 0
+    return is_server_error and bool(_UNABLE.search(message))
+
+
+_UNSUPPORTED_TYPES = (
+    "unsupported",
+    "unknownparameter",
+    "extraforbidden",
+    "invalidparameter",
+)
 
 
 def names_unsupported(report: ErrorReport) -> bool:
@@ -407,21 +412,13 @@ def names_unsupported(report: ErrorReport) -> bool:
     supported.
     """
     types = " ".join(report.types)
-    is_typed = any(
-        word in types
-        for word in (
-            "unsupported",
-            "unknownparameter",
-            "extraforbidden",
-            "invalidparameter",
-        )
-    )
+    is_typed = any(word in types for word in _UNSUPPORTED_TYPES)
     is_content = report.parameter.startswith(
         ("messages", "model", "input", "prompt", "image")
     )
-    return bool(report.parameter and not is_content) and bool(
-        is_typed or UNSUPPORTED.search(report.message)
-    )
+    if not report.parameter or is_content:
+        return False
+    return is_typed or bool(UNSUPPORTED.search(report.message))
 
 
 def key_hint() -> str:
@@ -465,25 +462,17 @@ def _report(code: int, document: Any, body: bytes | bytearray) -> ErrorReport:
     error = fields.get("error")
     error = fields if error in (None, True, False) else error
     if not isinstance(error, dict) or not error:
-        text = (
-            error
-            if isinstance(error, str) and error
-            else body[:_MOST_PARSED].decode(errors="replace")
-        )
-        return ErrorReport(code, (), _sentence(text))
+        if not isinstance(error, str) or not error:
+            error = body[:_MOST_PARSED].decode(errors="replace")
+        return ErrorReport(code, (), _sentence(error))
     types = [error.get(name) for name in ("type", "code", "status", "reason")]
     inner = error.get("innererror")
     metadata = error.get("metadata")
     parameter = error.get("param")
     types += [inner.get("code")] if isinstance(inner, dict) else []
     message = error.get("message")
-    text = (
-        message
-        if isinstance(message, str)
-        else error["error"]
-        if isinstance(error.get("error"), str)
-        else ""
-    )
+    texts = filter(_is_text, (message, error.get("error")))
+    text = next(texts, "")
     if isinstance(detail := error.get("detail"), (str, list)):
         text, parameter = _detail_text(detail)
     if isinstance(metadata, dict):
@@ -495,9 +484,7 @@ def _report(code: int, document: Any, body: bytes | bytearray) -> ErrorReport:
                 return _report(code, nested, body)
             text = str(raw)
     names = tuple(
-        re.sub(r"[^a-z0-9]", "", name.lower())
-        for name in types
-        if isinstance(name, str)
+        re.sub(r"[^a-z0-9]", "", name.lower()) for name in filter(_is_text, types)
     )
     error_code = error.get("code")
     is_word = (
@@ -505,47 +492,41 @@ def _report(code: int, document: Any, body: bytes | bytearray) -> ErrorReport:
         and not error_code.isdecimal()
         and error_code not in text
     )
-    sentence = _sentence(
-        f"{text[:_MOST_PARSED]} ({error_code})".strip()
-        if is_word
-        else text[:_MOST_PARSED]
-    )
-    parameters = (
-        parameter
-        if isinstance(parameter, str) and parameter not in ("None", "null")
-        else ""
-    )
-    return ErrorReport(code, names, sentence, parameters)
+    text = text[:_MOST_PARSED]
+    if is_word:
+        text = f"{text} ({error_code})".strip()
+    sentence = _sentence(text)
+    is_named = isinstance(parameter, str) and parameter not in ("None", "null")
+    return ErrorReport(code, names, sentence, parameter if is_named else "")
+
+
+def _is_text(value: Any) -> TypeGuard[str]:
+    return isinstance(value, str)
 
 
 def _detail_text(detail: str | list[Any]) -> tuple[str, str]:
     """The sentence and the field of FastAPI's list of errors, less the input that it quotes."""
     if isinstance(detail, str):
         return detail, ""
-    entries = [entry for entry in detail if isinstance(entry, dict)]
-    locations = [
-        [str(part) for part in entry.get("loc") or () if part != "body"]
-        for entry in entries
-    ]
-    texts = [
-        f"{'.'.join(location)}: {entry.get('msg')}"
-        for location, entry in zip(locations, entries, strict=True)
-    ]
-    return "; ".join(texts), next(
-        (location[0] for location in locations if location), ""
-    )
+    texts: list[str] = []
+    fields: list[str] = []
+    for entry in detail:
+        if isinstance(entry, dict):
+            location = [str(part) for part in entry.get("loc") or () if part != "body"]
+            texts.append(f"{'.'.join(location)}: {entry.get('msg')}")
+            fields += location[:1]
+    return "; ".join(texts), next(iter(fields), "")
 
 
 def _code_of(error: Any) -> int:
     """The HTTP status that an error carries, 0 for none."""
-    values = (
-        [error.get(name) for name in ("code", "status", "status_code")]
-        if isinstance(error, dict)
-        else []
-    )
-    texts = [str(value) for value in values]
-    numbers = [int(text) for text in texts if text.isdecimal() and len(text) == 3]
-    return next((number for number in numbers if 400 <= number < 600), 0)
+    if not isinstance(error, dict):
+        return 0
+    for name in ("code", "status", "status_code"):
+        text = str(error.get(name))
+        if text.isdecimal() and len(text) == 3 and 400 <= int(text) < 600:
+            return int(text)
+    return 0
 
 
 def _sentence(text: str) -> str:
@@ -553,13 +534,14 @@ def _sentence(text: str) -> str:
     if re.match(r"\s*<(!doctype|html|\?xml|head|body)", text, re.IGNORECASE):
         title = re.search(r"<title[^>]*>(.*?)</title>", text, re.IGNORECASE | re.DOTALL)
         text = unescape(title[1]) if title else ""
-    return redacted(" ".join(re.sub(r"</?[a-zA-Z][^>]{0,200}>", " ", text).split()))[
-        :_LONGEST
-    ]
+    words = re.sub(r"</?[a-zA-Z][^>]{0,200}>", " ", text).split()
+    return redacted(" ".join(words))[:_LONGEST]
 
 
 def _redirect_target(url: str, location: str) -> str:
     """The target of a redirect, less what may be a secret: user, query and fragment."""
     target = address_of(location, f"{url}/") if location else None
-    address = f"{target.scheme}://{target.server}{target.path}" if target else ""
+    if target is None:
+        return ""
+    address = f"{target.scheme}://{target.server}{target.path}"
     return redacted(address)[:200] if address.isprintable() else ""

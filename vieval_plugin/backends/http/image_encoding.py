@@ -107,13 +107,10 @@ def encode(image: Image, max_pixels: int | None = None) -> Encoded:
     pixels = math.prod(size(image, data, limit))
     too_large = max_pixels is not None and pixels > max_pixels
     with decoding(pixels):
-        file_bytes = (
-            remove_metadata(data)
-            if media and not too_large and _is_plain(image, data)
-            else None
-        )
-        if file_bytes is not None:
-            return _encoded(file_bytes, media)
+        if media and not too_large and _is_plain(image, data):
+            file_bytes = remove_metadata(data)
+            if file_bytes is not None:
+                return _encoded(file_bytes, media)
         picture, examined = upright(image, data, limit if too_large else MAX_PIXELS)
         png = _encode_png(
             picture, max_pixels if too_large else None, colour_chunks(data)
@@ -128,11 +125,9 @@ def _is_plain(image: Image, data: bytes) -> bool:
     bits at most.
     """
     examined = examine(image, data)
-    return (
-        examined.plain
-        and not examined.turned
-        and (data.startswith(JPEG) or data[_DEPTH] <= 8)
-    )
+    if not examined.plain or examined.turned:
+        return False
+    return data.startswith(JPEG) or data[_DEPTH] <= 8
 
 
 def _encoded(data: bytes, media: str | None, notes: tuple[str, ...] = ()) -> Encoded:
@@ -145,11 +140,9 @@ def noted(reply: Reply, notes: Iterable[str]) -> Reply:
     any reply has them.
     """
     once = tuple(dict.fromkeys(notes))
-    return (
-        replace(reply, notes=once)
-        if once and isinstance(reply, (Text, Probabilities))
-        else reply
-    )
+    if once and isinstance(reply, (Text, Probabilities)):
+        return replace(reply, notes=once)
+    return reply
 
 
 def request_json(body: Mapping[str, Any]) -> bytes:
@@ -212,11 +205,9 @@ def encoded(body: Mapping[str, Any]) -> tuple[Any, dict[str, str]]:
     for name, field in body.items():
         for value in field if isinstance(field, list) else [field]:
             if isinstance(value, File):
-                content = (
-                    value.content.open("rb")
-                    if isinstance(value.content, Path)
-                    else value.content
-                )
+                content: Any = value.content
+                if isinstance(content, Path):
+                    content = content.open("rb")
                 form.add_field(
                     name, content, filename=value.name, content_type=value.kind
                 )
@@ -257,15 +248,10 @@ def remove_metadata(data: bytes) -> bytes | None:
     >>> remove_metadata(b"GIF89a") is None
     True
     """
-    parts = (
-        _jpeg
-        if data.startswith(jpeg.SIGNATURE)
-        else _png
-        if data.startswith(_PNG)
-        else None
-    )
     try:
-        return b"".join(parts(data)) if parts else None
+        if data.startswith(jpeg.SIGNATURE):
+            return b"".join(_jpeg(data))
+        return b"".join(_png(data)) if data.startswith(_PNG) else None
     except ValueError:
         return None
 
@@ -309,7 +295,8 @@ def _png(data: bytes) -> Iterator[bytes]:
     name = b""
     while name != b"IEND":
         name = data[at + 4 : at + 8]
-        end = at + 12 + int.from_bytes(data[at : at + 4], "big")
+        length = int.from_bytes(data[at : at + 4], "big")
+        end = at + 12 + length
         if end > len(data) or len(name) < 4:
             raise ValueError("a chunk ends outside the file")
         if name in _KEPT_CHUNKS or name[:1].isupper():

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -153,12 +154,12 @@ class OpenAIBackend:
         self._own_keys = set[int]()
         # forms of chats that the server does not take
         self._refused = set[str]()
-        self._where = f"{model} {' '.join(map(redacted, server.urls))}"
+        addresses = " ".join(map(redacted, server.urls))
+        self._where = f"{model} {addresses}"
         self._negotiation = Negotiation(f"form {self._where}", store, self._where)
         self._server.on_failed_try = self._negotiation.release
-        self._sight_seed = hashlib.sha256(f"{seed} {self._where}".encode()).hexdigest()[
-            :8
-        ]
+        seed_digest = hashlib.sha256(f"{seed} {self._where}".encode())
+        self._sight_seed = seed_digest.hexdigest()[:8]
         self._ids = TokenIds(model, self._server.post)
 
     async def __aenter__(self) -> OpenAIBackend:
@@ -188,13 +189,8 @@ class OpenAIBackend:
                 Failure(Status.TOOL_ERROR, str(error)), "unreadable image"
             )
         reply = await self._stored_or_asked(ask, images, repeat)
-        return noted(
-            reply,
-            (
-                *(note for encoded in images.values() for note in encoded.notes),
-                *self._unsent(),
-            ),
-        )
+        image_notes = chain.from_iterable(image.notes for image in images.values())
+        return noted(reply, (*image_notes, *self._unsent()))
 
     def _unsent(self) -> list[str]:
         """Notes on sampling fields that the model refuses, without which a score may mean
@@ -390,11 +386,9 @@ class OpenAIBackend:
 
     async def _answer_to(self, question: str, *pictures: Image) -> str:
         ask = Chat((Message("user", (*pictures, question)),), ("sight",))
-        return text_of(
-            self._count_tokens(
-                await self._probed(ask.messages, await self._encoded(ask))
-            )
-        )
+        images = await self._encoded(ask)
+        answer = await self._probed(ask.messages, images)
+        return text_of(self._count_tokens(answer))
 
     async def _probed(
         self,
@@ -408,9 +402,8 @@ class OpenAIBackend:
         room = max(_PROBE_TOKENS, self.sampling.max_tokens or 0)
         answer = await self._post_or_cut(self._body(messages, room, images, fields))
         if is_starved(answer):
-            answer = await self._post_or_cut(
-                self._body(messages, MORE_ROOM * room, images, fields)
-            )
+            longer_body = self._body(messages, MORE_ROOM * room, images, fields)
+            answer = await self._post_or_cut(longer_body)
         return answer
 
     def _failed(self, failure: Failure, kind: str) -> Failure:
@@ -442,9 +435,8 @@ class OpenAIBackend:
                     raise
                 input_tokens, _ = tokens_of(answer)
                 free_tokens = int(context[1]) - input_tokens if input_tokens else limit
-                return await self._chat(
-                    ask, images, send, max(limit, min(free_tokens, tokens))
-                )
+                longest = max(limit, min(free_tokens, tokens))
+                return await self._chat(ask, images, send, longest)
             if not is_starved(answer):
                 break
         return answer
@@ -491,9 +483,9 @@ class OpenAIBackend:
             forms[name] = {"response_format": response_format(loose)}
         elif ask.stop_repeating:
             forms["repetition"] = {"repetition_detection": _REPETITION}
-        return {
-            name: fields for name, fields in forms.items() if name not in self._refused
-        } | {"": {}}
+        for refused in forms.keys() & self._refused:
+            del forms[refused]
+        return forms | {"": {}}
 
     async def _likelihood(
         self, ask: Likelihood, images: Mapping[Image, Encoded], send: Send
@@ -589,18 +581,14 @@ class OpenAIBackend:
     ) -> JsonObject:
         """A request; what the user sets as `extra` replaces all else, and None removes a field."""
         extra = self.sampling.extra
-        body = {
-            "model": self.model,
-            "messages": [message_document(m, images.__getitem__) for m in messages],
-            **(
-                {}
-                if any(limit in extra for limit in LIMITS)
-                else {"max_tokens": tokens}
-            ),
-            "temperature": self.sampling.temperature,
-            **fields,
-            **extra,
-        }
+        body: JsonObject = {"model": self.model}
+        body["messages"] = [
+            message_document(message, images.__getitem__) for message in messages
+        ]
+        if not any(limit in extra for limit in LIMITS):
+            body["max_tokens"] = tokens
+        body["temperature"] = self.sampling.temperature
+        body |= {**fields, **extra}
         return {name: value for name, value in body.items() if value is not None}
 
     def _key(
@@ -609,14 +597,14 @@ class OpenAIBackend:
         """The key of a question in the store: everything its answer depends on, images by
         digest.
         """
-        sampling = {k: v for k, v in asdict(self.sampling).items() if k != "max_tokens"}
-        fixed = {
-            "model": self.model,
-            "sampling": sampling,
-            "max_tokens": self.sampling.limit(ask),
-            "repeat": repeat,
-        }
-        return key_of({**fixed, **question(ask, lambda image: images[image].digest)})
+        sampling = asdict(self.sampling)
+        del sampling["max_tokens"]
+        content = question(ask, lambda image: images[image].digest)
+        content["model"] = self.model
+        content["sampling"] = sampling
+        content["max_tokens"] = self.sampling.limit(ask)
+        content["repeat"] = repeat
+        return key_of(content)
 
     async def takes_schemas(self) -> bool:
         """Return whether the server enforces JSON schemas: probed once, then remembered in the
@@ -664,32 +652,27 @@ def message_document(message: Message, url_of: Callable[[Image], Any]) -> JsonOb
     """
     if not any(isinstance(part, Image) for part in message.parts):
         return {"role": message.role, "content": "\n\n".join(map(str, message.parts))}
-    content = [
-        {"type": "image_url", "image_url": {"url": url_of(part)}}
-        if isinstance(part, Image)
-        else {"type": "text", "text": part}
-        for part in message.parts
-    ]
+    content: list[JsonObject] = []
+    for part in message.parts:
+        if isinstance(part, Image):
+            content.append({"type": "image_url", "image_url": {"url": url_of(part)}})
+        else:
+            content.append({"type": "text", "text": part})
     return {"role": message.role, "content": content}
 
 
 def remove_lengths(schema: Mapping[str, Any]) -> JsonObject:
     """A schema less the bounds on the lengths of texts, which not every API takes."""
-    return {
-        name: _loose(value)
-        for name, value in schema.items()
-        if name not in ("minLength", "maxLength")
-    }
+    names = [name for name in schema if name not in ("minLength", "maxLength")]
+    return {name: _loose(schema[name]) for name in names}
 
 
 def _loose(value: Any) -> Any:
     if isinstance(value, Mapping):
         return remove_lengths(value)
-    return (
-        [_loose(member) for member in value]
-        if isinstance(value, (list, tuple))
-        else value
-    )
+    if isinstance(value, (list, tuple)):
+        return [_loose(member) for member in value]
+    return value
 
 
 def response_format(schema: Mapping[str, Any]) -> JsonObject:

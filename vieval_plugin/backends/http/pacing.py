@@ -79,7 +79,8 @@ class Attempts:
 
     def backoff(self, jitter: random.Random) -> float:
         """Seconds to wait: they double with each try, give or take half."""
-        longest = min(BACKOFF * 2.0 ** min(max(self.tries - 1, 0), 30), LONGEST_BACKOFF)
+        doublings = min(max(self.tries - 1, 0), 30)
+        longest = min(BACKOFF * 2.0**doublings, LONGEST_BACKOFF)
         return float(longest * (0.5 + jitter.random()))
 
     def retry_after_wait(self, seconds: float, jitter: random.Random) -> float:
@@ -190,14 +191,10 @@ class Address:
         if (
             seconds < SHORTEST_REST
         ):  # the first are short: what was let through may still be at work
-            wait = (
-                SHORTEST_REST
-                * 2.0 ** min(max(self.rests - 2, 0), 10)
-                * (0.75 + 0.5 * jitter.random())
-            )
-        self.resting_until = now + min(
-            wait, LONGEST_REST if limited else LONGEST_REST_WHEN_DOWN
-        )
+            doublings = min(max(self.rests - 2, 0), 10)
+            wait = SHORTEST_REST * 2.0**doublings * (0.75 + 0.5 * jitter.random())
+        longest = LONGEST_REST if limited else LONGEST_REST_WHEN_DOWN
+        self.resting_until = now + min(wait, longest)
         self.rests += 1
 
     def rest_left(self, now: float) -> float:

@@ -87,11 +87,8 @@ class RequestForm:
 
     def applied(self, body: Mapping[str, Any]) -> JsonObject:
         """A request in this form."""
-        renamed = LIMITS if self.limit else ()
-        fields = {
-            self.limit if name in renamed else name: value
-            for name, value in body.items()
-        }
+        renamed = dict.fromkeys(LIMITS, self.limit) if self.limit else {}
+        fields = {renamed.get(name, name): value for name, value in body.items()}
         for name in self.refused:
             fields.pop(name, None)
         for name in fields.keys() & {*self.highest, *self.lowest}:
@@ -111,11 +108,9 @@ class RequestForm:
         for name in named_fields(refused, sent):
             bounded = "top_logprobs" if name == "logprobs" else name
             value = sent.get(bounded)
-            number = (
-                value
-                if bounded in _BOUNDED and isinstance(value, (int, float))
-                else None
-            )
+            number = None
+            if bounded in _BOUNDED and isinstance(value, (int, float)):
+                number = value
             allowed = 0 if number is None else _bound(message, number)
             other_limit = next(
                 (limit for limit in LIMITS if name in LIMITS and limit != name), ""
@@ -131,9 +126,8 @@ class RequestForm:
             elif name == "top_logprobs" and number is not None and number > _FEWER:
                 form = replace(form, highest={**form.highest, name: _FEWER})
             elif name not in QUESTION_FIELDS:
-                form = replace(
-                    form, refused=tuple(dict.fromkeys((*form.refused, name)))
-                )
+                refused_fields = dict.fromkeys((*form.refused, name))
+                form = replace(form, refused=tuple(refused_fields))
         return form
 
     def differences(self, earlier: RequestForm) -> str:
@@ -143,29 +137,18 @@ class RequestForm:
             for name in self.refused
             if name not in earlier.refused
         ]
-        parts += [
-            f"{name} is at most {n}"
-            for name, n in self.highest.items()
-            if earlier.highest.get(name) != n
-        ]
-        parts += [
-            f"{name} is at least {n}"
-            for name, n in self.lowest.items()
-            if earlier.lowest.get(name) != n
-        ]
-        parts += (
-            [f"the token limit is sent as {self.limit}"]
-            if self.limit != earlier.limit
-            else []
-        )
-        parts += (
-            ["answers are streamed"] if self.streams and not earlier.streams else []
-        )
-        parts += (
-            [f"answers get {self.room} times as many tokens"]
-            if self.room != earlier.room
-            else []
-        )
+        for name, number in self.highest.items():
+            if earlier.highest.get(name) != number:
+                parts.append(f"{name} is at most {number}")
+        for name, number in self.lowest.items():
+            if earlier.lowest.get(name) != number:
+                parts.append(f"{name} is at least {number}")
+        if self.limit != earlier.limit:
+            parts.append(f"the token limit is sent as {self.limit}")
+        if self.streams and not earlier.streams:
+            parts.append("answers are streamed")
+        if self.room != earlier.room:
+            parts.append(f"answers get {self.room} times as many tokens")
         return enumeration(parts) if parts else ""
 
 
@@ -174,12 +157,9 @@ def named_fields(refused: Refused, sent: Mapping[str, Any]) -> list[str]:
     reached.
     """
     report = refused.report
-    if (
-        report is None
-        or report.code not in (400, 403, 422, 500, 501)
-        or refused.kind == "cut"
-        or CONTEXT.search(report.message)
-    ):
+    if report is None or report.code not in (400, 403, 422, 500, 501):
+        return []
+    if refused.kind == "cut" or CONTEXT.search(report.message):
         return []
     if parameter := re.split(r"[.\[]", report.parameter)[0]:
         names = [
@@ -202,10 +182,8 @@ def _bound(message: str, sent: Any) -> int:
     """The bound of a value that a message names: the highest number below the value sent, else
     the lowest above; or 0.
     """
-    numbers = [
-        int(number.replace(",", ""))
-        for number in re.findall(r"(?<![\w.])\d[\d,]{0,8}(?![\w.]*\w)", message)
-    ]
+    numerals = re.findall(r"(?<![\w.])\d[\d,]{0,8}(?![\w.]*\w)", message)
+    numbers = [int(numeral.replace(",", "")) for numeral in numerals]
     smaller = [number for number in numbers if 0 < number < sent]
     larger = [number for number in numbers if sent < number < 400]
     return max(smaller) if smaller else min(larger, default=0)
@@ -308,7 +286,5 @@ class Negotiation:
 
     def _remember(self) -> None:
         if self._store:
-            self._store.remember(
-                self._name,
-                json.dumps({"tried": sorted(self._tried), **asdict(self.form)}),
-            )
+            document = {"tried": sorted(self._tried), **asdict(self.form)}
+            self._store.remember(self._name, json.dumps(document))

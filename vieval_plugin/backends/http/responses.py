@@ -52,16 +52,11 @@ def unusable(answer: Mapping[str, Any]) -> str | None:
         return "a choice without a message"
     content = message.get("content")
     refusal = message.get("refusal")
-    if not isinstance(content, (str, list, type(None))) or not isinstance(
-        refusal, (str, type(None))
-    ):
+    is_content = isinstance(content, (str, list, type(None)))
+    if not is_content or not isinstance(refusal, (str, type(None))):
         return "a message whose content is not text"
-    if (
-        content is None
-        and not refusal
-        and not CUT.get(str(end))
-        and not thinking_of(answer)
-    ):
+    is_cut = CUT.get(str(end))
+    if content is None and not refusal and not is_cut and not thinking_of(answer):
         return "a message without content"
     return None
 
@@ -70,9 +65,8 @@ def reply_of(answer: Mapping[str, Any]) -> Reply:
     """The text of a usable answer, or the refusal that it is."""
     message = answer["choices"][0]["message"]
     if message.get("refusal"):
-        return Failure(
-            Status.REFUSAL, str(message["refusal"]).encode("utf-8", "replace").decode()
-        )
+        reason = str(message["refusal"]).encode("utf-8", "replace").decode()
+        return Failure(Status.REFUSAL, reason)
     text = text_of(answer)
     cut = CUT.get(str(finish_reason(answer)))
     if not text.strip() and not cut and (field := thinking_of(answer)):
@@ -95,9 +89,9 @@ def thinking_of(answer: Mapping[str, Any]) -> str:
 
 def is_starved(answer: Mapping[str, Any]) -> bool:
     """Return whether the token limit cut an answer before its first word."""
-    return bool(CUT.get(str(finish_reason(answer)))) and is_only_thinking(
-        text_of(answer)
-    )
+    if not CUT.get(str(finish_reason(answer))):
+        return False
+    return is_only_thinking(text_of(answer))
 
 
 def text_of(answer: Mapping[str, Any]) -> str:
@@ -108,12 +102,10 @@ def text_of(answer: Mapping[str, Any]) -> str:
     """
     content = answer["choices"][0]["message"].get("content") or ""
     if isinstance(content, list):
-        parts = [
-            part
-            for part in content
-            if isinstance(part, dict) and part.get("type", "text") in _ANSWERING
+        parts = [part for part in content if isinstance(part, dict)]
+        texts = [
+            part.get("text") for part in parts if part.get("type", "text") in _ANSWERING
         ]
-        texts = [part.get("text") for part in parts]
         content = "".join(text for text in texts if isinstance(text, str))
     return str(content).encode("utf-8", "replace").decode()
 
@@ -124,10 +116,9 @@ def takes_lengths(answer: Mapping[str, Any]) -> bool:
 
     OpenAI's strict mode refuses such bounds.
     """
-    return (
-        bool(answer.keys() & {"prompt_logprobs", "timings"})
-        or "matched_stop" in answer["choices"][0]
-    )
+    if answer.keys() & {"prompt_logprobs", "timings"}:
+        return True
+    return "matched_stop" in answer["choices"][0]
 
 
 def finish_reason(answer: Mapping[str, Any]) -> Any:
@@ -174,12 +165,15 @@ def cached_tokens_of(answer: Mapping[str, Any]) -> int:
     OpenAI and vLLM report them among the details, DeepSeek and Moonshot beside the totals.
     """
     usage = _object(answer.get("usage"))
+    details = _object(usage.get("prompt_tokens_details"))
     counts = (
-        _object(usage.get("prompt_tokens_details")).get("cached_tokens"),
+        details.get("cached_tokens"),
         usage.get("prompt_cache_hit_tokens"),
         usage.get("cached_tokens"),
     )
-    return min(max(_count(count) or 0 for count in counts), tokens_of(answer)[0] or 0)
+    cached_tokens = max(_count(count) or 0 for count in counts)
+    input_tokens, _ = tokens_of(answer)
+    return min(cached_tokens, input_tokens or 0)
 
 
 def first_token(answer: Mapping[str, Any]) -> dict[str, float]:
@@ -198,11 +192,9 @@ def first_token(answer: Mapping[str, Any]) -> dict[str, float]:
         value = log_probability(number, masked=True)
         if not isinstance(token, str):
             raise ValueError("a token that is not text")
-        by_token[token] = (
-            min(float(np.logaddexp(by_token[token], value)), 0.0)
-            if token in by_token
-            else value
-        )
+        if token in by_token:
+            value = min(float(np.logaddexp(by_token[token], value)), 0.0)
+        by_token[token] = value
     return by_token
 
 
@@ -249,11 +241,9 @@ def whole_answer(body: bytes | bytearray) -> bytes:
             raise Again("malformed answer", "an event that is not a JSON object")
         if event.get("error"):  # which the run classifies as any other answer's
             return data.encode()
-        answer |= {
-            name: value
-            for name, value in event.items()
-            if name != "choices" and value is not None
-        }
+        for name, value in event.items():
+            if name != "choices" and value is not None:
+                answer[name] = value
         for part in _first_choices(event):
             _add(choice, message, part)
     if not is_complete and choice["finish_reason"] is None:
@@ -293,9 +283,7 @@ def _add(choice: JsonObject, message: JsonObject, part: Mapping[str, Any]) -> No
     if isinstance(logprobs, dict) and isinstance(logprobs.get("content"), list):
         listed = choice.setdefault("logprobs", {"content": []})
         listed["content"] += logprobs["content"]
-    fields = {
-        name: value
-        for name, value in part.items()
-        if name not in ("delta", "message", "logprobs", "index")
-    }
-    choice |= {name: value for name, value in fields.items() if value is not None}
+    for name, value in part.items():
+        is_added = name in ("delta", "message", "logprobs", "index")
+        if not is_added and value is not None:
+            choice[name] = value

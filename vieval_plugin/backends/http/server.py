@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -106,10 +107,8 @@ def connection_fault(error: Exception, server: str, by: str = "") -> Again | Den
         # in the words of both parsers of aiohttp, by version
         and re.search("status line|Expected HTTP/", error.message)
     ):
-        reason = (
-            "the server does not speak HTTP "
-            f"({' '.join(redacted(error.message).split())[:_LONGEST_CAUSE]})"
-        )
+        message = " ".join(redacted(error.message).split())
+        reason = f"the server does not speak HTTP ({message[:_LONGEST_CAUSE]})"
         return Denied(0, reason, f"{server}: {reason}; check the address and its port")
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return Again(
@@ -130,7 +129,8 @@ def _cause(error: BaseException) -> str:
         or getattr(system_error, "strerror", None)
         or str(system_error)
     )
-    return " ".join(redacted(str(reason)).split())[:_LONGEST_CAUSE] or "it was lost"
+    cause = " ".join(redacted(str(reason)).split())
+    return cause[:_LONGEST_CAUSE] or "it was lost"
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,8 @@ class ServerOptions:
             if self.requests_per_minute
             else 0.0
         )
-        return 2 * (self.retries + 1) * (self.longest_try + turns) + self.patience
+        half_tries = 2 * (self.retries + 1)
+        return half_tries * (self.longest_try + turns) + self.patience
 
     @property
     def sent_headers(self) -> dict[str, str]:
@@ -195,9 +196,8 @@ class ServerOptions:
         key = self.key.strip()
         headers = dict(self.headers)
         if key:
-            headers[self.key_header] = (
-                f"Bearer {key}" if self.key_header.lower() == "authorization" else key
-            )
+            is_bearer = self.key_header.lower() == "authorization"
+            headers[self.key_header] = f"Bearer {key}" if is_bearer else key
         for name, value in headers.items():
             if not value.isprintable():
                 variable = (
@@ -266,9 +266,10 @@ class Usage:
         }
 
     def __add__(self, usage: Usage) -> Usage:
-        return Usage(
-            **{name: value + getattr(usage, name) for name, value in vars(self).items()}
-        )
+        sums = {
+            name: value + getattr(usage, name) for name, value in vars(self).items()
+        }
+        return Usage(**sums)
 
 
 class Server:
@@ -308,11 +309,9 @@ class Server:
                 f"calling a server needs aiohttp; {install_advice('http')}"
             ) from None
         headers = self.options.sent_headers
-        if "Authorization" in headers and (
-            url_with_user := next(
-                (a.url for a in self._addresses if user_of(a.url)), None
-            )
-        ):
+        urls = [address.url for address in self._addresses]
+        url_with_user = next(filter(user_of, urls), None)
+        if url_with_user and "Authorization" in headers:
             remedy = (
                 "remove one of the two (the key is OPENAI_API_KEY unless api_key_env names "
                 "another variable)"
@@ -371,9 +370,9 @@ class Server:
                     request, address, problem, started, silent if late else None, body
                 )
             self.usage.retries[problem.kind] += 1
-            await asyncio.sleep(
-                self._wait(request, problem, rests, self.options.patience - silent)
-            )
+            patience_left = self.options.patience - silent
+            wait = self._wait(request, problem, rests, patience_left)
+            await asyncio.sleep(wait)
 
     async def post_once(self, path: str, body: JsonObject, check: Check) -> JsonObject:
         """Post once, for a request that must not be sent twice; `Again` if it may have been
@@ -406,10 +405,11 @@ class Server:
             if request.server_is_well():
                 raise refused
         elif late is not None:
+            outage = f"{redacted(address.url)} has not answered for {late:.0f} s"
+            remedy = "check the server and run again, as earlier answers are kept"
+            page = docs_url("reference/results.md#servers")
             raise VievalError(
-                f"{redacted(address.url)} has not answered for {late:.0f} s (last error: "
-                f"{problem.reason}); check the server and run again, as earlier answers are kept; "
-                f"see {docs_url('reference/results.md#servers')}"
+                f"{outage} (last error: {problem.reason}); {remedy}; see {page}"
             )
         elif request.server_is_away(time.monotonic(), self._last_answer):
             raise refused
@@ -423,11 +423,9 @@ class Server:
         )
         if is_down and not self._outage_announced:
             self._outage_announced = True
+            outage = f"{redacted(address.url)}: {problem.reason}"
             trying = f"trying for {self.options.patience:g} s"
-            tqdm.write(
-                f"vieval: {redacted(address.url)}: {problem.reason}; {trying}",
-                file=sys.stderr,
-            )
+            tqdm.write(f"vieval: {outage}; {trying}", file=sys.stderr)
 
     async def _choose(self, last: Address | None) -> Address:
         """The least busy address, rather not the one that failed `last`; waits if all asked to
@@ -435,18 +433,11 @@ class Server:
         """
         while True:
             now = time.monotonic()
-            address = min(
-                self._addresses,
-                key=lambda a: (
-                    max(a.resting_until, now),
-                    a.doubtful(now),
-                    a is last,
-                    a.in_flight,
-                ),
-            )
+            address = min(self._addresses, key=partial(_preference, last, now))
             if address.resting_until <= now:
                 return address
-            await asyncio.sleep(address.rest_left(now) + 0.1 * self._jitter.random())
+            jitter = 0.1 * self._jitter.random()
+            await asyncio.sleep(address.rest_left(now) + jitter)
 
     def _failed(self, address: Address, problem: Again, started: float) -> float:
         """Note a failed try; the seconds for which nothing has been answered."""
@@ -526,11 +517,10 @@ class Server:
             # others
             data, headers = encoded(body)
             url = endpoint(address.url, path)
-            answer = answer_of(
-                await self._exchange(
-                    "POST", url, address.url, _MOST_BYTES, data=data, headers=headers
-                )
+            content = await self._exchange(
+                "POST", url, address.url, _MOST_BYTES, data=data, headers=headers
             )
+            answer = answer_of(content)
             if fault := fault_in(answer, address.url):
                 raise fault
             if problem := check(answer):
@@ -631,11 +621,10 @@ class Server:
         Raises `Refused` for a file on another host, and for one that cannot be had whole.
         """
         parsed = address_of(address)
-        urls = {
-            server.origin: a.url
-            for a in self._addresses
-            if (server := address_of(a.url)) is not None
-        }
+        urls = {}
+        for server_address in self._addresses:
+            if parsed_url := address_of(server_address.url):
+                urls[parsed_url.origin] = server_address.url
         base = urls.get(parsed.origin) if parsed else None
         if base is None:
             shortened = redacted(address)[:200]
@@ -675,6 +664,18 @@ class Server:
             )
 
 
+def _preference(
+    last: Address | None, now: float, address: Address
+) -> tuple[float, bool, bool, int]:
+    """A sort key of addresses, the one to choose first."""
+    return (
+        max(address.resting_until, now),
+        address.doubtful(now),
+        address is last,
+        address.in_flight,
+    )
+
+
 def endpoint(base: str, path: str) -> str:
     """The address of a path on a server; a query of the server's address stays at the end.
 
@@ -685,7 +686,8 @@ def endpoint(base: str, path: str) -> str:
     url = f"{address.rstrip('/')}/{path}"
     if not mark:
         return url
-    return f"{url}&{query}" if "?" in path else f"{url}?{query}"
+    sign = "&" if "?" in path else "?"
+    return f"{url}{sign}{query}"
 
 
 def proxy_words(proxy: Proxy | None) -> str:
@@ -701,13 +703,11 @@ def _refused_by(proxy: Proxy | None, code: int) -> Again | VievalError:
     if code >= 500:
         return Again("connection", f"no connection{proxy_words(proxy)} (HTTP {code})")
     if code == _PROXY_LOGIN:
+        problem = f"{proxy} requires a user and password (HTTP {code})"
         login = f"set them in {proxy.variable} as http://USER:PASSWORD@..."
-        return VievalError(
-            f"{proxy} requires a user and password (HTTP {code}); {login}, or {proxy.remedy}"
-        )
-    return VievalError(
-        f"{proxy} does not connect to {proxy.host} (HTTP {code}); {proxy.remedy}"
-    )
+        return VievalError(f"{problem}; {login}, or {proxy.remedy}")
+    problem = f"{proxy} does not connect to {proxy.host} (HTTP {code})"
+    return VievalError(f"{problem}; {proxy.remedy}")
 
 
 def server_options(name: str, backbone: Backbone) -> ServerOptions:

@@ -69,16 +69,19 @@ async def look(name_colour: Callable[[Image], Awaitable[str]], seed: str) -> Sig
         sight = _sight(colours, answers)
         if sight is not None:
             break
-    evidence = "; ".join(
-        f"{colour}: {' '.join(answer.split())[:_LONGEST]!r}"
-        for colour, answer in zip(colours, answers, strict=False)
-    )
+    evidence = "; ".join(map(_evidence, colours, answers))
     return SightCheck(sight or Sight.BLIND, f"{evidence} (seed {seed})")
+
+
+def _evidence(colour: str, answer: str) -> str:
+    words = " ".join(answer.split())
+    return f"{colour}: {words[:_LONGEST]!r}"
 
 
 def picture_of(colour: str) -> Image:
     """A picture filled with a colour."""
-    return Image(png.encode(np.full((_SIDE, _SIDE, 3), COLOURS[colour], np.uint8)))
+    shape = (_SIDE, _SIDE, 3)
+    return Image(png.encode(np.full(shape, COLOURS[colour], np.uint8)))
 
 
 def _sight(colours: Sequence[str], answers: Sequence[str]) -> Sight | None:
@@ -91,11 +94,9 @@ def _sight(colours: Sequence[str], answers: Sequence[str]) -> Sight | None:
         return Sight.SEES
     if any(name is None for name in answered_colours[-_PAIR:]):
         return Sight.UNKNOWN
-    return (
-        None
-        if right.count(True) == 1 and len(answered_colours) == _PAIR
-        else Sight.BLIND
-    )
+    if right.count(True) == 1 and len(answered_colours) == _PAIR:
+        return None
+    return Sight.BLIND
 
 
 def _colour_in(answer: str) -> str | None:
