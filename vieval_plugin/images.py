@@ -210,7 +210,11 @@ def thumbnail(image: Image, thumbnails: Thumbnails) -> Thumbnail | str:
     try:
         is_file = isinstance(image.source, Path) and not image.origin
         file = image.source if is_file else None
-        return thumbnails.thumbnail(digest(image), lambda: decode(image), file)
+        return thumbnails.thumbnail(
+            digest(image),
+            lambda: decode(image),
+            file,
+        )
     except VievalError:
         return "unreadable"
 
@@ -555,7 +559,10 @@ def images_of_grid(file: Path, grid: str) -> list[Image]:
         )
     tall = height // rows
     wide = width // columns
-    corners = itertools.product(range(0, height, tall), range(0, width, wide))
+    corners = itertools.product(
+        range(0, height, tall),
+        range(0, width, wide),
+    )
     images = []
     for number, (y, x) in enumerate(corners):
         piece = np.ascontiguousarray(pixels[y : y + tall, x : x + wide])

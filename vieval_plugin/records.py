@@ -304,7 +304,11 @@ def record_of(judged: Judged, verdict: Verdict, provenance: Provenance) -> Recor
     )
     if isinstance(judged, Contest):
         candidates = tuple(candidate.id for candidate in judged.candidates)
-        return common(group=judged.group, votes=judged.votes, candidates=candidates)
+        return common(
+            group=judged.group,
+            votes=judged.votes,
+            candidates=candidates,
+        )
     return common(group=judged.id.uid, category=judged.category)
 
 
@@ -328,7 +332,11 @@ def rated_record(judged: Judged, verdict: Verdict, provenance: Provenance) -> Re
     if isinstance(judged, Contest):
         candidates = tuple(candidate.id for candidate in judged.candidates)
         return common(ratings={}, votes=judged.votes, candidates=candidates)
-    return common(ratings=judged.ratings, place=judged.place, category=judged.category)
+    return common(
+        ratings=judged.ratings,
+        place=judged.place,
+        category=judged.category,
+    )
 
 
 def fingerprint(judged: Judged) -> str:
@@ -473,7 +481,13 @@ def conditions_json(sample: Sample) -> str:
         if not isinstance(image.source, bytes)
     }
     target = json.loads(target_json(sample))
-    return json.dumps({**target, "texts": dict(sample.texts), "images": paths})
+    return json.dumps(
+        {
+            **target,
+            "texts": dict(sample.texts),
+            "images": paths,
+        }
+    )
 
 
 def _contest_target(contest: Contest) -> str:

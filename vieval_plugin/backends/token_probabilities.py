@@ -57,7 +57,11 @@ class TokenIds:
         return [tuple(token_ids or ()) for token_ids in ids_by_text]
 
     async def _ask(self, text: str) -> list[int] | None:
-        body = {"model": self._model, "prompt": text, "add_special_tokens": False}
+        body = {
+            "model": self._model,
+            "prompt": text,
+            "add_special_tokens": False,
+        }
         try:
             answer = await self._post("../tokenize", body)
         except (Refused, VievalError):
@@ -273,7 +277,13 @@ async def prefix_probabilities(
     first = probabilities(likeliest, firsts)
     if not all(firsts) or isinstance(first, Failure):
         return bounds
-    first = await narrowed_bounds(first, firsts, ids, body, post)
+    first = await narrowed_bounds(
+        first,
+        firsts,
+        ids,
+        body,
+        post,
+    )
     first_bounds = dict(zip(after[()], _pairs(first), strict=True))
     by_prefix: BoundsByPrefix = {(): first_bounds}
     open_tokens = open_prefix_tokens(after, first_bounds)

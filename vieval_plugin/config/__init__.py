@@ -44,7 +44,14 @@ from vieval_plugin.text.suggestions import did_you_mean
 from vieval_plugin.text.untrusted import address_of, isfile, path_of, real
 from vieval_plugin.text.yaml_json import read_yaml
 
-__all__ = ["Backbone", "Config", "Judges", "Scorer", "Statistics", "StoreOptions"]
+__all__ = [
+    "Backbone",
+    "Config",
+    "Judges",
+    "Scorer",
+    "Statistics",
+    "StoreOptions",
+]
 FILE_VARIABLE = "VIEVAL_CONFIG"
 DATA_VARIABLE = "VIEVAL_DATA"
 _UNTRUSTED_ADDRESS = "http://recorded.invalid/v1"
@@ -407,7 +414,12 @@ _WITHOUT_EFFECT = ("data", "judge_files", "store", "scorers", "generate")
 _CONNECTION = {"base_url", "api_key_env", "api_key_header", "headers", "ca_file"}
 _PACING = {"num_concurrent", "requests_per_minute", "timeout", "retries", "patience"}
 _PRICES = {"price_input", "price_cached_input", "price_output"}
-_TRANSPORT = {*_CONNECTION, *_PACING, *_PRICES, "sight_check"}
+_TRANSPORT = {
+    *_CONNECTION,
+    *_PACING,
+    *_PRICES,
+    "sight_check",
+}
 
 
 class Config(Section):
@@ -523,7 +535,11 @@ class Config(Section):
             if base is None:
                 fields = {"revision": None, **fields}
             else:
-                fields = {**asdict(base), **fields, "model": base.model}
+                fields = {
+                    **asdict(base),
+                    **fields,
+                    "model": base.model,
+                }
         scorers: dict[str, Any] = dict(self.scorers)
         for name, spec in judge_registry.judges().items():
             if spec.scored:
@@ -593,7 +609,13 @@ def current() -> Config:
 def commented() -> str:
     """An options file with every option at its default, and a comment that says what it is for."""
     first = f"# Options of VIEval. Set {FILE_VARIABLE} to the path of this file."
-    return "\n".join([first, *commented_lines(Config()), ""])
+    return "\n".join(
+        [
+            first,
+            *commented_lines(Config()),
+            "",
+        ]
+    )
 
 
 def from_document(document: Mapping[str, Any]) -> Config:
@@ -611,7 +633,11 @@ def from_document(document: Mapping[str, Any]) -> Config:
         is_here = all(address and address.host in _LOOPBACK for address in addresses)
         base_url = backbone.base_url if is_here else (_UNTRUSTED_ADDRESS,)
         # headers could carry any variable of the environment
-        untrusted = {"api_key_env": _NO_KEY, "headers": {}, "ca_file": None}
+        untrusted = {
+            "api_key_env": _NO_KEY,
+            "headers": {},
+            "ca_file": None,
+        }
         return backbone.model_copy(update={**untrusted, "base_url": base_url})
 
     backbones = {

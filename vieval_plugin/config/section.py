@@ -120,7 +120,11 @@ def commented_lines(holder: Any, depth: int = 0) -> list[str]:
         if is_options_type(type(value)):
             section_lines = commented_lines(value, depth + 1)
             if section_lines:
-                lines += [comment, f"{indent}{name}:", *section_lines]
+                lines += [
+                    comment,
+                    f"{indent}{name}:",
+                    *section_lines,
+                ]
         else:
             default = json.dumps(value, default=str)
             lines += [comment, f"{indent}{name}: {default}"]

@@ -190,7 +190,11 @@ def _answer(
     failures = [failed[file] for file in files if file in failed]
     if failures:
         finished = [file for file in files if file not in failed]
-        return answer_json(finished, failures[0], status=Status.TOOL_ERROR)
+        return answer_json(
+            finished,
+            failures[0],
+            status=Status.TOOL_ERROR,
+        )
     spent = [seconds[file] for file in files if file in seconds]
     all_seconds = sum(spent) if len(spent) == len(files) else None
     return answer_json(files, seconds=all_seconds)
@@ -203,7 +207,13 @@ def _file(diffusion: Diffusion, request: ImageRequest, number: int) -> Path:
         "call": dict(diffusion.call),
         "seed": diffusion.seed,
     }
-    return file_for(diffusion.folder, request.conditions, request.prompt, number, how)
+    return file_for(
+        diffusion.folder,
+        request.conditions,
+        request.prompt,
+        number,
+        how,
+    )
 
 
 def _unfit(parameters: Mapping[str, Any], conditions: Sample) -> str:
@@ -272,7 +282,11 @@ def _make_batch(
     if len(outputs) != len(batch) or not are_images:
         raise ValueError(f"it returned {len(outputs)} of {len(batch)} images")
     for image, picture in zip(batch, outputs, strict=True):
-        write_whole(image.file, encode_png(picture), "data")
+        write_whole(
+            image.file,
+            encode_png(picture),
+            "data",
+        )
 
 
 def _seed(diffusion: Diffusion, image: _Image) -> int:

@@ -69,7 +69,15 @@ def make(
     Raises:
         VievalError: no request can be answered: a wrong key, or a server that is down for good.
     """
-    return asyncio.run(_make(api, requests, usage, seed, bar))
+    return asyncio.run(
+        _make(
+            api,
+            requests,
+            usage,
+            seed,
+            bar,
+        )
+    )
 
 
 async def _make(
@@ -78,7 +86,12 @@ async def _make(
     progress_bar = tqdm(
         total=len(requests), desc="Generating", unit="prompt", disable=not bar
     )
-    async with Server(api.server, usage, seed, chats=False) as server:
+    async with Server(
+        api.server,
+        usage,
+        seed,
+        chats=False,
+    ) as server:
 
         async def answer_with_progress(request: ImageRequest) -> str:
             try:
@@ -96,7 +109,13 @@ async def _answer(
     api: ImageApi, server: Server, request: ImageRequest, usage: Usage
 ) -> str:
     how = {"api": api.model, "extra": _extra(api, request)}
-    file_of = partial(file_for, api.folder, request.conditions, request.prompt, how=how)
+    file_of = partial(
+        file_for,
+        api.folder,
+        request.conditions,
+        request.prompt,
+        how=how,
+    )
     files = [file_of(number) for number in request.numbers]
     if all(path.is_file() for path in files):
         usage.cached += 1
@@ -119,7 +138,11 @@ async def _answer(
     if not failed:
         return answer_json(finished, seconds=time.monotonic() - started)
     usage.failures.update(refused.kind for refused in failed)
-    return answer_json(finished, failed[0].reason, status=failed[0].status)
+    return answer_json(
+        finished,
+        failed[0].reason,
+        status=failed[0].status,
+    )
 
 
 def _request(api: ImageApi, generation: ImageRequest) -> tuple[str, JsonObject]:

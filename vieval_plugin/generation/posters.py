@@ -79,8 +79,20 @@ SCENES = (
         (0, 0),
     ),
     Scene("coffee", "CC0, Rachel Michetti", "a cup of coffee", "FRESH COFFEE"),
-    Scene("grass", "CC0, CC0Textures", "grass", "GARDEN PARTY", ("#10351a", "#c6f29b")),
-    Scene("gravel", "CC0, CC0Textures", "gravel", "ROAD WORK", ("#301c10", "#f4cf9c")),
+    Scene(
+        "grass",
+        "CC0, CC0Textures",
+        "grass",
+        "GARDEN PARTY",
+        ("#10351a", "#c6f29b"),
+    ),
+    Scene(
+        "gravel",
+        "CC0, CC0Textures",
+        "gravel",
+        "ROAD WORK",
+        ("#301c10", "#f4cf9c"),
+    ),
     Scene("hubble_deep_field", "public domain, NASA", "galaxies", "DEEP FIELD"),
     Scene("retina", "CC0, Häggström", "the inside of an eye", "EYE TEST TODAY"),
     Scene(
@@ -121,9 +133,16 @@ def make(folder: Path, seed: int) -> bool:
             f"the demo needs scikit-image for its photographs; {install_advice('metrics')}"
         )
     rng = random.Random(seed)
-    kinds = [*["misspelt"] * 5, *["lost"] * 3, *["right"] * 4]
+    kinds = [
+        *["misspelt"] * 5,
+        *["lost"] * 3,
+        *["right"] * 4,
+    ]
     errors = rng.sample(kinds, len(SCENES))
-    blurs = rng.sample([*[True] * 6, *[False] * 6], len(SCENES))
+    blurs = rng.sample(
+        [*[True] * 6, *[False] * 6],
+        len(SCENES),
+    )
     prompts = list[dict[str, str]]()
     truth = list[dict[str, str]]()
     pictures: dict[str, tuple[Scene, str, bool]] = {}
@@ -135,7 +154,11 @@ def make(folder: Path, seed: int) -> bool:
         prompt = f'a poster with {scene.subject} and the title "{scene.title}"'
         prompts.append({"uid": uid, "prompt": prompt})
         misspelt_title = misspelt(scene.title, rng)
-        titles = {"right": scene.title, "misspelt": misspelt_title, "lost": ""}
+        titles = {
+            "right": scene.title,
+            "misspelt": misspelt_title,
+            "lost": "",
+        }
         spelling = titles[error]
         makings = {
             CAREFUL: (scene.title, "right", False),
@@ -226,11 +249,18 @@ def poster(scene: Scene, title: str, blur: float) -> PIL.Image.Image:
     photograph = PIL.Image.fromarray(np.asarray(getattr(data, scene.photograph)()))
     if scene.tint:
         photograph = ImageOps.colorize(photograph.convert("L"), *scene.tint)
-    picture = ImageOps.fit(photograph.convert("RGB"), _SIZE, centering=scene.middle)
+    picture = ImageOps.fit(
+        photograph.convert("RGB"),
+        _SIZE,
+        centering=scene.middle,
+    )
     picture = picture.filter(ImageFilter.GaussianBlur(blur))
     if title:
         pen = ImageDraw.Draw(picture, "RGBA")
-        pen.rectangle((0, _SIZE[1] - _STRIP, *_SIZE), (0, 0, 0, 200))
+        pen.rectangle(
+            (0, _SIZE[1] - _STRIP, *_SIZE),
+            (0, 0, 0, 200),
+        )
         middle = (_SIZE[0] / 2, _SIZE[1] - _STRIP / 2)
         pen.text(
             middle, title, "white", ImageFont.load_default(_LETTERING), anchor="mm"

@@ -92,7 +92,13 @@ class PrecomputedImages:
             try:
                 if isinstance(row, BadLine):
                     raise row
-                for sample, files in samples_of_row(table.folder, number, row, "", ""):
+                for sample, files in samples_of_row(
+                    table.folder,
+                    number,
+                    row,
+                    "",
+                    "",
+                ):
                     models[sample.id.image_model] = None
                     if (
                         image_model in ("", sample.id.image_model)

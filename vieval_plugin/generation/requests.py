@@ -75,7 +75,11 @@ def file_for(
         how: the generator and its options, as JSON values.
     """
     images = {role: digest(image) for role, image in conditions.images.items()}
-    origin = json.dumps([how, prompt, images, number], sort_keys=True, default=str)
+    origin = json.dumps(
+        [how, prompt, images, number],
+        sort_keys=True,
+        default=str,
+    )
     name = hashlib.sha256(origin.encode()).hexdigest()[:32]
     return folder / f"{name}.png"
 

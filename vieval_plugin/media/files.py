@@ -63,7 +63,12 @@ def create_whole(path: Path, content: bytes) -> bool:
     Raises:
         VievalError: the file cannot be written there.
     """
-    with _written(path, (content,), "--out", synced=True) as unfinished:
+    with _written(
+        path,
+        (content,),
+        "--out",
+        synced=True,
+    ) as unfinished:
         try:
             os.link(unfinished, path)
         except FileExistsError:
@@ -112,7 +117,10 @@ def write_folder(folder: Path, files: Mapping[str, str | bytes]) -> None:
     earlier = _names_in_list(folder / LIST)
     for name, content in files.items():
         write_whole(folder / name, [content])
-    write_whole(folder / LIST, [json.dumps(sorted(files), indent=1)])
+    write_whole(
+        folder / LIST,
+        [json.dumps(sorted(files), indent=1)],
+    )
     for name in earlier - set(files) - {LIST}:
         with contextlib.suppress(OSError):
             (folder / name).unlink(missing_ok=True)
@@ -198,7 +206,11 @@ def require_outputs(
     """
     for name, suffix in suffixes.items():
         if path := paths[name]:
-            require_suffix(path, (suffix,), f"--{name}")  # so it is no image either
+            require_suffix(
+                path,
+                (suffix,),
+                f"--{name}",
+            )  # so it is no image either
             require_writable(path, f"--{name}", reads)
             if name not in kept:
                 path.unlink(missing_ok=True)

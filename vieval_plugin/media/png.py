@@ -47,7 +47,11 @@ def encode(pixels: Pixels) -> bytes:
     header = struct.pack(
         ">IIBBBBB", width, height, _EIGHT_BITS, _COLOURS[channels], 0, 0, 0
     )
-    chunks = {b"IHDR": header, b"IDAT": packed, b"IEND": b""}
+    chunks = {
+        b"IHDR": header,
+        b"IDAT": packed,
+        b"IEND": b"",
+    }
     return _SIGNATURE + b"".join(_chunk(*chunk) for chunk in chunks.items())
 
 

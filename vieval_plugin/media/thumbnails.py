@@ -118,4 +118,10 @@ class Thumbnails:
         )
         self._bytes_left -= len(file)
         address = f"data:image/webp;base64,{base64.b64encode(file).decode()}"
-        return Thumbnail(len(self.rendered), *small.size, address, original, size)
+        return Thumbnail(
+            len(self.rendered),
+            *small.size,
+            address,
+            original,
+            size,
+        )

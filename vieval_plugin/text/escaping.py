@@ -46,7 +46,14 @@ class _Steering(dict[int, str]):
 
 
 _ONE_LINE = _Steering(dict.fromkeys(_BREAKS, " "))
-_LINES = _Steering({ord("\n"): "\n", ord("\t"): "\t", 0x2028: "\n", 0x2029: "\n"})
+_LINES = _Steering(
+    {
+        ord("\n"): "\n",
+        ord("\t"): "\t",
+        0x2028: "\n",
+        0x2029: "\n",
+    }
+)
 
 # in Markdown: what begins code, ends a cell, closes a link or begins an image, and what becomes a
 # link by itself

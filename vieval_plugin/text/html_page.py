@@ -46,7 +46,12 @@ def linked(text: str) -> Markup:
     texts = escaped[::3]
     commands = map(_command, escaped[1::3])
     links = map(_link, escaped[2::3])
-    pieces = zip_longest(texts, commands, links, fillvalue=Markup(""))
+    pieces = zip_longest(
+        texts,
+        commands,
+        links,
+        fillvalue=Markup(""),
+    )
     return Markup("").join(chain(*pieces))
 
 

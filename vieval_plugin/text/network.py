@@ -78,7 +78,11 @@ def proxy_for(url: str, environment: Mapping[str, str] = os.environ) -> Proxy | 
     scheme_variable = _first_set(f"{address.scheme}_proxy", environment)
     variable = scheme_variable or _first_set("all_proxy", environment)
     value = environment[variable].strip() if variable else ""
-    if not value or _is_direct(address.host, address.port, environment):
+    if not value or _is_direct(
+        address.host,
+        address.port,
+        environment,
+    ):
         return None
     proxy = _parsed(value)
     if proxy is None:
@@ -128,7 +132,15 @@ def _is_direct(host: str, port: int | None, environment: Mapping[str, str]) -> b
         return True
     variable = _first_set("no_proxy", environment)
     entries = environment[variable].replace(",", " ").split() if variable else []
-    return any(_lists(entry.lower(), host, port, ip) for entry in entries)
+    return any(
+        _lists(
+            entry.lower(),
+            host,
+            port,
+            ip,
+        )
+        for entry in entries
+    )
 
 
 def _lists(entry: str, host: str, port: int | None, ip: IPAddress | None) -> bool:

@@ -39,7 +39,12 @@ def nearest(name: str, candidates: Iterable[str], cutoff: float = 0.0) -> str:
     longer = (candidate for candidate in names if candidate.endswith(f"_{name}"))
     if longest_match := next(longer, ""):
         return longest_match
-    closest = difflib.get_close_matches(name, names, n=1, cutoff=cutoff)
+    closest = difflib.get_close_matches(
+        name,
+        names,
+        n=1,
+        cutoff=cutoff,
+    )
     return closest[0] if closest else ""
 
 

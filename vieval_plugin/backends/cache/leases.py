@@ -51,7 +51,10 @@ class Leases:
                     "waiting for another process that is asking the same questions, "
                     f"up to {self._longest_wait:.0f} s per question"
                 )
-                tqdm.write(f"vieval: {self._store.path}: {message}", file=sys.stderr)
+                tqdm.write(
+                    f"vieval: {self._store.path}: {message}",
+                    file=sys.stderr,
+                )
             await asyncio.sleep(_POLL_INTERVAL * (0.5 + random.random()))
             if (reply := self._store.get(key)) is not None:
                 return reply

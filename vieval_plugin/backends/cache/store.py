@@ -214,7 +214,11 @@ class Store:
         """Return whether a question is this process's to ask until its lease ends; else another
         is asking it.
         """
-        lease = {"key": key, "owner": self._owner, **_lease()}
+        lease = {
+            "key": key,
+            "owner": self._owner,
+            **_lease(),
+        }
         claimed = self._write_unless_locked(
             "INSERT INTO claims VALUES (:key, :owner, :now + :lease) ON CONFLICT (key) DO UPDATE "
             f"SET owner = excluded.owner, until = excluded.until WHERE {_VOID}",
@@ -269,7 +273,15 @@ class Store:
                 "SELECT model, reply, stored, checksum FROM replies WHERE key = ?",
                 (key,),
             ):
-                if self._read(key, model, reply, check) is not None:
+                if (
+                    self._read(
+                        key,
+                        model,
+                        reply,
+                        check,
+                    )
+                    is not None
+                ):
                     yield {
                         "key": key,
                         "model": model,
@@ -292,7 +304,10 @@ class Store:
         facts there were.
         """
         model_condition = "(:model IS NULL OR instr(name, ' ' || :model || ' ') > 0)"
-        return self._write(f"{_FORGET} AND {model_condition}", {"model": model})
+        return self._write(
+            f"{_FORGET} AND {model_condition}",
+            {"model": model},
+        )
 
     def keep_newest(self, number: int) -> None:
         """Delete the oldest replies above so many, a few at a time, so that nobody else is held
@@ -322,7 +337,10 @@ class Store:
                     f"{len(self._spool.rows)} replies were saved to {self._spool.path} for "
                     "the next run"
                 )
-                tqdm.write(f"vieval: {locked(self.path)}; {message}", file=sys.stderr)
+                tqdm.write(
+                    f"vieval: {locked(self.path)}; {message}",
+                    file=sys.stderr,
+                )
         finally:
             self._database.close()
 
@@ -332,7 +350,11 @@ class Store:
 
     def _bounds(self) -> dict[str, float | None]:
         """The values of `_COUNTS`."""
-        return {"since": self._since, "max_age": self._max_age, "now": time.time()}
+        return {
+            "since": self._since,
+            "max_age": self._max_age,
+            "now": time.time(),
+        }
 
     def _forget(self) -> None:
         """Delete what was found out about servers: it may be out of date too, and costs one
@@ -350,7 +372,10 @@ class Store:
         if not self._damage_announced:
             self._damage_announced = True
             message = "ignoring a damaged reply, and any others like it"
-            tqdm.write(f"vieval: {self.path}: {message}", file=sys.stderr)
+            tqdm.write(
+                f"vieval: {self.path}: {message}",
+                file=sys.stderr,
+            )
         damaged = {"key": key, "checksum": check}
         self._write_unless_locked(
             "DELETE FROM replies WHERE key = :key AND checksum = :checksum", damaged
@@ -377,7 +402,10 @@ class Store:
         if not self._lock_announced:
             self._lock_announced = True
             message = f"saving replies to {self._spool.path} until it is unlocked"
-            tqdm.write(f"vieval: {locked(self.path)}; {message}", file=sys.stderr)
+            tqdm.write(
+                f"vieval: {locked(self.path)}; {message}",
+                file=sys.stderr,
+            )
 
     def _write_unless_locked(
         self, statement: str, *values: Mapping[str, Any]
@@ -393,7 +421,17 @@ class Store:
                 bounds = self._bounds()
                 rows = self._spool.rows.values()
                 self._run_transaction(
-                    [(_UPSERT, {**bounds, "since": row["run"], **row}) for row in rows]
+                    [
+                        (
+                            _UPSERT,
+                            {
+                                **bounds,
+                                "since": row["run"],
+                                **row,
+                            },
+                        )
+                        for row in rows
+                    ]
                 )
                 self._spool.clear()
             if len(values) == 1:

@@ -136,7 +136,11 @@ class Batches:
         )  # the service's names of files that it is not done with
         self._turn = asyncio.Lock()
         try:
-            options.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            options.folder.mkdir(
+                mode=0o700,
+                parents=True,
+                exist_ok=True,
+            )
             self._database = sqlite3.connect(
                 options.folder / "batches.sqlite", timeout=1, isolation_level=None
             )
@@ -203,7 +207,11 @@ class Batches:
             forms, (question, f"{question}g", request)
         ):
             try:
-                return _answer(parsed_json(line), check, self._url)
+                return _answer(
+                    parsed_json(line),
+                    check,
+                    self._url,
+                )
             except (Again, Refused) as failure:
                 if form == request or not self._options.sends:
                     problem = failure
@@ -372,7 +380,11 @@ class Batches:
         said = str(document.get("status"))
         status = said.casefold()
         if status == "failed":
-            self._refuse(name, f"the batch {batch}", str(document.get("errors")))
+            self._refuse(
+                name,
+                f"the batch {batch}",
+                str(document.get("errors")),
+            )
             return True
         if status in _WAITED_FOR:
             return False
@@ -495,7 +507,11 @@ class Batches:
                 if file and await self._is_processing(file):
                     return False
                 if refused.code not in _NO_SUCH_PATH:
-                    self._refuse(name, f"a {kind}", refused.reason)
+                    self._refuse(
+                        name,
+                        f"a {kind}",
+                        refused.reason,
+                    )
                     return True
                 problem = f"{self._where} accepts no {path} ({refused.reason})"
                 raise VievalError(f"{problem}; {_WITHOUT_BATCHES}") from None
@@ -596,7 +612,15 @@ def _names(body: Mapping[str, Any], asked: Mapping[str, Any]) -> tuple[str, str]
     form = {name: value for name, value in body.items() if name in fields}
     limit = [form[name] for name in LIMITS if name in form]
     messages = {name: value for name, value in body.items() if name not in form}
-    question = _digest(request_json({**messages, "limit": limit, "asked": dict(asked)}))
+    question = _digest(
+        request_json(
+            {
+                **messages,
+                "limit": limit,
+                "asked": dict(asked),
+            }
+        )
+    )
     form_digest = _digest(json.dumps(form).encode())
     return question, question + form_digest[:8]
 
@@ -607,7 +631,11 @@ def _digest(content: bytes) -> str:
 
 def _is_usable(line: bytes) -> bool:
     try:
-        _answer(parsed_json(line), lambda answer: None, "")
+        _answer(
+            parsed_json(line),
+            lambda answer: None,
+            "",
+        )
     except (Again, Refused):
         return False
     return True
@@ -621,7 +649,12 @@ def _answer(document: Any, check: Check, url: str) -> JsonObject:
     body = fields.get("body")
     code = fields.get("status_code")
     if isinstance(code, int) and code != 200:
-        raise fault_of(code, json.dumps(body).encode(), {}, url)
+        raise fault_of(
+            code,
+            json.dumps(body).encode(),
+            {},
+            url,
+        )
     if isinstance(body, dict) and (fault := fault_in(body, url)):
         raise fault
     if not isinstance(body, dict):

@@ -70,7 +70,12 @@ class Denied(Refused):
         if code:
             kind = f"HTTP {code}"
             reason = f"HTTP {code}: {reason}"
-        super().__init__(Status.API_ERROR, kind, reason, code)
+        super().__init__(
+            Status.API_ERROR,
+            kind,
+            reason,
+            code,
+        )
         self.ending = ending
         self.is_about_key = is_about_key
 
@@ -327,7 +332,12 @@ def _fault(
         )
     wait = retry_after(headers.get("Retry-After"))
     if kind == "rate limit":
-        return Again(kind, f"too many requests ({text})", wait, limited=True)
+        return Again(
+            kind,
+            f"too many requests ({text})",
+            wait,
+            limited=True,
+        )
     if kind == "server error":
         short_text = f"{status}: {message[:_SHORT]}" if message else status
         return Again(kind, short_text, wait)
@@ -352,7 +362,13 @@ def _fault(
             code,
             report,
         )
-    return Refused(Status.API_ERROR, kind or status, text, code, report)
+    return Refused(
+        Status.API_ERROR,
+        kind or status,
+        text,
+        code,
+        report,
+    )
 
 
 def _has_type(report: ErrorReport, words: Iterable[str]) -> bool:
@@ -497,7 +513,12 @@ def _report(code: int, document: Any, body: bytes | bytearray) -> ErrorReport:
         text = f"{text} ({error_code})".strip()
     sentence = _sentence(text)
     is_named = isinstance(parameter, str) and parameter not in ("None", "null")
-    return ErrorReport(code, names, sentence, parameter if is_named else "")
+    return ErrorReport(
+        code,
+        names,
+        sentence,
+        parameter if is_named else "",
+    )
 
 
 def _is_text(value: Any) -> TypeGuard[str]:

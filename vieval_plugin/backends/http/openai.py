@@ -81,7 +81,11 @@ _PROBE = {
     "additionalProperties": False,
 }
 # vLLM's own (others take no notice, or refuse it): six turns of the same 2 to 64 tokens
-_REPETITION = {"min_pattern_size": 2, "max_pattern_size": 64, "min_count": 6}
+_REPETITION = {
+    "min_pattern_size": 2,
+    "max_pattern_size": 64,
+    "min_count": 6,
+}
 _LOGPROBS = {"logprobs": True, "top_logprobs": _TOP_LOGPROBS}
 _PROBE_TOKENS = 2048  # room to think before the few tokens of the answer
 _NOT_ENFORCED, _ENFORCED, _WITH_LENGTHS = (
@@ -156,7 +160,11 @@ class OpenAIBackend:
         self._refused = set[str]()
         addresses = " ".join(map(redacted, server.urls))
         self._where = f"{model} {addresses}"
-        self._negotiation = Negotiation(f"form {self._where}", store, self._where)
+        self._negotiation = Negotiation(
+            f"form {self._where}",
+            store,
+            self._where,
+        )
         self._server.on_failed_try = self._negotiation.release
         seed_digest = hashlib.sha256(f"{seed} {self._where}".encode())
         self._sight_seed = seed_digest.hexdigest()[:8]
@@ -232,7 +240,14 @@ class OpenAIBackend:
             self.usage.repeated += 1
         elif self._store and (stored := self._store.get(key)) is not None:
             return self._cached(key, stored)
-        return await self._in_flight.result(key, self._ask, ask, images, repeat, key)
+        return await self._in_flight.result(
+            key,
+            self._ask,
+            ask,
+            images,
+            repeat,
+            key,
+        )
 
     def _cached(self, key: str, stored: Answer) -> Answer:
         """A stored reply, counted: to a question of an earlier run, or of this one."""
@@ -385,7 +400,10 @@ class OpenAIBackend:
         return ""
 
     async def _answer_to(self, question: str, *pictures: Image) -> str:
-        ask = Chat((Message("user", (*pictures, question)),), ("sight",))
+        ask = Chat(
+            (Message("user", (*pictures, question)),),
+            ("sight",),
+        )
         images = await self._encoded(ask)
         answer = await self._probed(ask.messages, images)
         return text_of(self._count_tokens(answer))
@@ -400,9 +418,21 @@ class OpenAIBackend:
         same gets more.
         """
         room = max(_PROBE_TOKENS, self.sampling.max_tokens or 0)
-        answer = await self._post_or_cut(self._body(messages, room, images, fields))
+        answer = await self._post_or_cut(
+            self._body(
+                messages,
+                room,
+                images,
+                fields,
+            )
+        )
         if is_starved(answer):
-            longer_body = self._body(messages, MORE_ROOM * room, images, fields)
+            longer_body = self._body(
+                messages,
+                MORE_ROOM * room,
+                images,
+                fields,
+            )
             answer = await self._post_or_cut(longer_body)
         return answer
 
@@ -428,7 +458,12 @@ class OpenAIBackend:
                 if not has_room:
                     self.usage.retries.update([NO_ROOM])
             try:
-                answer = await self._chat(ask, images, send, tokens)
+                answer = await self._chat(
+                    ask,
+                    images,
+                    send,
+                    tokens,
+                )
             except Refused as refused:
                 context = _CONTEXT.search(refused.reason)
                 if tokens == limit or not context:
@@ -436,7 +471,12 @@ class OpenAIBackend:
                 input_tokens, _ = tokens_of(answer)
                 free_tokens = int(context[1]) - input_tokens if input_tokens else limit
                 longest = max(limit, min(free_tokens, tokens))
-                return await self._chat(ask, images, send, longest)
+                return await self._chat(
+                    ask,
+                    images,
+                    send,
+                    longest,
+                )
             if not is_starved(answer):
                 break
         return answer
@@ -450,7 +490,12 @@ class OpenAIBackend:
         forms = await self._forms(ask)
         refused_form = ""
         for name, fields in forms.items():
-            body = self._body(ask.messages, tokens, images, fields)
+            body = self._body(
+                ask.messages,
+                tokens,
+                images,
+                fields,
+            )
             try:
                 answer = self._count_tokens(await self._post(body, send))
                 break
@@ -496,7 +541,12 @@ class OpenAIBackend:
                 "(vieval_transformers)"
             )
             return Failure(Status.API_ERROR, reason)
-        body = self._body(ask.messages, self.sampling.limit(ask), images, _LOGPROBS)
+        body = self._body(
+            ask.messages,
+            self.sampling.limit(ask),
+            images,
+            _LOGPROBS,
+        )
         answer = self._count_tokens(await self._post(body, send))
         try:
             likeliest = first_token(answer)
@@ -513,7 +563,13 @@ class OpenAIBackend:
         bounds = probabilities(likeliest, ask.continuations)
         if isinstance(bounds, Failure):
             return bounds
-        return await narrowed_bounds(bounds, ask.continuations, self._ids, body, send)
+        return await narrowed_bounds(
+            bounds,
+            ask.continuations,
+            self._ids,
+            body,
+            send,
+        )
 
     async def _try_out(self, ask: Chat | Likelihood, has_service: bool) -> None:
         """Post a short question in the form of another, as what the service refuses of it, it would
@@ -532,7 +588,12 @@ class OpenAIBackend:
                         _PROBE_TOKENS,
                     )
                 return
-            body = self._body(greeting, 1, {}, _LOGPROBS)
+            body = self._body(
+                greeting,
+                1,
+                {},
+                _LOGPROBS,
+            )
             if has_service and first_token(await self._post(body, self._server.post)):
                 return
         if not isinstance(ask, Chat):
@@ -679,5 +740,9 @@ def response_format(schema: Mapping[str, Any]) -> JsonObject:
     """A schema as a field of a request."""
     return {
         "type": "json_schema",
-        "json_schema": {"name": "answer", "strict": True, "schema": schema},
+        "json_schema": {
+            "name": "answer",
+            "strict": True,
+            "schema": schema,
+        },
     }

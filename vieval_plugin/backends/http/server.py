@@ -63,7 +63,11 @@ def connector(ca_file: Path | None = None) -> Any:
                     return connection
                 connection.close()
 
-    return Connector(limit=0, ttl_dns_cache=300, ssl=tls_context(ca_file) or True)
+    return Connector(
+        limit=0,
+        ttl_dns_cache=300,
+        ssl=tls_context(ca_file) or True,
+    )
 
 
 Check: TypeAlias = Callable[
@@ -355,7 +359,13 @@ class Server:
                 address = await self._choose(address)
                 started = time.monotonic()
                 try:
-                    return await self._try(request, address, path, body, check)
+                    return await self._try(
+                        request,
+                        address,
+                        path,
+                        body,
+                        check,
+                    )
                 except Again as again:
                     problem = again
             self.on_failed_try()
@@ -371,14 +381,25 @@ class Server:
                 )
             self.usage.retries[problem.kind] += 1
             patience_left = self.options.patience - silent
-            wait = self._wait(request, problem, rests, patience_left)
+            wait = self._wait(
+                request,
+                problem,
+                rests,
+                patience_left,
+            )
             await asyncio.sleep(wait)
 
     async def post_once(self, path: str, body: JsonObject, check: Check) -> JsonObject:
         """Post once, for a request that must not be sent twice; `Again` if it may have been
         received.
         """
-        return await self._try(Attempts(0), self._addresses[0], path, body, check)
+        return await self._try(
+            Attempts(0),
+            self._addresses[0],
+            path,
+            body,
+            check,
+        )
 
     async def _give_up_or_go_on(
         self,
@@ -425,7 +446,10 @@ class Server:
             self._outage_announced = True
             outage = f"{redacted(address.url)}: {problem.reason}"
             trying = f"trying for {self.options.patience:g} s"
-            tqdm.write(f"vieval: {outage}; {trying}", file=sys.stderr)
+            tqdm.write(
+                f"vieval: {outage}; {trying}",
+                file=sys.stderr,
+            )
 
     async def _choose(self, last: Address | None) -> Address:
         """The least busy address, rather not the one that failed `last`; waits if all asked to
@@ -637,7 +661,12 @@ class Server:
         while True:
             try:
                 async with self._slots:
-                    data = await self._exchange("GET", address, base, max_bytes)
+                    data = await self._exchange(
+                        "GET",
+                        address,
+                        base,
+                        max_bytes,
+                    )
                 if data or allow_empty:
                     return bytes(data)
                 problem = Again("no file", "an empty answer")
@@ -657,10 +686,19 @@ class Server:
             request.failed(problem.limited, with_most=False)
             if request.spent:
                 reason = f"{_NO_FILE}: {problem.reason}, {request.sends} times"
-                raise Refused(Status.API_ERROR, problem.kind, reason)
+                raise Refused(
+                    Status.API_ERROR,
+                    problem.kind,
+                    reason,
+                )
             self.usage.retries[problem.kind] += 1
             await asyncio.sleep(
-                self._wait(request, problem, False, self.options.patience)
+                self._wait(
+                    request,
+                    problem,
+                    False,
+                    self.options.patience,
+                )
             )
 
 

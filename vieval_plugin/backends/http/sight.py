@@ -60,7 +60,10 @@ async def look(name_colour: Callable[[Image], Awaitable[str]], seed: str) -> Sig
         name_colour: asks `QUESTION` about a picture; what it raises ends the check.
         seed: decides on the colours, which all differ.
     """
-    colours = random.Random(seed).sample(sorted(COLOURS), 2 * _PAIR)
+    colours = random.Random(seed).sample(
+        sorted(COLOURS),
+        2 * _PAIR,
+    )
     answers: list[str] = []
     for pair in (colours[:_PAIR], colours[_PAIR:]):
         answers += await gather_or_cancel(
@@ -70,7 +73,10 @@ async def look(name_colour: Callable[[Image], Awaitable[str]], seed: str) -> Sig
         if sight is not None:
             break
     evidence = "; ".join(map(_evidence, colours, answers))
-    return SightCheck(sight or Sight.BLIND, f"{evidence} (seed {seed})")
+    return SightCheck(
+        sight or Sight.BLIND,
+        f"{evidence} (seed {seed})",
+    )
 
 
 def _evidence(colour: str, answer: str) -> str:

@@ -260,7 +260,13 @@ def run(arguments: Mapping[str, Any], pixels: Decode) -> ToolResult:
     """The boxes of `phrases` in `image`, found by the model `detector`."""
     detector = grounder(arguments["detector"])
     return ToolResult(
-        tuple(detector.boxes(arguments["image"], arguments["phrases"], pixels)),
+        tuple(
+            detector.boxes(
+                arguments["image"],
+                arguments["phrases"],
+                pixels,
+            )
+        ),
         by=detector.by,
     )
 

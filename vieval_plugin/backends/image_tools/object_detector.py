@@ -124,7 +124,14 @@ class PhraseDetector:
         self, rows: Sequence[tuple[Pixels, Sequence[str]]], threshold: float
     ) -> list[dict[str, ClassBoxes]]:
         phrases = [(pixels, label) for pixels, labels in rows for label in labels]
-        boxes = iter(find_boxes(self.network, self.processor, phrases, threshold))
+        boxes = iter(
+            find_boxes(
+                self.network,
+                self.processor,
+                phrases,
+                threshold,
+            )
+        )
         return [
             {label: _class_boxes(pixels, *next(boxes)) for label in labels}
             for pixels, labels in rows
@@ -229,7 +236,11 @@ def mask_boxes(
     likely = probabilities > threshold
     probabilities, masks = probabilities[likely], masks[likely]
     if not len(probabilities):
-        return ClassBoxes(np.zeros(0), np.zeros((0, 4)), np.zeros((0, *size), bool))
+        return ClassBoxes(
+            np.zeros(0),
+            np.zeros((0, 4)),
+            np.zeros((0, *size), bool),
+        )
     height, width = scaled_size(*size)
     scaled = _resize(masks, *padded)[:, :height, :width]
     logits = _resize(scaled, *size)
@@ -247,7 +258,12 @@ def _box(mask: Any) -> list[int]:
     columns = mask.any(0).nonzero()
     if not len(rows):
         return [0, 0, 0, 0]
-    return [int(columns[0]), int(rows[0]), int(columns[-1]) + 1, int(rows[-1]) + 1]
+    return [
+        int(columns[0]),
+        int(rows[0]),
+        int(columns[-1]) + 1,
+        int(rows[-1]) + 1,
+    ]
 
 
 def _resize(planes: Any, height: int, width: int) -> Any:
@@ -329,7 +345,12 @@ class ObjectInstrument:
         weights += [self._colors.encoder.identity] if self._colors else []
         size = self._detector.batch_key(pixels, ask.arguments["labels"])
         digest = images.digest(ask.arguments["image"])
-        parts = {"tool": ask.tool, "weights": weights, "image": digest, **arguments}
+        parts = {
+            "tool": ask.tool,
+            "weights": weights,
+            "image": digest,
+            **arguments,
+        }
         batch_key = size, arguments["threshold"]
         content = PreparedDetection(pixels, arguments)
         return PreparedMeasure(key_of(parts), content, batch_key)
@@ -367,7 +388,12 @@ class ObjectInstrument:
             indices = surest(boxes.scores, detection.arguments["threshold"])
             of_color = indices[: colored.get(label, 0)]
             colors = (
-                self._colors.colors(detection.pixels, label, boxes, of_color)
+                self._colors.colors(
+                    detection.pixels,
+                    label,
+                    boxes,
+                    of_color,
+                )
                 if self._colors
                 else []
             )
@@ -392,12 +418,20 @@ def open_instrument(ask: UseTool, scorers: Mapping[str, Scorer]) -> ObjectInstru
     scorer, color_scorer = (
         scorers.get(name, Scorer()) for name in (ask.tool, COLOR_SCORER)
     )
-    origin = Origin(scorer.model or DETECTOR, scorer.revision, scorer.device)
+    origin = Origin(
+        scorer.model or DETECTOR,
+        scorer.revision,
+        scorer.device,
+    )
     color_origin = Origin(
         color_scorer.model or COLOR_MODEL, color_scorer.revision, color_scorer.device
     )
     colors = _open_colors(color_origin) if ask.arguments["colored"] else None
-    return ObjectInstrument(open_detector(origin), colors, scorer.batch_size)
+    return ObjectInstrument(
+        open_detector(origin),
+        colors,
+        scorer.batch_size,
+    )
 
 
 @cache
@@ -444,7 +478,14 @@ def _open_mask_detector(origin: Origin) -> MaskDetector:
     digest = identity(network, repr((processor.image_mean, processor.image_std)))
     by = weights_name(origin, network, digest)
     classes = {name: number for number, name in enumerate(names)}
-    return MaskDetector(by, digest, network, mean, deviation, classes)
+    return MaskDetector(
+        by,
+        digest,
+        network,
+        mean,
+        deviation,
+        classes,
+    )
 
 
 @cache

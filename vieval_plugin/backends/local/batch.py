@@ -58,7 +58,14 @@ def answer_in_batches(
     questions: Sequence[tuple[int, Chat | Likelihood]],
     *,
     look: Callable[[Image], ExaminedImage] = look,
-    key: Callable[[int, Chat | Likelihood, Callable[[Image], str]], str],
+    key: Callable[
+        [
+            int,
+            Chat | Likelihood,
+            Callable[[Image], str],
+        ],
+        str,
+    ],
     generate: Callable[[list[tuple[int, Chat | Likelihood]]], list[Reply]],
     store: Store | None,
     model: str,
@@ -209,4 +216,8 @@ def _count(reply: Reply, model: str, usage: Usage) -> None:
             else "other reasons"
         ] += 1
     elif isinstance(reply, Text):
-        usage.count_tokens(model, reply.input_tokens or 0, reply.output_tokens or 0)
+        usage.count_tokens(
+            model,
+            reply.input_tokens or 0,
+            reply.output_tokens or 0,
+        )

@@ -95,7 +95,12 @@ class TransformersBackend:
         self.batch_size = batch_size
         self._dtype = dtype
         self._origin = {name: arguments[name] for name in _ORIGIN if name in arguments}
-        self._processor, self._network = _load(model, dtype, self._origin, arguments)
+        self._processor, self._network = _load(
+            model,
+            dtype,
+            self._origin,
+            arguments,
+        )
         if "device_map" not in arguments:
             self._network.to(device)
         self._tokenizer = self._processor.tokenizer
@@ -169,7 +174,13 @@ class TransformersBackend:
             if isinstance(ask, Chat)
             else {"definition": ask.definition}
         )
-        return key_of({**engine, **kind, **question(ask, digest)})
+        return key_of(
+            {
+                **engine,
+                **kind,
+                **question(ask, digest),
+            }
+        )
 
     def _answers(self, asks: Sequence[Chat | Likelihood]) -> list[Reply]:
         texts = iter(
@@ -200,7 +211,11 @@ class TransformersBackend:
         self, items: Sequence[Item], run: Callable[[Sequence[Item]], Sequence[Result]]
     ) -> list[Result | Failure]:
         results: list[Result | Failure] = []
-        for start in range(0, len(items), self.batch_size):
+        for start in range(
+            0,
+            len(items),
+            self.batch_size,
+        ):
             results += run_or_halve(items[start : start + self.batch_size], run)
         return results
 
@@ -219,7 +234,11 @@ class TransformersBackend:
                 ask.messages, tokens_by_prefix(filter(None, tokens))
             )
         return [
-            _Row(ask.messages, t, tuple((n,) for n in (*t, self._end)))
+            _Row(
+                ask.messages,
+                t,
+                tuple((n,) for n in (*t, self._end)),
+            )
             for t in tokens
             if t is not None
         ]
@@ -294,7 +313,10 @@ class TransformersBackend:
             padded, dtype=self._torch.long, device=inputs["input_ids"].device
         )
         if self._start is not None:
-            first = self._torch.full_like(inputs["input_ids"][:, :1], self._start)
+            first = self._torch.full_like(
+                inputs["input_ids"][:, :1],
+                self._start,
+            )
             return self._network(
                 **inputs, decoder_input_ids=self._torch.cat([first, prefix_tokens], 1)
             ).logits
@@ -332,7 +354,11 @@ class TransformersBackend:
             "num_beams": 1,
             "pad_token_id": self._tokenizer.pad_token_id,
         }
-        outputs = self._network.generate(**inputs, **greedy, max_new_tokens=max(limits))
+        outputs = self._network.generate(
+            **inputs,
+            **greedy,
+            max_new_tokens=max(limits),
+        )
         skipped = inputs["input_ids"].shape[1] if self._start is None else 1
         prompt_lengths = inputs["attention_mask"].sum(1).tolist()
         return [

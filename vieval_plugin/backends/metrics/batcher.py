@@ -84,7 +84,11 @@ class PixelInstrument:
         self._pool = pool
 
     def look(self, ask: Measure) -> PreparedMeasure:
-        return PreparedMeasure(_key(ask), ask, notes=size_findings(ask))
+        return PreparedMeasure(
+            _key(ask),
+            ask,
+            notes=size_findings(ask),
+        )
 
     def compute(self, contents: Sequence[Measure]) -> list[Reply]:
         return list(self._pool.map(measure, contents))
@@ -219,7 +223,11 @@ class Batcher:
         for prepared, raw_reply in zip(batch, raw_replies, strict=True):
             reply = checked(raw_reply)
             if self._store and final(reply):
-                reply = self._store.add(prepared.key, instrument.by, reply)
+                reply = self._store.add(
+                    prepared.key,
+                    instrument.by,
+                    reply,
+                )
             replies.append(reply)
         return replies
 
@@ -236,7 +244,12 @@ class _Queue:
     def __init__(
         self,
         keep: Callable[
-            [Instrument, Sequence[PreparedMeasure], Iterable[Reply]], list[Reply]
+            [
+                Instrument,
+                Sequence[PreparedMeasure],
+                Iterable[Reply],
+            ],
+            list[Reply],
         ],
         worker: Executor,
     ) -> None:
@@ -332,5 +345,8 @@ def _key(ask: Measure) -> str:
 @cache
 def _versions() -> str:
     return ", ".join(
-        map(" ".join, versions_of("scikit-image", "numpy", "scipy", "pillow").items())
+        map(
+            " ".join,
+            versions_of("scikit-image", "numpy", "scipy", "pillow").items(),
+        )
     )

@@ -155,7 +155,11 @@ def load_head(path: Path, prefix: str, activation: str, size: int) -> Any:
                 f"{path}: {name} must accept vectors of length {size}, got the shape {shape}; "
                 f"{remedy}"
             )
-        linear = torch.nn.Linear(size, weight.shape[0], bias=bias is not None)
+        linear = torch.nn.Linear(
+            size,
+            weight.shape[0],
+            bias=bias is not None,
+        )
         linear.load_state_dict(
             {"weight": weight} | ({} if bias is None else {"bias": bias})
         )

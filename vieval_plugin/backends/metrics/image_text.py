@@ -205,7 +205,11 @@ def load(
 def _processor(
     transformers: Any, where: str, pixels: dict[str, int], origin: dict[str, Any]
 ) -> Any:
-    processor = transformers.AutoProcessor.from_pretrained(where, **pixels, **origin)
+    processor = transformers.AutoProcessor.from_pretrained(
+        where,
+        **pixels,
+        **origin,
+    )
     images = getattr(processor, "image_processor", None)
     if images is None or getattr(processor, "tokenizer", None) is None:
         raise VievalError(f"{where} has no processor for both images and texts")

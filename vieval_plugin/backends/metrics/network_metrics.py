@@ -70,7 +70,14 @@ class NetworkMetric:
     #: Weights where a user names none.
     model: str
     #: Turns an ask's decoded images and its texts into inputs, in any thread.
-    show: Callable[[Any, Mapping[str, Picture], Mapping[str, str]], NetworkInputs]
+    show: Callable[
+        [
+            Any,
+            Mapping[str, Picture],
+            Mapping[str, str],
+        ],
+        NetworkInputs,
+    ]
     #: Gives numbers (asks,) in the metric's own unit, of the network and the inputs of a batch, for
     #: each role a list.
     values: Callable[[Any, Mapping[str, Sequence[Any]]], Any]
@@ -123,7 +130,11 @@ class NetworkInstrument:
         with decoding(sum(math.prod(size(image)) for image in ask.images.values())):
             images = {role: decode(image) for role, image in ask.images.items()}
             try:
-                inputs = self._metric.show(self._network, images, ask.texts)
+                inputs = self._metric.show(
+                    self._network,
+                    images,
+                    ask.texts,
+                )
             except VievalError:
                 raise
             except (
@@ -142,7 +153,12 @@ class NetworkInstrument:
             (role, tuple(getattr(tensor, "shape", ())))
             for role, tensor in inputs.tensors.items()
         )
-        return PreparedMeasure(key_of(parts), inputs.tensors, shapes, inputs.notes)
+        return PreparedMeasure(
+            key_of(parts),
+            inputs.tensors,
+            shapes,
+            inputs.notes,
+        )
 
     def compute(self, contents: Sequence[Mapping[str, Any]]) -> list[Reply]:
         replies: list[Reply] = []

@@ -122,11 +122,24 @@ def load(origin: Origin) -> LoadedBlip:
         described, origin.replacement or settings.weights, settings.digest
     )
     network = _network(settings)
-    load_strictly(network, _tensors(path), str(path))
-    network["head"] = load_head(path, _HEAD, "none", network["text"].config.hidden_size)
+    load_strictly(
+        network,
+        _tensors(path),
+        str(path),
+    )
+    network["head"] = load_head(
+        path,
+        _HEAD,
+        "none",
+        network["text"].config.hidden_size,
+    )
     network = network.to(device(origin.device)).eval()
     tokenizer = _tokenizer(described.resolved(settings.tokenizer))
-    digest = identity(network, tokenizer.backend_tokenizer.to_str(), repr(settings))
+    digest = identity(
+        network,
+        tokenizer.backend_tokenizer.to_str(),
+        repr(settings),
+    )
     name = f"{described.name}@sha256:{digest[:16]}"
     size = network["vision"].config.image_size
     encoder = Encoder(
@@ -138,7 +151,13 @@ def load(origin: Origin) -> LoadedBlip:
         tokenizer,
         settings.longest,
     )
-    return LoadedBlip(name, digest, settings, encoder, network)
+    return LoadedBlip(
+        name,
+        digest,
+        settings,
+        encoder,
+        network,
+    )
 
 
 def _network(settings: Blip) -> Any:
@@ -225,4 +244,10 @@ def blip(loaded: LoadedBlip, batch: Mapping[str, Sequence[Any]]) -> Any:
     return (value - loaded.settings.mean) / loaded.settings.deviation
 
 
-METRIC = NetworkMetric("blip", load, "", show, blip)
+METRIC = NetworkMetric(
+    "blip",
+    load,
+    "",
+    show,
+    blip,
+)

@@ -102,6 +102,18 @@ def image_and_text(
 _WEIGHTS = "openai/clip-vit-base-patch32"
 
 METRICS = (
-    NetworkMetric("clip_score", load, _WEIGHTS, image_and_text, clip_score),
-    NetworkMetric("clip_i", load, _WEIGHTS, pair, clip_i),
+    NetworkMetric(
+        "clip_score",
+        load,
+        _WEIGHTS,
+        image_and_text,
+        clip_score,
+    ),
+    NetworkMetric(
+        "clip_i",
+        load,
+        _WEIGHTS,
+        pair,
+        clip_i,
+    ),
 )

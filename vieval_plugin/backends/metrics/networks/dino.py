@@ -36,4 +36,10 @@ def dino(encoder: Encoder, batch: Mapping[str, Sequence[Any]]) -> Any:
     return cosines(encoder, batch)
 
 
-METRIC = NetworkMetric("dino", load, "facebook/dino-vits16", pair, dino)
+METRIC = NetworkMetric(
+    "dino",
+    load,
+    "facebook/dino-vits16",
+    pair,
+    dino,
+)

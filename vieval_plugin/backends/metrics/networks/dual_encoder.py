@@ -143,7 +143,13 @@ def load(origin: Origin) -> Encoder:
         tensors = _open_clip(described, settings, origin.replacement)
     elif origin.replacement:
         base = origin.replacement
-    encoder = _clip(described, settings, base, origin, tensors)
+    encoder = _clip(
+        described,
+        settings,
+        base,
+        origin,
+        tensors,
+    )
     if settings.fit == "pad":
         images = encoder.processor
         size = images.crop_size["height"]
@@ -184,14 +190,22 @@ def _clip(
     )
     named = "" if is_whole else described.resolved(settings.processor)
     revision = origin.revision or settings.revision
-    return load_clip(Origin(base, revision, origin.device), named or base, tensors)
+    return load_clip(
+        Origin(base, revision, origin.device),
+        named or base,
+        tensors,
+    )
 
 
 def _open_clip(
     described: Pack, settings: DualEncoder, replacement: str
 ) -> Mapping[str, Any]:
     """The weights in a file of open_clip's layout, under the names of transformers."""
-    path = described_file(described, replacement or settings.open_clip, settings.digest)
+    path = described_file(
+        described,
+        replacement or settings.open_clip,
+        settings.digest,
+    )
     tensors = renamed(state_dict(path), _OPEN_CLIP)
     return {
         name: tensor.T.contiguous() if name in _TRANSPOSED else tensor
@@ -221,10 +235,24 @@ def load_embedding_head(origin: Origin) -> LoadedEmbeddingHead:
     path = described_file(
         described, origin.replacement or settings.head, settings.digest
     )
-    encoder = _clip(described, settings, described.resolved(settings.base), origin)
+    encoder = _clip(
+        described,
+        settings,
+        described.resolved(settings.base),
+        origin,
+    )
     size = encoder.size
-    head = load_head(path, settings.prefix, settings.activation, size)
-    digest = identity(head, encoder.identity, settings.activation)
+    head = load_head(
+        path,
+        settings.prefix,
+        settings.activation,
+        size,
+    )
+    digest = identity(
+        head,
+        encoder.identity,
+        settings.activation,
+    )
     return LoadedEmbeddingHead(
         f"{described.name}@sha256:{digest[:16]} on {encoder.by}",
         digest,
@@ -263,7 +291,13 @@ def dual_encoder(encoder: Encoder, batch: Mapping[str, Sequence[Any]]) -> Any:
 
 
 METRICS = (
-    NetworkMetric("dual_encoder", load, "", image_and_text, dual_encoder),
+    NetworkMetric(
+        "dual_encoder",
+        load,
+        "",
+        image_and_text,
+        dual_encoder,
+    ),
     NetworkMetric(
         "embedding_head", load_embedding_head, "", show_image, embedding_head
     ),

@@ -28,7 +28,13 @@ from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import path_of
 
 # which of torchmetrics' slices each convolution of torchvision's AlexNet is in
-_SLICES = {"0": "slice1", "3": "slice2", "6": "slice3", "8": "slice4", "10": "slice5"}
+_SLICES = {
+    "0": "slice1",
+    "3": "slice2",
+    "6": "slice3",
+    "8": "slice4",
+    "10": "slice5",
+}
 
 
 @dataclass(frozen=True)
@@ -133,4 +139,10 @@ def lpips(network: PerceptualDistance, batch: Mapping[str, Sequence[Any]]) -> An
     return network(batch["image"], batch["reference"])
 
 
-METRIC = NetworkMetric("lpips", load, "", show, lpips)
+METRIC = NetworkMetric(
+    "lpips",
+    load,
+    "",
+    show,
+    lpips,
+)

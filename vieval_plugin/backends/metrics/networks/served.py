@@ -76,7 +76,14 @@ class ServedInstrument:
                 file, settings.prefix, settings.activation, settings.size
             )
             digest = hashlib.sha256(file.read_bytes()).hexdigest()
-        fields = {"endpoint", "system", "prefix", "activation", "output", "probability"}
+        fields = {
+            "endpoint",
+            "system",
+            "prefix",
+            "activation",
+            "output",
+            "probability",
+        }
         described_settings = {
             **settings.model_dump(include=fields),
             "extra": dict(settings.server.extra),
@@ -98,7 +105,10 @@ class ServedInstrument:
     def look(self, ask: Measure) -> PreparedMeasure:
         """The request of an ask, its images decoded once to see that they can be."""
         images = [
-            encode(ask.images[f"image_{n}"], self._settings.server.max_pixels)
+            encode(
+                ask.images[f"image_{n}"],
+                self._settings.server.max_pixels,
+            )
             for n in range(len(ask.images))
         ]
         key = key_of(
@@ -131,7 +141,11 @@ class ServedInstrument:
         try:
             reply = Measurement(
                 self._value(
-                    await server.post(self._settings.endpoint, body, self._problem)
+                    await server.post(
+                        self._settings.endpoint,
+                        body,
+                        self._problem,
+                    )
                 )
             )
         except Refused as refused:
@@ -199,7 +213,12 @@ class ServedInstrument:
             {"role": "user", "content": [*pictures, {"type": "text", "text": text}]}
         )
         task = {"task": "embed"} if settings.endpoint == "pooling" else {}
-        return {**task, **common, "messages": turns, "add_generation_prompt": True}
+        return {
+            **task,
+            **common,
+            "messages": turns,
+            "add_generation_prompt": True,
+        }
 
 
 METRIC = ServedMetric(NAME, ServedInstrument)

@@ -183,7 +183,14 @@ def load(origin: Origin) -> LoadedValueHead:
 
 def _require_images(loaded: LoadedValueHead, count: int) -> None:
     """VievalError where the processor does not take as many images as are asked about."""
-    samples = [PIL.Image.new("RGB", (112, 112), (90 * n, 80, 70)) for n in range(count)]
+    samples = [
+        PIL.Image.new(
+            "RGB",
+            (112, 112),
+            (90 * n, 80, 70),
+        )
+        for n in range(count)
+    ]
     pictures = [join_side_by_side(samples)] if loaded.settings.side_by_side else samples
     config = loaded.base.network.config
     token = getattr(config, "image_token_id", None) or getattr(
@@ -283,4 +290,10 @@ def join_side_by_side(images: Sequence[Picture]) -> Picture:
     return canvas
 
 
-METRIC = NetworkMetric("value_head", load, "", show, value_head)
+METRIC = NetworkMetric(
+    "value_head",
+    load,
+    "",
+    show,
+    value_head,
+)
