@@ -33,7 +33,14 @@ from vieval_plugin.images import (
     size,
     upright,
 )
-from vieval_plugin.judges.protocol import Image, Probabilities, Reply, Text
+from vieval_plugin.judges.protocol import (
+    Chat,
+    Image,
+    Likelihood,
+    Probabilities,
+    Reply,
+    Text,
+)
 from vieval_plugin.media import jpeg
 
 #: Notes of verdicts on images whose pixels were changed before a model saw them.
@@ -63,6 +70,16 @@ class Encoded:
     digest: str
     #: Notes for the verdict.
     notes: tuple[str, ...] = ()
+
+
+def asked_images(ask: Chat | Likelihood) -> list[Image]:
+    """The images of a question, in the order of its messages."""
+    return [
+        part
+        for message in ask.messages
+        for part in message.parts
+        if isinstance(part, Image)
+    ]
 
 
 class ImageEncoder:

@@ -21,7 +21,12 @@ from vieval_plugin.backends.cache.store import Store, key_of, question
 from vieval_plugin.backends.concurrency import SharedTasks, gather_or_cancel
 from vieval_plugin.backends.http.batches import PRICE, Batches, BatchOptions
 from vieval_plugin.backends.http.faults import Refused, parsed_json
-from vieval_plugin.backends.http.image_encoding import Encoded, ImageEncoder, noted
+from vieval_plugin.backends.http.image_encoding import (
+    Encoded,
+    ImageEncoder,
+    asked_images,
+    noted,
+)
 from vieval_plugin.backends.http.request_form import (
     HALF_CHARACTER,
     LIMITS,
@@ -223,13 +228,7 @@ class OpenAIBackend:
         return key, self._store.get(key) if self._store else None
 
     async def _encoded(self, ask: Chat | Likelihood) -> dict[Image, Encoded]:
-        images = [
-            part
-            for message in ask.messages
-            for part in message.parts
-            if isinstance(part, Image)
-        ]
-        return {image: await self._images.encode(image) for image in images}
+        return {image: await self._images.encode(image) for image in asked_images(ask)}
 
     async def _stored_or_asked(
         self, ask: Chat | Likelihood, images: Mapping[Image, Encoded], repeat: int

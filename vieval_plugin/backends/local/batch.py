@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 from typing import TypeVar
 
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.concurrency import cores
-from vieval_plugin.backends.http.image_encoding import noted
+from vieval_plugin.backends.http.image_encoding import asked_images, noted
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.reply_checks import checked, final
 from vieval_plugin.images import examine
@@ -80,7 +81,7 @@ def answer_in_batches(
     replies: dict[int, Reply] = {}
     positions: dict[str, list[int]] = {}
     by_image = _look_at_all(
-        {image for _, ask in questions for image in _images_of(ask)}, look
+        {image for _, ask in questions for image in asked_images(ask)}, look
     )
     digests = {
         image: examined.digest
@@ -88,18 +89,14 @@ def answer_in_batches(
         if isinstance(examined, ExaminedImage)
     }
     for position, (number, ask) in enumerate(questions):
-        errors = [
-            error
-            for image in _images_of(ask)
-            if isinstance(error := by_image[image], VievalError)
-        ]
-        if not errors:
-            positions.setdefault(key(number, ask, digests.__getitem__), []).append(
-                position
-            )
-        else:
+        results = [by_image[image] for image in asked_images(ask)]
+        errors = [result for result in results if isinstance(result, VievalError)]
+        if errors:
             replies[position] = Failure(Status.TOOL_ERROR, str(errors[0]))
             usage.failures["unreadable image"] += 1
+        else:
+            name = key(number, ask, digests.__getitem__)
+            positions.setdefault(name, []).append(position)
     waiting = []
     for name, group in positions.items():
         stored = store.get(name) if store else None
@@ -111,12 +108,11 @@ def answer_in_batches(
     for start in range(0, len(waiting), ASKS_A_CALL):
         names = waiting[start : start + ASKS_A_CALL]
         batch = [questions[positions[name][0]] for name in names]
-        reason = usage.stop_reason()
-        raw_replies = (
-            [Failure(Status.API_ERROR, reason)] * len(batch)
-            if reason
-            else generate(batch)
-        )
+        raw_replies: Sequence[Reply]
+        if reason := usage.stop_reason():
+            raw_replies = [Failure(Status.API_ERROR, reason)] * len(batch)
+        else:
+            raw_replies = generate(batch)
         for name, raw_reply in zip(names, raw_replies, strict=True):
             reply = checked(raw_reply)
             _count(reply, model, usage)
@@ -124,26 +120,12 @@ def answer_in_batches(
             if store and final(reply):
                 reply = store.add(name, model, reply)
             replies |= dict.fromkeys(positions[name], reply)
-    return [
-        noted(
-            replies[position],
-            (
-                note
-                for image in _images_of(ask)
-                for note in getattr(by_image[image], "notes", ())
-            ),
-        )
-        for position, (_, ask) in enumerate(questions)
-    ]
-
-
-def _images_of(ask: Chat | Likelihood) -> list[Image]:
-    return [
-        part
-        for message in ask.messages
-        for part in message.parts
-        if isinstance(part, Image)
-    ]
+    noted_replies = []
+    for position, (_, ask) in enumerate(questions):
+        results = [by_image[image] for image in asked_images(ask)]
+        notes = [getattr(result, "notes", ()) for result in results]
+        noted_replies.append(noted(replies[position], chain.from_iterable(notes)))
+    return noted_replies
 
 
 def _look_at_all(
@@ -167,16 +149,13 @@ def chats_and_likelihoods(
     """The chats and the likelihoods among questions, each with its position and its program's
     number.
     """
-    chats = [
-        (n, number, ask)
-        for n, (number, ask) in enumerate(questions)
-        if isinstance(ask, Chat)
-    ]
-    likelihoods = [
-        (n, number, ask)
-        for n, (number, ask) in enumerate(questions)
-        if isinstance(ask, Likelihood)
-    ]
+    chats = []
+    likelihoods = []
+    for position, (number, ask) in enumerate(questions):
+        if isinstance(ask, Chat):
+            chats.append((position, number, ask))
+        else:
+            likelihoods.append((position, number, ask))
     return chats, likelihoods
 
 
@@ -210,11 +189,9 @@ def _count(reply: Reply, model: str, usage: Usage) -> None:
     if isinstance(reply, Failure):
         # a host's words may name the request, so that no two are alike
         kind = reply.reason[:100]
-        usage.failures[
-            kind
-            if kind in usage.failures or len(usage.failures) < _REASONS
-            else "other reasons"
-        ] += 1
+        if kind not in usage.failures and len(usage.failures) >= _REASONS:
+            kind = "other reasons"
+        usage.failures[kind] += 1
     elif isinstance(reply, Text):
         usage.count_tokens(
             model,

@@ -11,6 +11,7 @@ import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from vieval_plugin.backends.cache.store import Store, key_of, question
@@ -183,27 +184,19 @@ class TransformersBackend:
         )
 
     def _answers(self, asks: Sequence[Chat | Likelihood]) -> list[Reply]:
-        texts = iter(
-            self._run_batches(
-                [ask for ask in asks if isinstance(ask, Chat)], self._texts
-            )
-        )
+        chats = [ask for ask in asks if isinstance(ask, Chat)]
+        texts = iter(self._run_batches(chats, self._texts))
         rows = [self._rows(ask) if isinstance(ask, Likelihood) else [] for ask in asks]
-        values = iter(
-            self._run_batches(
-                [row for rows_of_ask in rows for row in rows_of_ask],
-                self._log_probabilities,
-            )
-        )
+        all_rows = list(chain.from_iterable(rows))
+        values = iter(self._run_batches(all_rows, self._log_probabilities))
         replies: list[Reply] = []
         for ask, rows_of_ask in zip(asks, rows, strict=True):
             if isinstance(ask, Chat):
                 replies.append(next(texts))
             else:
                 row_values = [next(values) for _ in rows_of_ask]
-                failed = next(
-                    (value for value in row_values if isinstance(value, Failure)), None
-                )
+                failures = (value for value in row_values if isinstance(value, Failure))
+                failed = next(failures, None)
                 replies.append(failed or self._read(ask, row_values))
         return replies
 
@@ -222,13 +215,8 @@ class TransformersBackend:
     def _rows(self, ask: Likelihood) -> list[_Row]:
         tokens = [self._tokens(text) for text in ask.continuations]
         if ask.definition == "first_token":
-            return [
-                _Row(
-                    ask.messages,
-                    (),
-                    (tuple(t[0] for t in tokens if t is not None and len(t) == 1),),
-                )
-            ]
+            single_tokens = [t for t in tokens if t is not None and len(t) == 1]
+            return [_Row(ask.messages, (), (tuple(chain(*single_tokens)),))]
         if ask.definition == "beginning":
             return _rows_of_prefixes(
                 ask.messages, tokens_by_prefix(filter(None, tokens))
@@ -286,29 +274,26 @@ class TransformersBackend:
         """For each row and position, the log-probabilities of the tokens wanted there."""
         with self._torch.inference_mode():
             inputs = self._inputs([row.messages for row in rows])
-            logged = (
-                self._logits(inputs, [row.prefix for row in rows])
-                .float()
-                .log_softmax(-1)
-                .cpu()
+            logits = self._logits(inputs, [row.prefix for row in rows])
+            logged = logits.float().log_softmax(-1).cpu()
+        values = []
+        for row, logged_row in zip(rows, logged, strict=True):
+            positions = zip(row.wanted_tokens, logged_row, strict=False)
+            values.append(
+                [
+                    {token: float(by_token[token]) for token in tokens}
+                    for tokens, by_token in positions
+                ]
             )
-        return [
-            [
-                {t: float(logged[n, index, t]) for t in tokens}
-                for index, tokens in enumerate(row.wanted_tokens)
-            ]
-            for n, row in enumerate(rows)
-        ]
+        return values
 
     def _logits(self, inputs: Any, prefixes: Sequence[tuple[int, ...]]) -> Any:
         """Logits where each turn starts and after each token it begins with; what is past a
         shorter one means nothing.
         """
         longest = max(map(len, prefixes))
-        padded = [
-            [*tokens, *[self._tokenizer.pad_token_id] * (longest - len(tokens))]
-            for tokens in prefixes
-        ]
+        padding = [self._tokenizer.pad_token_id] * longest
+        padded = [[*tokens, *padding][:longest] for tokens in prefixes]
         prefix_tokens = self._torch.tensor(
             padded, dtype=self._torch.long, device=inputs["input_ids"].device
         )
@@ -320,10 +305,8 @@ class TransformersBackend:
             return self._network(
                 **inputs, decoder_input_ids=self._torch.cat([first, prefix_tokens], 1)
             ).logits
-        mask = self._torch.tensor(
-            [[n < len(tokens) for n in range(longest)] for tokens in prefixes],
-            device=prefix_tokens.device,
-        )
+        is_token = [[n < len(tokens) for n in range(longest)] for tokens in prefixes]
+        mask = self._torch.tensor(is_token, device=prefix_tokens.device)
         extended = self._joined(
             inputs, {"input_ids": prefix_tokens, "attention_mask": mask}
         )
@@ -361,12 +344,13 @@ class TransformersBackend:
         )
         skipped = inputs["input_ids"].shape[1] if self._start is None else 1
         prompt_lengths = inputs["attention_mask"].sum(1).tolist()
-        return [
-            self._text(row[skipped : skipped + limit].tolist(), input_tokens)
-            for row, limit, input_tokens in zip(
-                outputs, limits, prompt_lengths, strict=True
-            )
-        ]
+        texts = []
+        for row, limit, input_tokens in zip(
+            outputs, limits, prompt_lengths, strict=True
+        ):
+            answer = row[skipped : skipped + limit].tolist()
+            texts.append(self._text(answer, input_tokens))
+        return texts
 
     def _text(self, tokens: list[int], tokens_in: int) -> Text:
         ends = self._network.generation_config.eos_token_id
@@ -382,40 +366,38 @@ class TransformersBackend:
 
     def _inputs(self, conversations: Sequence[Sequence[Message]]) -> Any:
         """A batch for the model. VievalError for an image that cannot be read."""
-        images = [
-            [decode(part) for m in c for part in m.parts if isinstance(part, Image)]
-            for c in conversations
-        ]
-        if self._start is not None and any(
-            len(conversation_images) != 1 for conversation_images in images
-        ):
+        images = [_decoded_images(conversation) for conversation in conversations]
+        are_single = all(len(pictures) == 1 for pictures in images)
+        if self._start is not None and not are_single:
             raise ValueError("an encoder-decoder requires exactly one image")
         prompts = [self._prompt(conversation) for conversation in conversations]
         begin = self._tokenizer.bos_token
+        has_begin = begin and prompts[0].startswith(begin)
         batch = self._processor(
             text=prompts,
             images=images if any(images) else None,
             padding=True,
             return_tensors="pt",
-            add_special_tokens=not (begin and prompts[0].startswith(begin)),
+            add_special_tokens=not has_begin,
         )
         return batch.to(self._network.device, self._network.dtype)
 
     def _prompt(self, conversation: Sequence[Message]) -> str:
         """A conversation up to the assistant's turn; for an encoder-decoder its bare texts."""
         if self._start is not None:
-            return "\n\n".join(
-                part
-                for message in conversation
-                for part in message.parts
-                if isinstance(part, str)
-            )
+            parts = chain.from_iterable(message.parts for message in conversation)
+            return "\n\n".join(part for part in parts if isinstance(part, str))
         turns = [_turn(message.role, message.parts) for message in conversation]
         return str(
             self._processor.apply_chat_template(
                 turns, tokenize=False, add_generation_prompt=True
             )
         )
+
+
+def _decoded_images(conversation: Sequence[Message]) -> list[Any]:
+    parts = chain.from_iterable(message.parts for message in conversation)
+    return [decode(part) for part in parts if isinstance(part, Image)]
 
 
 def _load(
@@ -471,15 +453,12 @@ def _rows_of_prefixes(
     the shorter ones.
     """
     shorter = {prefix[:length] for prefix in after for length in range(len(prefix))}
-    return [
-        _Row(
-            messages,
-            prefix,
-            tuple(after[prefix[:length]] for length in range(len(prefix) + 1)),
-        )
-        for prefix in after
-        if prefix not in shorter
-    ]
+    rows = []
+    for prefix in [prefix for prefix in after if prefix not in shorter]:
+        beginnings = [prefix[:length] for length in range(len(prefix) + 1)]
+        wanted_tokens = tuple(after[beginning] for beginning in beginnings)
+        rows.append(_Row(messages, prefix, wanted_tokens))
+    return rows
 
 
 def _bounds_by_prefix(
@@ -489,14 +468,11 @@ def _bounds_by_prefix(
     by_prefix: BoundsByPrefix = {}
     for row, probability_row in zip(rows, values, strict=True):
         for length, logged in enumerate(probability_row):
-            chances = {
-                token: math.exp(log_probability(value))
-                for token, value in logged.items()
-            }
-            by_prefix.setdefault(
-                row.prefix[:length],
-                {token: (value, value) for token, value in chances.items()},
-            )
+            bounds = {}
+            for token, value in logged.items():
+                chance = math.exp(log_probability(value))
+                bounds[token] = chance, chance
+            by_prefix.setdefault(row.prefix[:length], bounds)
     return by_prefix
 
 
@@ -504,8 +480,10 @@ def _turn(role: str, parts: Sequence[str | Image]) -> dict[str, Any]:
     """A message as chat templates take it."""
     if not any(isinstance(part, Image) for part in parts):
         parts = ["\n\n".join(map(str, parts))]
-    content = [
-        {"type": "image"} if isinstance(part, Image) else {"type": "text", "text": part}
-        for part in parts
-    ]
+    content = []
+    for part in parts:
+        if isinstance(part, Image):
+            content.append({"type": "image"})
+        else:
+            content.append({"type": "text", "text": part})
     return {"role": role, "content": content}

@@ -172,27 +172,22 @@ class VLLMBackend:
         turns that go on.
         """
         tokens = [
-            [self._tokens(text) for text in ask.continuations]
-            for ask, _, _ in prefix_asks
+            list(map(self._tokens, ask.continuations)) for ask, _, _ in prefix_asks
         ]
         after = [
             tokens_by_prefix(continuation_tokens) for continuation_tokens in tokens
         ]
-        bounds: list[BoundsByPrefix] = [
-            {(): _first(output, following[()])}
-            for (_, _, output), following in zip(prefix_asks, after, strict=True)
-        ]
-        firsts: list[tuple[int, Tokens, int]] = [
-            (number, (), token)
-            for number, by_prefix in enumerate(bounds)
-            for token in _open_tokens(by_prefix[()])
-        ]
+        bounds: list[BoundsByPrefix] = []
+        firsts: list[tuple[int, Tokens, int]] = []
+        for number, (_, _, output) in enumerate(prefix_asks):
+            first_bounds = _first(output, after[number][()])
+            bounds.append({(): first_bounds})
+            firsts += [(number, (), token) for token in _open_tokens(first_bounds)]
         self._ask_for_tokens(prefix_asks, bounds, firsts)
-        further = [
-            (number, prefix, token)
-            for number, following in enumerate(after)
-            for prefix, token in open_prefix_tokens(following, bounds[number][()])
-        ]
+        further = []
+        for number, following in enumerate(after):
+            for prefix, token in open_prefix_tokens(following, bounds[number][()]):
+                further.append((number, prefix, token))
         self._ask_for_tokens(prefix_asks, bounds, further)
         return [
             probabilities_from_bounds(answer_tokens, by_prefix)
@@ -209,17 +204,13 @@ class VLLMBackend:
         the prefix before it.
         """
         going_on = any(prefix for _, prefix, _ in token_requests)
-        turns = [
-            [
-                *prefix_asks[number][1],
-                *(
-                    [{"role": "assistant", "content": self._text(prefix)}]
-                    if going_on
-                    else []
-                ),
-            ]
-            for number, prefix, _ in token_requests
-        ]
+        turns = []
+        for number, prefix, _ in token_requests:
+            conversation = list(prefix_asks[number][1])
+            if going_on:
+                beginning = {"role": "assistant", "content": self._text(prefix)}
+                conversation.append(beginning)
+            turns.append(conversation)
         outputs = self._chat(
             turns, [_allowed(token) for *_, token in token_requests], going_on
         )
@@ -309,11 +300,9 @@ def _allowed(token: int) -> Any:
 def _open_tokens(first: Mapping[int, Bounds]) -> list[int]:
     """Tokens that the likeliest do not settle; none where all of them together hardly count."""
     widths = {token: high - low for token, (low, high) in first.items()}
-    return (
-        [token for token, width in widths.items() if width]
-        if sum(widths.values()) > CLOSE_ENOUGH
-        else []
-    )
+    if sum(widths.values()) <= CLOSE_ENOUGH:
+        return []
+    return [token for token, width in widths.items() if width]
 
 
 def _first(output: Any, token_ids: Sequence[int]) -> dict[int, Bounds]:
