@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias, TypeGuard
 
 from vieval_plugin.judges.protocol import (
+    Box,
     Failure,
     Measurement,
     Probabilities,
@@ -36,11 +37,9 @@ def checked(reply: Reply) -> Reply:
         return replace(reply, reason=redacted(reply.reason))
     if problem := fault(reply):
         return Failure(Status.API_ERROR, problem)
-    return (
-        replace(reply, text=remove_secrets(reply.text))
-        if isinstance(reply, (Text, ToolResult))
-        else reply
-    )
+    if isinstance(reply, (Text, ToolResult)):
+        return replace(reply, text=remove_secrets(reply.text))
+    return reply
 
 
 def fault(reply: Reply) -> str | None:
@@ -48,40 +47,42 @@ def fault(reply: Reply) -> str | None:
     they can be at all.
     """
     if isinstance(reply, Text):
-        fine = isinstance(reply.text, str) and all(
-            map(_is_count, (reply.input_tokens, reply.output_tokens))
-        )
-        fine = fine and (reply.cut is None or isinstance(reply.cut, bool))
+        has_counts = _is_count(reply.input_tokens) and _is_count(reply.output_tokens)
+        fine = has_counts and isinstance(reply.text, str)
+        fine = fine and isinstance(reply.cut, (bool, type(None)))
         return None if fine else "an answer whose text or token count is not valid"
     if isinstance(reply, ToolResult):
-        sides = [
-            side
-            for box in reply.boxes
-            for side in (box.left, box.top, box.right, box.bottom)
-        ]
-        fine = (
-            isinstance(reply.text, str)
-            and reply.image is None
-            and all(isinstance(side, int) for side in sides)
-        )
+        fine = isinstance(reply.text, str) and reply.image is None
+        fine = fine and all(map(_is_of_pixels, reply.boxes))
         return None if fine else "a tool result whose text or boxes are not valid"
     if isinstance(reply, Probabilities):
-        pairs = zip(reply.low, reply.high, strict=False)
         fine = all(
-            _is_number(low) and _is_number(high) and 0 <= low <= high <= 1
-            for low, high in pairs
+            map(
+                _are_bounds,
+                reply.low,
+                reply.high,
+            )
         )
-        fine = fine and len(reply.low) == len(reply.high)
-        return (
-            None
-            if fine
-            else f"invalid probabilities: {_numbers_or_type_names([*reply.low, *reply.high])}"
-        )
-    if isinstance(reply, Measurement) and not (
-        _is_number(reply.value) and math.isfinite(reply.value)
-    ):
+        if fine and len(reply.low) == len(reply.high):
+            return None
+        values = _numbers_or_type_names([*reply.low, *reply.high])
+        return f"invalid probabilities: {values}"
+    if isinstance(reply, Measurement) and not _is_finite(reply.value):
         return f"an invalid measurement: {_numbers_or_type_names([reply.value])}"
     return None
+
+
+def _is_of_pixels(box: Box) -> bool:
+    sides = (box.left, box.top, box.right, box.bottom)
+    return all(isinstance(side, int) for side in sides)
+
+
+def _is_finite(value: Any) -> bool:
+    return _is_number(value) and math.isfinite(value)
+
+
+def _are_bounds(low: Any, high: Any) -> bool:
+    return _is_number(low) and _is_number(high) and 0 <= low <= high <= 1
 
 
 def log_probability(value: Any, masked: bool = False) -> float:
@@ -91,15 +92,12 @@ def log_probability(value: Any, masked: bool = False) -> float:
     Of a token that a server may have `masked` it can be -inf.
     """
     is_masked = masked and value == -math.inf
-    if (
-        not _is_number(value)
-        or not (is_masked or math.isfinite(value))
-        or (number := float(value)) > _ROUNDING
-    ):
+    is_logarithm = is_masked or _is_finite(value)
+    if not is_logarithm or value > _ROUNDING:
         raise ValueError(
             f"an invalid log-probability: {_numbers_or_type_names([value])}"
         )
-    return min(number, 0.0)
+    return min(float(value), 0.0)
 
 
 def probabilities(
@@ -142,21 +140,20 @@ def final(reply: Reply) -> TypeGuard[Answer]:
 
 def _is_number(value: Any) -> bool:
     # an integer that no float can hold is a number to Python alone
-    return isinstance(value, float) or (
-        isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1e300
-    )
+    return isinstance(value, float) or (_is_integer(value) and abs(value) < 1e300)
 
 
 def _is_count(value: Any) -> bool:
-    return value is None or (
-        isinstance(value, int)
-        and not isinstance(value, bool)
-        and 0 <= value < _MOST_TOKENS
-    )
+    return value is None or (_is_integer(value) and 0 <= value < _MOST_TOKENS)
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _numbers_or_type_names(values: Sequence[Any]) -> str:
-    return ", ".join(
-        str(value) if _is_number(value) else f"{type(value).__name__}"
-        for value in values[:8]
-    )
+    return ", ".join(map(_number_or_type_name, values[:8]))
+
+
+def _number_or_type_name(value: Any) -> str:
+    return str(value) if _is_number(value) else type(value).__name__

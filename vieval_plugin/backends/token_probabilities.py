@@ -216,7 +216,8 @@ def _prefix_bounds(tokens: Tokens, bounds: BoundsByPrefix) -> Bounds:
     ends = [
         bounds.get(tokens[:n], {}).get(token, UNKNOWN) for n, token in enumerate(tokens)
     ]
-    return math.prod(low for low, _ in ends), math.prod(high for _, high in ends)
+    low = math.prod(low for low, _ in ends)
+    return low, math.prod(high for _, high in ends)
 
 
 def bounds_from_first_tokens(

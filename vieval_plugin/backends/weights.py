@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -136,19 +136,19 @@ def load_strictly(network: Any, tensors: Mapping[str, Any], what: str) -> Any:
     """The network with these weights, each of its own and no other; VievalError names one that
     is missing, unknown or of another shape.
     """
-    wanted = {name: tuple(value.shape) for name, value in network.state_dict().items()}
-    found = {name: tuple(value.shape) for name, value in tensors.items()}
-    faults = {
-        "lacks": sorted(wanted.keys() - found.keys()),
-        "has the unknown weight": sorted(found.keys() - wanted.keys()),
-        "has another shape for": [
-            name for name in sorted(wanted) if found.get(name) != wanted[name]
-        ],
+    wanted = {name: value.shape for name, value in network.state_dict().items()}
+    found = {name: value.shape for name, value in tensors.items()}
+    changed = [name for name in wanted if found.get(name) != wanted[name]]
+    faults: Mapping[str, Collection[str]] = {
+        "lacks": wanted.keys() - found.keys(),
+        "has the unknown weight": found.keys() - wanted.keys(),
+        "has another shape for": changed,
     }
     for fault, names in faults.items():
         if names:
+            count = f"{len(names)} in all"
             raise VievalError(
-                f"{what} {fault} {names[0]} ({len(names)} in all); use the weights as published"
+                f"{what} {fault} {min(names)} ({count}); use the weights as published"
             )
     network.load_state_dict(tensors)
     return network.float()
@@ -242,9 +242,8 @@ def state_dict(path: Path, prefix: str = "") -> dict[str, Any]:
         raise
     except Exception as error:
         raise VievalError(f"{path} {_unreadable(error)}") from None
-    if not isinstance(tensors, Mapping) or not all(
-        isinstance(value, torch.Tensor) for value in tensors.values()
-    ):
+    values = tensors.values() if isinstance(tensors, Mapping) else [None]
+    if not all(isinstance(value, torch.Tensor) for value in values):
         raise VievalError(
             f"{path} must be a state dict, which maps names to tensors only"
         )
@@ -262,9 +261,8 @@ def identity(network: Any, *preparing: str) -> str:
     digest = hashlib.sha256("\0".join(preparing).encode())
     for name, tensor in sorted(network.state_dict().items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        digest.update(
-            tensor.cpu().contiguous().reshape(-1).view(library("torch").uint8).numpy()
-        )
+        flat = tensor.cpu().contiguous().reshape(-1)
+        digest.update(flat.view(library("torch").uint8).numpy())
     return digest.hexdigest()
 
 
@@ -312,11 +310,8 @@ def load_failure_reason(where: str, revision: str | None, error: Exception) -> s
 
 
 def _unreadable(error: Exception) -> str:
-    is_pickle = (
-        "weights_only" in str(error)
-        or "Weights only" in str(error)
-        or type(error).__name__ == "UnpicklingError"
-    )
+    is_refused = "weights_only" in str(error) or "Weights only" in str(error)
+    is_pickle = is_refused or type(error).__name__ == "UnpicklingError"
     if is_pickle or isinstance(error, (LookupError, EOFError)):
         return "contains more than tensors, or is not a weights file; save it as safetensors"
     return f"cannot be loaded: {line_of(error)}"

@@ -106,10 +106,8 @@ class Grounder:
 
     def _run_batch(self) -> None:
         with self._change:
-            batch = [
-                self._waiting.popitem(last=False)
-                for _ in range(min(self._batch, len(self._waiting)))
-            ]
+            size = min(self._batch, len(self._waiting))
+            batch = [self._waiting.popitem(last=False) for _ in range(size)]
             futures = [self._futures[key] for key, _ in batch]
         rows = []
         decoded = []
@@ -120,9 +118,8 @@ class Grounder:
             except Exception as error:
                 future.set_exception(error)
         try:
-            for future, detection in zip(
-                decoded, self._detect(rows) if rows else [], strict=True
-            ):
+            detections = self._detect(rows) if rows else []
+            for future, detection in zip(decoded, detections, strict=True):
                 future.set_result(detection)
         except BaseException as error:
             self._fail(decoded, error)
@@ -136,12 +133,9 @@ class Grounder:
         nothing of it is kept.
         """
         with self._change:
-            for key in [
-                key
-                for key, future in self._futures.items()
-                if any(future is failed for failed in futures)
-            ]:
-                del self._futures[key]
+            for key, future in list(self._futures.items()):
+                if any(future is failed for failed in futures):
+                    del self._futures[key]
         for future in futures:
             if not future.done():
                 future.set_exception(error)
@@ -171,10 +165,11 @@ def load(detector: str) -> tuple[Detect, str]:
             f"the grounding tool needs torch and transformers ({error}); {advice}"
         ) from None
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    name, _, version = (
-        (detector, "", "") if exists(Path(detector)) else detector.partition("@")
-    )
-    revision = version or None
+    name = detector
+    revision = None
+    if not exists(Path(detector)):
+        name, _, version = detector.partition("@")
+        revision = version or None
     try:
         processor: Any = AutoProcessor.from_pretrained(name, revision=revision)  # type: ignore[no-untyped-call]
         model = (
@@ -183,18 +178,19 @@ def load(detector: str) -> tuple[Detect, str]:
             .eval()
         )
     except (OSError, ValueError) as error:
-        remedy = "`detector` to its folder or to NAME@REVISION, or use the setting no_grounding"
+        reason = str(error).splitlines()[0]
         raise ToolMissing(
-            f"the grounding tool cannot load {detector} ({str(error).splitlines()[0]}); set the "
-            f"judge's option {remedy}"
+            f"the grounding tool cannot load {detector} ({reason}); set the judge's option "
+            "`detector` to its folder or to NAME@REVISION, or use the setting no_grounding"
         ) from None
 
     def detect(rows: Sequence[tuple[Pixels, str]]) -> list[Detection | None]:
         found = find_boxes(model, processor, rows, BOX_THRESHOLD)
-        return [
-            _best(scores, boxes, *image.shape[:2])
-            for (scores, boxes), (image, _) in zip(found, rows, strict=True)
-        ]
+        detections = []
+        for (scores, boxes), (image, _) in zip(found, rows, strict=True):
+            height, width = image.shape[:2]
+            detections.append(_best(scores, boxes, height, width))
+        return detections
 
     commit = getattr(model.config, "_commit_hash", None)  # a folder has none
     return detect, f"{name}@{commit}" if commit else name
@@ -302,16 +298,15 @@ def _best(scores: Any, boxes: Any, height: int, width: int) -> Detection | None:
     x0, y0, x1, y1 = (float(value) for value in boxes[best])
     if not all(map(math.isfinite, (x0, y0, x1, y1))):
         return None
-    box = Box(
-        max(0, math.floor(x0)),
-        max(0, math.floor(y0)),
-        min(width, math.ceil(x1)),
-        min(height, math.ceil(y1)),
-    )
-    return (
-        Detection(float(scores[best]), box)
-        if box.left < box.right and box.top < box.bottom
-        else None
+    left = max(0, math.floor(x0))
+    top = max(0, math.floor(y0))
+    right = min(width, math.ceil(x1))
+    bottom = min(height, math.ceil(y1))
+    if left >= right or top >= bottom:
+        return None
+    return Detection(
+        float(scores[best]),
+        Box(left, top, right, bottom),
     )
 
 

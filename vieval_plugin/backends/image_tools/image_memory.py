@@ -87,10 +87,11 @@ class Spill:
         return spilled
 
     def _say(self, error: OSError) -> None:
+        problem = f"cannot write to {tempfile.gettempdir()} ({error.strerror})"
+        effect = f"tool images beyond {self._memory >> 20} MiB stay in memory"
+        remedy = "free disk space there, or set TMPDIR to another folder"
         tqdm.write(
-            f"vieval: cannot write to {tempfile.gettempdir()} ({error.strerror}), so tool images "
-            f"beyond {self._memory >> 20} MiB stay in memory; free disk space there, or set "
-            "TMPDIR to another folder",
+            f"vieval: {problem}, so {effect}; {remedy}",
             file=sys.stderr,
         )
 

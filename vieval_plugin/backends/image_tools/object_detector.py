@@ -175,22 +175,20 @@ class MaskDetector:
         batch = torch.stack([self._inputs(pixels) for pixels, _ in rows])
         outputs = self.network(pixel_values=batch.to(self.network.device))
         probabilities = outputs.class_queries_logits.softmax(-1)
-        boxes_by_label = []
+        boxes_of_rows = []
         for number, (pixels, labels) in enumerate(rows):
             masks = outputs.masks_queries_logits[number]
-            boxes_by_label.append(
-                {
-                    label: mask_boxes(
-                        probabilities[number, :, self.classes[label]],
-                        masks,
-                        batch.shape[-2:],
-                        pixels.shape[:2],
-                        threshold,
-                    )
-                    for label in labels
-                }
-            )
-        return boxes_by_label
+            boxes_by_label = {}
+            for label in labels:
+                boxes_by_label[label] = mask_boxes(
+                    probabilities[number, :, self.classes[label]],
+                    masks,
+                    padded=batch.shape[-2:],
+                    size=pixels.shape[:2],
+                    threshold=threshold,
+                )
+            boxes_of_rows.append(boxes_by_label)
+        return boxes_of_rows
 
     def _inputs(self, pixels: Pixels) -> Any:
         """An image at the network's size, with zeros right of it and below."""
@@ -299,7 +297,8 @@ class ColorClassifier:
                 for color in COLORS
                 for wording in _WORDINGS
             ]
-            vectors = self.encoder.texts([self.encoder.tokens(t)[0] for t in texts])
+            tokens = [self.encoder.tokens(text)[0] for text in texts]
+            vectors = self.encoder.texts(tokens)
             means = vectors.reshape(len(COLORS), len(_WORDINGS), -1).mean(1)
             self.vectors[label] = means / means.norm(dim=-1, keepdim=True)
         return self.vectors[label]
@@ -309,7 +308,8 @@ def _crop(pixels: Pixels, boxes: ClassBoxes, index: int) -> PIL.Image.Image:
     """An object, grey around its mask."""
     left, top, right, bottom = (round(float(side)) for side in boxes.sides[index])
     if boxes.masks is not None:
-        pixels = np.where(boxes.masks[index][..., None], pixels, np.uint8(_GREY))
+        mask = boxes.masks[index][..., None]
+        pixels = np.where(mask, pixels, np.uint8(_GREY))
     box = (left, top, max(right, left + 1), max(bottom, top + 1))
     return PIL.Image.fromarray(pixels).crop(box)
 
@@ -335,12 +335,12 @@ class ObjectInstrument:
     def look(self, ask: UseTool) -> PreparedMeasure:
         """The image decoded; VievalError where it cannot be read, or a class is unknown."""
         pixels = images.pixels(ask.arguments["image"])
-        arguments = {
-            **{k: v for k, v in ask.arguments.items() if k not in _NOT_IN_KEY},
-            "threshold": self._detector.counting_threshold
-            if ask.arguments["counting"]
-            else THRESHOLD,
-        }
+        arguments = dict(ask.arguments)
+        for name in _NOT_IN_KEY:
+            arguments.pop(name, None)
+        arguments["threshold"] = THRESHOLD
+        if ask.arguments["counting"]:
+            arguments["threshold"] = self._detector.counting_threshold
         weights = [self._detector.identity]
         weights += [self._colors.encoder.identity] if self._colors else []
         size = self._detector.batch_key(pixels, ask.arguments["labels"])

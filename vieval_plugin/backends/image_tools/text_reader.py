@@ -86,9 +86,8 @@ def run(arguments: Mapping[str, Any], pixels: Decode) -> ToolResult | Failure:
         start = np.floor(corners.min(axis=0)).astype(int)
         end = np.ceil(corners.max(axis=0)).astype(int)
         boxes.append(Box(*start.tolist(), *end.tolist()))
-    return ToolResult(
-        tuple(boxes), "\n".join(" ".join(text.split()) for text in output.txts)
-    )
+    lines = [" ".join(text.split()) for text in output.txts]
+    return ToolResult(tuple(boxes), "\n".join(lines))
 
 
 @cache
@@ -98,9 +97,9 @@ def identity() -> str:
     """
     package = importlib.metadata.distribution("rapidocr")
     weights = sorted(file for file in package.files or () if file.suffix == ".onnx")
-    digest = hashlib.sha256(
-        b"".join(hashlib.sha256(file.read_binary()).digest() for file in weights)
-    )
+    digest = hashlib.sha256()
+    for file in weights:
+        digest.update(hashlib.sha256(file.read_binary()).digest())
     return f"RapidOCR {package.version}, weights {digest.hexdigest()[:12]}"
 
 
@@ -114,20 +113,17 @@ def separate_overlaps(boxes: NDArray[np.float32]) -> NDArray[np.float32]:
         boxes: (boxes, 4, 2), corners clockwise from the upper left.
     """
     trimmed = boxes.copy()
-    (left, top), (right, bottom) = boxes.min(axis=1).T, boxes.max(axis=1).T
+    left, top = boxes.min(axis=1).T
+    right, bottom = boxes.max(axis=1).T
+    heights = bottom - top
     for first, second in permutations(range(len(boxes)), 2):
-        height = min(bottom[first] - top[first], bottom[second] - top[second])
+        height = min(heights[first], heights[second])
         overlap = right[first] - left[second]
-        is_on_line = (
-            2 * (min(bottom[first], bottom[second]) - max(top[first], top[second]))
-            > height
-        )
-        if (
-            is_on_line
-            and left[first] < left[second]
-            and right[first] < right[second]
-            and 0 < overlap < height
-        ):
+        shared_top = max(top[first], top[second])
+        shared_height = min(bottom[first], bottom[second]) - shared_top
+        is_before = left[first] < left[second] and right[first] < right[second]
+        is_on_line = 2 * shared_height > height
+        if is_on_line and is_before and 0 < overlap < height:
             trimmed[first, 1:3, 0] -= overlap / 2
             trimmed[second, 0::3, 0] += overlap / 2
     return trimmed

@@ -115,9 +115,8 @@ def run(ask: UseTool, pixels: Decode = images.pixels) -> Reply:
     except (
         Exception
     ) as error:  # libraries below raise anything on images made to break them
-        return Failure(
-            Status.TOOL_ERROR, f"{ask.tool}: {type(error).__name__}: {line_of(error)}"
-        )
+        reason = f"{type(error).__name__}: {line_of(error)}"
+        return Failure(Status.TOOL_ERROR, f"{ask.tool}: {reason}")
 
 
 def _highlight(arguments: Mapping[str, Any], pixels: Decode) -> ToolResult:
@@ -129,10 +128,10 @@ def _highlight(arguments: Mapping[str, Any], pixels: Decode) -> ToolResult:
     image = arguments["image"]
     boxes = tuple(arguments["boxes"])
     source = pixels(image)
-    highlighted = highlight(
-        resized(source, pixels(arguments["like"])) if "like" in arguments else source,
-        boxes,
-    )
+    resized_source = source
+    if "like" in arguments:
+        resized_source = resized(source, pixels(arguments["like"]))
+    highlighted = highlight(resized_source, boxes)
     if highlighted is source:
         return ToolResult(boxes, image=image)
     fits_jpeg = max(highlighted.shape) <= _LONGEST_JPEG_SIDE

@@ -216,7 +216,13 @@ class TransformersBackend:
         tokens = [self._tokens(text) for text in ask.continuations]
         if ask.definition == "first_token":
             single_tokens = [t for t in tokens if t is not None and len(t) == 1]
-            return [_Row(ask.messages, (), (tuple(chain(*single_tokens)),))]
+            return [
+                _Row(
+                    ask.messages,
+                    (),
+                    (tuple(chain(*single_tokens)),),
+                )
+            ]
         if ask.definition == "beginning":
             return _rows_of_prefixes(
                 ask.messages, tokens_by_prefix(filter(None, tokens))

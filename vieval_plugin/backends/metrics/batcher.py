@@ -140,10 +140,8 @@ class Batcher:
     def close(self) -> None:
         """Begin nothing more."""
         self._pool.shutdown(wait=False, cancel_futures=True)
-        closing = [
-            self._worker.submit(instrument.close)
-            for instrument in (*self._instruments.values(), *self._tools.values())
-        ]
+        instruments = [*self._instruments.values(), *self._tools.values()]
+        closing = [self._worker.submit(instrument.close) for instrument in instruments]
         wait(closing, timeout=_CLOSING)
         self._worker.shutdown(wait=False, cancel_futures=True)
 
@@ -344,9 +342,5 @@ def _key(ask: Measure) -> str:
 
 @cache
 def _versions() -> str:
-    return ", ".join(
-        map(
-            " ".join,
-            versions_of("scikit-image", "numpy", "scipy", "pillow").items(),
-        )
-    )
+    versions = versions_of("scikit-image", "numpy", "scipy", "pillow")
+    return ", ".join(map(" ".join, versions.items()))

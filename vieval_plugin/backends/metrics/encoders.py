@@ -65,7 +65,8 @@ class Encoder:
 
     def images(self, pixels: Sequence[Any]) -> Any:
         """Vectors of length 1, a tensor (images, size)."""
-        return _unit(self.embed(library("torch").stack(list(pixels)).to(self.device)))
+        batch = library("torch").stack(list(pixels))
+        return _unit(self.embed(batch.to(self.device)))
 
     def texts(self, tokens: Sequence[list[int]]) -> Any:
         """Vectors of length 1, a tensor (texts, size)."""
@@ -144,11 +145,9 @@ def load_head(path: Path, prefix: str, activation: str, size: int) -> Any:
     ):
         weight = tensors[name]
         bias = tensors.pop(f"{name[: -len('weight')]}bias", None)
-        if (
-            weight.dim() != 2
-            or weight.shape[1] != size
-            or (bias is not None and bias.shape != weight.shape[:1])
-        ):
+        is_matrix = weight.dim() == 2 and weight.shape[1] == size
+        fits_bias = bias is None or bias.shape == weight.shape[:1]
+        if not is_matrix or not fits_bias:
             remedy = "use this network's head, a chain of linear layers"
             shape = tuple(weight.shape)
             raise VievalError(
@@ -160,9 +159,10 @@ def load_head(path: Path, prefix: str, activation: str, size: int) -> Any:
             weight.shape[0],
             bias=bias is not None,
         )
-        linear.load_state_dict(
-            {"weight": weight} | ({} if bias is None else {"bias": bias})
-        )
+        state = {"weight": weight}
+        if bias is not None:
+            state["bias"] = bias
+        linear.load_state_dict(state)
         layers += [linear, getattr(torch.nn, ACTIVATIONS[activation])()]
         size = weight.shape[0]
     if stray := next((name for name in tensors if name.endswith("bias")), ""):

@@ -55,15 +55,12 @@ class ImageTextModel:
         """A conversation in the model's own template: images, then a text, then what the answer
         begins with.
         """
-        content = [
-            *({"type": "image"} for _ in range(images)),
-            {"type": "text", "text": text},
-        ]
-        turns = (
-            [{"role": "system", "content": [{"type": "text", "text": system}]}]
-            if system
-            else []
-        )
+        content = [{"type": "image"} for _ in range(images)]
+        content.append({"type": "text", "text": text})
+        turns = []
+        if system:
+            instructions = [{"type": "text", "text": system}]
+            turns.append({"role": "system", "content": instructions})
         turns.append({"role": "user", "content": content})
         return (
             str(
@@ -95,26 +92,19 @@ class ImageTextModel:
         """
         torch = library("torch")
         if sequential:
-            indices = torch.arange(inputs["input_ids"].shape[1]).expand(
-                *inputs["input_ids"].shape
-            )
+            shape = inputs["input_ids"].shape
+            indices = torch.arange(shape[1]).expand(*shape)
             has_rows = "mrope_section" in str(
                 self.network.config.get_text_config().to_dict()
             )
-            inputs = {
-                **inputs,
-                "position_ids": indices.expand(3, *indices.shape)
-                if has_rows
-                else indices,
-            }
-        # token ids stay whole numbers
-        on_device = {
-            name: value.to(
-                self.device,
-                self.network.dtype if torch.is_floating_point(value) else None,
-            )
-            for name, value in inputs.items()
-        }
+            if has_rows:
+                indices = indices.expand(3, *indices.shape)
+            inputs = {**inputs, "position_ids": indices}
+        on_device = {}
+        for name, value in inputs.items():
+            # token ids stay whole numbers
+            dtype = self.network.dtype if torch.is_floating_point(value) else None
+            on_device[name] = value.to(self.device, dtype)
         return self.network.base_model(**on_device, use_cache=False).last_hidden_state
 
 

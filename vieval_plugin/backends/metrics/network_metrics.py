@@ -150,8 +150,7 @@ class NetworkInstrument:
                 "texts": dict(ask.texts),
             }
         shapes = tuple(
-            (role, tuple(getattr(tensor, "shape", ())))
-            for role, tensor in inputs.tensors.items()
+            (role, _shape(tensor)) for role, tensor in inputs.tensors.items()
         )
         return PreparedMeasure(
             key_of(parts),
@@ -163,9 +162,9 @@ class NetworkInstrument:
     def compute(self, contents: Sequence[Mapping[str, Any]]) -> list[Reply]:
         replies: list[Reply] = []
         while len(replies) < len(contents):
-            replies += run_or_halve(
-                contents[len(replies) : len(replies) + self.batch], self._measurements
-            )
+            start = len(replies)
+            batch = contents[start : start + self.batch]
+            replies += run_or_halve(batch, self._measurements)
         return replies
 
     def close(self) -> None:
@@ -196,10 +195,8 @@ class NetworkInstrument:
     def _values(self, rows: Sequence[Mapping[str, Any]]) -> list[float]:
         batch = {role: [row[role] for row in rows] for role in rows[0]}
         with inference():
-            return [
-                _rounded(value)
-                for value in self._metric.values(self._network, batch).tolist()
-            ]
+            values = self._metric.values(self._network, batch).tolist()
+        return list(map(_rounded, values))
 
 
 @contextmanager
@@ -261,7 +258,13 @@ def _rounded(value: float) -> float:
     """To five decimals, or five significant digits below 1: what is beyond depends on which
     others were in the batch.
     """
-    return round(value, 5) if abs(value) >= 1 else float(f"{value:.5g}")
+    if abs(value) >= 1:
+        return round(value, 5)
+    return float(f"{value:.5g}")
+
+
+def _shape(tensor: Any) -> tuple[int, ...]:
+    return tuple(getattr(tensor, "shape", ()))
 
 
 def _digest(image: PIL.Image.Image) -> str:

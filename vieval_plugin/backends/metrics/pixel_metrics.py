@@ -99,7 +99,9 @@ def psnr(images: Mapping[str, Pixels]) -> float:
     """
     image, reference = pair(images)
     error = float(_skimage("metrics").mean_squared_error(image, reference))
-    return min(10 * math.log10(255**2 / error), PSNR_CAP) if error else PSNR_CAP
+    if not error:
+        return PSNR_CAP
+    return min(10 * math.log10(255**2 / error), PSNR_CAP)
 
 
 def edge_f1(images: Mapping[str, Pixels]) -> float:
@@ -126,7 +128,9 @@ def edge_f1(images: Mapping[str, Pixels]) -> float:
     recall = float(
         np.mean(distance_transform_edt(~edges)[reference_edges] <= tolerance)
     )
-    return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+    if precision + recall == 0:
+        return 0.0
+    return 2 * precision * recall / (precision + recall)
 
 
 def histogram(images: Mapping[str, Pixels]) -> float:
@@ -174,14 +178,11 @@ def size_findings(ask: Measure) -> tuple[str, ...]:
     Raises:
         VievalError: an image cannot be read, as far as its header shows it.
     """
-    if (
-        METRICS.get(ask.metric) not in _COMPARED_BY_PIXEL
-        or not {"image", "reference"} <= ask.images.keys()
-    ):
+    is_compared = METRICS.get(ask.metric) in _COMPARED_BY_PIXEL
+    if not is_compared or not {"image", "reference"} <= ask.images.keys():
         return ()
-    return resizing(
-        upright_size(ask.images["image"]), upright_size(ask.images["reference"])
-    )
+    size = upright_size(ask.images["image"])
+    return resizing(size, upright_size(ask.images["reference"]))
 
 
 def resizing(size: tuple[int, int], reference_size: tuple[int, int]) -> tuple[str, ...]:

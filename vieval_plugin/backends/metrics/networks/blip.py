@@ -169,36 +169,27 @@ def _network(settings: Blip) -> Any:
         keys: Mapping[str, Any] = getattr(settings, part)
         if unknown := sorted(set(keys) - set(kind().to_dict())):
             raise VievalError(f"unknown key network.{part}.{unknown[0]}")
-        configs[part] = kind(
-            **{
-                key: int(value)
-                if isinstance(value, float) and value.is_integer()
-                else value
-                for key, value in keys.items()
-            }
-        )
-    return library("torch").nn.ModuleDict(
-        {
-            "vision": transformers.BlipVisionModel(configs["vision"]),
-            "text": transformers.BlipTextModel(
-                configs["text"], add_pooling_layer=False
-            ),
-        }
-    )
+        configs[part] = kind(**{key: _whole(value) for key, value in keys.items()})
+    vision = transformers.BlipVisionModel(configs["vision"])
+    text = transformers.BlipTextModel(configs["text"], add_pooling_layer=False)
+    return library("torch").nn.ModuleDict({"vision": vision, "text": text})
+
+
+def _whole(value: float | str) -> float | str:
+    """A number as an integer where it is one."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
 
 
 def _tensors(path: Any) -> dict[str, Any]:
     """The weights of both models in a file of the authors, under transformers' names."""
-    held = state_dict(path)
-    return renamed(
-        {
-            name: tensor
-            for name, tensor in held.items()
-            if not name.startswith((*_UNUSED, f"{_HEAD}."))
-            and not name.endswith(".position_ids")
-        },
-        _NAMES,
-    )
+    tensors = state_dict(path)
+    for name in list(tensors):
+        is_other = name.startswith((*_UNUSED, f"{_HEAD}."))
+        if is_other or name.endswith(".position_ids"):
+            del tensors[name]
+    return renamed(tensors, _NAMES)
 
 
 def _tokenizer(where: str) -> Any:
@@ -232,15 +223,19 @@ def blip(loaded: LoadedBlip, batch: Mapping[str, Sequence[Any]]) -> Any:
     tokens = encoder.tokenizer.pad(
         {"input_ids": list(batch["text"])}, return_tensors="pt"
     ).to(encoder.device)
-    read = loaded.network["text"](
+    all_patches = torch.ones(
+        seen.shape[:2],
+        dtype=torch.long,
+        device=encoder.device,
+    )
+    output = loaded.network["text"](
         input_ids=tokens["input_ids"],
         attention_mask=tokens["attention_mask"],
         encoder_hidden_states=seen,
-        encoder_attention_mask=torch.ones(
-            seen.shape[:2], dtype=torch.long, device=encoder.device
-        ),
-    ).last_hidden_state[:, 0]
-    value = loaded.network["head"](read)[:, 0]
+        encoder_attention_mask=all_patches,
+    )
+    first_states = output.last_hidden_state[:, 0]
+    value = loaded.network["head"](first_states)[:, 0]
     return (value - loaded.settings.mean) / loaded.settings.deviation
 
 

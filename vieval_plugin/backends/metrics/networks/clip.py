@@ -55,21 +55,29 @@ def load(
         ) from None
     preparing = images.to_json_string(), tokenizer.backend_tokenizer.to_str()
     digest = identity(network, *preparing)
+
+    def embed(pixels: Any) -> Any:
+        output = network.vision_model(pixel_values=pixels)
+        return network.visual_projection(output.pooler_output)
+
+    def embed_texts(padded: Any) -> Any:
+        output = network.text_model(**padded)
+        return network.text_projection(output.pooler_output)
+
+    named_network = network if tensors is None else None
+    name = weights_name(origin, named_network, digest)
+    scale = float(network.logit_scale.detach().exp())
     return Encoder(
-        weights_name(origin, network if tensors is None else None, digest),
+        name,
         digest,
-        images,
-        lambda pixels: network.visual_projection(
-            network.vision_model(pixel_values=pixels).pooler_output
-        ),
-        network.device,
-        tokenizer,
-        network.config.text_config.max_position_embeddings,
-        lambda padded: network.text_projection(
-            network.text_model(**padded).pooler_output
-        ),
-        float(network.logit_scale.detach().exp()),
-        network.config.projection_dim,
+        processor=images,
+        embed=embed,
+        device=network.device,
+        tokenizer=tokenizer,
+        longest=network.config.text_config.max_position_embeddings,
+        embed_texts=embed_texts,
+        scale=scale,
+        size=network.config.projection_dim,
     )
 
 
@@ -79,7 +87,9 @@ def clip_score(encoder: Encoder, batch: Mapping[str, Sequence[Any]]) -> Any:
     Hessel et al., CLIPScore (EMNLP 2021), less its scale, which no rank statistic sees. As VIEScore
     has it (Ku et al., ACL 2024) with CLIP ViT-B/32.
     """
-    return (encoder.images(batch["image"]) * encoder.texts(batch["text"])).sum(-1)
+    image_vectors = encoder.images(batch["image"])
+    text_vectors = encoder.texts(batch["text"])
+    return (image_vectors * text_vectors).sum(-1)
 
 
 def clip_i(encoder: Encoder, batch: Mapping[str, Sequence[Any]]) -> Any:
@@ -95,7 +105,8 @@ def image_and_text(
     encoder: Encoder, images: Mapping[str, Picture], texts: Mapping[str, str]
 ) -> NetworkInputs:
     """The one image, whatever its role is called, and the text as an encoder takes them."""
-    [image], (tokens, notes) = images.values(), encoder.tokens(texts["text"])
+    [image] = images.values()
+    tokens, notes = encoder.tokens(texts["text"])
     return NetworkInputs({"image": encoder.pixels(image), "text": tokens}, notes)
 
 

@@ -153,18 +153,14 @@ def load(origin: Origin) -> Encoder:
     if settings.fit == "pad":
         images = encoder.processor
         size = images.crop_size["height"]
-        encoder = replace(
-            encoder,
-            processor=PaddingProcessor(
-                size, tuple(images.image_mean), tuple(images.image_std)
-            ),
-            identity=f"{encoder.identity} padded",
+        processor = PaddingProcessor(
+            size, tuple(images.image_mean), tuple(images.image_std)
         )
+        identity = f"{encoder.identity} padded"
+        encoder = replace(encoder, processor=processor, identity=identity)
     scale = encoder.scale if settings.scale == "learnt" else settings.scale
-    name, identity = (
-        f"{described.name} on {encoder.by}",
-        f"{encoder.identity} times {scale!r}",
-    )
+    name = f"{described.name} on {encoder.by}"
+    identity = f"{encoder.identity} times {scale!r}"
     return replace(encoder, by=name, identity=identity, scale=scale)
 
 

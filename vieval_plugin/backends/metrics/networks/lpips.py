@@ -78,24 +78,19 @@ def load(origin: Origin) -> PerceptualDistance:
         )
     path = path_of(origin.model)
     weights = state_dict(path)
-    renamed = {
-        f"{part}.{layer}.{kind}": weights.get(f"features.{layer}.{kind}")
-        for layer, part in _SLICES.items()
-        for kind in ("weight", "bias")
-    }
+    renamed = {}
+    for layer, part in _SLICES.items():
+        for kind in ("weight", "bias"):
+            tensor = weights.get(f"features.{layer}.{kind}")
+            renamed[f"{part}.{layer}.{kind}"] = tensor
     # with its linear weights and a trunk that is still random; the public function and class
     # download the trunk
     lpips = library("torchmetrics.functional.image.lpips")
     library("torchvision")
     network = lpips._LPIPS(net="alex", pnet_rand=True)
-    shapes = {
-        name: tuple(tensor.shape) for name, tensor in network.net.state_dict().items()
-    }
-    if {
-        name: tuple(tensor.shape)
-        for name, tensor in renamed.items()
-        if tensor is not None
-    } != shapes:
+    shapes = {name: getattr(tensor, "shape", None) for name, tensor in renamed.items()}
+    state = network.net.state_dict()
+    if shapes != {name: tensor.shape for name, tensor in state.items()}:
         raise VievalError(
             f"{path} has another architecture; use the weights of torchvision's AlexNet"
         )

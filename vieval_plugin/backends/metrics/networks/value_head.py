@@ -197,11 +197,10 @@ def _require_images(loaded: LoadedValueHead, count: int) -> None:
         config, "image_token_index", None
     )
     try:
-        all_tokens = _inputs(loaded, "?", pictures)["input_ids"][0].tolist()
-        tokens_of_first = _inputs(loaded, "?", pictures[:1])["input_ids"][0].tolist()
-        fits = token is None or all_tokens.count(token) == len(
-            pictures
-        ) * tokens_of_first.count(token)
+        all_tokens = _token_ids(loaded, pictures)
+        tokens_of_first = _token_ids(loaded, pictures[:1])
+        required_count = len(pictures) * tokens_of_first.count(token)
+        fits = token is None or all_tokens.count(token) == required_count
         reason = "its template or processor drops some"
     except Exception as error:  # processors raise anything
         fits, reason = False, line_of(error)[:200]
@@ -211,6 +210,11 @@ def _require_images(loaded: LoadedValueHead, count: int) -> None:
             f"{loaded.settings.base} does not support {len(pictures)} images at once "
             f"({reason}){remedy}"
         )
+
+
+def _token_ids(loaded: LoadedValueHead, pictures: Sequence[Picture]) -> list[int]:
+    token_ids: list[int] = _inputs(loaded, "?", pictures)["input_ids"][0].tolist()
+    return token_ids
 
 
 def show(
@@ -246,13 +250,12 @@ def value_head(loaded: LoadedValueHead, batch: Mapping[str, Sequence[Any]]) -> A
     """The head's number at its position, without bounds, in the network's own unit."""
     torch = library("torch")
     indices = torch.tensor(batch[_INDEX])
-    inputs = {
-        name: _padded(loaded, name, rows)
-        if isinstance(rows[0], list)
-        else torch.cat(list(rows))
-        for name, rows in batch.items()
-        if name != _INDEX
-    }
+    inputs = {}
+    for name, rows in batch.items():
+        if isinstance(rows[0], list):
+            inputs[name] = _padded(loaded, name, rows)
+        elif name != _INDEX:
+            inputs[name] = torch.cat(list(rows))
     hidden = loaded.base.hidden(inputs, loaded.settings.positions == "sequential")
     at = hidden[torch.arange(len(indices)), indices.to(hidden.device)]
     return loaded.head(at.float())[:, loaded.settings.output]
@@ -267,21 +270,18 @@ def _padded(loaded: LoadedValueHead, name: str, rows: Sequence[list[int]]) -> An
         else tokenizer.pad_token_id or tokenizer.eos_token_id or 0
     )
     longest = max(map(len, rows))
-    return library("torch").tensor(
-        [[*row, *[pad] * (longest - len(row))] for row in rows]
-    )
+    padding = [pad] * longest
+    padded = [[*row, *padding][:longest] for row in rows]
+    return library("torch").tensor(padded)
 
 
 def join_side_by_side(images: Sequence[Picture]) -> Picture:
     """Images side by side, first to last from the left, as high as the highest of them."""
     high = max(image.height for image in images)
-    scaled = [
-        image.resize(
-            (max(1, round(image.width * high / image.height)), high),
-            PIL.Image.Resampling.LANCZOS,
-        )
-        for image in images
-    ]
+    scaled = []
+    for image in images:
+        wide = max(1, round(image.width * high / image.height))
+        scaled.append(image.resize((wide, high), PIL.Image.Resampling.LANCZOS))
     canvas = PIL.Image.new("RGB", (sum(image.width for image in scaled), high))
     x = 0
     for image in scaled:
