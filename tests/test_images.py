@@ -65,9 +65,8 @@ def test_avif_and_heic_name_what_reading_them_needs(monkeypatch):
         brand: b"\0\0\0\x18ftyp" + brand + bytes(4) + b"mif1" + bytes(80)
         for brand in (b"avif", b"heic", b"mif1")
     }
-    assert (
-        "is AVIF; install Pillow 11.3 or newer, or save it as PNG"
-        in refusal(Image(heads[b"avif"]))
+    assert "is AVIF; install Pillow 11.3 or newer, or save it as PNG" in refusal(
+        Image(heads[b"avif"])
     )
     for brand in (b"heic", b"mif1"):
         assert "is HEIC; install pillow-heif, or save it as PNG" in refusal(

@@ -143,7 +143,10 @@ IN_JUDGES = [
         lambda: Judge(api_key="x", **SERVER),
         "no argument 'api_key'; did you mean api_key_env",
     ),
-    (lambda: Judge(model="m", base_url="localhost:8000"), "base_url: must be an address"),
+    (
+        lambda: Judge(model="m", base_url="localhost:8000"),
+        "base_url: must be an address",
+    ),
     (lambda: Judge(fresh="no"), r"Judge\(fresh\) is str 'no'; pass True or False"),
     (lambda: Judge(scorer="/weights"), "viescore does not use a network"),
     (

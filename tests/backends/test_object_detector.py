@@ -337,8 +337,9 @@ def test_weights_that_will_not_do(weights, tmp_path):
         return refusal(answers, [ask(picture(1))], held, "other")
 
     assert "weights folder not found" in refused(tmp_path / "nothing")
-    assert "must have the architecture grounding-dino (GroundingDinoForObjectDetection), got clip" in refused(
-        weights["colors"]
+    assert (
+        "must have the architecture grounding-dino (GroundingDinoForObjectDetection), got clip"
+        in refused(weights["colors"])
     )
     import torch
     from safetensors.torch import load_file

@@ -410,9 +410,7 @@ def test_weights_that_are_not_there(tmp_path, models):
     assert "in revision v2 " in refused("dino", "facebook/no-such-model", revision="v2")
     assert "is a file; pass its folder" in refused("clip_score", models["lpips"])
     assert "weights file not found" in refused("lpips", tmp_path / "nothing.pth")
-    assert "requires the weights of torchvision's AlexNet" in refused(
-        "lpips", ""
-    )
+    assert "requires the weights of torchvision's AlexNet" in refused("lpips", "")
     assert "is a file; remove revision" in refused(
         "lpips", models["lpips"], revision="v2"
     )

@@ -251,7 +251,9 @@ def test_a_base_with_a_weight_too_many_is_refused(tmp_path):
     save_file(held, clip / "model.safetensors", {"format": "pt"})
     network = {"base": str(clip), "processor": str(clip)}
     path, form = described("pickscore", tmp_path, network)
-    assert "unknown to CLIPModel, such as more.weight" in refusal(measure, path, asks(form))
+    assert "unknown to CLIPModel, such as more.weight" in refusal(
+        measure, path, asks(form)
+    )
 
 
 # the aesthetic predictor, a chain of linear layers without anything between

@@ -211,7 +211,9 @@ async def test_a_judge_tuned_to_one_form_is_not_checked_and_says_so(capsys):
         for text in ("a", "b"):
             assert (await backend.answer(about(PICTURE, text))).text == "9"
         assert backend.usage.sight == {"not checked": 1}
-    assert len(re.findall(r"could not check that fake sees", capsys.readouterr().err)) == 1
+    assert (
+        len(re.findall(r"could not check that fake sees", capsys.readouterr().err)) == 1
+    )
 
 
 # refusals of images, from issues of llama.cpp, vLLM, DeepSeek's API, CLIProxyAPI and OpenRouter's

@@ -403,7 +403,9 @@ def test_weights_that_are_not_there_or_do_not_fit(bases, tmp_path):
         return refused(describe(tmp_path / name, {**known, **network}))
 
     assert "weights file not found" in said("a", head="/nowhere/head.safetensors")
-    assert "has no weights under 'value'; correct network.prefix" in said("b", prefix="value")
+    assert "has no weights under 'value'; correct network.prefix" in said(
+        "b", prefix="value"
+    )
     wide = tiny_heads.build_head(
         tmp_path / "wide.safetensors", (64, 1), prefix="rm_head"
     )
@@ -413,7 +415,10 @@ def test_weights_that_are_not_there_or_do_not_fit(bases, tmp_path):
     assert "holds more than tensors" in said("d", head=tmp_path / "hostile.bin")
     (tmp_path / "words.bin").write_text("root:x:0:0\n")
     assert "is no file of weights" in said("i", head=tmp_path / "words.bin")
-    assert "network.output must be below 1, the head's number of outputs, got 3" in said("e", output=3)
+    assert (
+        "network.output must be below 1, the head's number of outputs, got 3"
+        in said("e", output=3)
+    )
     assert "weights folder not found" in said("f", base="/nowhere")
     assert "not on this machine and cannot be downloaded from the hub" in said(
         "g", base="someone/nothing"

@@ -128,10 +128,7 @@ def test_an_anchor_of_a_stranger_names_no_key_no_server_elsewhere_and_no_image_o
         )
     of_run.write_text(json.dumps(document))
     line = vieval("anchor", "check", anchor, code=1).err.splitlines()[-1]
-    assert (
-        "the server address stored in these results is not used"
-        in line
-    )
+    assert "the server address stored in these results is not used" in line
     with FakeServer(reply=noisy(2), api_key="yours") as server:
         monkeypatch.setenv("OPENAI_API_KEY", "yours")
         for recorded in options:

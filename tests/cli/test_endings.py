@@ -121,8 +121,7 @@ def test_every_command_tries_its_output_first(command, tmp_path, vieval):
     (tmp_path / "file").write_text("x")
     printed = vieval(*(part.format(tmp_path / "file") for part in command), code=1).err
     assert (
-        f": Not a directory; free disk space or choose another {command[-2]}"
-        in printed
+        f": Not a directory; free disk space or choose another {command[-2]}" in printed
     )
 
 

@@ -86,7 +86,10 @@ def test_the_weights_of_several_metrics_come_from_the_options(evaluate, scorer_w
     ("arguments", "line"),
     [
         (("nowhere/at/all",), "nowhere/at/all: weights folder not found"),
-        (("openai/no-such",), "not on this machine and cannot be downloaded from the hub"),
+        (
+            ("openai/no-such",),
+            "not on this machine and cannot be downloaded from the hub",
+        ),
         (
             (None, {"colour": "red"}),
             "scorer: argument colour: Unexpected keyword argument; known arguments: name, revision",

@@ -193,7 +193,9 @@ def test_an_aspect_that_no_question_is_about_is_refused_with_those_that_are():
         VievalError, match="aspects: no question is about O, but about SC, PQ"
     ):
         viescore({"aspects": ["O"]})
-    with pytest.raises(VievalError, match="t2i_eval does not ask about each aspect separately"):
+    with pytest.raises(
+        VievalError, match="t2i_eval does not ask about each aspect separately"
+    ):
         prepare("t2i_eval", None, Config.model_validate({"judges": SC}))
 
 

@@ -71,8 +71,7 @@ def test_a_write_that_fails_leaves_nothing(tmp_path, monkeypatch, stop):
     assert os.listdir(tmp_path) == []
     if caught.type is VievalError:
         assert str(caught.value).endswith(
-            "out.txt: No space left on device; free disk space or choose another "
-            "--html"
+            "out.txt: No space left on device; free disk space or choose another --html"
         )
 
 
