@@ -208,8 +208,9 @@ def thumbnail(image: Image, thumbnails: Thumbnails) -> Thumbnail | str:
     if not is_there(image):
         return "missing"
     try:
-        is_file = isinstance(image.source, Path) and not image.origin
-        file = image.source if is_file else None
+        file = None
+        if isinstance(image.source, Path) and not image.origin:
+            file = image.source
         return thumbnails.thumbnail(
             digest(image),
             lambda: decode(image),

@@ -633,7 +633,7 @@ def from_document(document: Mapping[str, Any]) -> Config:
         is_here = all(address and address.host in _LOOPBACK for address in addresses)
         base_url = backbone.base_url if is_here else (_UNTRUSTED_ADDRESS,)
         # headers could carry any variable of the environment
-        untrusted = {
+        untrusted: dict[str, Any] = {
             "api_key_env": _NO_KEY,
             "headers": {},
             "ca_file": None,

@@ -512,13 +512,9 @@ def _report(code: int, document: Any, body: bytes | bytearray) -> ErrorReport:
     if is_word:
         text = f"{text} ({error_code})".strip()
     sentence = _sentence(text)
-    is_named = isinstance(parameter, str) and parameter not in ("None", "null")
-    return ErrorReport(
-        code,
-        names,
-        sentence,
-        parameter if is_named else "",
-    )
+    if not isinstance(parameter, str) or parameter in ("None", "null"):
+        parameter = ""
+    return ErrorReport(code, names, sentence, parameter)
 
 
 def _is_text(value: Any) -> TypeGuard[str]:

@@ -212,8 +212,8 @@ def _require_images(loaded: LoadedValueHead, count: int) -> None:
         )
 
 
-def _token_ids(loaded: LoadedValueHead, pictures: Sequence[Picture]) -> list[int]:
-    token_ids: list[int] = _inputs(loaded, "?", pictures)["input_ids"][0].tolist()
+def _token_ids(loaded: LoadedValueHead, pictures: Sequence[Picture]) -> Sequence[Any]:
+    token_ids: list[Any] = _inputs(loaded, "?", pictures)["input_ids"][0].tolist()
     return token_ids
 
 
