@@ -479,7 +479,11 @@ def _rgb(picture: PIL.Image.Image) -> PIL.Image.Image:
         return _narrow_samples(picture)
     if picture.has_transparency_data:
         layer = picture.convert("RGBA")
-        white = PIL.Image.new("RGBA", layer.size, "white")
+        white = PIL.Image.new(
+            "RGBA",
+            layer.size,
+            "white",
+        )
         return PIL.Image.alpha_composite(white, layer).convert("RGB")
     return picture.convert("RGB")
 
@@ -567,7 +571,12 @@ def images_of_grid(file: Path, grid: str) -> list[Image]:
     images = []
     for number, (y, x) in enumerate(corners):
         piece = np.ascontiguousarray(pixels[y : y + tall, x : x + wide])
-        images.append(Image(encode(piece), TableCell(file, number, column)))
+        images.append(
+            Image(
+                encode(piece),
+                TableCell(file, number, column),
+            )
+        )
     return images
 
 
@@ -579,7 +588,10 @@ def is_of_grid(cell: TableCell) -> bool:
 def image_in_grid(cell: TableCell) -> bytes:
     """An image of a grid again; VievalError where the file cannot be read or is another grid."""
     columns, rows = _size_of(cell.column)
-    images = images_of_grid(cell.file, f"{columns}x{rows}")
+    images = images_of_grid(
+        cell.file,
+        f"{columns}x{rows}",
+    )
     source = images[cell.row].source if cell.row < len(images) else b""
     return source if isinstance(source, bytes) else b""
 

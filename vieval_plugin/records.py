@@ -35,7 +35,11 @@ UNJUDGED = ("sample",)
 
 def unjudged(status: Status, reason: str) -> Verdict:
     """The verdict on a sample that the judge is not asked about."""
-    return Verdict({}, status, trace=(Step(UNJUDGED, status, reason=reason),))
+    return Verdict(
+        {},
+        status,
+        trace=(Step(UNJUDGED, status, reason=reason),),
+    )
 
 
 class CalibratedScore(NamedTuple):

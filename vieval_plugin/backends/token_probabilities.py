@@ -49,7 +49,11 @@ class TokenIds:
 
     async def ids_of(self, text: str) -> list[int] | None:
         """The ids of a text's tokens, or None where the server does not tell."""
-        return await self.tasks.result(text, self._ask, text)
+        return await self.tasks.result(
+            text,
+            self._ask,
+            text,
+        )
 
     async def tokens_of_all(self, texts: Iterable[str]) -> list[Tokens]:
         """The tokens of each text, none where the server does not tell."""
@@ -273,7 +277,11 @@ async def prefix_probabilities(
     if isinstance(bounds, Failure) or not all(tokens):
         return bounds
     after = tokens_by_prefix(tokens)
-    texts = await _texts_of(after, dict(zip(tokens, continuations, strict=True)), ids)
+    texts = await _texts_of(
+        after,
+        dict(zip(tokens, continuations, strict=True)),
+        ids,
+    )
     firsts = tuple(texts.get((token,), "") for token in after[()])
     first = probabilities(likeliest, firsts)
     if not all(firsts) or isinstance(first, Failure):

@@ -157,7 +157,11 @@ def anchored(value: Any, folder: Path) -> Any:
         return value.model_copy(update=update)
     if is_dataclass(value) and not isinstance(value, type):
         changes = {
-            entry.name: _anchored_field(entry, getattr(value, entry.name), folder)
+            entry.name: _anchored_field(
+                entry,
+                getattr(value, entry.name),
+                folder,
+            )
             for entry in dataclass_fields(value)
         }
         return replace(value, **changes)

@@ -125,7 +125,11 @@ def _parameters(diffusion: Diffusion) -> Mapping[str, inspect.Parameter]:
 
 def _requested_images(diffusion: Diffusion, request: ImageRequest) -> list[_Image]:
     return [
-        _Image(request, number, _file(diffusion, request, number))
+        _Image(
+            request,
+            number,
+            _file(diffusion, request, number),
+        )
         for number in request.numbers
     ]
 

@@ -124,12 +124,20 @@ async def _answer(
     failed = list[Refused]()
     try:
         path, body = _request(api, request)
-        answer = await server.post(path, body, partial(_unusable, images=len(files)))
+        answer = await server.post(
+            path,
+            body,
+            partial(_unusable, images=len(files)),
+        )
         for file, item in zip(files, answer["data"], strict=False):
             if file.is_file():  # of an answer whose other images failed
                 continue
             try:
-                write_whole(file, await _image(server, item), "data")
+                write_whole(
+                    file,
+                    await _image(server, item),
+                    "data",
+                )
             except Refused as refused:
                 failed.append(refused)
     except Refused as refused:
@@ -170,7 +178,11 @@ def _extra(api: ImageApi, request: ImageRequest) -> JsonObject:
 
 def _file(role: str, data: bytes) -> File:
     if data.startswith(b"\xff\xd8"):
-        return File(f"{role}.jpg", data, "image/jpeg")
+        return File(
+            f"{role}.jpg",
+            data,
+            "image/jpeg",
+        )
     return File(f"{role}.png", data)
 
 

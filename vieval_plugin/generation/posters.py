@@ -248,7 +248,10 @@ def poster(scene: Scene, title: str, blur: float) -> PIL.Image.Image:
 
     photograph = PIL.Image.fromarray(np.asarray(getattr(data, scene.photograph)()))
     if scene.tint:
-        photograph = ImageOps.colorize(photograph.convert("L"), *scene.tint)
+        photograph = ImageOps.colorize(
+            photograph.convert("L"),
+            *scene.tint,
+        )
     picture = ImageOps.fit(
         photograph.convert("RGB"),
         _SIZE,

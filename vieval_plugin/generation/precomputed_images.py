@@ -104,7 +104,11 @@ class PrecomputedImages:
                         image_model in ("", sample.id.image_model)
                         or not sample.id.image_model
                     ):
-                        self._keep(sample, files, has_uid="uid" in row)
+                        self._keep(
+                            sample,
+                            files,
+                            has_uid="uid" in row,
+                        )
             except BadLine as bad:
                 where = f"{self.path}: {table.unit} {number}"
                 raise VievalError(f"{where}: {bad}") from None
@@ -132,4 +136,7 @@ class PrecomputedImages:
         if has_uid:
             self._files[sample.kind, sample.id.uid][sample.id.draw] = output.source
         if prompt:
-            self._prompts[prompt].setdefault(sample.id.draw, output.source)
+            self._prompts[prompt].setdefault(
+                sample.id.draw,
+                output.source,
+            )

@@ -92,7 +92,11 @@ def transparent_where_white(mask: Image) -> bytes:
     0
     """
     grey = decode(mask).convert("L")
-    layer = PIL.Image.new("RGBA", grey.size, "black")
+    layer = PIL.Image.new(
+        "RGBA",
+        grey.size,
+        "black",
+    )
     layer.putalpha(PIL.ImageOps.invert(grey))
     return encode_png(layer)
 

@@ -211,7 +211,11 @@ def require_outputs(
                 (suffix,),
                 f"--{name}",
             )  # so it is no image either
-            require_writable(path, f"--{name}", reads)
+            require_writable(
+                path,
+                f"--{name}",
+                reads,
+            )
             if name not in kept:
                 path.unlink(missing_ok=True)
 

@@ -386,7 +386,10 @@ class Store:
         """Give up what processes claimed that were killed, as far as can be told: those of this
         machine.
         """
-        self._write_unless_locked(f"DELETE FROM claims WHERE {_VOID}", _lease())
+        self._write_unless_locked(
+            f"DELETE FROM claims WHERE {_VOID}",
+            _lease(),
+        )
         owners = [
             str(owner) for (owner,) in self._rows("SELECT DISTINCT owner FROM claims")
         ]

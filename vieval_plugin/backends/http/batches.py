@@ -328,7 +328,11 @@ class Batches:
         }
         for name_of_half, requests in halves.items():
             self._requests_of(name_of_half).write_bytes(b"".join(requests))
-        self._end(name, _WRITTEN, [(name_of_half,) for name_of_half in halves])
+        self._end(
+            name,
+            _WRITTEN,
+            [(name_of_half,) for name_of_half in halves],
+        )
 
     def _end(self, name: str, note: str, rows: Iterable[tuple[Any, ...]]) -> None:
         """End a batch with what it leaves, all at once."""

@@ -221,8 +221,16 @@ def fault_of(
             else "a redirect, which is not followed"
         )
         problem = f"{redacted(url)} answers with HTTP {code} ({reason})"
-        return Denied(code, reason, f"{problem}; {remedy}")
-    return _fault(_report(code, parsed_json(body), body), headers, url)
+        return Denied(
+            code,
+            reason,
+            f"{problem}; {remedy}",
+        )
+    return _fault(
+        _report(code, parsed_json(body), body),
+        headers,
+        url,
+    )
 
 
 def fault_in(answer: Mapping[str, Any], url: str) -> Again | Refused | None:
@@ -230,7 +238,11 @@ def fault_in(answer: Mapping[str, Any], url: str) -> Again | Refused | None:
     choice = first_choice(answer)
     for holder in (answer, {"error": choice.get("error")}):
         if error := holder.get("error"):
-            return _fault(_report(_code_of(error), holder, b""), {}, url)
+            return _fault(
+                _report(_code_of(error), holder, b""),
+                {},
+                url,
+            )
     for end in _ends(answer, choice):
         if any(word in end for word in _SAFETY_ENDS):
             return Refused(
@@ -512,9 +524,14 @@ def _report(code: int, document: Any, body: bytes | bytearray) -> ErrorReport:
     if is_word:
         text = f"{text} ({error_code})".strip()
     sentence = _sentence(text)
+    return ErrorReport(code, names, sentence, _field_name(parameter))
+
+
+def _field_name(parameter: Any) -> str:
+    """The field of a request that an error is about; empty where it names none."""
     if not isinstance(parameter, str) or parameter in ("None", "null"):
-        parameter = ""
-    return ErrorReport(code, names, sentence, parameter)
+        return ""
+    return parameter
 
 
 def _is_text(value: Any) -> TypeGuard[str]:

@@ -102,7 +102,11 @@ class ImageEncoder:
         if image in self._recent:
             self._recent.move_to_end(image)
             return self._recent[image]
-        return await self._under_way.result(image, self._encode_and_keep, image)
+        return await self._under_way.result(
+            image,
+            self._encode_and_keep,
+            image,
+        )
 
     async def _encode_and_keep(self, image: Image) -> Encoded:
         encoded = self._recent[image] = await asyncio.to_thread(
@@ -128,7 +132,11 @@ def encode(image: Image, max_pixels: int | None = None) -> Encoded:
             file_bytes = remove_metadata(data)
             if file_bytes is not None:
                 return _encoded(file_bytes, media)
-        picture, examined = upright(image, data, limit if too_large else MAX_PIXELS)
+        picture, examined = upright(
+            image,
+            data,
+            limit if too_large else MAX_PIXELS,
+        )
         png = _encode_png(
             picture, max_pixels if too_large else None, colour_chunks(data)
         )
@@ -149,7 +157,11 @@ def _is_plain(image: Image, data: bytes) -> bool:
 
 def _encoded(data: bytes, media: str | None, notes: tuple[str, ...] = ()) -> Encoded:
     url = f"data:{media};base64,{base64.b64encode(data).decode()}"
-    return Encoded(url, hashlib.sha256(data).hexdigest(), notes)
+    return Encoded(
+        url,
+        hashlib.sha256(data).hexdigest(),
+        notes,
+    )
 
 
 def noted(reply: Reply, notes: Iterable[str]) -> Reply:

@@ -222,7 +222,11 @@ class OpenAIBackend:
         Nothing is asked.
         """
         try:
-            key = self._key(ask, await self._encoded(ask), 0)
+            key = self._key(
+                ask,
+                await self._encoded(ask),
+                0,
+            )
         except VievalError:
             return None
         return key, self._store.get(key) if self._store else None
@@ -276,7 +280,11 @@ class OpenAIBackend:
                 return self._cached(key, stored)
             reply = await self._reply(ask, images, repeat)
             if final(reply):
-                reply = self._store.add(key, self.model, reply)
+                reply = self._store.add(
+                    key,
+                    self.model,
+                    reply,
+                )
                 is_stored = True
                 if len(self._own_keys) < _MOST_OWN:
                     self._own_keys.add(hash(key))
@@ -604,7 +612,11 @@ class OpenAIBackend:
     def _count_tokens(self, answer: JsonObject) -> JsonObject:
         input_tokens, output_tokens = (count or 0 for count in tokens_of(answer))
         cached_tokens = cached_tokens_of(answer)
-        self.usage.count_tokens(self.model, input_tokens, output_tokens)
+        self.usage.count_tokens(
+            self.model,
+            input_tokens,
+            output_tokens,
+        )
         self.usage.cached_tokens += cached_tokens
         price = self._price(input_tokens, cached_tokens, output_tokens)
         self.usage.price += price * (PRICE if self.batches else 1.0)
@@ -624,7 +636,11 @@ class OpenAIBackend:
         `_STARVED`.
         """
         try:
-            answer = await self._post(body, self._server.post, waits=False)
+            answer = await self._post(
+                body,
+                self._server.post,
+                waits=False,
+            )
         except Refused as refused:
             if refused.kind != "cut":
                 raise
@@ -684,7 +700,11 @@ class OpenAIBackend:
             return _WITH_LENGTHS
         fields = {"response_format": response_format(_PROBE)}
         try:
-            answer = await self._probed([Message("user", ("Say hello.",))], {}, fields)
+            answer = await self._probed(
+                [Message("user", ("Say hello.",))],
+                {},
+                fields,
+            )
         except Refused as refused:
             # a fault says nothing about schemas: find out again next time
             support = _NOT_ENFORCED

@@ -78,7 +78,11 @@ def reply_of(answer: Mapping[str, Any]) -> Reply:
             Status.API_ERROR,
             f"the whole reply is in `{field}`, and `content` is empty; {remedy}",
         )
-    return Text(text, *tokens_of(answer), cut)
+    return Text(
+        text,
+        *tokens_of(answer),
+        cut,
+    )
 
 
 def thinking_of(answer: Mapping[str, Any]) -> str:

@@ -113,7 +113,11 @@ def connection_fault(error: Exception, server: str, by: str = "") -> Again | Den
     ):
         message = " ".join(redacted(error.message).split())
         reason = f"the server does not speak HTTP ({message[:_LONGEST_CAUSE]})"
-        return Denied(0, reason, f"{server}: {reason}; check the address and its port")
+        return Denied(
+            0,
+            reason,
+            f"{server}: {reason}; check the address and its port",
+        )
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return Again(
             "connection", f"no connection{by} (its host name cannot be resolved)"
@@ -503,7 +507,11 @@ class Server:
         """Return whether a server answers the shortest of questions; whoever asks meanwhile is
         told the same.
         """
-        return await self._probe.result("hello", self._answers_hello, model)
+        return await self._probe.result(
+            "hello",
+            self._answers_hello,
+            model,
+        )
 
     async def _answers_hello(self, model: Any) -> bool:
         """Asked at once and beside all others: requests that wait for a rest to end would hold
@@ -595,7 +603,11 @@ class Server:
         except (
             Exception
         ) as error:  # whatever a server can make the client raise is no end of the run
-            raise self._fault(error, redacted(base), proxy) from None
+            raise self._fault(
+                error,
+                redacted(base),
+                proxy,
+            ) from None
         if len(received) > max_bytes:
             raise Refused(
                 Status.API_ERROR,

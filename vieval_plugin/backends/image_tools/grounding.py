@@ -296,7 +296,12 @@ def _best(scores: Any, boxes: Any, height: int, width: int) -> Detection | None:
         return None
     best = int(scores.argmax())
     x0, y0, x1, y1 = (float(value) for value in boxes[best])
-    if not all(map(math.isfinite, (x0, y0, x1, y1))):
+    if not all(
+        map(
+            math.isfinite,
+            (x0, y0, x1, y1),
+        )
+    ):
         return None
     left = max(0, math.floor(x0))
     top = max(0, math.floor(y0))

@@ -247,7 +247,11 @@ def mask_boxes(
     means = (logits.sigmoid() * inside).flatten(1).sum(1) / (area + 1e-6)
     sides = np.array([_box(mask) for mask in inside], float)
     scores = (probabilities * means).cpu().double().numpy()
-    return ClassBoxes(scores, sides, inside.cpu().numpy())
+    return ClassBoxes(
+        scores,
+        sides,
+        inside.cpu().numpy(),
+    )
 
 
 def _box(mask: Any) -> list[int]:

@@ -85,9 +85,17 @@ def run(arguments: Mapping[str, Any], pixels: Decode) -> ToolResult | Failure:
     for corners in output.boxes:
         start = np.floor(corners.min(axis=0)).astype(int)
         end = np.ceil(corners.max(axis=0)).astype(int)
-        boxes.append(Box(*start.tolist(), *end.tolist()))
+        boxes.append(
+            Box(
+                *start.tolist(),
+                *end.tolist(),
+            )
+        )
     lines = [" ".join(text.split()) for text in output.txts]
-    return ToolResult(tuple(boxes), "\n".join(lines))
+    return ToolResult(
+        tuple(boxes),
+        "\n".join(lines),
+    )
 
 
 @cache

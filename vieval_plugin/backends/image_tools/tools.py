@@ -107,7 +107,10 @@ def run(ask: UseTool, pixels: Decode = images.pixels) -> Reply:
             return tool.run(decoded)
         if tool is not None and tool.name in _RUNS:
             return _RUNS[tool.name](ask.arguments, pixels)
-        return Failure(Status.TOOL_ERROR, f"unknown tool {ask.tool!r}")
+        return Failure(
+            Status.TOOL_ERROR,
+            f"unknown tool {ask.tool!r}",
+        )
     except tools.ToolMissing:
         raise
     except VievalError as error:
@@ -116,7 +119,10 @@ def run(ask: UseTool, pixels: Decode = images.pixels) -> Reply:
         Exception
     ) as error:  # libraries below raise anything on images made to break them
         reason = f"{type(error).__name__}: {line_of(error)}"
-        return Failure(Status.TOOL_ERROR, f"{ask.tool}: {reason}")
+        return Failure(
+            Status.TOOL_ERROR,
+            f"{ask.tool}: {reason}",
+        )
 
 
 def _highlight(arguments: Mapping[str, Any], pixels: Decode) -> ToolResult:

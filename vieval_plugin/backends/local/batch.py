@@ -92,7 +92,10 @@ def answer_in_batches(
         results = [by_image[image] for image in asked_images(ask)]
         errors = [result for result in results if isinstance(result, VievalError)]
         if errors:
-            replies[position] = Failure(Status.TOOL_ERROR, str(errors[0]))
+            replies[position] = Failure(
+                Status.TOOL_ERROR,
+                str(errors[0]),
+            )
             usage.failures["unreadable image"] += 1
         else:
             name = key(number, ask, digests.__getitem__)
@@ -124,7 +127,12 @@ def answer_in_batches(
     for position, (_, ask) in enumerate(questions):
         results = [by_image[image] for image in asked_images(ask)]
         notes = [getattr(result, "notes", ()) for result in results]
-        noted_replies.append(noted(replies[position], chain.from_iterable(notes)))
+        noted_replies.append(
+            noted(
+                replies[position],
+                chain.from_iterable(notes),
+            )
+        )
     return noted_replies
 
 

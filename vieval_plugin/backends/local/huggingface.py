@@ -261,7 +261,10 @@ class TransformersBackend:
                 chances = [
                     0.0
                     if t is None
-                    else _geometric_mean(next(remaining), (*t, self._end))
+                    else _geometric_mean(
+                        next(remaining),
+                        (*t, self._end),
+                    )
                     for t in tokens
                 ]
         except ValueError as error:
@@ -386,7 +389,10 @@ class TransformersBackend:
             return_tensors="pt",
             add_special_tokens=not has_begin,
         )
-        return batch.to(self._network.device, self._network.dtype)
+        return batch.to(
+            self._network.device,
+            self._network.dtype,
+        )
 
     def _prompt(self, conversation: Sequence[Message]) -> str:
         """A conversation up to the assistant's turn; for an encoder-decoder its bare texts."""

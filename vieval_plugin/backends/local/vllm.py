@@ -86,7 +86,11 @@ class VLLMBackend:
         return answer_in_batches(
             questions,
             look=self._look,
-            key=lambda number, ask, digest: self._key(ask, repeats[number], digest),
+            key=lambda number, ask, digest: self._key(
+                ask,
+                repeats[number],
+                digest,
+            ),
             generate=lambda batch: self._generate([ask for _, ask in batch]),
             store=self.store,
             model=self.model,

@@ -162,7 +162,10 @@ class Batcher:
         instrument = await self._instrument(ask)
         async with queue.room(instrument):
             try:
-                prepared = await run_in_pool(self._pool, partial(instrument.look, ask))
+                prepared = await run_in_pool(
+                    self._pool,
+                    partial(instrument.look, ask),
+                )
             except VievalError as error:
                 return Failure(Status.TOOL_ERROR, str(error))
             reply: Reply | None = self._store.get(prepared.key) if self._store else None

@@ -189,7 +189,11 @@ def load(
         raise VievalError(
             f"neither {where} nor an adapter has embeddings for {', '.join(added_tokens)}"
         )
-    return ImageTextModel(network.to(on).eval(), loaded, on)
+    return ImageTextModel(
+        network.to(on).eval(),
+        loaded,
+        on,
+    )
 
 
 def _processor(

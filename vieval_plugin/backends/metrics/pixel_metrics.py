@@ -65,9 +65,15 @@ def measure(ask: Measure) -> Reply:
         ):  # what comes out of those is refused below
             value = float(metric(images))
     except ValueError as error:
-        return Failure(Status.TOOL_ERROR, f"{ask.metric} cannot be computed: {error}")
+        return Failure(
+            Status.TOOL_ERROR,
+            f"{ask.metric} cannot be computed: {error}",
+        )
     if not math.isfinite(value):
-        return Failure(Status.TOOL_ERROR, f"{ask.metric} is not defined for this image")
+        return Failure(
+            Status.TOOL_ERROR,
+            f"{ask.metric} is not defined for this image",
+        )
     return Measurement(value)
 
 
@@ -249,7 +255,10 @@ def working_pixels(image: PIL.Image.Image) -> Pixels:
     """
     if max(image.size) > WORKING_SIDE:
         image = image.copy()
-        image.thumbnail((WORKING_SIDE, WORKING_SIDE), PIL.Image.Resampling.LANCZOS)
+        image.thumbnail(
+            (WORKING_SIDE, WORKING_SIDE),
+            PIL.Image.Resampling.LANCZOS,
+        )
     return np.asarray(image)
 
 

@@ -119,7 +119,11 @@ class ServedInstrument:
             }
         )
         notes = tuple(dict.fromkeys(note for image in images for note in image.notes))
-        return PreparedMeasure(key, self._body(images, ask.texts["text"]), notes=notes)
+        return PreparedMeasure(
+            key,
+            self._body(images, ask.texts["text"]),
+            notes=notes,
+        )
 
     def compute(self, contents: Sequence[dict[str, Any]]) -> list[Reply]:
         return self._loop.run_until_complete(self._all(contents))

@@ -173,7 +173,11 @@ def load(origin: Origin) -> LoadedValueHead:
     digest = identity(
         library("torch").nn.ModuleDict({"base": model.network, "head": head}), *prepared
     )
-    name = weights_name(Origin(described.name), None, digest)
+    name = weights_name(
+        Origin(described.name),
+        None,
+        digest,
+    )
     loaded = LoadedValueHead(
         name, digest, settings, model, head.to(model.device), token
     )
@@ -281,7 +285,12 @@ def join_side_by_side(images: Sequence[Picture]) -> Picture:
     scaled = []
     for image in images:
         wide = max(1, round(image.width * high / image.height))
-        scaled.append(image.resize((wide, high), PIL.Image.Resampling.LANCZOS))
+        scaled.append(
+            image.resize(
+                (wide, high),
+                PIL.Image.Resampling.LANCZOS,
+            )
+        )
     canvas = PIL.Image.new("RGB", (sum(image.width for image in scaled), high))
     x = 0
     for image in scaled:
