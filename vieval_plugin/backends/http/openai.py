@@ -171,8 +171,7 @@ class OpenAIBackend:
             self._where,
         )
         self._server.on_failed_try = self._negotiation.release
-        seed_digest = hashlib.sha256(f"{seed} {self._where}".encode())
-        self._sight_seed = seed_digest.hexdigest()[:8]
+        self._sight_seed = _sight_seed(seed, self._where)
         self._ids = TokenIds(model, self._server.post)
 
     async def __aenter__(self) -> OpenAIBackend:
@@ -724,6 +723,10 @@ class OpenAIBackend:
         if self._store and is_probe_conclusive:
             self._store.remember(name, support)
         return support
+
+
+def _sight_seed(seed: int, where: str) -> str:
+    return hashlib.sha256(f"{seed} {where}".encode()).hexdigest()[:8]
 
 
 def message_document(message: Message, url_of: Callable[[Image], Any]) -> JsonObject:
