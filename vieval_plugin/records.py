@@ -259,9 +259,9 @@ class Run:
     aspects: tuple[str, ...]
     #: Records by part, each sample's together.
     records: RecordsByPart
-    #: As the judge's description has it.
+    #: Option of this name in the judge's description.
     against_all: bool = False
-    #: As the judge's description has it.
+    #: Option of this name in the judge's description.
     table: str = ""
     #: Setting of the verdicts, where it is known.
     setting: str = ""

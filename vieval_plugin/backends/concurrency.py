@@ -24,8 +24,8 @@ def cores() -> int:
 
 
 async def gather_or_cancel(work: Iterable[Awaitable[T]]) -> list[T]:
-    """Results of all awaitables, in order. The first exception ends it, and only when the others
-    have stopped.
+    """Results of all awaitables, in order. The first exception cancels the others and is raised
+    when they have stopped.
     """
     tasks = [asyncio.ensure_future(awaitable) for awaitable in work]
     try:
@@ -37,7 +37,7 @@ async def gather_or_cancel(work: Iterable[Awaitable[T]]) -> list[T]:
 
 
 async def gather_all(work: Iterable[Awaitable[T]]) -> list[T]:
-    """Results of all awaitables, in order; the first exception only when all have ended."""
+    """Results of all awaitables, in order; the first exception is raised when all have ended."""
     results = await asyncio.gather(*work, return_exceptions=True)
     for result in results:
         if isinstance(result, BaseException):
@@ -84,7 +84,7 @@ class SharedTasks:
             task.exception()
 
     async def close(self) -> None:
-        """Leave nothing under way."""
+        """Cancel all tasks and wait for their end."""
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
@@ -179,9 +179,7 @@ def _run(future: Future[Any], call: Callable[[], Any]) -> None:
 
 
 def _wait_for_all() -> None:
-    """Let what runs in threads come to an end: libraries crash where the interpreter goes from
-    under them.
-    """
+    """Wait for all threads, as libraries crash if the interpreter ends while they run."""
     for pool in list(_pools):
         if pool._process == os.getpid():
             pool.shutdown(cancel_futures=True)

@@ -1,3 +1,1 @@
-"""Makers of images, for any host: conditions to image files. What a judge thinks of them is no
-affair of theirs.
-"""
+"""Generators of images for any host, from conditions to image files."""

@@ -52,9 +52,7 @@ class PrecomputedImages:
             )
 
     def answer(self, request: ImageRequest) -> str:
-        """The images wanted that there are, in the form of a host; a text says which there are
-        not.
-        """
+        """The requested images that exist, in the form of a host, or a text if there are none."""
         files = self._files_for(request)
         images = [files[number] for number in request.numbers if number in files]
         if images:

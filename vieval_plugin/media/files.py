@@ -57,8 +57,7 @@ def write_whole(
 
 
 def create_whole(path: Path, content: bytes) -> bool:
-    """Write a file that is not there yet; False where somebody else did so before, whose file stays
-    as it is.
+    """Write a file unless it exists; returns whether it was written.
 
     Raises:
         VievalError: the file cannot be written there.
@@ -144,8 +143,7 @@ def _names_in_list(path: Path) -> set[str]:
 def require_writable(
     path: Path, option: str = "--out", reads: Iterable[Path] = ()
 ) -> None:
-    """Find out whether a file could be written, before anything is paid for that it is to hold;
-    leaves nothing behind.
+    """Check that a file can be written before its content is paid for, and leave nothing behind.
 
     Args:
         path: the file; a mebibyte is written beside it and removed.
@@ -192,8 +190,7 @@ def require_outputs(
     reads: Iterable[Path],
     kept: Collection[str],
 ) -> None:
-    """Find out whether files could be written, before anything is paid for that they are to hold,
-    and remove those that are there.
+    """Check that files can be written before their content is paid for, and remove earlier ones.
 
     Args:
         paths: of the files by their options; None for one that is not written.
@@ -222,9 +219,7 @@ def require_outputs(
 
 @contextlib.contextmanager
 def _errors_for_user(path: Path, option: str) -> Iterator[None]:
-    """Turns what the system refuses into a line for the user. Of what is there, only a plain
-    file is replaced.
-    """
+    """Turn errors of the system into a line for the user. Only a plain file may be replaced."""
     if has_scheme(path):
         raise VievalError(
             f"{option} must be a path on this machine, got an address ({path}); write to a local "

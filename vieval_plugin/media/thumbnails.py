@@ -85,8 +85,8 @@ class Thumbnails:
     def thumbnail(
         self, digest: str, decode: Callable[[], Image], file: Path | None = None
     ) -> Thumbnail | str:
-        """The picture of the image with this digest, decoded where it is new; in words, why
-        there is none.
+        """The picture of the image with this digest, decoded if it is new, or the reason why it
+        has none.
         """
         if digest not in self._thumbnails:
             has_room = self._bytes_left > 0

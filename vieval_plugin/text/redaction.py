@@ -43,8 +43,8 @@ _server_secrets: set[str] = set()
 
 
 def register_secrets(key: str, urls: Iterable[str]) -> None:
-    """Let nobody see a server's key and what its addresses hold: users and passwords, also as
-    they are sent, and queries.
+    """Hide a server's key and the secrets in its addresses: users, passwords (also as they are
+    sent) and queries.
     """
     secrets = {key}
     for url in urls:

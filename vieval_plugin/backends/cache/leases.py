@@ -35,8 +35,8 @@ class Leases:
         self._wait_announced = False
 
     async def reply_or_turn(self, key: str) -> Answer | None:
-        """None as soon as the question is ours to ask; its reply where another process was asking
-        it and has one.
+        """Wait for the right to ask a question; returns its reply if another process asked it, else
+        None.
 
         A process that asks for longer than a question of ours may take is not waited for.
         """
@@ -65,9 +65,7 @@ class Leases:
         return self._store.get(key)
 
     def finish(self, key: str, stored: bool) -> None:
-        """Give up a lease: at once for a question that another may ask now, soon for one that
-        nobody needs to.
-        """
+        """Give up a lease, at once if another process may have to ask the question, else soon."""
         self._leased_keys.discard(key)
         if stored:
             self._stored_keys.append(key)

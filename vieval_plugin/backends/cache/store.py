@@ -211,9 +211,7 @@ class Store:
         self._since = self._run()
 
     def claim(self, key: str) -> bool:
-        """Return whether a question is this process's to ask until its lease ends; else another
-        is asking it.
-        """
+        """Take the lease of a question; returns whether it was free."""
         lease = {
             "key": key,
             "owner": self._owner,
@@ -231,7 +229,7 @@ class Store:
         return bool(claimed)
 
     def renew_leases(self) -> None:
-        """Begin the leases of this process again."""
+        """Extend the leases of this process."""
         owned = {"owner": self._owner, **_lease()}
         self._write_unless_locked(
             "UPDATE claims SET until = :now + :lease WHERE owner = :owner", owned
@@ -290,7 +288,7 @@ class Store:
                     }
 
     def clear(self, model: str | None = None) -> int:
-        """Delete the replies of a model, or all; how many there were."""
+        """Delete the replies of a model, or all; returns their number."""
         self._forget()
         deleted = self._write(
             "DELETE FROM replies WHERE :model IS NULL OR model = :model",
@@ -300,8 +298,8 @@ class Store:
         return deleted
 
     def forget(self, model: str | None = None) -> int:
-        """Delete what was found out about servers of a model, or of all, and no reply; how many
-        facts there were.
+        """Delete the facts about servers of a model, or of all, but no reply; returns their
+        number.
         """
         model_condition = "(:model IS NULL OR instr(name, ' ' || :model || ' ') > 0)"
         return self._write(
@@ -310,8 +308,8 @@ class Store:
         )
 
     def keep_newest(self, number: int) -> None:
-        """Delete the oldest replies above so many, a few at a time, so that nobody else is held
-        up.
+        """Keep only the newest replies; the others are deleted a few at a time, which blocks no
+        other process.
         """
         rows = self._rows(
             "SELECT stored FROM replies ORDER BY stored DESC LIMIT 1 OFFSET ?",
@@ -363,7 +361,7 @@ class Store:
         self._write(_FORGET)
 
     def _read(self, key: str, model: str, text: str, check: str) -> Answer | None:
-        """A row's reply; one that is not what was stored is said once, and gone."""
+        """The reply of a row; a damaged one is deleted, and the first is reported."""
         try:
             if checksum(key, model, text) == check:
                 return parse_stored(text)

@@ -142,7 +142,7 @@ def _opened(path: Path) -> sqlite3.Connection:
 
 
 def checksum(key: str | bytes, model: str | bytes, reply: str | bytes) -> str:
-    """A checksum that stands beside a reply to tell whether it is still what was stored."""
+    """A checksum that is stored with a reply to detect damage."""
     parts = [
         part.encode("utf-8", "replace") if isinstance(part, str) else part
         for part in (key, model, reply)

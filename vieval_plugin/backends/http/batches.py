@@ -157,7 +157,7 @@ class Batches:
             ) from None
 
     def close(self) -> None:
-        """Let go of the notes on batches."""
+        """Close the database of batches."""
         self._database.close()
 
     def _forgive(self) -> None:
@@ -306,9 +306,7 @@ class Batches:
         self._waiting.add(request)
 
     def _end_file(self) -> None:
-        """Give the file that is being written its name, by its content and how many came before
-        it.
-        """
+        """Name the file that is being written by its content and the number of earlier ones."""
         if not self._size:
             return
         with (unsent := self._requests_of("unsent")).open("rb") as file:
@@ -320,7 +318,7 @@ class Batches:
         self._lines = self._size = 0
 
     def _cut(self, name: str, lines: Sequence[bytes]) -> None:
-        """Have two files of half the requests in place of one."""
+        """Split a file of requests into two halves."""
         self._most_requests = half = (len(lines) + 1) // 2
         halves = {
             _digest(f"{name} 0".encode()): lines[:half],
@@ -343,7 +341,7 @@ class Batches:
         self._requests_of(name).unlink(missing_ok=True)
 
     async def _advance(self, name: str, file: str, batch: str) -> bool:
-        """Take a batch one state further; whether it went there."""
+        """Advance a batch by one state; returns whether it advanced."""
         if not self._options.has_service:
             answers = self._options.folder / f"{name}.answers.jsonl"
             require_plain(answers)
@@ -379,7 +377,7 @@ class Batches:
         return await self._look(name, batch)
 
     async def _look(self, name: str, batch: str) -> bool:
-        """Ask how a batch is, and keep its answers where it has ended."""
+        """Ask for the status of a batch, and keep its answers if it has ended."""
         document = answer_of(await self._download(f"batches/{quote(batch, safe='')}"))
         said = str(document.get("status"))
         status = said.casefold()
