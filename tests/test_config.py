@@ -120,7 +120,7 @@ def test_a_file_that_is_changed_is_read_again(tmp_path, monkeypatch):
     with pytest.raises(VievalError, match="not YAML"):
         config.current()
     path.unlink()
-    with pytest.raises(VievalError, match="cannot be read"):
+    with pytest.raises(VievalError, match="cannot read the options file"):
         config.current()
 
 

@@ -178,7 +178,7 @@ def test_wide_samples_from_0_to_1_or_to_255_are_read(kind, samples, grey):
     ],
 )
 def test_samples_without_an_agreed_range_are_refused(samples):
-    assert "no agreed range" in refusal(file(PIL.Image.fromarray(samples), "TIFF"))
+    assert "no standard range" in refusal(file(PIL.Image.fromarray(samples), "TIFF"))
 
 
 def test_floats_a_little_above_1_are_refused_in_place_of_black():

@@ -105,7 +105,7 @@ def test_jpeg_keeps_all_colours():
         (np.full((4, 4, 3), np.nan), "must be from 0 to 1"),
         (np.full((4, 4, 3), -0.5), "from -1 to 1"),
         (np.full((4, 4, 3), "a"), "array of <U1"),
-        (PIL.Image.new("F", (4, 4), 300), "no agreed range"),
+        (PIL.Image.new("F", (4, 4), 300), "no standard range"),
         (PIL.Image.new("RGB", (0, 4)), "no pixels"),
         (
             f"data:image/png;base64,{'A' * 5000}",

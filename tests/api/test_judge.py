@@ -225,10 +225,10 @@ def test_a_server_that_is_away_is_one_line(store):
         patience=0.2,
         retries=0,
     )
-    with pytest.raises(VievalError, match="has answered nothing for") as raised:
+    with pytest.raises(VievalError, match="has not answered for") as raised:
         judge.score(PIXELS[:1], "x")
     assert "command" not in str(raised.value)  # a trainer runs none
-    assert "has answered nothing for" in judge.last[0].reason
+    assert "has not answered for" in judge.last[0].reason
     judge.close()
 
 

@@ -155,7 +155,7 @@ IN_JUDGES = [
     ),
     (
         lambda: Judge(options="vieval.yaml"),
-        "options is str 'vieval.yaml'; pass a mapping .*or name a file in VIEVAL_CONFIG",
+        "options is str 'vieval.yaml'; pass a mapping .*or set VIEVAL_CONFIG to a file",
     ),
     (
         lambda: Backbone(model="m"),

@@ -196,7 +196,7 @@ def test_a_key_in_another_variable_is_hinted_at_where_none_was_sent(
         said = score(few(samples_file), *named(server))[3]
         listed = vieval("doctor", "--base-url", server.base_url, code=1).err
     for text in (said, listed):
-        assert "put the key into OPENAI_API_KEY" in text
+        assert "set OPENAI_API_KEY, or the variable" in text
         assert (f"{variable} is set" in text) == hint
         assert "sk-elsewhere" not in text
 

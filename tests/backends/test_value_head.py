@@ -414,7 +414,7 @@ def test_weights_that_are_not_there_or_do_not_fit(bases, tmp_path):
     torch.save({"rm_head.0.weight": print}, tmp_path / "hostile.bin")
     assert "holds more than tensors" in said("d", head=tmp_path / "hostile.bin")
     (tmp_path / "words.bin").write_text("root:x:0:0\n")
-    assert "is no file of weights" in said("i", head=tmp_path / "words.bin")
+    assert "is not a weights file" in said("i", head=tmp_path / "words.bin")
     assert (
         "network.output must be below 1, the head's number of outputs, got 3"
         in said("e", output=3)

@@ -635,7 +635,7 @@ def test_a_gateway_that_fails_at_files_and_lists_none_has_no_service_of_files(
     with BatchServer(on_call=fails) as service:
         line = refused(command(tmp_path, service, "--batch"))
     assert "accepts no files (HTTP 500: a fault before)" in line
-    assert "leave --batch out" in line
+    assert "omit --batch" in line
     assert uploads["POST"] <= 4
 
 
@@ -657,7 +657,7 @@ def test_a_service_without_batches_is_named_with_what_to_do(tmp_path, store, ref
     with FakeServer() as server:
         line = refused(command(tmp_path, server, "--batch"))
     assert "accepts no files" in line
-    assert "leave --batch out" in line
+    assert "omit --batch" in line
 
 
 def test_log_probabilities_come_by_batches_where_the_service_lists_them(live, tmp_path):

@@ -97,14 +97,14 @@ def test_an_edit_is_a_form_with_the_images_and_a_mask_that_is_transparent_where_
         (
             (400, {"error": {"message": "blocked by our safety system"}}),
             "refusal",
-            "content filter declined",
+            "content filter blocked",
         ),
         ((400, {"error": {"message": "bad size"}}), "api_error", "bad size"),
-        ((200, {"data": [{"b64_json": "!!"}]}), "api_error", "no base64"),
+        ((200, {"data": [{"b64_json": "!!"}]}), "api_error", "not base64"),
         (
             (200, {"data": [{"b64_json": "aGVsbG8="}]}),
             "api_error",
-            "no image that can be read",
+            "an unreadable image",
         ),
         (
             (200, {"data": [{"url": "http://169.254.169.254/secret"}]}),
@@ -159,8 +159,8 @@ def test_a_file_that_fails_once_is_fetched_again(tmp_path, answer):
 @pytest.mark.parametrize(
     ("answer", "reason", "tries"),
     [
-        ((500, b""), "a file cannot be had: HTTP 500, 2 times", 2),
-        ((404, b"gone"), "a file cannot be had: HTTP 404: gone", 1),
+        ((500, b""), "cannot download a file: HTTP 500, 2 times", 2),
+        ((404, b"gone"), "cannot download a file: HTTP 404: gone", 1),
         ((200, b"no picture"), "the server sent an unreadable image", 1),
     ],
 )

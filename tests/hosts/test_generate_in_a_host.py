@@ -508,7 +508,7 @@ def test_of_two_images_of_an_answer_the_good_one_is_judged(tmp_path):
         "api_error": 1,
     }
     [reason] = [record.verdict.reason for record in found if record.verdict.reason]
-    assert reason.startswith("a file cannot be had: HTTP 404")
+    assert reason.startswith("cannot download a file: HTTP 404")
 
 
 @pytest.mark.parametrize("editing", [False, True])

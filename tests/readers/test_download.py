@@ -115,9 +115,7 @@ class TestFetchAll:
     async def test_a_folder_that_cannot_be_written(self, jobs, tmp_path):
         (tmp_path / "blocked").write_text("a file where a folder should be")
         (job,) = jobs(1)
-        with pytest.raises(
-            VievalError, match=r"cannot be written .*choose another folder"
-        ):
+        with pytest.raises(VievalError, match=r"cannot write .*choose another folder"):
             await fetch_all([replace(job, path=tmp_path / "blocked" / "x")])
 
     async def test_without_aiohttp(self, jobs, monkeypatch):

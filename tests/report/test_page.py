@@ -222,7 +222,7 @@ def test_a_picture_is_small_and_made_once_whatever_its_file_is_called(tmp_path):
     assert (first.width, first.height) == (SIDE, 373)
     assert first.address.startswith("data:image/webp;base64,UklGR")
     (tmp_path / "broken.png").write_bytes(image.source.read_bytes()[:60])
-    assert thumbnail(Image(tmp_path / "broken.png"), thumbnails) == "cannot be read"
+    assert thumbnail(Image(tmp_path / "broken.png"), thumbnails) == "unreadable"
     assert thumbnail(Image(tmp_path / "none.png"), thumbnails) == "missing"
 
 

@@ -321,7 +321,7 @@ async def test_a_run_that_cannot_go_on_ends_with_one_error_and_leaves_nothing_ru
             server.die(60)
         with pytest.raises(
             VievalError,
-            match="refuses the key" if trouble == "key" else "answered nothing",
+            match="refuses the key" if trouble == "key" else "has not answered for",
         ):
             await judge(jobs, served_by(server, patience=0.3), config=config)
         assert server.stats()["requests"] <= 8
@@ -378,7 +378,7 @@ async def test_the_key_is_shown_nowhere(tmp_path, monkeypatch, caplog, capfd):
             progress.lines(),
         ]
         server.settings = replace(server.settings, api_key="changed")
-        for patience, again in ((5, "refuses the key"), (0.2, "answered nothing")):
+        for patience, again in ((5, "refuses the key"), (0.2, "has not answered for")):
             with pytest.raises(VievalError, match=again) as raised:
                 await judge(
                     jobs, served_by(server, api_key_env="SOME_KEY", patience=patience)

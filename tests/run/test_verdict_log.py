@@ -177,7 +177,7 @@ def test_samples_that_are_the_file_of_verdicts_are_refused(tmp_path, capsys):
     samples = partial_file(out := tmp_path / "h.jsonl")
     samples.write_text(json.dumps(row) + "\n")
     assert main(["score", str(samples), "--judge", "sharpness", "--out", str(out)]) == 1
-    assert "is read for this" in capsys.readouterr().err
+    assert "is an input file" in capsys.readouterr().err
     assert json.loads(samples.read_text()) == row
 
 

@@ -79,7 +79,7 @@ def test_a_backbone_that_is_dead_ends_training_with_the_reason(trainer, store):
     with FakeServer() as server, judged_by(server, *QUICK) as running:
         assert len(CALLS[trainer](running.url, PROMPTS[:1], IMAGES[:1])) == 1
         server.die(1000)
-        with pytest.raises(RuntimeError, match="answered nothing"):
+        with pytest.raises(RuntimeError, match="not answered for"):
             CALLS[trainer](running.url, PROMPTS[1:], IMAGES[1:])
 
 

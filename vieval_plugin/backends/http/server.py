@@ -352,7 +352,7 @@ class Server:
         again.
 
         Raises `Refused` when this request cannot be answered, VievalError when no request can: a
-        wrong key or model, or a server that has answered nothing for `patience` seconds.
+        wrong key or model, or a server that has not answered for `patience` seconds.
         """
         request = Attempts(self.options.retries)
         address = None
