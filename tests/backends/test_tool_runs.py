@@ -189,5 +189,5 @@ def test_in_batches_a_tool_that_fails_is_a_failure_of_its_own(with_tool):
     assert replies == [
         Text("hi"),
         Failure(Status.TOOL_ERROR, "saw: ValueError: blunt blade"),
-        Failure(Status.TOOL_ERROR, "no tool 'axe'"),
+        Failure(Status.TOOL_ERROR, "unknown tool 'axe'"),
     ]

@@ -285,7 +285,7 @@ async def test_measurements_and_tools_need_no_backbone():
     ).values()
     measured, tool = outcome.verdict.rationale.splitlines()
     assert measured.startswith(Measurement.__name__)
-    assert tool == repr(Failure(Status.TOOL_ERROR, "no tool 'saw'"))
+    assert tool == repr(Failure(Status.TOOL_ERROR, "unknown tool 'saw'"))
 
 
 def test_images_that_are_not_there_are_named_before_the_run(tmp_path):
