@@ -85,13 +85,13 @@ def _lines_reader(spec: ScoresAsked) -> Reader:
 
 
 def _number_problem(names: Sequence[str]) -> str:
-    return "one name, where replies are number" if len(names) > 1 else ""
+    return "must have one name with `replies: number`" if len(names) > 1 else ""
 
 
 def _lines_problem(names: Sequence[str]) -> str:
     for first, second in permutations(names, 2):
         if mentions(second, first):
-            return f"{first!r} is part of {second!r}; labels must be distinct"
+            return f"labels must not contain each other, got {first!r} in {second!r}"
     return ""
 
 
@@ -112,7 +112,7 @@ def require_known_format(pack: Pack) -> None:
     if pack.replies not in NAMES:
         hint = did_you_mean(pack.replies, NAMES, 0.5)
         raise VievalError(
-            f"{pack.path}: replies: unknown format {pack.replies!r}{hint}; known: "
+            f"{pack.path}: replies: unknown format {pack.replies!r}{hint}; known formats: "
             f"{', '.join(NAMES)}"
         )
 
@@ -122,7 +122,7 @@ def format_of(pack: Pack) -> AnswerFormat:
     if pack.replies not in FORMATS:
         formats = ", ".join(FORMATS)
         raise VievalError(
-            f"{pack.path}: replies: not {pack.replies!r} for sub-scores; known: {formats}"
+            f"{pack.path}: replies: must be one of {formats} for sub-scores, got {pack.replies!r}"
         )
     return FORMATS[pack.replies]
 
@@ -147,7 +147,7 @@ def parse_labelled_lines(
     >>> parse_labelled_lines("A clean edit.\\nFidelity (1-5): 4\\n**Quality:** 3/5", ["Fidelity", "Quality"], 1, 5).scores
     (4.0, 3.0)
     >>> parse_labelled_lines("Fidelity: 4 or 5", ["Fidelity"], 1, 5).reason
-    'the line of "Fidelity" is not its label and one number from 1 to 5'
+    'the line of "Fidelity" must be its label and one number from 1 to 5'
     """
     answer = remove_ending(remove_thinking(text))
     lines = answer.splitlines()
@@ -155,16 +155,16 @@ def parse_labelled_lines(
     scores = list[float]()
     for label in labels:
         if mentions(answer, label) != 1:
-            return _unread(f'"{label}" does not stand there once')
+            return _unread(f'"{label}" must occur exactly once')
         line_number = next(n for n, line in enumerate(lines) if mentions(line, label))
         score = _number(lines[line_number], label, low, high)
         if score is None:
             expected = f"its label and one number from {low:g} to {high:g}"
-            return _unread(f'the line of "{label}" is not {expected}')
+            return _unread(f'the line of "{label}" must be {expected}')
         line_numbers.append(line_number)
         scores.append(score)
     if line_numbers != sorted(set(line_numbers)):
-        return _unread("the labels do not stand in their order")
+        return _unread("the labels are not in the requested order")
     reason = "\n".join(
         line for n, line in enumerate(lines) if n not in line_numbers
     ).strip()
@@ -177,7 +177,7 @@ def _unread(reason: str) -> Read[tuple[float, ...]]:
 
 
 def mentions(text: str, label: str) -> int:
-    """How often a label stands in a text as words, in whatever case.
+    """Count the occurrences of a label in a text, as whole words in any case.
 
     >>> mentions("Final score: 4 of the Score", "score"), mentions("Scores", "score")
     (2, 0)

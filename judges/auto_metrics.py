@@ -112,7 +112,7 @@ def spec(metric: AutoMetric, scored: bool = False) -> JudgeSpec:
         name=metric.name,
         title=metric.title,
         aspects=(metric.aspect,),
-        method="a network with a number at its end" if scored else "an image metric",
+        method="a network that returns a number" if scored else "an image metric",
         needs=dict.fromkeys(metric.kinds, needs),
         options=NoOptions,
         build=lambda options, pack, setting: judge(
@@ -132,7 +132,7 @@ def measured_step(name: str, reply: Reply) -> Step:
         return Step(
             (name,),
             Status.TOOL_ERROR,
-            reason=f"a finite measurement was expected, not {reply}",
+            reason=f"expected a finite measurement, got {reply}",
         )
     return Step((name,), Status.OK, (reply.value,), f"{reply.value:.6g}", reply.by)
 
@@ -179,17 +179,17 @@ _ALL = ("tig", "mie", "tie", "sdig", "sdie", "mcic", "cig")
 _NEAR_SOURCE = PixelMeasure(
     "closer to their references",
     "closest to their references",
-    "the source of an edit is its reference, and an edit that changes nothing scores highest",
+    "edits are compared with their source, so an edit that changes nothing scores highest",
 )
 _NEAR_EDGES = PixelMeasure(
     "closer to the control's edges",
     "closest to the control's edges",
-    "it compares edges, whatever the image shows",
+    "only edges are compared, not the content of the image",
 )
 _NEAR_COLOURS = PixelMeasure(
     "closer to the subject's colours",
     "closest to the subject's colours",
-    "it compares colours, whatever the image shows",
+    "only colours are compared, not the content of the image",
 )
 _SHARP = PixelMeasure("sharper", "sharpest", "noise counts as sharp")
 

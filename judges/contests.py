@@ -67,12 +67,12 @@ class Votes:
         require(
             self.scheme, str, "Votes.scheme", f"one of {', '.join((*SCHEMES, RANKING))}"
         )
-        require(self.vote, str, "Votes.vote", "a text of the scheme, or leave it out")
+        require(self.vote, str, "Votes.vote", "a string of the scheme, or omit it")
         answers = require_all(
             self.annotators,
             str,
             "Votes.annotators",
-            "the answer of each, as a tuple of texts",
+            "a tuple with the answer of each annotator",
         )
         object.__setattr__(self, "annotators", answers)
 
@@ -100,7 +100,7 @@ class Contest:
             self.candidates,
             Sample,
             "Contest.candidates",
-            "two Samples or more as a tuple",
+            "a tuple of at least 2 Samples",
         )
         object.__setattr__(self, "candidates", candidates)
         require(
@@ -131,9 +131,9 @@ def fault(contest: Contest) -> str:
 
     >>> sample = Sample(SampleId("own", "tie", "mine", "1"), {})
     >>> fault(Contest(SampleId("own", "tie", "", "1"), (sample,)))
-    'it has 1 candidate, but a contest has two or more'
+    'a contest must have at least 2 candidates, got 1'
     >>> fault(Contest(SampleId("own", "tie", "", "1"), (sample, sample), Votes("two_way", "left")))
-    "'left' is not a two_way vote; those are first, second"
+    "a two_way vote must be one of first, second, got 'left'"
     """
     return fault_of_votes(contest.votes, len(contest.candidates))
 
@@ -141,30 +141,27 @@ def fault(contest: Contest) -> str:
 def fault_of_votes(votes: Votes, number: int) -> str:
     """Fault of votes on so many candidates, or of that number, in words; empty for good ones."""
     if number < 2:
-        return (
-            f"it has {number} candidate{'s' * (number != 1)}, but a contest has "
-            "two or more"
-        )
+        return f"a contest must have at least 2 candidates, got {number}"
     cast_votes = [vote for vote in (votes.vote, *votes.annotators) if vote]
     if not votes.scheme and not cast_votes:
         return ""
     if votes.scheme not in (*SCHEMES, RANKING):
         return (
-            f"unknown vote scheme {votes.scheme!r}; known: "
+            f"unknown vote scheme {votes.scheme!r}; known schemes: "
             f"{', '.join((*SCHEMES, RANKING))}"
         )
     if votes.scheme != RANKING and number != 2:
-        return f"{votes.scheme} votes are between two candidates, but it has {number}"
+        return f"{votes.scheme} votes require exactly 2 candidates, got {number}"
     for vote in cast_votes:
         if votes.scheme == RANKING:
             if not ranks(vote, number):
                 return (
-                    f"{vote!r} is not a ranking of {number} candidates, such as 2>1=3"
+                    f"a vote must rank {number} candidates, such as 2>1=3, got {vote!r}"
                 )
         elif vote not in SCHEMES[votes.scheme]:
             return (
-                f"{vote!r} is not a {votes.scheme} vote; those are "
-                f"{', '.join(SCHEMES[votes.scheme])}"
+                f"a {votes.scheme} vote must be one of "
+                f"{', '.join(SCHEMES[votes.scheme])}, got {vote!r}"
             )
     return ""
 

@@ -58,14 +58,14 @@ def spec_of(pack: Pack) -> JudgeSpec:
         _refuse(
             pack,
             "judge",
-            f"this is a prompt pack for {manifest.judge}, not a judge: set "
-            f"judges.{manifest.judge}.pack to it",
+            f"this file is a prompt pack for {manifest.judge}, not a judge; set "
+            f"judges.{manifest.judge}.pack to its path",
         )
     if not _NAME.fullmatch(manifest.name):
         _refuse(
             pack,
             "name",
-            (f"{manifest.name!r} is not a name of small letters, digits and _"),
+            f"must be lowercase letters, digits and _, got {manifest.name!r}",
         )
     answer_form = "network" if manifest.network else manifest.replies
     _require_known(pack, "replies", answer_form, _KEYS)
@@ -73,9 +73,9 @@ def spec_of(pack: Pack) -> JudgeSpec:
         _refuse(
             pack,
             key,
-            "does not apply if a network answers"
+            "does not apply to a judge with a network"
             if manifest.network
-            else f"not for replies: {answer_form}",
+            else f"does not apply to `replies: {answer_form}`",
         )
     aspects = _aspects(
         pack, (CHOICE,) if _KEYS[answer_form] is _CHOICE_KEYS else ASPECTS
@@ -111,7 +111,7 @@ def _require_known(
             pack,
             key,
             (
-                f"no {name!r}{what}{did_you_mean(name, names, 0.5)}; known: "
+                f"unknown {name!r}{what}{did_you_mean(name, names, 0.5)}; known: "
                 f"{', '.join(names) or 'none'}"
             ),
         )
@@ -130,8 +130,8 @@ def _aspects(pack: Pack, allowed: Sequence[str]) -> list[str]:
 
 
 def _needs(pack: Pack, aspects: Sequence[str]) -> dict[str, Needs]:
-    """What a sample must have, by kind: of the kinds that the file names, or of all that have
-    it.
+    """The needs of a sample by kind: for the kinds in the file, or for all that have what the
+    questions show.
     """
     needs = {}
     refusals = []
@@ -192,12 +192,13 @@ def _sub_score_judge(spec: JudgeSpec, pack: Pack) -> JudgeSpec:
         _refuse(
             pack,
             f"combine.{OVERALL}",
-            "is combined from SC and PQ, but the questions are only about "
-            f"{spec.aspects[0]}",
+            f"requires questions about SC and PQ, got {spec.aspects[0]} only",
         )
     scale = manifest.to_score()
     if scale.low < 0:
-        _refuse(pack, "scale", "must not go below 0: negative numbers are not read")
+        _refuse(
+            pack, "scale", "must not go below 0, because negative numbers are not read"
+        )
     _check_sub_scores(spec, pack, has_overall=bool(overall) or OVERALL in spec.aspects)
     score_rubric = Rubric(
         scale,
@@ -232,7 +233,7 @@ def _check_sub_scores(spec: JudgeSpec, pack: Pack, has_overall: bool) -> None:
             _refuse(
                 pack,
                 f"questions.{key}.scores",
-                "name what is scored, one name a number of the answer",
+                "must have a name for each number of the answer",
             )
         problem = _names_problem(pack, question.scores)
         if problem:
@@ -254,7 +255,7 @@ def _check_sub_scores(spec: JudgeSpec, pack: Pack, has_overall: bool) -> None:
         _refuse(
             pack,
             "require",
-            f"makes {OVERALL} 0, and there is none: add combine: {{{OVERALL}: geometric_mean}}",
+            f"requires {OVERALL}; add `combine: {{{OVERALL}: geometric_mean}}`",
         )
 
 
@@ -268,16 +269,16 @@ def _expected_answers(pack: Pack, scale: Scale) -> Mapping[str, float]:
         _refuse(
             pack,
             "answers",
-            f"name them, where the scale has more than {_MOST_NUMBERS} steps",
+            f"required because the scale has more than {_MOST_NUMBERS} steps",
         )
     return {str(n): float(n) for n in range(int(scale.low), int(scale.high) + 1)}
 
 
 def _names_problem(pack: Pack, names: Sequence[str]) -> str:
-    """What is wrong with the names of a question's sub-scores, or nothing."""
+    """Reason that the names of a question's sub-scores do not fit; empty if they do."""
     if not pack.expects_answers:
         return format_of(pack).problem(names)
-    return "one name, where replies are expected" if len(names) > 1 else ""
+    return "must have one name with `replies: expected`" if len(names) > 1 else ""
 
 
 def _contest_judge(spec: JudgeSpec) -> JudgeSpec:
@@ -322,7 +323,7 @@ def _network_judge(spec: JudgeSpec, pack: Pack) -> JudgeSpec:
             pack,
             "network.form",
             (
-                "name what sort of network it is; see "
+                "must be the type of the network; see "
                 f"{docs_url('guides/judges.md#a-network-of-your-own')}"
             ),
         )
@@ -330,13 +331,13 @@ def _network_judge(spec: JudgeSpec, pack: Pack) -> JudgeSpec:
         _refuse(
             pack,
             "scale",
-            "set scale or sigmoid, which turns the network's number into a score",
+            "set either scale or sigmoid to turn the network's number into a score",
         )
     if len(spec.aspects) > 1:
         _refuse(
             pack,
             "questions",
-            "a network returns one number, but these are about "
+            "must be about one aspect, because a network returns one number; got "
             f"{' and '.join(spec.aspects)}",
         )
     return replace(

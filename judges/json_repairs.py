@@ -44,7 +44,7 @@ def repair_json(source: str) -> object:
         or sum(map(source.count, "{[(")) > _MOST_BRACKETS
         or "}" in inside
     ):
-        raise ValueError("not one JSON object, or cut off")
+        raise ValueError("expected one complete JSON object")
     try:
         value = json_repair.loads(source, skip_json_loads=True)
     except (
@@ -56,7 +56,7 @@ def repair_json(source: str) -> object:
         or _key_in_text(source)
         or _TOKEN.findall(_flat(value)) != _TOKEN.findall(_ESCAPED.sub(" ", source))
     ):
-        raise ValueError("JSON that can be read in more than one way")
+        raise ValueError("the JSON is ambiguous")
     return value
 
 
@@ -69,7 +69,7 @@ def _key_in_text(source: str) -> bool:
 
 
 def _flat(value: object) -> str:
-    """All that a value says, in order."""
+    """The keys and values of a value as text, in order."""
     if isinstance(value, dict):
         return " ".join(f"{key} : {_flat(item)}" for key, item in value.items())
     return " ".join(map(_flat, value)) if isinstance(value, list) else str(value)

@@ -69,7 +69,7 @@ _PLURALS = {
     "broccoli": "broccoli",
 }
 _FORM = (
-    'a text `objects` must have the form of GenEval: {"include": [{"class": "clock", "count": 2, '
+    '`objects` must have the form of GenEval: {"include": [{"class": "clock", "count": 2, '
     '"color": "red"}], "exclude": [{"class": "clock", "count": 3}]}'
 )
 
@@ -160,21 +160,21 @@ def _wanted_objects(entry: Mapping[str, Any], number: int) -> WantedObjects:
     if relation and relation not in RELATIONS:
         raise ValueError(f"unknown position {relation!r}")
     if relation and reference not in range(number):
-        raise ValueError("a position must refer to an entry before its own")
+        raise ValueError("a position must refer to an earlier entry")
     return WantedObjects(_label(entry), _count(entry), color, relation, int(reference))
 
 
 def _label(entry: Mapping[str, Any]) -> str:
     label = entry["class"]
     if not isinstance(label, str) or not label.strip():
-        raise ValueError("a class must be a text")
+        raise ValueError("a class must be a string")
     return label
 
 
 def _count(entry: Mapping[str, Any]) -> int:
     count = entry.get("count", 1)
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise ValueError("a count must be a whole number from 1")
+        raise ValueError("a count must be a whole number of at least 1")
     return count
 
 
@@ -415,7 +415,7 @@ SPEC = JudgeSpec(
     name=NAME,
     title="Objects",
     aspects=("SC", "O", "share"),
-    method="clauses about objects, their number, colours and positions, by a detector",
+    method="a detector checks the objects, their number, colours and positions",
     needs={"tig": Needs(("output",), (WANTED_OBJECTS,))},
     options=NoOptions,
     build=build,

@@ -33,7 +33,7 @@ from vieval_plugin.judges.wrapping import (
 )
 from vieval_plugin.text.yaml_json import JsonObject
 
-REFUSAL_INSIDE = "a refusal in the reasoning beside scores"
+REFUSAL_INSIDE = "scores with a refusal in the reasoning"
 SCORE, REASONING = "score", "reasoning"
 
 T = TypeVar("T")
@@ -165,7 +165,7 @@ def read_answer(
             exact = False
     answer = conformed(value, schema, "the answer")
     if not exact and len(value) > len(answer):
-        raise ValueError("keys that were not asked for, in JSON that had to be mended")
+        raise ValueError("unknown keys in JSON that was repaired")
     return answer, exact and (as_shown or answer == value)
 
 
@@ -200,7 +200,7 @@ def parse_number(text: str, low: float, high: float) -> Read[tuple[float, ...]]:
     if value is None or not low <= value <= high:
         return Read(
             Status.PARSE_FAILURE,
-            reason=f"not one number from {low:g} to {high:g} alone",
+            reason=f"the reply must be one number from {low:g} to {high:g} only",
         )
     status = (
         Status.OK
@@ -227,7 +227,7 @@ def json_value(text: str, begins: str = "{") -> tuple[Any, bool]:
     value, end, exact = decoded(text, start)
     prefix, suffix = remove_pair(text[:start], text[end:])
     if prefix.rstrip().endswith(("[", "{")) or not is_closing(suffix):
-        raise ValueError("words behind the answer, or a second one")
+        raise ValueError("text after the answer, or a second answer")
     return value, exact and DELIMITER not in prefix + suffix
 
 
@@ -273,13 +273,13 @@ def _conformed_label(value: Any, schema: Mapping[str, Any], name: str) -> Any:
         value.strip().replace("_", " ").casefold() if isinstance(value, str) else ""
     )
     if folded not in labels:
-        raise ValueError(f"{name} is none of {', '.join(schema['enum'])}")
+        raise ValueError(f"{name} must be one of {', '.join(schema['enum'])}")
     return labels[folded]
 
 
 def _conformed_object(value: Any, schema: Mapping[str, Any], name: str) -> Any:
     if not isinstance(value, dict):
-        raise ValueError(f"{name} is no object")
+        raise ValueError(f"{name} must be an object")
     properties = schema["properties"]
     fields = _named_as_asked(value, properties)
     missing = [key for key in schema["required"] if key not in fields]
@@ -288,9 +288,7 @@ def _conformed_object(value: Any, schema: Mapping[str, Any], name: str) -> Any:
     further = [key for key in fields if key not in properties]
     telling = [key for key in further if not _is_remark(key, fields[key], properties)]
     if telling:
-        raise ValueError(
-            f"{name} has keys that were not asked for: {', '.join(telling)[:100]}"
-        )
+        raise ValueError(f"{name} has unknown keys: {', '.join(telling)[:100]}")
     return {
         key: conformed(item, properties[key], key)
         for key, item in fields.items()
@@ -305,14 +303,16 @@ def _conformed_list(value: Any, schema: Mapping[str, Any], name: str) -> Any:
     max_items = schema["maxItems"] if numbers else len(items)
     min_items = schema.get("minItems", 0)
     if not min_items <= len(items) <= max_items:
-        raise ValueError(f"{name}: values given: {len(items)}, asked: {min_items}")
+        raise ValueError(
+            f"{name}: number of values must be {min_items}, got {len(items)}"
+        )
     return [conformed(item, schema["items"], name) for item in items]
 
 
 def _conformed_text(value: Any, schema: Mapping[str, Any], name: str) -> Any:
     lines = value if isinstance(value, list) and value else [value]
     if not all(isinstance(line, str) for line in lines):
-        raise ValueError(f"{name} is no text")
+        raise ValueError(f"{name} must be a string")
     if schema.get("minLength") and not any(map(str.isalnum, "".join(lines))):
         raise ValueError(f"{name} is empty")
     return "\n".join(lines)
@@ -324,7 +324,7 @@ def _conformed_number(value: Any, schema: Mapping[str, Any], name: str) -> Any:
     read = number(value, high)
     is_whole = schema["type"] == "number" or not (read or 0) % 1
     if read is None or not low <= read <= high or not is_whole:
-        raise ValueError(f"{name}: not a number from {low:g} to {high:g}")
+        raise ValueError(f"{name} must be a number from {low:g} to {high:g}")
     return read
 
 
@@ -387,7 +387,7 @@ def _start(text: str, begins: str) -> int:
         if first and (not lead_in or is_lead_in(lead_in) or announces(lead_in)):
             return end + first.start()
     raise ValueError(
-        "words before the answer that are no lead-in to it"
+        "text before the answer that does not introduce it"
         if begins[0] in text
         else "no JSON object found"
     )
@@ -396,7 +396,7 @@ def _start(text: str, begins: str) -> int:
 def _once(pairs: list[tuple[str, Any]]) -> JsonObject:
     """An object of JSON; ValueError for a key that comes twice, which Python lets pass."""
     if len(document := dict(pairs)) < len(pairs):
-        raise ValueError("a key twice")
+        raise ValueError("duplicate key")
     return document
 
 

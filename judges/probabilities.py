@@ -24,8 +24,8 @@ from vieval_plugin.judges.protocol import (
 _SPACES = ("", " ")
 _LIKELY = 0.5
 _UNKNOWN = (
-    "none of the {what} is among the likeliest beginnings of the answer, so their mean is not "
-    "known"
+    "the mean is unknown, because none of the {what} is among the likeliest beginnings of the "
+    "reply"
 )
 
 
@@ -57,7 +57,7 @@ def from_json(text: str, continuations: Sequence[str]) -> Probabilities:
     """The inverse of `to_json`; ValueError for what it does not write of these continuations."""
     document = json.loads(text)
     if not isinstance(document, dict) or list(document) != list(continuations):
-        raise ValueError("no probabilities of what was asked for")
+        raise ValueError("expected the probabilities of the requested answers")
     ends = [
         tuple(probability)
         if isinstance(probability, list)
@@ -92,7 +92,7 @@ def step_of(
         No mean where none of the answers is known to be likely at all.
     """
     if not isinstance(reply, Probabilities) or len(reply.low) != len(continuations):
-        return failed_step(reply, path, "probabilities were")
+        return failed_step(reply, path, "probabilities")
     answer, (low, high) = to_json(continuations, reply), probability_ranges(reply)
     if sum(low) <= 0:
         return Step(

@@ -144,8 +144,8 @@ class SampleId:
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             if name != "draw" and not isinstance(value, str):
-                require(value, str, f"SampleId.{name}", "a text, which may be empty")
-        require(self.draw, int, "SampleId.draw", "a whole number from 0")
+                require(value, str, f"SampleId.{name}", "a string, which may be empty")
+        require(self.draw, int, "SampleId.draw", "a whole number of at least 0")
 
     def __str__(self) -> str:
         suffix = [f"draw {self.draw}"] if self.draw else []
@@ -198,20 +198,22 @@ class Sample:
             self.images,
             Image,
             "Sample.images",
-            'an Image by role: {"output": Image(pathlib.Path("x.png"))}',
+            'Images by role: {"output": Image(pathlib.Path("x.png"))}',
         )
         require_mapping(
-            self.texts, str, "Sample.texts", 'texts by name: {"prompt": "a red cube"}'
+            self.texts, str, "Sample.texts", 'strings by name: {"prompt": "a red cube"}'
         )
         require_mapping(
             self.ratings,
             tuple,
             "Sample.ratings",
-            'a number a rater by aspect: {"SC": (0.5, 1.0)}',
+            'a number per rater for each aspect: {"SC": (0.5, 1.0)}',
         )
-        require(self.kind, str, "Sample.kind", 'a text such as "tig", or leave it out')
+        require(self.kind, str, "Sample.kind", 'a string such as "tig", or omit it')
         object.__setattr__(
-            self, "tags", require_all(self.tags, str, "Sample.tags", "a tuple of texts")
+            self,
+            "tags",
+            require_all(self.tags, str, "Sample.tags", "a tuple of strings"),
         )
         object.__setattr__(self, "kind", self.kind or self.id.part)
         object.__setattr__(self, "group", self.group or self.id.uid)
@@ -469,7 +471,7 @@ def failed_step(
     return Step(
         path,
         status,
-        reason=f"{expected} asked for, {type(reply).__name__} came",
+        reason=f"expected {expected}, got {type(reply).__name__}",
         attempt=attempt,
     )
 

@@ -57,13 +57,13 @@ def judges() -> dict[str, JudgeSpec]:
         )
         if not files:
             _warn(
-                f"{FOLDER_VARIABLE}: {folder}: no folder with judges, which are YAML files"
+                f"{FOLDER_VARIABLE}: {folder}: must be a folder with judges as YAML files"
             )
         for file in files:
             try:
                 _add(str(file), specs)
             except VievalError as error:
-                _warn(f"{error}; it is left out")
+                _warn(f"{error}; this judge is skipped")
     for name, file in shipped().items():
         if name not in specs:
             _add(str(file), specs)
@@ -126,8 +126,8 @@ def _add(file: str, specs: dict[str, JudgeSpec]) -> JudgeSpec:
             else f"of the judge {namesake.title}"
         )
         raise VievalError(
-            f"{spec.file.path}: name: {spec.name} is the name {holder}; give this one a name of "
-            "its own"
+            f"{spec.file.path}: name: {spec.name} is already the name {holder}; choose another "
+            "name"
         )
     specs[spec.name] = spec
     return spec
@@ -138,7 +138,8 @@ def find_entry(name: str, entries: Mapping[str, V], what: str) -> V:
     if name in entries:
         return entries[name]
     raise VievalError(
-        f"no {what} {name!r}{did_you_mean(name, entries, 0.6)}; known: {', '.join(entries)}"
+        f"unknown {what} {name!r}{did_you_mean(name, entries, 0.6)}; "
+        f"known {what}s: {', '.join(entries)}"
     )
 
 
@@ -161,12 +162,12 @@ def _iter_entry_points(
             loaded = list(_descriptions_in(entry.load(), names, kind))
         except Exception as error:  # whatever another package does, the rest must work
             _warn(
-                f"{origin} cannot be loaded and is left out ({type(error).__name__}: "
+                f"skipping {origin}, which cannot be loaded ({type(error).__name__}: "
                 f"{' '.join(str(error).split())})"
             )
             continue
         if not loaded:
-            _warn(f"{origin} leads to no {kind.__name__} and is left out")
+            _warn(f"skipping {origin}, which has no {kind.__name__}")
         yield from ((origin, description) for description in loaded)
 
 
@@ -186,7 +187,7 @@ def descriptions(
     for origin, description in _iter_entry_points(group, names, kind):
         if description.name in find_entry:
             _warn(
-                f"{origin} brings {description.name!r}, a name that is taken, and is left out"
+                f"skipping {description.name!r} of {origin}: the name is already used"
             )
         else:
             find_entry[description.name] = description

@@ -92,7 +92,7 @@ def apply_requirements(judge: Judge, pack: Pack) -> Judge:
         elif applicable and not measured and require.keys() & measure.keys():
             scores.pop(OVERALL, None)
         reasons = [
-            f"{_MISSED}{name} is {values[name]:.2f}, where {minimum:g} is needed"
+            f"{_MISSED}{name} is {values[name]:.2f}, below the required {minimum:g}"
             for name, minimum in missed.items()
         ]
         return _merged((verdict, *applicable), scores, reasons)

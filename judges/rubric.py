@@ -45,11 +45,11 @@ from vieval_plugin.text.errors import VievalError
 OVERALL = "O"
 #: The finding of a reply that hardly ever begins with an answer asked for: of a model that thinks
 #: first, for example.
-UNLIKELY = "the answers asked for are not likely"
+UNLIKELY = "the reply rarely begins with an expected answer"
 #: The reasons of questions that are not asked.
 LEFT_OUT, CHANGES_NOTHING = (
-    "left out by aspects",
-    "left out by lazy, as O does not depend on it",
+    "left out by the option aspects",
+    "left out by the option lazy, because O does not depend on it",
 )
 _ZERO_DECIDES = ("min", "product", "geometric_mean")
 
@@ -98,7 +98,7 @@ class Rubric:
         """
         if unknown := sorted(set(aspects) - set(self.combine)):
             raise VievalError(
-                f"aspects: no question is about {unknown[0]}, but about {', '.join(self.combine)}"
+                f"aspects: unknown aspect {unknown[0]!r}; known aspects: {', '.join(self.combine)}"
             )
         combine = {
             aspect: how

@@ -68,7 +68,7 @@ class Export:
 
 @dataclass(frozen=True)
 class PixelMeasure:
-    """What a judge computes from pixels, which need not be how good an image is."""
+    """Meaning of a score computed from pixels, which may differ from quality."""
 
     #: Comparative of images with a higher score, such as `sharper`.
     more: str
@@ -214,7 +214,7 @@ def missing_inputs_reason(spec: JudgeSpec, judged: Judged) -> str:
 
     >>> from vieval_plugin.judges.viescore import SPEC
     >>> missing_inputs_reason(SPEC, Sample(SampleId("own", "tie", "mine", "1"), {}))
-    'the sample has no image source'
+    'the sample has no source image'
     """
     if isinstance(judged, Contest):
         if reason := fault(judged):
@@ -230,7 +230,7 @@ def missing_inputs_reason(spec: JudgeSpec, judged: Judged) -> str:
         ]
         return next(iter(faults), "")
     if spec.rates == "contest":
-        return f"{spec.name} judges contests, and this is a sample"
+        return f"{spec.name} judges contests, not single samples"
     return missing_sample_inputs_reason(spec, judged)
 
 
@@ -255,12 +255,12 @@ def missing_sample_inputs_reason(spec: JudgeSpec, sample: Sample) -> str:
     if needs is None and not (
         sample.kind or held_texts
     ):  # what would tell the kind is what is lacking
-        return f"the sample has no text {'instruction' if 'source' in sample.images else 'prompt'}"
+        return f"the sample has no {'instruction' if 'source' in sample.images else 'prompt'} text"
     if needs is None and not sample.kind:
-        return "the sample has no kind: say which, such as --kind tie, or add a column instruction"
+        return "the sample has no kind; pass it (such as --kind tie), or add an instruction column"
     if needs is None:
         known_kinds = ", ".join(spec.needs)
-        return f"{spec.name} does not know the kind {sample.kind!r} (it knows {known_kinds})"
+        return f"{spec.name} does not support the kind {sample.kind!r}; it supports {known_kinds}"
     for what, needed, present in (
         ("image", needs.images, set(sample.images)),
         ("text", needs.texts, held_texts),
@@ -268,5 +268,5 @@ def missing_sample_inputs_reason(spec: JudgeSpec, sample: Sample) -> str:
         for names in needed:
             any_of = (names,) if isinstance(names, str) else names
             if not present & set(any_of):
-                return f"the sample has no {what} {' or '.join(any_of)}"
+                return f"the sample has no {' or '.join(any_of)} {what}"
     return ""

@@ -42,7 +42,7 @@ from vieval_plugin.prompts.pack import REMINDER, Pack
 CONFIRMED = "text around the answer, in two replies that agree"
 
 _QUOTED = 2000
-_OTHER_IMAGE = "the answer stands under the number of an image that is not judged"
+_OTHER_IMAGE = "the answer has the number of an image that is not judged"
 _CUT = "cut off by its token limit"
 _STARVED = (
     "cut{} before its first word; raise `--max-tokens` (`max_tokens` of the backbone)"
@@ -215,7 +215,7 @@ def excerpt(text: str) -> str:
 def _read_alone(
     reply: Text, question: ChatRequest[T], attempt: int, images: int
 ) -> Read[T]:
-    """What is read of a text, whatever was said before it."""
+    """Read a text regardless of earlier replies."""
     if reply.cut and is_only_thinking(reply.text):
         limit = f" at {reply.output_tokens:,} tokens" if reply.output_tokens else ""
         return Read(Status.PARSE_FAILURE, reason=_STARVED.format(limit))
@@ -233,7 +233,7 @@ def _read(
     """
     path = question.chat.path
     if not isinstance(reply, Text):
-        step = failed_step(reply, path, "a text was", attempt=attempt)
+        step = failed_step(reply, path, "text", attempt=attempt)
         return step, Read(step.status)
     images = sum(
         isinstance(part, Image)

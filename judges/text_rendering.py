@@ -113,13 +113,11 @@ _MOST_SHOWN = 50
 _MOST_ERRORS = 0.8
 _MOST_ORDERS = _MOST_ENDS = 8
 _NO_TEXT = (
-    'the prompt must ask for a text, such as a sign that says "OPEN", {found}; or pass its '
-    f"column: --columns texts.{WANTED_TEXT}=COLUMN"
+    'the prompt must ask for text in quotation marks, such as a sign that says "OPEN", {found}; '
+    f"or pass --columns texts.{WANTED_TEXT}=COLUMN"
 )
-_UNREADABLE = "the OCR reads Latin, Greek, Chinese and Japanese letters, not {letters}"
-_TOO_LONG = (
-    f"the prompt asks for more than {MOST_LETTERS:,} letters, which are not compared"
-)
+_UNREADABLE = "OCR supports Latin, Greek, Chinese and Japanese letters, got {letters}"
+_TOO_LONG = f"the prompt must ask for at most {MOST_LETTERS:,} letters"
 
 
 @dataclass(frozen=True)
@@ -461,7 +459,7 @@ def compare(texts: Sequence[str], lines: Sequence[str]) -> tuple[dict[str, float
 
     >>> scores, reason = compare(["GRAND OPENING"], ["GRND OPENING", "50% off"])
     >>> reason
-    'reads "GRND OPENING", asked for "GRAND OPENING"; reads "50% off" unasked'
+    'reads "GRND OPENING" instead of "GRAND OPENING"; also reads "50% off"'
     >>> {aspect: round(score, 2) for aspect, score in scores.items()}
     {'SC': 0.92, 'words': 0.5, 'no_extra_text': 0.65}
     """
@@ -477,14 +475,14 @@ def compare(texts: Sequence[str], lines: Sequence[str]) -> tuple[dict[str, float
     }
     asked_for = [text.quote(range(len(text.folded))) for text in wanted_letters]
     reasons = [
-        f"reads {read.quote(a.part)}, asked for {quoted}"
+        f"reads {read.quote(a.part)} instead of {quoted}"
         if a.part
-        else f"{quoted} is not there"
+        else f"{quoted} is missing"
         for quoted, a in zip(asked_for, alignments, strict=True)
         if a.errors
     ]
     runs = _consecutive(extra)
-    reasons += [f"reads {read.quote(run)} unasked" for run in runs[:3]]
+    reasons += [f"also reads {read.quote(run)}" for run in runs[:3]]
     return scores, "; ".join(reasons) or f"reads {', '.join(asked_for)}"
 
 
@@ -501,9 +499,7 @@ def _inapplicable_reason(sample: Sample, texts: Sequence[str]) -> str:
     if not texts:
         quoted = [text for text, _ in quotations(sample.texts.get("prompt", ""))]
         problem = "got " + ", ".join(map(_quoted, quoted[:3]))
-        return _NO_TEXT.format(
-            found=problem if quoted else "got no quotation among its words"
-        )
+        return _NO_TEXT.format(found=problem if quoted else "got none")
     if unreadable:
         return _UNREADABLE.format(letters=" ".join(unreadable[:5]))
     return _TOO_LONG if len(letters) > MOST_LETTERS else ""
@@ -533,7 +529,7 @@ def demanded_line(samples: Iterable[Sample]) -> str:
     )
     more = [f"{len(texts) - _MOST_SHOWN:,} more"] if len(texts) > _MOST_SHOWN else []
     return (
-        f"texts demanded: {', '.join([*list(texts)[:_MOST_SHOWN], *more])}"
+        f"requested texts: {', '.join([*list(texts)[:_MOST_SHOWN], *more])}"
         if texts
         else ""
     )
@@ -566,5 +562,5 @@ SPEC = JudgeSpec(
     build=build,
     reads_text=True,
     demands=demanded_line,
-    some_samples="prompts that ask for a text in quotation marks",
+    some_samples="prompts that ask for text in quotation marks",
 )

@@ -71,9 +71,9 @@ def build(
         missing := [key for key in questions if key not in examples]
     ):
         raise VievalError(
-            f"the setting {ONE_SHOT} needs an example image and its scores from you for each "
-            f"question ({', '.join(missing)} missing); set judges.{SPEC.name}.examples in the file "
-            "that VIEVAL_CONFIG names (`vieval config` writes one)"
+            f"the setting {ONE_SHOT} needs an example image with scores for each question "
+            f"(missing: {', '.join(missing)}); set judges.{SPEC.name}.examples in the file "
+            "of VIEVAL_CONFIG (`vieval config` writes one)"
         )
     return rubric.judge(score_rubric, wording, examples)
 
@@ -86,7 +86,7 @@ def _add_inputs(wording: Pack, has_inputs: bool) -> Pack:
     question = questions.pop(PQ_INPUTS, None)
     if has_inputs and question is None:
         raise VievalError(
-            f"prompt pack {wording.name} does not word {PQ_INPUTS!r}; use another setting or pack"
+            f"prompt pack {wording.name} has no question {PQ_INPUTS!r}; use another setting or pack"
         )
     if has_inputs and question is not None:
         kinds = (kind for kind in INPUTS if f"SC_{kind}" in questions)

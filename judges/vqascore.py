@@ -43,12 +43,13 @@ class VQAScoreOptions:
 
     pack: str = option(
         "vqascore/v1",
-        "prompt pack; it also names the answer (vqascore/lower_v1: yes)",
+        "prompt pack: a built-in name or a folder; it sets the answer (vqascore/lower_v1: yes)",
         folder=True,
     )
     definition: Definition = option(
         "first_token",
-        "P of the first answer token, or the authors' first release (transformers only)",
+        "probability of the first answer token, or as in the authors' first release "
+        "(transformers only)",
     )
 
 
@@ -111,7 +112,7 @@ def variants(answer: str) -> tuple[str, ...]:
 def step_of(reply: Reply, path: Path) -> Step:
     """A step whose bounds are the lowest and highest P(answer) can be."""
     if not isinstance(reply, Probabilities):
-        return failed_step(reply, path, "probabilities were")
+        return failed_step(reply, path, "probabilities")
     low = _summed(reply.low)
     high = _summed(reply.high)
     answer = interval_text(low, high)
@@ -126,7 +127,7 @@ SPEC = JudgeSpec(
     name="vqascore",
     title="VQAScore",
     aspects=("SC",),
-    method='whether the image shows the prompt, read as the probability of "Yes"',
+    method='the probability of "Yes" when asked whether the image shows the prompt',
     needs={EVERY_KIND: Needs((OUTPUTS,), ("prompt",))},
     options=VQAScoreOptions,
     build=build,

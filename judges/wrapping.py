@@ -1,5 +1,5 @@
-"""What may stand around an answer: form (thinking, fences, tags, role words, marks of the end of a
-turn) and words.
+"""Form (thinking, fences, tags, role words, marks of the end of a turn) and words around an
+answer.
 
 Words are asked only whether they are in a list, by language: they decide whether an answer is read,
 never what it is.
@@ -310,7 +310,7 @@ def is_only_thinking(text: str) -> bool:
 
 
 def words_before(text: str) -> str:
-    """What stands before an answer, without the form.
+    """The words before an answer, without the form.
 
     >>> words_before("<answer>Here it is:\\n```json\\n")
     'Here it is:'
@@ -329,7 +329,7 @@ def is_closing(text: str) -> bool:
 
 
 def remove_pair(before: str, behind: str) -> tuple[str, str]:
-    """What stands around an answer, without brackets that hold it alone.
+    """The text around an answer, without brackets that hold the answer alone.
 
     >>> remove_pair("```[", "]```")
     ('```', '```')

@@ -49,12 +49,12 @@ SCORES = tuple(number / 10 for number in NUMBERS)
 SPELLINGS = spellings(NUMBERS)
 #: The finding of an answer that hardly ever begins with a number asked for: of a model that thinks
 #: first, for example.
-UNLIKELY = "a number is not likely"
+UNLIKELY = "the reply rarely begins with a number"
 
 SCALE = 10.0
 _NUMBER = r"([0-9]{1,2}(?:\.[0-9]{1,6})?)"
 _OUT_OF = rf"\**\s*(?:/|out of)\s*\**{SCALE:g}"
-_OTHER_WORDS = "not in the words asked for"
+_OTHER_WORDS = "differs from the requested sentence"
 
 
 @dataclass(frozen=True)
@@ -68,11 +68,11 @@ class AdieeOptions:
     )
     mode: Mode = option(
         "prompt",
-        "a number in words (prompt), or the mean over the probabilities of 0 to 10 (expected)",
+        "read a number from the reply (prompt), or average the probabilities of 0 to 10 (expected)",
     )
     images: Images = option(
         "two",
-        "show source and edit as two images, or joined as one, for models that take one",
+        "show source and edit as two images, or joined into one for models that take one image",
     )
 
 
@@ -152,13 +152,13 @@ def _expected_score(
 def read_number(
     text: str, expected: str, sentences: Sequence[str], placeholder: str
 ) -> Read[tuple[float, ...]]:
-    """The number from 0 to 10 that a reply says.
+    """Read the number from 0 to 10 in a reply.
 
     Args:
         text: the reply as it came.
         expected: the sentence that was asked for.
-        sentences: all that a model may know.
-        placeholder: what stands in them in the number's place.
+        sentences: all sentences that a model may use.
+        placeholder: text in place of the number in these sentences.
 
     Returns:
         `ok` for the sentence asked for, `repaired` for another one or for the number alone.
@@ -180,7 +180,7 @@ def read_number(
             if number > SCALE:
                 return Read(
                     Status.PARSE_FAILURE,
-                    reason=f"the score is not a number from 0 to {SCALE:g}",
+                    reason=f"the score must be a number from 0 to {SCALE:g}",
                 )
             if sentence == expected and not match[2] and "*" not in answer:
                 return Read(Status.OK, (number,), (number,))
@@ -200,7 +200,7 @@ SPEC = JudgeSpec(
     title="ADIEE",
     aspects=(ASPECT,),
     method=(
-        "how well an edit was carried out: a number in words, or the mean over its probabilities"
+        "how well an edit was carried out: a number in the reply, or the mean over probabilities"
     ),
     needs={"mie": _EDIT, "tie": _EDIT},
     options=AdieeOptions,

@@ -38,17 +38,15 @@ def build(options: CIGEvalOptions, wording: Pack, setting: str = PLAIN) -> Judge
     which tools failed.
 
     Raises:
-        VievalError: the options or the pack name a tool that there is not, the options improve a
-            plan that the pack
-        words in
-            its own way, or a package that a tool needs is not installed.
+        VievalError: the options or the pack name an unknown tool, the options change a plan that
+            the pack words itself, or a package that a tool needs is not installed.
     """
     require_wording(SPEC, wording, REACT if setting == REACT else PLAIN)
     _require_known(options, wording)
     used = _offered(options, setting)
     tools.require(
         used,
-        f"{install_advice('tools')}, or do without it (`vieval config` has the option `removed`)",
+        f"{install_advice('tools')}, or add it to the option judges.{SPEC.name}.removed",
     )
     setup = Setup(wording, options, used)
     return react.judge(setup) if setting == REACT else plan.judge(setup)
@@ -58,18 +56,19 @@ def _require_known(options: CIGEvalOptions, wording: Pack) -> None:
     tool_names = [tool.name for tool in tools.planned()]
     if unknown := [name for name in options.removed if name not in tool_names]:
         raise VievalError(
-            f"judges.{SPEC.name}.removed: no tool {unknown[0]!r}; known: {', '.join(tool_names)}"
+            f"judges.{SPEC.name}.removed: unknown tool {unknown[0]!r}; "
+            f"known tools: {', '.join(tool_names)}"
         )
     if unknown := [name for name in wording.tools.values() if name not in tool_names]:
         raise VievalError(
-            f"prompt pack {wording.name}: tools: no tool {unknown[0]!r}; known: "
+            f"prompt pack {wording.name}: tools: unknown tool {unknown[0]!r}; known tools: "
             f"{', '.join(tool_names)}"
         )
     if wording.tools and (unworded := _PLANNED_BY_US & set(options.improvements)):
         raise VievalError(
-            f"judges.{SPEC.name}.improvements: {min(unworded)} changes how the plan "
-            f"is asked for, but prompt pack {wording.name} has its own wording for "
-            "that; leave it out or use another pack"
+            f"judges.{SPEC.name}.improvements: {min(unworded)} does not apply to prompt "
+            f"pack {wording.name}, which words the plan itself; remove it, or use "
+            "another pack"
         )
 
 
@@ -119,7 +118,7 @@ SPEC = JudgeSpec(
     name="cigeval",
     title="CIGEval",
     aspects=("SC",),
-    method="a plan of image tools, then ratings of what the tools show",
+    method="a plan of image tools, then ratings that use their results",
     needs={
         "tig": Needs(("output",), ("prompt",)),
         "mie": Needs(("source", "output"), ("instruction",)),

@@ -161,7 +161,7 @@ def _choose(
     if entry is None:
         if not readable:
             return failed_choice(
-                Status.PARSE_FAILURE, "there is no readable plan", "plan: unreadable"
+                Status.PARSE_FAILURE, "the plan could not be read", "plan: unreadable"
             )
         return failed_choice(
             Status.PARSE_FAILURE,
@@ -194,19 +194,19 @@ def read_plan(text: str) -> Read[tuple[Entry, ...]]:
         return Read(Status.PARSE_FAILURE, reason=str(error))
     raw_entries = document.get("plan") if isinstance(document, dict) else document
     if not isinstance(raw_entries, list):
-        return Read(Status.PARSE_FAILURE, reason="no list of entries under plan")
+        return Read(Status.PARSE_FAILURE, reason="`plan` must be a list of entries")
     try:
         entries = tuple(_entry(plan_entry) for plan_entry in raw_entries)
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
         return Read(
             Status.PARSE_FAILURE,
-            reason="an entry of the plan lacks its task_id, or is no object",
+            reason="each entry of the plan must be an object with a task_id",
         )
     if len({entry.task_id for entry in entries}) < len(
         {(entry.task_id, entry.tool, entry.entities) for entry in entries}
     ):
         return Read(
-            Status.PARSE_FAILURE, reason="a task_id twice, with different tools"
+            Status.PARSE_FAILURE, reason="a task_id occurs twice with different tools"
         )
     return Read(Status.OK, entries, reason=f"{len(entries)} entries")
 

@@ -54,22 +54,26 @@ class CIGEvalOptions:
       plan.
     """
 
-    pack: str = option("cigeval/v1", "prompt pack of both forms", folder=True)
+    pack: str = option(
+        "cigeval/v1",
+        "prompt pack: a built-in name or a folder (`vieval prompts list`)",
+        folder=True,
+    )
     removed: tuple[str, ...] = option(
-        ("ocr",), "tools that are not offered: difference, grounding, ocr, scene_graph"
+        ("ocr",), "tools to leave out: any of difference, grounding, ocr, scene_graph"
     )
     improvements: tuple[Improvement, ...] = option(
         (),
         (
-            "departures from the released code: difference_on_tie, all_differences, mask, "
+            "changes to the released code: any of difference_on_tie, all_differences, mask, "
             "named_entity, plan_each_subject"
         ),
     )
     detector: str = option(
         "IDEA-Research/grounding-dino-base",
         (
-            "the grounding tool's model: a folder, or a name on the hub, as NAME or NAME@COMMIT "
-            "(results say which was loaded)"
+            "model of the grounding tool: a folder, or a hub name as NAME or NAME@COMMIT "
+            "(results record the loaded commit)"
         ),
         folder=True,
     )
@@ -159,10 +163,10 @@ class SubQuestion:
 def barred(tool: Tool, sub_question: SubQuestion, setup: Setup) -> str | None:
     """Reason that a tool may not be used for a sub-question; None if it may."""
     if "control" in sub_question.images:
-        return "no tool is of use on a guidance map"
+        return "tools are not used on guidance maps"
     compared = {"mie", "tie"} if setup.improves("difference_on_tie") else {"mie"}
     if tool.name == "difference" and sub_question.kind not in compared:
-        return f"{tool.name} is not for this task"
+        return f"{tool.name} does not apply to this task"
     return None
 
 

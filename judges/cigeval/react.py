@@ -156,7 +156,7 @@ def _act(did: Action, path: Path, talk: _Conversation) -> Asking[ToolOutcome]:
     tool = next((tool for tool in talk.setup.tools if tool.name == did.tool), None)
     problem = "" if tool is None else barred(tool, talk.sub_question, talk.setup) or ""
     if tool is None or tool.use is None or problem:
-        reason = problem or f"there is no tool {did.tool[:60]!r} here"
+        reason = problem or f"unknown tool {did.tool[:60]!r}"
         talk.findings.append(
             "action: forbidden tool" if problem else "action: unknown tool"
         )
@@ -199,7 +199,7 @@ def _reader(
         if name or not scores or not reasoning.strip():
             return Read(
                 Status.PARSE_FAILURE,
-                reason="no tool to use, and no score with its reasoning",
+                reason="expected a tool, or a score with its reasoning",
             )
         finding = REFUSAL_INSIDE if declines(reasoning) else ""
         return Read(

@@ -68,7 +68,7 @@ Mode: TypeAlias = Literal["answer", "expected"]
 INCONSISTENT = "inconsistent"
 #: The finding of an answer, in the mode `expected`, that hardly ever begins with a letter asked
 #: for.
-UNLIKELY = "neither letter likely"
+UNLIKELY = "neither letter is likely"
 _UNFIT = ("contest",)
 
 
@@ -84,11 +84,13 @@ class PairwiseOptions:
     answers: Answers = option(
         "four_way",
         (
-            "what may be answered of two candidates: one is better, both are good, both are bad; "
-            "or which is better"
+            "answers for two candidates: the better one, both good or both bad (four_way), or "
+            "the better one (two_way)"
         ),
     )
-    orders: Orders = option("both", "ask with the candidates in both orders, or in one")
+    orders: Orders = option(
+        "both", "ask with the candidates in both orders, or in one order"
+    )
     mode: Mode = option(
         "answer",
         "ask for an answer, or for the probabilities of two letters (expected)",
@@ -119,7 +121,7 @@ def build(
         "answer",
     ):
         raise VievalError(
-            f"prompt pack {wording.name} is answered with four labels: set "
+            f"prompt pack {wording.name} requires four labels; set "
             f"judges.{SPEC.name}.answers to four_way and mode to answer, or use "
             "another pack"
         )
@@ -209,7 +211,7 @@ def _preferred(contest: Contest, orders: Sequence[str], wording: Pack) -> Progra
 def step_of(reply: Reply, order: str) -> Step:
     """A step whose bounds are the lowest and highest that P(A) - P(B) can be, in [-1, 1]."""
     if not isinstance(reply, Probabilities):
-        return failed_step(reply, (order,), "probabilities were")
+        return failed_step(reply, (order,), "probabilities")
     (low_a, low_b), (high_a, high_b) = probability_ranges(reply)
     # together they are at most 1
     bounds = low_a - min(high_b, 1 - low_a), min(high_a, 1 - low_b) - low_b
@@ -235,20 +237,19 @@ def _unfit(contest: Contest, options: PairwiseOptions, wording: Pack) -> str:
         what = (
             "the mode expected"
             if options.mode == "expected"
-            else f"the prompt pack {wording.name}"
+            else f"prompt pack {wording.name}"
         )
-        return f"{what} is for two candidates, but the contest has {number}"
+        return f"{what} requires exactly 2 candidates, got {number}"
     if number > len(LETTERS):
-        return (
-            f"the contest has {number} candidates, but at most {len(LETTERS)} can be "
-            "asked about at once"
-        )
+        return f"a contest must have at most {len(LETTERS)} candidates, got {number}"
     if contest.kind not in wording.questions:
-        return f"the prompt pack {wording.name} has no question for the kind {contest.kind!r}"
+        return (
+            f"prompt pack {wording.name} has no question for the kind {contest.kind!r}"
+        )
     roles = wording.questions[contest.kind].images
     if missing_roles := [role for role in roles if role not in first.images]:
         return (
-            f"the prompt pack {wording.name} shows the image {missing_roles[0]}, which the "
+            f"prompt pack {wording.name} shows the image {missing_roles[0]}, which the "
             "candidates do not have"
         )
     for n, candidate in enumerate(contest.candidates, start=1):
@@ -264,8 +265,8 @@ def _unfit(contest: Contest, options: PairwiseOptions, wording: Pack) -> str:
         ]
         if candidate.kind != first.kind or differs:
             return (
-                f"candidates 1 and {n} were not made under the same conditions: "
-                f"{', '.join(differs) or 'kind'} differs"
+                f"all candidates must have the same conditions, but 1 and {n} differ in "
+                f"{', '.join(differs) or 'kind'}"
             )
     return ""
 
@@ -291,9 +292,9 @@ def _labels(options: PairwiseOptions, setting: str) -> tuple[str, ...]:
 SPEC = JudgeSpec(
     name="pairwise",
     title="Pairwise",
-    # of a contest it says who wins, which is no score of any aspect
+    # it picks a winner, which is not a score of any aspect
     aspects=(),
-    method="which of two or more candidates is better, in both orders",
+    method="the better of two or more candidates, asked in both orders",
     needs={
         kind: Needs(
             tuple(OUTPUTS if role == "output" else role for role in inputs.images),

@@ -91,9 +91,9 @@ def message(contest: Contest, order: str, form: Form, wording: Pack) -> Message:
     placed = pieces[1::2]
     if sorted(placed) != sorted(pictures):
         raise VievalError(
-            f"prompt pack {wording.name}, template {question.template}: it has places "
-            f"for {', '.join(placed) or 'no pictures'}, but must have one for each of "
-            f"{', '.join(pictures)}"
+            f"prompt pack {wording.name}, template {question.template}: must have one "
+            f"place for each of {', '.join(pictures)}, got "
+            f"{', '.join(placed) or 'none'}"
         )
     return Message("user", tuple(_parts(pieces, pictures)))
 

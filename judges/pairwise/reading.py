@@ -28,7 +28,7 @@ from vieval_plugin.text.yaml_json import JsonObject
 ReplyForm: TypeAlias = Form | Literal["labels"]
 
 BETTER_KEY, PLACES_KEY = "better", "places"
-ONE_ANSWER = "not one label, at the end of the reply"
+ONE_ANSWER = "the reply must end with exactly one label"
 _LONGEST_REASON = 600
 _LABEL = re.compile(
     r"\[\[\s*(A\s*>>?\s*B|B\s*>>?\s*A|A\s*=\s*B(?:\s*=\s*(?:good|bad))?)\s*\]\]",
@@ -145,7 +145,7 @@ def read_label(
         "A=B=Bad": BOTH_BAD,
     }
     if label not in plain:
-        return _unreadable("a tie that is said to be neither good nor bad")
+        return _unreadable("a tie must be labelled as good or bad")
     return _read(plain[label], _LABEL.split(text)[0], True)
 
 

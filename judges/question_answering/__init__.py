@@ -66,14 +66,16 @@ class QuestionAnsweringOptions:
     """Options of the judge."""
 
     pack: str = option(
-        "question_answering/v1", "prompt pack of all settings", folder=True
+        "question_answering/v1",
+        "prompt pack: a built-in name or a folder (`vieval prompts list`)",
+        folder=True,
     )
     dependencies: bool = option(
         True,
-        "count a question as no where one that it depends on was answered no (dsg)",
+        "count a question as no if a question that it depends on was answered no (dsg)",
     )
     backbones: Mapping[Stage, str] = option(
-        {}, "a stage's own backbone, by its name there ({questions: gpt})"
+        {}, "backbone of each stage, by its name under `backbones` ({questions: gpt})"
     )
 
 
@@ -96,7 +98,7 @@ def build(
         wording.questions
     ):
         raise VievalError(
-            f"prompt pack {wording.name} does not word {min(unworded)!r}, which {setting} asks"
+            f"prompt pack {wording.name} has no question {min(unworded)!r}, which {setting} requires"
         )
 
     def program(sample: Sample) -> Program:
@@ -195,7 +197,7 @@ def verdict_of(
         q.id: step.scores == (1.0,) for q, step in zip(questions, final, strict=True)
     }
     counts = counted(questions, right) if dependencies else right
-    causes = {True: "depends on a no", False: "answered otherwise"}
+    causes = {True: "depends on a question answered no", False: "answered differently"}
     missed = [
         f"{q.text} ({causes[right[q.id]]})" for q in questions if not counts[q.id]
     ]

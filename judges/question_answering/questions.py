@@ -128,7 +128,7 @@ def _question(number: int, item: Mapping[str, Any]) -> PromptQuestion:
     choices = {choice.casefold(): choice for choice in map(_plain, item["choices"])}
     if len(choices) < len(item["choices"]) or expected.casefold() not in choices:
         raise ValueError(
-            f"question {name}: its choices are not all different, or its answer is none of them"
+            f"question {name}: the choices must be distinct and include the answer"
         )
     return PromptQuestion(
         name, text, choices[expected.casefold()], tuple(choices.values())
@@ -148,7 +148,7 @@ def _require_graph(questions: Sequence[PromptQuestion]) -> None:
     for question in questions:
         if unknown := [parent for parent in question.parents if parent not in parents]:
             raise ValueError(
-                f"question {question.id} depends on question {unknown[0]}, which is not there"
+                f"question {question.id} depends on question {unknown[0]}, which does not exist"
             )
     try:
         TopologicalSorter(parents).prepare()

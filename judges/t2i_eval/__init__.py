@@ -90,8 +90,8 @@ def build(options: T2IEvalOptions, wording: Pack, setting: str = PLAIN) -> Judge
     needed |= {"quality"} if options.grades_explanations else set()
     if unworded := needed - set(wording.questions):
         raise VievalError(
-            f"prompt pack {wording.name} does not word {min(unworded)!r}, which judges.{SPEC.name} "
-            "asks for (mode, backbones)"
+            f"prompt pack {wording.name} has no question {min(unworded)!r}, which the options "
+            f"mode and backbones of judges.{SPEC.name} require"
         )
     ablation = cast(Ablation, setting)
 
@@ -136,7 +136,7 @@ def grade(asker: Asker, result: Result, notes: Notes) -> Asking[dict[str, float]
     references = _references(asker.sample.annotations.get("reference_explanations"))
     graded = list(_graded(result, references))
     if not graded:
-        notes.findings.append("no explanation to compare with")
+        notes.findings.append("no explanation with a reference")
         return {}
     asks = []
     for path, *words in graded:
@@ -239,7 +239,7 @@ def _extraction_from_annotations(asker: Asker, notes: Notes) -> Extraction | Sta
             Step(
                 PATH,
                 Status.NOT_APPLICABLE,
-                reason="the sample has no extraction of its own",
+                reason="the benchmark has no extraction for this sample",
             )
         )
         return Status.NOT_APPLICABLE
@@ -247,7 +247,7 @@ def _extraction_from_annotations(asker: Asker, notes: Notes) -> Extraction | Sta
     try:
         extraction = given_extraction(text)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        reason = f"the sample's own extraction cannot be used ({error})"
+        reason = f"the benchmark's extraction cannot be used ({error})"
         notes.trace.append(Step(PATH, Status.TOOL_ERROR, reason=reason))
         return Status.TOOL_ERROR
     notes.trace.append(Step(PATH, Status.OK, answer=text, reason=FROM_BENCHMARK))

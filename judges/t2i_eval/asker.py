@@ -38,21 +38,26 @@ Stage: TypeAlias = Literal[
 class T2IEvalOptions:
     """Options of the judge."""
 
-    pack: str = option("t2i_eval/v1", "prompt pack of both modes", folder=True)
+    pack: str = option(
+        "t2i_eval/v1",
+        "prompt pack: a built-in name or a folder (`vieval prompts list`)",
+        folder=True,
+    )
     mode: Mode = option(
         "individual",
-        "a call for every question and stage (small models), or three calls (strong ones)",
+        "one call for each question and stage (small models), or three calls (strong models)",
     )
     extraction: Literal["own", "given"] = option(
-        "own", "given: the benchmark's own entities and questions"
+        "own",
+        "use entities and questions of the judge (own) or of the benchmark (given)",
     )
     reference: bool = option(
         False,
-        "show a reference image, where there is one, with questions of appearance",
+        "show the reference image, if there is one, with questions about appearance",
     )
     backbones: Mapping[Stage, str] = option(
         {},
-        "a step's own backbone, by its name under backbones; one of the step quality grades "
+        "backbone of each step, by its name under `backbones`; one for the step quality grades "
         "explanations against the annotators' ({quality: gpt})",
     )
 
@@ -97,7 +102,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Thread:
-    """Conversation to be talk."""
+    """Conversation to hold."""
 
     #: Beginning of its paths.
     path: Path

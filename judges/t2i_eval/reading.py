@@ -188,16 +188,16 @@ def _markdown_fields(text: str, names: Sequence[str]) -> tuple[dict[str, Any], b
     )
     score = number(values["score"], _SCALE)
     if score is None or not 0 <= score <= _SCALE:
-        raise ValueError(f"score: not a number from 0 to {_SCALE:g}")
+        raise ValueError(f"score must be a number from 0 to {_SCALE:g}")
     if strange := next(
         (title for line in lines for title in line.headings if not _is_heading(title)),
         "",
     ):
-        raise ValueError(f"the heading {strange[:40]!r} is none of the layout's")
+        raise ValueError(f"unknown heading {strange[:40]!r}")
     if further or not (
         first.key or number(first.value, _SCALE) == score or is_lead_in(first.value)
     ):
-        raise ValueError("words beside the score that are none of the layout's")
+        raise ValueError("unexpected text around the score")
     return {**values, "score": score}, "/" not in values["score"]
 
 
@@ -355,7 +355,7 @@ def given_extraction(text: str) -> Extraction:
         read.entities, read.relations, tuple(questions) or read.questions
     )
     if not extraction.questions:
-        raise ValueError("an extraction without questions")
+        raise ValueError("the extraction has no questions")
     return extraction
 
 

@@ -182,5 +182,5 @@ def from_json(text: str) -> ToolResult:
 
 def _step(ask: UseTool, reply: Reply) -> Step:
     if not isinstance(reply, ToolResult):
-        return failed_step(reply, ask.path, "a tool's result was", Status.TOOL_ERROR)
+        return failed_step(reply, ask.path, "a tool result", Status.TOOL_ERROR)
     return Step(ask.path, Status.OK, answer=to_json(reply))

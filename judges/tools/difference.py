@@ -129,7 +129,7 @@ def use(request: Request) -> Asking[ToolOutcome]:
     With a mask, the question whether the edit succeeded looks inside it, any other one outside.
     """
     if len(request.images) != 2:
-        reason = f"{NAME} compares two images, not {len(request.images)}"
+        reason = f"{NAME} requires exactly 2 images, got {len(request.images)}"
         step = Step((*request.path, NAME), Status.TOOL_ERROR, reason=reason)
         return ToolOutcome(steps=(step,), failure=Failure(step.status, reason))
     first, second = request.images.values()

@@ -67,7 +67,7 @@ def read(text: str) -> Read[str]:
     if not all(isinstance(items, list) for items in graph.values()):
         return Read(
             Status.PARSE_FAILURE,
-            reason="no lists of objects and relations in the reply",
+            reason="objects and relations must be lists",
         )
     return Read(
         Status.OK,
@@ -82,7 +82,7 @@ def read_freely(text: str) -> Read[str]:
     except ValueError as error:
         return Read(Status.PARSE_FAILURE, reason=str(error))
     if not graph:
-        return Read(Status.PARSE_FAILURE, reason="an empty JSON object or list")
+        return Read(Status.PARSE_FAILURE, reason="the JSON object or list is empty")
     return Read(Status.OK, json.dumps(graph, ensure_ascii=False))
 
 

@@ -158,7 +158,7 @@ def test_edits_are_conditions_for_a_generator(tmp_path):
     )
     assert (other.texts, other.tags) == ({"instruction": "edit 1"}, ("ag",))
     [line] = EDITS.missing(tmp_path, "edits")
-    assert line.startswith("2 of 2 sources are not there, first")
+    assert line.startswith("2 of 2 source images missing, first")
     for sample in (one, other):
         sample.images["source"].source.parent.mkdir(parents=True, exist_ok=True)
         Image.new("RGB", (4, 4)).save(sample.images["source"].source)
@@ -184,7 +184,7 @@ def test_edits_are_conditions_for_a_generator(tmp_path):
         (
             "pairs",
             [pair(winner="sdedit")],
-            "row 0: winner is 'sdedit', not tie or one of two models",
+            "row 0: winner must be tie or one of two models, got 'sdedit'",
         ),
         (
             "pairs",
@@ -195,7 +195,7 @@ def test_edits_are_conditions_for_a_generator(tmp_path):
         (
             "pairs",
             [pair(models=["aurora", "aurora"])],
-            "row 0: winner is 'aurora', not tie or one of two models",
+            "row 0: winner must be tie or one of two models, got 'aurora'",
         ),
         ("edits", [edit(), edit(1, input="/etc/passwd")], "row 1: input is"),
     ],

@@ -221,12 +221,12 @@ def test_a_score_that_was_not_given_is_nan_and_comes_back_from_a_result_as_nan(
         (
             BENCH,
             lambda rows: rows[1].update(structured_info_str={}),
-            "row 1: structured_info_str is no text",
+            "row 1: structured_info_str must be a string",
         ),
         (
             BENCH,
             lambda rows: rows[1].update(intrinsic_questions="a"),
-            "intrinsic_questions holds no list of questions",
+            "intrinsic_questions must be a list of questions",
         ),
         (
             BENCH,
@@ -251,7 +251,7 @@ def test_a_score_that_was_not_given_is_nan_and_comes_back_from_a_result_as_nan(
         (
             "scores.json",
             lambda rows: rows[1].update(overall={"x": {}}),
-            "id 1: no overall among x",
+            "id 1: overall must have an overall score, got x",
         ),
         (
             "scores.json",
@@ -261,12 +261,12 @@ def test_a_score_that_was_not_given_is_nan_and_comes_back_from_a_result_as_nan(
         (
             "scores.json",
             lambda rows: rows[1]["overall"].update(overall=5),
-            "id 1: overall is no object with manual_score",
+            "id 1: overall must be an object with manual_score",
         ),
         (
             "scores.json",
             lambda rows: rows[1]["overall"]["overall"].update(manual_score=[1, 2]),
-            "id 1, overall: manual_score is not a list of 3 annotators' scores and their mean",
+            "id 1, overall: manual_score must be a list of the scores of 3 annotators",
         ),
         (
             "scores.json",

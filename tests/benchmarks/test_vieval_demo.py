@@ -103,7 +103,7 @@ def test_it_is_drawn_once_a_process(tmp_path):
         ("tig", True)
     }
     assert {task: len(drawn(task)) for task in TASKS} == vieval_demo.BENCHMARK.parts
-    assert "No human rated these" in vieval_demo.BENCHMARK.note
+    assert "These are not human ratings" in vieval_demo.BENCHMARK.note
 
 
 @pytest.mark.parametrize("task", TASKS)

@@ -178,7 +178,7 @@ def test_votes_of_another_scheme_are_an_error():
         (contest("b", "first", models=("x",), forward="first"), "it has 1 candidate,"),
         (
             contest("b", "first", models=("x", "y", "z"), forward="first"),
-            "votes are between two candidates, but it has 3",
+            "votes require exactly 2 candidates, got 3",
         ),
         (
             contest("b", "first", forward="left"),

@@ -154,7 +154,7 @@ def test_the_pack_says_how_it_is_answered_and_for_what(checkout):
         (
             "<instruct_prompt>",
             "<instruct_prompt> <mood>",
-            "has a place for mood, which is not known here",
+            "has an unknown place mood",
         ),
         ("<right_output_image>", "", "each picture must have one"),
         ("<right_output_image>", "<left_output_image>", "each picture must have one"),

@@ -35,14 +35,11 @@ POINTS_FILE, PAIRS_FILE, EDITS_FILE = (
     "test.json",
 )
 ADVICE = (
-    "take test.json and data/ from github.com/McGill-NLP/AURORA, and human_ratings.json, "
-    "human_ratings_pairwise.json and the edited images from where its README leads"
+    "download test.json and data/ from github.com/McGill-NLP/AURORA, and human_ratings.json, "
+    "human_ratings_pairwise.json and the edited images from the link in its README"
 )
 SOURCE = "Krojer et al., AURORA (2024), arXiv 2407.03471; github.com/McGill-NLP/AURORA"
-LICENCE = (
-    "MIT (the repository); images of the eight sources on their own terms; ratings: on no stated "
-    "terms"
-)
+LICENCE = "MIT (the repository); images: the terms of their eight sources; ratings: no stated terms"
 
 
 def read_points(folder: Path, part: str) -> list[Sample]:
@@ -57,7 +54,7 @@ def read_points(folder: Path, part: str) -> list[Sample]:
             row.text(column) != first.text(column) for column in ("input", "prompt")
         ):
             raise VievalError(
-                f"{row.where}: {output_file} was made under other conditions in a row before; "
+                f"{row.where}: the conditions of {output_file} differ from an earlier row; "
                 "correct the file"
             )
         scores.append(row.rating("score", LOWEST, HIGHEST))
@@ -102,13 +99,13 @@ def _pair(number: int, row: Row) -> Row:
             isinstance(name, str) and name.strip() for name in names
         ):
             raise VievalError(
-                f"{row.where}: models and gens are not two names each; correct the file"
+                f"{row.where}: models and gens must have two names each; correct the file"
             )
     winner = row.text("winner")
     if winner not in (*models, TIE) or models[0] == models[1]:
         raise VievalError(
-            f"{row.where}: winner is {winner[:40]!r}, not {TIE} or one of two models; correct the "
-            "file"
+            f"{row.where}: winner must be {TIE} or one of two models, got {winner[:40]!r}; "
+            "correct the file"
         )
     cells: dict[str, Any] = {
         "id": str(number),
@@ -147,7 +144,7 @@ def _missing_sources(root: Path, part: str) -> list[str]:
     missing = [file for file in dict.fromkeys(sources) if not isfile(file)]
     return (
         [
-            f"{len(missing)} of {len(sources)} sources are not there, first {missing[0]}; {ADVICE}"
+            f"{len(missing)} of {len(sources)} source images missing, first {missing[0]}; {ADVICE}"
         ]
         if missing
         else []
@@ -182,8 +179,8 @@ _PRINTED = Printed(
         "EditReward (MiMo-VL-7B)": (63.62,),
     },
     (
-        "% in the README of github.com/TIGER-AI-Lab/EditReward, whose ties of scores are chosen on "
-        "the test set itself"
+        "% in the README of github.com/TIGER-AI-Lab/EditReward, which chose the thresholds for "
+        "ties on the test set"
     ),
 )
 

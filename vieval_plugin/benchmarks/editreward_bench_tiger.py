@@ -55,7 +55,9 @@ def _comparison(_number: int, row: Mapping[str, Any], keep: Keep) -> JsonObject:
     ]
     letters = compared.split("vs") if compared else list(_LETTERS[: len(numbers)])
     if len(letters) != len(numbers) or not set(letters) <= set(_LETTERS):
-        raise ValueError(f"comparison_type {compared!r} with {len(numbers)} candidates")
+        raise ValueError(
+            f"comparison_type {compared!r} does not fit {len(numbers)} candidates"
+        )
     return {
         # of three and four, the rows of a group have its name before their own
         "id": f"{size}-{name.split('_')[0] if compared and size > 2 else name}",
@@ -81,7 +83,7 @@ def _ranks(ranking: str, letters: Sequence[str]) -> dict[str, int]:
         if name not in ("Good", "Bad"):
             ranks[name] = rank
     if sorted(ranks) != sorted(letters):
-        raise ValueError(f"ranking {ranking!r} of {', '.join(letters)}")
+        raise ValueError(f"the ranking must have {', '.join(letters)}, got {ranking!r}")
     return ranks
 
 
@@ -100,7 +102,7 @@ def _groups(pairs: Sequence[JsonObject]) -> list[JsonObject]:
         letters, size = sorted(candidates), rows[0]["size"]
         if len(letters) != size or len(rows) > len(list(combinations(letters, 2))):
             raise ValueError(
-                f"group {name} of {size} has {len(letters)} candidates in {len(rows)} rows"
+                f"group {name} must have {size} candidates, got {len(letters)} in {len(rows)} rows"
             )
         contest = {
             "id": name,
@@ -153,10 +155,9 @@ _PRINTED = Printed(
         "EditReward (Qwen2.5-VL-7B)": (56.99, 36.00, 10.81, 36.78),
         "EditReward (MiMo-VL-7B)": (56.45, 42.67, 11.49, 38.42),
     },
-    "% of groups all of whose pairs are right, in the README of "
-    "github.com/TIGER-AI-Lab/EditReward. Judges that vote were asked "
-    "pair by pair; of those that score, the difference up to which two of two candidates tie is "
-    "the best on the test set itself",
+    "% of groups with all pairs right, in the README of github.com/TIGER-AI-Lab/EditReward. "
+    "Judges that vote were asked pair by pair. For judges that score, the threshold for a tie "
+    "between two candidates was chosen on the test set",
 )
 
 BENCHMARK = _FOLDER.benchmark(

@@ -19,7 +19,8 @@ from vieval_plugin.readers.rows import KIND, Row, read_lines, read_objects
 
 NAME = "eqben_mini"
 ADVICE = (
-    "put all_select.json and images/ of the VQAScore authors' eqben_vllm.zip there and run "
+    "put all_select.json and images/ from the VQAScore authors' eqben_vllm.zip into that folder "
+    "and run "
     f"`vieval prepare {NAME}`"
 )
 
@@ -73,12 +74,13 @@ def convert_arrays(folder: Path, preparing: Preparing) -> list[str]:
             pixels = np.load(array, allow_pickle=False)
         except (OSError, ValueError, EOFError) as error:
             problems.append(
-                f"{array}: not readable as a NumPy array ({error}); unpack it again"
+                f"{array}: cannot be read as a NumPy array ({error}); unpack it again"
             )
             continue
         if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3:
             problems.append(
-                f"{array}: {pixels.dtype} of shape {pixels.shape} is no image; unpack it again"
+                f"{array}: must be an image (uint8, height x width x 3), got {pixels.dtype} of "
+                f"shape {pixels.shape}; unpack it again"
             )
             continue
         body = io.BytesIO()

@@ -59,7 +59,7 @@ _PROMPTS = {
     }
 }
 _PROMPT = {"prompt": "prompt"}
-_RESTORE = "restore the log from where it came"
+_RESTORE = "restore the log from its source"
 
 
 def read(folder: Path, part: str) -> list[Contest]:
@@ -80,7 +80,7 @@ def read(folder: Path, part: str) -> list[Contest]:
     logs = sorted((folder / config).glob("*/*.json"))
     if not logs:
         raise VievalError(
-            f"{home / CONTESTS}: no such file, nor a judge's log below {folder / config}; {ADVICE}"
+            f"{home / CONTESTS}: no such file, and no judge's log in {folder / config}; {ADVICE}"
         )
     return read_contests(_logged(logs, part), home, common)
 

@@ -50,8 +50,8 @@ ADDRESS = f"https://raw.githubusercontent.com/djghosh13/geneval/main/prompts/{PR
 #: SHA-256 of the prompts at commit af4902f.
 DIGEST = "5c48e0813e812e3c373fa5c8ed07a8f0a483be30272b4427b0559c8048e67c13"
 ADVICE = (
-    f"put {PROMPTS} and annotations_<image model>.csv of github.com/djghosh13/geneval there, and "
-    "images as <image model>/00000/samples/0000.png"
+    f"put {PROMPTS} and annotations_<image model>.csv from github.com/djghosh13/geneval into "
+    "that folder, and images as <image model>/00000/samples/0000.png"
 )
 _COLUMNS = ("Input.prompt_id", "Input.image_id")
 _COUNT, _COLOR = "Answer.task-count-", "Answer.task-color-"
@@ -157,7 +157,7 @@ def is_right(scene: WantedScene, answer: Mapping[str, str]) -> bool:
 
 def _check_digest(body: bytes) -> None:
     if hashlib.sha256(body).hexdigest() != DIGEST:
-        raise ValueError(f"its SHA-256 is not {DIGEST[:12]}...")
+        raise ValueError(f"its SHA-256 must begin with {DIGEST[:12]}")
 
 
 def prepare_prompts(root: Path, preparing: Preparing) -> Prepared:
@@ -190,7 +190,7 @@ BENCHMARK = _FOLDER.benchmark(
         "Ghosh, Hajishirzi, Schmidt, GenEval (2023), arXiv 2310.11513; "
         "github.com/djghosh13/geneval"
     ),
-    licence="MIT (prompts and answers); images by the image models, on no stated terms",
+    licence="MIT (prompts and answers); images by the image models: no stated terms",
 )
 
 BENCHMARKS = (

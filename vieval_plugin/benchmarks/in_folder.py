@@ -119,12 +119,13 @@ class _Reading:
         names = dict.fromkeys(_text_of(row.cells.get(column)) for row in self._rows())
         if unfit := [name for name in names if not re.fullmatch(r"[\w.-]{1,60}", name)]:
             raise VievalError(
-                f"{self.table.name}: {column} is {unfit[0][:80]!r} in a row, and a part is a "
-                "name of letters, digits, _, - and ."
+                f"{self.table.name}: {column} must have letters, digits, _, - and ., as it "
+                f"names parts, got {unfit[0][:80]!r}"
             )
         if len(names) > _MOST_PARTS:
             raise VievalError(
-                f"{self.file}: parts: {len(names)} of them in {column!r}; name another column"
+                f"{self.file}: parts: must be at most {_MOST_PARTS}, got {len(names)} in "
+                f"{column!r}; use another column"
             )
         return dict.fromkeys(names)
 
@@ -161,8 +162,8 @@ class _Reading:
             for sample in self._samples_of(row, part):
                 if sample.id in samples:
                     raise VievalError(
-                        f"{row.where}: {sample.id} was in a row before; give each a uid of its "
-                        "own, or a draw where they are images of one prompt"
+                        f"{row.where}: {sample.id} is already in an earlier row; use another "
+                        "uid, or a draw for several images of one prompt"
                     )
                 samples[sample.id] = sample
         for aspect in self.described.ratings:
@@ -178,7 +179,7 @@ class _Reading:
             )
             _tell_without_ceiling(
                 f"{self.file.parent.name}: {aspect} of {fewest} has {counts[fewest]} of {total} "
-                "ratings, so the mean of each sample counts and there is no human ceiling; fill "
+                "ratings, so only the mean of each sample is used, without a human ceiling; fill "
                 "the empty cell, or remove the row"
             )
             # which annotator gave which rating cannot be said where not all rated everything
@@ -243,7 +244,7 @@ class _Reading:
                 ratings.append(read(column, *self.described.scale))
         if not ratings:
             raise VievalError(
-                f"{row.where}: no rating of {aspect}; write one, or remove the row"
+                f"{row.where}: no rating of {aspect}; add one, or remove the row"
             )
         return tuple(ratings)
 
@@ -275,7 +276,7 @@ class _Reading:
             first, *annotators = [vote.words.get(text, text) for text in votes]
             if described.statistics and not first:
                 raise VievalError(
-                    f"{row.where}: no vote in {vote.column}; write one, or remove the row"
+                    f"{row.where}: no vote in {vote.column}; add one, or remove the row"
                 )
             cells = {
                 "id": uid,
@@ -319,15 +320,15 @@ def _derive_columns(
     for number, name in enumerate(parts):
         if name in table.columns or name in parts[:number]:
             raise VievalError(
-                f"{table.name}: split: there is a column {name!r} already; choose another name"
+                f"{table.name}: split: the column {name!r} already exists; choose another name"
             )
     for template in split.values():
         if not all(_IN_BRACES.split(template)[2:-1:2]) or not _IN_BRACES.search(
             template
         ):
             raise VievalError(
-                f"{table.name}: split: {template!r} is not names in braces with text between each "
-                "two"
+                f"{table.name}: split: must be names in braces with text between them, got "
+                f"{template!r}"
             )
     sources = {
         template: _IN_BRACES.findall(template)
@@ -375,7 +376,7 @@ def _derived(
         parts = _parts(text, template)
         if parts is None:
             return BadLine(
-                f"{column} is {text[:80]!r}, which has not the form {template}", cells
+                f"{column} must have the form {template}, got {text[:80]!r}", cells
             )
         row |= parts
     for template, names in sources.items():
@@ -415,7 +416,7 @@ def _file(row: Row, image: Any) -> Any:
     """The file of an image that a cell names; VievalError where the cell holds the image itself."""
     if isinstance(image, StoredImage) and image.data is not None:
         raise VievalError(
-            f"{row.where}: {image.cell.column} holds an image; write it to a file, and name that"
+            f"{row.where}: {image.cell.column} must be a file name, got an image; save it as a file"
         )
     return image.name if isinstance(image, StoredImage) else image
 
@@ -494,7 +495,7 @@ def described_benchmark(file: Path, folder: Path | None = None) -> Benchmark:
 
     advice = (
         described.advice
-        or f"put the images where {described.table or described.two_by_two} names them"
+        or f"put the images at the paths in {described.table or described.two_by_two}"
     )
     data = DataFolder(described.name, parts, read, advice, path=folder)
     return data.benchmark(

@@ -36,10 +36,7 @@ SOURCE = (
     "Hu et al., Multimodal RewardBench 2 (2025), arXiv 2512.16899; votes of "
     f"github.com/facebookresearch/MMRB2, images of the hub's {DATASET}"
 )
-LICENCE = (
-    "CC BY-NC 4.0, for evaluation only; prompts and source images are on the terms of "
-    "where they come from"
-)
+LICENCE = "CC BY-NC 4.0, for evaluation only; prompts and source images: the terms of their sources"
 
 
 def read(folder: Path, part: str) -> list[Contest]:
@@ -56,11 +53,11 @@ def read(folder: Path, part: str) -> list[Contest]:
     path = folder / f"{part}_response_only.json"
     if not path.exists():
         raise VievalError(
-            f"{home / CONTESTS}: no such file, nor {path.name} beside it; {ADVICE}"
+            f"{home / CONTESTS}: no such file, and no {path.name} in {folder}; {ADVICE}"
         )
     pairs = read_object(path, ADVICE).get("pairs")
     if not isinstance(pairs, list) or not all(isinstance(pair, dict) for pair in pairs):
-        raise VievalError(f"{path}: holds no list of objects under pairs; {ADVICE}")
+        raise VievalError(f"{path}: pairs must be a list of objects; {ADVICE}")
     return read_contests(
         (_voted(Row(f"{path}: row {n}", pair)) for n, pair in enumerate(pairs)),
         home,
@@ -87,7 +84,7 @@ def _voted(row: Row) -> Row:
         ]
     except (KeyError, TypeError, ValueError, StopIteration):
         raise VievalError(
-            f"{row.where}: a response is no model_name with response_content that names an "
+            f"{row.where}: each response must have model_name, and response_content with an "
             "image; correct the file"
         ) from None
     return Row(
@@ -104,8 +101,8 @@ def _votes(row: Row) -> JsonObject:
     annotations = row.cells.get("human_annotations")
     if not isinstance(metadata, dict) or not isinstance(annotations, list):
         raise VievalError(
-            f"{row.where}: prompt_metadata is no object, or human_annotations no list; correct the "
-            "file"
+            f"{row.where}: prompt_metadata must be an object, and human_annotations a list; "
+            "correct the file"
         )
     values = [
         rating(annotation, LOWEST, HIGHEST, f"{row.where}: annotation {n}")

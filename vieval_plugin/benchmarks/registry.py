@@ -46,14 +46,14 @@ def benchmarks() -> dict[str, Benchmark]:
         folders = [folder for folder in candidates if in_folder.is_benchmark(folder)]
         if not folders:
             _warn(
-                f"{FOLDER_VARIABLE}: {home}: no folder with a {in_folder.FILE}, or with folders "
-                "that have one"
+                f"{FOLDER_VARIABLE}: {home}: must be a folder with a {in_folder.FILE}, or with "
+                "subfolders that have one"
             )
         for folder in folders:
             try:
                 _add(folder, registered)
             except VievalError as error:
-                _warn(f"{error}; it is left out")
+                _warn(f"{error}; this benchmark is skipped")
     return registered
 
 
@@ -79,7 +79,7 @@ def benchmark(name: str) -> Benchmark:
         return _add(path_of(name), registered)
     if path_of(name).is_dir():
         raise VievalError(
-            f"{name}: a folder without {in_folder.FILE}, so it is no benchmark"
+            f"{name}: not a benchmark, because the folder has no {in_folder.FILE}"
         )
     return find_entry(name, registered, "benchmark")
 
@@ -94,9 +94,8 @@ def _add(folder: Path, registered: dict[str, Benchmark]) -> Benchmark:
         namesake.file and added.file and real(namesake.file) == real(added.file)
     ):
         raise VievalError(
-            f"{folder / in_folder.FILE}: name: {added.name} is the name of the benchmark "
-            f"{namesake.title or namesake.name} ({namesake.source}); give this one a name of its "
-            "own"
+            f"{folder / in_folder.FILE}: name: {added.name} is already the name of the benchmark "
+            f"{namesake.title or namesake.name} ({namesake.source}); choose another name"
         )
     registered[added.name] = added
     return added
@@ -122,7 +121,7 @@ def source(name: str, options: Config) -> SampleSource:
     entry = benchmark(name)
     if entry.generates:
         raise VievalError(
-            f"{entry.name}: its images are yet to be made; run its tasks in lmms-eval or VLMEvalKit"
+            f"{entry.name}: its images must be generated; run its tasks in lmms-eval or VLMEvalKit"
         )
     judged = [
         sample

@@ -94,7 +94,7 @@ def read_sequences(folder: Path) -> SequenceFolder:
     file = next((folder / name for name in layouts if isfile(folder / name)), None)
     if file is None:
         raise VievalError(
-            f"{folder}: no folder of turns; one has {' or '.join(layouts)} in it; {_HELP}"
+            f"{folder}: not a folder of turns, because it has no {' or '.join(layouts)}; {_HELP}"
         )
     try:
         sequences = layouts[file.name](folder)
@@ -108,9 +108,9 @@ def read_sequences(folder: Path) -> SequenceFolder:
             if isinstance(error, KeyError)
             else line_of(error)
         )
-        raise VievalError(f"{file}: not as this layout has it ({reason})") from None
+        raise VievalError(f"{file}: does not fit this layout ({reason})") from None
     if not sequences.sequences:
-        raise VievalError(f"{file}: no sequences in it")
+        raise VievalError(f"{file}: no sequences found")
     for sequence in sequences.sequences:
         _require_complete(file, sequence)
     return sequences
@@ -130,7 +130,9 @@ def _read_own(folder: Path) -> SequenceFolder:
                 )
             )
         except (KeyError, TypeError) as error:
-            raise VievalError(f"{row.where}: no sequence ({error}); {_HELP}") from None
+            raise VievalError(
+                f"{row.where}: not a sequence ({error}); {_HELP}"
+            ) from None
     terms = (
         str(description["source"]),
         str(description["licence"]),
@@ -153,8 +155,8 @@ def _read_magicbrush(folder: Path) -> SequenceFolder:
         for earlier, later in pairwise(turns):
             if earlier["output"] != later["input"]:
                 raise ValueError(
-                    f"session {session}: a turn begins at {later['input']} and not where the one "
-                    "before ended"
+                    f"session {session}: each turn must begin with the output of the one before, "
+                    f"got {later['input']}"
                 )
         names = (
             [turns[0]["input"], *(turn["output"] for turn in turns)] if turns else []
@@ -176,9 +178,9 @@ def _require_complete(file: Path, sequence: EditingSequence) -> None:
         or not sequence.instructions
     ):
         raise VievalError(
-            f"{file}: sequence {sequence.uid} has {len(sequence.images)} images and "
-            f"{len(sequence.instructions)} "
-            "instructions; there is one image more than instructions, of which there is one or more"
+            f"{file}: sequence {sequence.uid} must have an instruction, and one image more than "
+            f"instructions, got {len(sequence.images)} images and "
+            f"{len(sequence.instructions)} instructions"
         )
     for turn, (image, instruction) in enumerate(
         zip(sequence.images[1:], sequence.instructions, strict=True), start=1
@@ -189,8 +191,8 @@ def _require_complete(file: Path, sequence: EditingSequence) -> None:
             )
         if not isfile(image):
             raise VievalError(
-                f"{file}: turn {turn} of sequence {sequence.uid} has no image ({image} is not "
-                "there)"
+                f"{file}: turn {turn} of sequence {sequence.uid} has no image ({image} is "
+                "missing)"
             )
     for image in sequence.images:
         examine(Image(image))

@@ -19,7 +19,7 @@ from vieval_plugin.readers.rows import GRADED, numbered, read_count, read_object
 NAME = "stanfordt23d"
 VIEWS, VIEWS_FILE = 9, "views.json"
 MODELS = ("dreamfusion", "instant3d", "latent-nerf", "magic3d", "mvdream", "shap-e")
-ADVICE = "put stanfordt23d.json of linzhiqiu/t2v_metrics and the rendered views/ there"
+ADVICE = "put stanfordt23d.json from linzhiqiu/t2v_metrics and the rendered views/ into that folder"
 
 
 def read(folder: Path, part: str) -> list[Sample]:
@@ -50,7 +50,7 @@ BENCHMARK = _FOLDER.benchmark(
         "of github.com/linzhiqiu/t2v_metrics, renderings of the hub's zhiqiulin/vqascore_ablation"
     ),
     licence=(
-        "renderings: MIT says the hub's card of the VQAScore authors; objects and ratings: "
+        "renderings: MIT (the hub's card of the VQAScore authors); objects and ratings: "
         "unknown, ask their authors"
     ),
 )

@@ -39,8 +39,8 @@ ANNOTATORS = 3
 LOWEST, HIGHEST = 0.0, 10.0
 ARCHIVE, IMAGES = "images.tar.gz", "images"
 ADVICE = (
-    f"put t2i-eval-bench.json, scores.json and {ARCHIVE} of the hub's DataHammer/T2I-Eval-Bench "
-    f"there and run `vieval prepare {NAME}`"
+    f"put t2i-eval-bench.json, scores.json and {ARCHIVE} from the hub's "
+    f"DataHammer/T2I-Eval-Bench into that folder and run `vieval prepare {NAME}`"
 )
 
 _MISSING = (None, "N/A")
@@ -124,7 +124,7 @@ def _extraction(row: Row) -> dict[str, Any]:
     structure = row.cells.get("structured_info_str")
     if structure is not None and not isinstance(structure, str):
         raise VievalError(
-            f"{row.where}: structured_info_str is no text; correct the file"
+            f"{row.where}: structured_info_str must be a string; correct the file"
         )
     extraction: dict[str, Any] = {"structured_info": structure or ""}
     for column in (f"{dimension}_questions" for dimension in DIMENSIONS):
@@ -145,14 +145,14 @@ def _questions(row: Row, column: str) -> Iterator[tuple[str, str, Mapping[str, A
     for group, questions in groups:
         if not isinstance(questions, list):
             raise VievalError(
-                f"{row.where}: {column} holds no list of questions; correct the file"
+                f"{row.where}: {column} must be a list of questions; correct the file"
             )
         for question in questions:
             cells = {"question": question} if isinstance(question, str) else question
             if not isinstance(cells, dict):
                 raise VievalError(
-                    f"{row.where}: {column} holds {type(question).__name__}, not a text or an "
-                    "object with question; correct the file"
+                    f"{row.where}: {column} must have strings or objects with question, got "
+                    f"{type(question).__name__}; correct the file"
                 )
             entity = cells.get("entity")
             text = Row(f"{row.where}, {column}", cells).text("question")
@@ -197,7 +197,9 @@ def _aspects(scores: Row) -> dict[str, tuple[str, Mapping[str, Any]]]:
     """The name and cell of each aspect under `overall`; O is always among them."""
     overall = scores.cells.get("overall")
     if not isinstance(overall, dict):
-        raise VievalError(f"{scores.where}: no object under overall; correct the file")
+        raise VievalError(
+            f"{scores.where}: overall must be an object; correct the file"
+        )
     cells_by_aspect: dict[str, tuple[str, Mapping[str, Any]]] = {}
     for key, cell in overall.items():
         aspect = next(
@@ -208,17 +210,18 @@ def _aspects(scores: Row) -> dict[str, tuple[str, Mapping[str, Any]]]:
             continue
         if aspect in cells_by_aspect:
             raise VievalError(
-                f"{scores.where}: {cells_by_aspect[aspect][0]} and {key} both name an aspect; "
+                f"{scores.where}: {cells_by_aspect[aspect][0]} and {key} are the same aspect; "
                 "correct the file"
             )
         if cell is not None and not isinstance(cell, dict):
             raise VievalError(
-                f"{scores.where}: {key} is no object with manual_score; correct the file"
+                f"{scores.where}: {key} must be an object with manual_score; correct the file"
             )
         cells_by_aspect[aspect] = (key, cell or {})
     if OVERALL not in cells_by_aspect:
         raise VievalError(
-            f"{scores.where}: no overall among {', '.join(overall) or 'nothing'}; correct the file"
+            f"{scores.where}: overall must have an overall score, got "
+            f"{', '.join(overall) or 'none'}; correct the file"
         )
     return cells_by_aspect
 
@@ -229,8 +232,8 @@ def _ratings(aspect: Row) -> tuple[float, ...]:
         return (math.nan,) * ANNOTATORS
     if not isinstance(scores, list) or len(scores) not in (ANNOTATORS, ANNOTATORS + 1):
         raise VievalError(
-            f"{aspect.where}: manual_score is not a list of {ANNOTATORS} annotators' scores and "
-            "their mean; correct the file"
+            f"{aspect.where}: manual_score must be a list of the scores of {ANNOTATORS} "
+            "annotators and perhaps their mean; correct the file"
         )
     return tuple(
         math.nan
@@ -261,8 +264,8 @@ BENCHMARK = _FOLDER.benchmark(
         "the hub's DataHammer/T2I-Eval-Bench"
     ),
     licence=(
-        "MIT (the hub's card); made to evaluate on: what is trained on it must not be "
-        "reported on it"
+        "MIT (the hub's card); an evaluation set: do not report results on it for models that "
+        "were trained on it"
     ),
     trainable=True,
 )

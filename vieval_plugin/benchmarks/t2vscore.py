@@ -22,7 +22,8 @@ NAME = "t2vscore"
 FRAMES, FRAMES_FILE = 4, "frames.json"
 MODELS = ("floor33", "gen2", "pika", "modelscope", "zeroscope")
 ADVICE = (
-    "put t2vscore_alignment_score.json of linzhiqiu/t2v_metrics and videos/ there and run "
+    "put t2vscore_alignment_score.json from linzhiqiu/t2v_metrics and videos/ into that folder "
+    "and run "
     f"`vieval prepare {NAME}`"
 )
 
@@ -70,7 +71,7 @@ def make_frames(folder: Path, preparing: Preparing) -> list[str]:
     lines = failure_lines(
         extract_all(pairs, count),
         len(pairs),
-        "fetch them again and run the command again",
+        "download them again, then repeat the command",
     )
     return [f"{NAME}: {line}" for line in lines]
 

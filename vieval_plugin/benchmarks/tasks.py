@@ -286,7 +286,7 @@ def matching(text: str, benchmarks: Mapping[str, str]) -> set[str]:
         return matches
     suggestions = [*dict.fromkeys(benchmarks.values()), *benchmarks]
     raise VievalError(
-        f"no task or benchmark fits {text!r}{did_you_mean(text.strip('*'), suggestions)}"
+        f"no task or benchmark matches {text!r}{did_you_mean(text.strip('*'), suggestions)}"
     )
 
 

@@ -104,7 +104,7 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
     if missing := [name for name in needed if name not in author_texts]:
         raise unexpected(
             path,
-            f"has no text {', '.join(missing[:_MOST_NAMED])} (in all {len(missing)} are missing)",
+            f"has no text {', '.join(missing[:_MOST_NAMED])} ({len(missing)} missing in all)",
         )
     graph_text = python_texts.read(source / _GRAPH)[1].get(_SCENE_GRAPH)
     if graph_text is None:
@@ -149,9 +149,7 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
     }
     folder = write_pack(to / "authors", manifest, texts)
     if left_out := [name for name in author_texts if name.endswith(_ONE_IMAGE)]:
-        say(
-            f"left out, as they are for backbones that take one image: {', '.join(left_out)}"
-        )
+        say(f"skipped texts for backbones that take one image: {', '.join(left_out)}")
     return [folder]
 
 
@@ -187,7 +185,7 @@ def _jinja_template(
     template, names = jinja_template(f"{path}: {name}", text, _PLACEHOLDER, variables)
     if once and names.count(once) != 1:
         raise unexpected(
-            path, f"{name} has {names.count(once)} places {{{once}}} and not one"
+            path, f"{name} must have one place {{{once}}}, got {names.count(once)}"
         )
     return template
 
@@ -204,7 +202,7 @@ def _tool_text(path: Path) -> str:
         if frozenset(names) in texts:
             raise unexpected(
                 path,
-                f"{_FUNCTION} has two texts with the places {', '.join(names) or 'of none'}",
+                f"{_FUNCTION} has two texts with the same places ({', '.join(names) or 'none'})",
             )
         texts[frozenset(names)] = template
     kinds = [
@@ -215,7 +213,7 @@ def _tool_text(path: Path) -> str:
     if texts.keys() != set(kinds):
         raise unexpected(
             path,
-            f"{_FUNCTION} has not the three texts of a note, of two scene graphs and of one",
+            f"{_FUNCTION} must have three texts: for a note, for two scene graphs and for one",
         )
     highlighted, two, single = (texts[placeholders] for placeholders in kinds)
     return (

@@ -46,10 +46,10 @@ def require_checkout(source: Path, context: str | None) -> None:
     folder.
     """
     if context is not None:
-        raise VievalError("this wording has no context file; leave --context out")
+        raise VievalError("--context does not apply to this wording; remove it")
     if not source.is_dir():
         raise VievalError(
-            f"{source}: no such folder; pass a checkout of the authors' repository; see "
+            f"{source}: no such folder; pass a checkout of the authors' repository, see "
             f"{docs_url('guides/judges.md#use-the-authors-own-wording')}"
         )
 
@@ -88,9 +88,7 @@ def jinja_template(
     pieces = places.split(text)
     names = pieces[1::2]
     if unknown := [name for name in names if name not in variables]:
-        raise unexpected(
-            where, f"has a place for {unknown[0][:40]}, which is not known here"
-        )
+        raise unexpected(where, f"has an unknown place {unknown[0][:40]}")
     return "".join(
         variables[piece] if number % 2 else raw(piece)
         for number, piece in enumerate(pieces)
@@ -98,8 +96,8 @@ def jinja_template(
 
 
 def unexpected(where: object, what: str) -> VievalError:
-    """The one line that says in what a file is not as it was when its importer was written."""
-    return VievalError(f"{where}: {what}; was the repository changed?")
+    """The error for a file that differs from the one that its importer was written for."""
+    return VievalError(f"{where}: {what}; has the repository changed?")
 
 
 def write_pack(
@@ -109,9 +107,7 @@ def write_pack(
     or the pack is none.
     """
     if folder.exists():
-        raise VievalError(
-            f"{folder}: is there already; remove it or choose another --to"
-        )
+        raise VievalError(f"{folder} already exists; remove it, or choose another --to")
     folder.parent.mkdir(parents=True, exist_ok=True)
     staging = Path(tempfile.mkdtemp(dir=folder.parent))
     try:

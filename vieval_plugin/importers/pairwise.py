@@ -85,6 +85,6 @@ def _template(path: Path, pictures: set[str]) -> str:
     ):
         raise unexpected(
             path,
-            f"has places {', '.join(names) or 'for nothing'}, and each picture must have one",
+            f"must have one place for each picture, got {', '.join(names) or 'none'}",
         )
     return template

@@ -26,7 +26,7 @@ def read(
     try:
         if path.stat().st_size > _MOST_BYTES:
             raise ValueError(
-                f"larger than {_MOST_BYTES} bytes, which no file of prompts is"
+                f"too large for a file of prompts (limit {_MOST_BYTES} bytes)"
             )
         with warnings.catch_warnings():
             warnings.simplefilter(

@@ -83,7 +83,7 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
         for name in (pattern.format(reference) for reference in _REFERENCES)
     }
     if missing := sorted(needed - set(author_texts)):
-        raise unexpected(source, f"its Python files have no texts {', '.join(missing)}")
+        raise unexpected(source, f"the Python files have no text {', '.join(missing)}")
     texts = {
         key: _template(author_texts, pattern) for key, pattern in _CONSTANTS.items()
     }
@@ -141,8 +141,6 @@ def _jinja_template(text: str, name: str) -> str:
         pieces.append(raw(literal))
         if field is not None:
             if field not in _FIELDS:
-                raise unexpected(
-                    name, f"has a place for {field}, which is not known here"
-                )
+                raise unexpected(name, f"has an unknown place {field}")
             pieces.append(_FIELDS[field])
     return "".join(pieces).strip()

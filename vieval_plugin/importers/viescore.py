@@ -86,7 +86,7 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
             )
     if not pack_folders:
         raise VievalError(
-            f"{source}: no folder prompts_0shot or prompts_1shot in it; pass a checkout of the "
+            f"{source}: no subfolder prompts_0shot or prompts_1shot; pass a checkout of the "
             "authors' repository"
         )
     return pack_folders
@@ -132,8 +132,7 @@ def _log_questions(results: Path, logged: Mapping[str, Path]) -> dict[str, str]:
                 prompts[key] += _prompts_of(path)
     if missing := [key for key in _RULES if not prompts[key]]:
         raise VievalError(
-            f"{results}: no prompt_input for {', '.join(missing)} in it; pass results of all seven "
-            "tasks"
+            f"{results}: no prompt_input for {', '.join(missing)}; pass results of all seven tasks"
         )
     return {
         key: Counter(_add_variables(prompts[key])).most_common(1)[0][0]
@@ -147,7 +146,7 @@ def _prompts_of(path: Path) -> list[str]:
         return [row["prompt_input"].strip() for row in rows if "prompt_input" in row]
     except (ValueError, AttributeError, TypeError):
         raise VievalError(
-            f"{path}: not the authors' JSON, an object of rows with prompt_input; restore it"
+            f"{path}: must be the authors' JSON, an object of rows with prompt_input; restore it"
         ) from None
 
 

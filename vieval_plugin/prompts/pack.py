@@ -200,7 +200,7 @@ class Pack:
                 )
                 or "none"
             )
-            hint = f"; the sample's texts are {texts} (a benchmark's come with `vieval prepare`)"
+            hint = f"; the sample's texts are {texts} (`vieval prepare` adds a benchmark's texts)"
             is_absent = isinstance(error.__cause__, UndefinedError)
             raise VievalError(
                 f"prompt pack {self.name}, template {error}{hint if is_absent else ''}"

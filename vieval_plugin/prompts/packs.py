@@ -87,9 +87,7 @@ def load(name_or_folder: str) -> Pack:
             f"{folder}/{error}; see {docs_url('guides/extending.md#templates')}"
         ) from None
     if missing := {q.template for q in manifest.questions.values()} - {*texts, ""}:
-        raise VievalError(
-            f"{file}: names the template {min(missing)}, which is not in the folder"
-        )
+        raise VievalError(f"{file}: the template {min(missing)} is not in the folder")
     questions = {
         key: PackQuestion(
             q.template or key, q.images, q.scores, q.order or manifest.order
@@ -188,8 +186,8 @@ def _file(name_or_path: str) -> Path:
 def _read_manifest(file: Path) -> Manifest:
     if not exists(file):
         reason = (
-            f"not a prompt pack ({MANIFEST} is missing); `vieval prompts list` shows "
-            "the built-in ones"
+            f"not a prompt pack ({MANIFEST} is missing); `vieval prompts list` lists "
+            "the built-in packs"
         )
         raise VievalError(
             f"{file.parent}: {reason}"
@@ -217,7 +215,7 @@ def read_mapping(file: Path, what: str, page: str) -> dict[Any, Any]:
             f"{file}: not a {what} ({' '.join(line.strip() for line in first[:3])})"
         ) from None
     if not isinstance(document, dict):
-        raise VievalError(f"{file}: a {what} is a mapping; see {page}")
+        raise VievalError(f"{file}: a {what} must be a mapping; see {page}")
     return document
 
 

@@ -114,7 +114,7 @@ _YIELDED, _TURNS = (
     "what is yielded",
     "turns of a loop",
 )  # filters that no template can name
-_TOO_LONG = f"the templates have more than {_LONGEST_SOURCE} characters together, or too many tags"
+_TOO_LONG = f"the templates have more than {_LONGEST_SOURCE} characters in all, or too many tags"
 _ONLY_BLOCKS = "only self.BLOCK() and super() can be called in prompts"
 
 _allowance_left: ContextVar[list[int]] = ContextVar("characters left")
@@ -237,12 +237,12 @@ def _refusal(node: nodes.Node) -> str:
     if isinstance(node, (nodes.Filter, nodes.Test)):
         offered = _FILTERS if kind == "Filter" else _TESTS
         if node.name not in offered:
-            return f"no {kind.lower()} named {node.name!r} in prompts; there are {', '.join(offered)}"
+            return f"unknown {kind.lower()} {node.name!r}; known in prompts: {', '.join(offered)}"
         if node.name not in ("d", "default") and not all(
             map(_is_short, node.iter_child_nodes(exclude=("node",)))
         ):
             return (
-                f"{node.name}: arguments must be literal texts of at most "
+                f"{node.name}: arguments must be literal strings of at most "
                 f"{_LONGEST_ARGUMENT} characters"
             )
     return ""
@@ -269,7 +269,7 @@ def _yielded(_context: Any, value: Any) -> Any:
     """Charge a value with all that hangs below it."""
     size = len(value) if isinstance(value, str) else 0
     if size > LONGEST:
-        raise TemplateError(f"a text is longer than {LONGEST} characters")
+        raise TemplateError(f"a text must have at most {LONGEST} characters")
     _charge(_NODE + size)
     if isinstance(value, (list, tuple)):
         for item in value:

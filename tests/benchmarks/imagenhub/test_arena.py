@@ -211,7 +211,10 @@ def test_case_and_full_stops_do_not_count_and_of_two_uids_the_first_is_taken(roo
         ("[3]", "holds no list of objects"),
         ([vote(), vote(winner="")], 'row 1: model1 is "", not a text'),
         ([{"prompt": "add a hat", "model1": "SDEdit"}], "row 0: no model2"),
-        ([vote(loser="MagicBrush")], "row 0: both editors are MagicBrush"),
+        (
+            [vote(loser="MagicBrush")],
+            "row 0: model1 and model2 must differ, got MagicBrush",
+        ),
         (
             [vote("add a scarf")],
             "no row has an instruction and two editors of ImagenHub",

@@ -64,7 +64,7 @@ def test_nothing_but_ratings_is_needed_to_name_images(ratings_folder):
         ),
         (
             lambda t: t.replace("sample_10", "sample_11"),
-            r"raters 1 and 2 do not rate the same uids \(first: sample_10.jpg\)",
+            r"raters 1 and 2 must rate the same uids \(first difference: sample_10.jpg\)",
         ),
         (
             lambda t: "",
@@ -123,7 +123,7 @@ def test_malformed_conditions_are_one_line_that_says_how_to_get_them(
 def test_an_unknown_part_is_told_with_the_seven(tmp_path):
     with pytest.raises(
         VievalError,
-        match="no imagenhub part 'tei'; known: tig, mie, tie, sdig, sdie, mcic, cig",
+        match="unknown part 'tei' of imagenhub; known parts: tig, mie, tie, sdig, sdie, mcic, cig",
     ):
         imagenhub.load(tmp_path, "tei")
 

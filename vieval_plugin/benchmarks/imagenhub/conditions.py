@@ -153,7 +153,7 @@ async def fetch_conditions(
         lookup = _lookup(split, rows)
     except ValueError as error:
         if failed := await fetch([museum]):
-            reason = f"{failed[0].reason}; before it the hub failed: {error}"
+            reason = f"{failed[0].reason}; the hub failed first: {error}"
             return FileKindReport(
                 task, kind, failed=(Failed(museum.url, path, reason),)
             )
@@ -161,7 +161,7 @@ async def fetch_conditions(
             task,
             kind,
             downloaded_count=1,
-            note=f"{kind} are the museum's, as the hub failed: {error}",
+            note=f"{kind} come from the museum, because the hub failed: {error}",
         )
     body = json.dumps(lookup, indent=4, ensure_ascii=False).encode()
     try:
@@ -180,14 +180,14 @@ def _check_lookup(uids: Collection[str], columns: Collection[str], body: bytes) 
     lookup = _json_object(body)
     if missing := [uid for uid in uids if uid not in lookup]:
         raise ValueError(
-            f"no row for {len(missing)} of {len(uids)} rated uids, first {missing[0]}"
+            f"{len(missing)} of {len(uids)} rated uids have no row, first {missing[0]}"
         )
     for uid in uids:
         for column in columns:
             if not isinstance(lookup[uid], dict) or not isinstance(
                 lookup[uid].get(column), str
             ):
-                raise ValueError(f"no text in {column} of {uid}")
+                raise ValueError(f"{column} of {uid} must be a string")
 
 
 def _passes(check: Callable[[bytes], None], path: Path) -> bool:
@@ -238,7 +238,7 @@ def _check_page(body: bytes) -> None:
     ):
         raise ValueError("not a page of rows")
     if not isinstance(total, int) or not 0 <= total <= MAX_ROWS:
-        raise ValueError(f"not a page of rows, as num_rows_total is {total!r}")
+        raise ValueError(f"num_rows_total must be from 0 to {MAX_ROWS}, got {total!r}")
 
 
 def _lookup(
@@ -257,7 +257,7 @@ def _lookup(
             if isinstance(row.get(column), str)
         }
         if missing := [column for column in split.columns if column not in texts]:
-            raise ValueError(f"{split}: no text in {missing[0]} of {uid}")
+            raise ValueError(f"{split}: {missing[0]} of {uid} must be a string")
         lookup[uid] = texts
     return lookup
 

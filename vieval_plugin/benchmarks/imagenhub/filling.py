@@ -192,7 +192,7 @@ def _ratings(root: Path, hosts: Hosts, task: str) -> list[Download]:
 def _check_table(columns: Collection[str], body: bytes) -> None:
     header = body.decode("utf-8", "replace").partition("\n")[0].strip().split("\t")
     if missing := [column for column in columns if column not in header]:
-        raise ValueError(f"not a table of ratings, as it has no column {missing[0]}")
+        raise ValueError(f"not a table of ratings: the column {missing[0]} is missing")
 
 
 def _read_uids(
@@ -208,11 +208,11 @@ def _read_uids(
         rated = list(read_ratings(root, task))
         # A uid becomes a file name, and must stay below its folder.
         if unsafe := [uid for uid in rated if not re.fullmatch(r"\w[\w.-]*", uid)]:
-            raise VievalError(f"{unsafe[0]!r} is not the name of an image")
+            raise VievalError(f"a uid must be the name of an image, got {unsafe[0]!r}")
     except VievalError as error:
         folder = ratings_folder(root, task)
         failed = Failed(
-            str(folder), folder, f"{error}; remove this folder to have it fetched anew"
+            str(folder), folder, f"{error}; remove this folder to download it again"
         )
         return FileKindReport(task, ratings.kind, failed=(failed,))
     uids[task] = rated

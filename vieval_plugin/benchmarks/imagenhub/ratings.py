@@ -29,7 +29,7 @@ def read_ratings(
     for number, table in enumerate(tables[1:], start=2):
         if differing := sorted(set(first) ^ set(table)):
             raise VievalError(
-                f"{folder}: raters 1 and {number} do not rate the same uids (first: "
+                f"{folder}: raters 1 and {number} must rate the same uids (first difference: "
                 f"{differing[0]}); {ADVICE} again"
             )
     return {
@@ -75,5 +75,6 @@ def _rating(row: Row, column: str) -> tuple[float, float]:
     except (ValueError, TypeError, RecursionError):
         pass
     raise VievalError(
-        f"{row.where}, column {column}: {cell!r} is not [SC, PQ] of 0, 0.5 or 1; correct the cell"
+        f"{row.where}, column {column}: must be [SC, PQ] with values 0, 0.5 or 1, got {cell!r}; "
+        "correct the cell"
     )

@@ -64,7 +64,7 @@ def conditions(root: Path, part: str) -> list[Sample]:
     lookup = _read_lookup(museum / LOOKUP)
     if not lookup:
         raise VievalError(
-            f"{museum / LOOKUP} is not there; run `vieval prepare {NAME} --part {part}`"
+            f"{museum / LOOKUP}: no such file; run `vieval prepare {NAME} --part {part}`"
         )
     return [
         Sample(
@@ -124,7 +124,7 @@ def _read_lookup(path: Path) -> dict[str, JsonObject]:
     lookup = read_object(path, f"{ADVICE} again") if exists(path) else {}
     if not all(isinstance(row, dict) for row in lookup.values()):
         raise VievalError(
-            f"{path}: must be an object of uid -> object of conditions; {ADVICE} again"
+            f"{path}: must map uids to objects of conditions; {ADVICE} again"
         )
     return lookup
 

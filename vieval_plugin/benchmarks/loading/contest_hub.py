@@ -165,7 +165,7 @@ def _fetch(home: Path, source: HubRows, images: bool) -> list[str]:
             VievalError,
         ) as error:
             raise _HubError(
-                f"row {number} of {source.dataset} is not as expected ({one_line(error)})"
+                f"row {number} of {source.dataset} is malformed ({one_line(error)})"
             ) from None
     _write_contests(home / CONTESTS, source, hub_rows)
     if not unreadable:
@@ -183,7 +183,7 @@ def _write_contests(file: Path, source: HubRows, hub_rows: Sequence[Any]) -> Non
         ]
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise _HubError(
-            f"rows of {source.dataset} do not make contests ({one_line(error)})"
+            f"the rows of {source.dataset} cannot be combined ({one_line(error)})"
         ) from None
     write_whole(file, (f"{line}\n" for line in lines), "folder")
 
@@ -203,7 +203,7 @@ def _rows(source: HubRows) -> Iterator[JsonObject]:
             f"{source.dataset} ({source.config})" if source.config else source.dataset
         )
         raise _HubError(
-            f"{name} cannot be had from the hub ({one_line(error)})"
+            f"{name} cannot be downloaded from the hub ({one_line(error)})"
         ) from None
 
 

@@ -31,14 +31,14 @@ def manual_download_lines(name: str, root: Path, why: str) -> tuple[str, str]:
     where to put it.
 
     >>> print(*manual_download_lines("mine", Path("/data"), "hub.example does not answer"), sep="\\n")
-    mine: nothing can be fetched from here: hub.example does not answer
-    where there is a network, run `vieval prepare mine --root FOLDER`; then copy FOLDER/mine to /data/mine
+    mine: cannot be downloaded on this machine: hub.example does not answer
+    on a machine with network access, run `vieval prepare mine --root FOLDER`, then copy FOLDER/mine to /data/mine
     """
     return (
-        f"{name}: nothing can be fetched from here: {why}",
+        f"{name}: cannot be downloaded on this machine: {why}",
         (
-            f"where there is a network, run `vieval prepare {name} --root FOLDER`; then copy "
-            f"FOLDER/{name} to {root / name}"
+            f"on a machine with network access, run `vieval prepare {name} --root FOLDER`, then "
+            f"copy FOLDER/{name} to {root / name}"
         ),
     )
 
@@ -106,7 +106,7 @@ class DataFolder:
         except VievalError as error:
             return [str(error)]
         if not samples:
-            return [f"{self._path(root)}: no sample of part {part}; {self.advice}"]
+            return [f"{self._path(root)}: no samples of part {part}; {self.advice}"]
         return missing_images(samples, self.advice) if images else []
 
     def prepare(self, root: Path, preparing: Preparing) -> Prepared:
@@ -153,7 +153,7 @@ class DataFolder:
             raise missing_count_error(self.name)
         if count < 1:
             raise VievalError(
-                f"{count} frames or views cannot stand for a sample; ask for 1 or more"
+                f"the number of frames or views must be at least 1, got {count}"
             )
         write_whole(
             self._path(root) / self.count_file,
@@ -165,7 +165,7 @@ class DataFolder:
 def missing_count_error(name: str) -> VievalError:
     """The error for a count of frames or views where there are none."""
     return VievalError(
-        f"{name} has one image a sample; leave the count of frames or views out"
+        f"{name} has one image per sample; remove the number of frames or views"
     )
 
 

@@ -59,10 +59,10 @@ def lmms_eval_benchmark(
         return (
             []
             if _parquet(root / task.task)
-            else [f"lmms-eval downloads it, or: {_advice(task, root)}"]
+            else [f"lmms-eval downloads it; if that fails, {_advice(task, root)}"]
         )
 
-    note = f"A generator makes the images of lmms-eval's {task.task}."
+    note = f"A generator makes the images for lmms-eval's task {task.task}."
     return Benchmark(
         name,
         {kind: None},
@@ -87,7 +87,7 @@ def _samples(task: HostTask, common: SampleId, root: Path) -> Iterator[Sample]:
             uid = str(row.get(task.uid, number))
         except Exception as error:
             raise VievalError(
-                f"{task.task}: row {number} is none of lmms-eval's task ({one_line(error)})"
+                f"{task.task}: row {number} does not fit lmms-eval's task ({one_line(error)})"
             ) from None
         uid_counts[uid] = uid_counts.get(uid, 0) + 1
         uid = uid if uid_counts[uid] == 1 else f"{uid}-{uid_counts[uid]}"
@@ -143,7 +143,7 @@ def _rows(
             )
     except Exception as error:
         raise VievalError(
-            f"{task.task}: lmms-eval's data set {task_config['dataset_path']} cannot be had "
+            f"{task.task}: cannot load lmms-eval's data set {task_config['dataset_path']} "
             f"({one_line(error)}); {_advice(task, root)}"
         ) from None
     rows: Sequence[Mapping[str, Any]] = dataset
@@ -155,7 +155,7 @@ def _parquet(folder: Path) -> list[str]:
 
 
 def _advice(task: HostTask, root: Path) -> str:
-    return f"log in with a token that may read it, or put its Parquet files into {root / task.task}"
+    return f"log in with a token that can read it, or put its Parquet files into {root / task.task}"
 
 
 def _yaml(task: HostTask) -> Mapping[str, Any]:

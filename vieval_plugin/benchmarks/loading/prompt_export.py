@@ -49,7 +49,7 @@ def export_prompts(benchmark: Benchmark, part: str, root: Path, folder: Path) ->
     ]:
         raise VievalError(
             f"{benchmark.name}/{part}: {len(empty)} of {len(samples)} prompts have no text in the "
-            f"data here; run `vieval prepare {benchmark.name}`, or export another part"
+            f"local data; run `vieval prepare {benchmark.name}`, or export another part"
         )
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
@@ -83,7 +83,7 @@ def _require_own(path: Path, text: str) -> None:
     except OSError:
         pass
     raise VievalError(
-        f"{path} is there, and not from this export; move it away, or choose another --out"
+        f"{path} already exists and is not from this export; move it, or choose another --out"
     )
 
 

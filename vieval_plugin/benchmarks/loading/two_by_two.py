@@ -83,5 +83,5 @@ def _tags(row: Row) -> tuple[str, ...]:
 def _skills(path: Path) -> Mapping[str, tuple[str, ...]] | None:
     if not path.exists():
         return None
-    skills = read_object(path, "it maps an id to a list of skills")
+    skills = read_object(path, "it must map ids to lists of skills")
     return {uid: tag_list(tags, f"{path}: id {uid}") for uid, tags in skills.items()}

@@ -51,8 +51,8 @@ BENCHMARK = Benchmark(
     trainable=True,
     synthetic=True,
     note=(
-        "Synthetic: images drawn by VIEval with known defects, ratings that follow from them. "
-        "No human rated these."
+        "Synthetic: images drawn by VIEval with known defects, and ratings derived from them. "
+        "These are not human ratings."
     ),
 )
 

@@ -53,12 +53,12 @@ def photograph(caption: str, mirrored: bool = False) -> Picture:
     package = importlib.util.find_spec("skimage")
     if package is None or package.origin is None:
         raise VievalError(
-            f"{NAME} shows photographs of scikit-image; {install_advice('metrics')}"
+            f"{NAME} uses photographs from scikit-image; {install_advice('metrics')}"
         )
     path = Path(package.origin).parent / "data" / file
     if not path.is_file():
         raise VievalError(
-            f"{path} is missing; scikit-image has it from 0.22 on: install scikit-image again"
+            f"{path} is missing; scikit-image has it since 0.22, so reinstall scikit-image"
         )
     with PIL.Image.open(path) as opened:
         picture = opened.convert("RGB").resize(

@@ -108,7 +108,7 @@ CONTESTS = Benchmark(
     trainable=True,
     synthetic=True,
     note=(
-        "Synthetic: images drawn by VIEval with known defects, votes that follow from them. No "
-        "human voted on these."
+        "Synthetic: images drawn by VIEval with known defects, and votes derived from them. "
+        "These are not human votes."
     ),
 )

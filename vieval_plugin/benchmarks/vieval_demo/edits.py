@@ -66,7 +66,7 @@ EDITS = Benchmark(
     trainable=False,
     synthetic=True,
     note=(
-        "Synthetic: edits drawn by VIEval one after the other, rated by how many of those asked "
-        "for were made."
+        "Synthetic: edits drawn by VIEval one after another, rated by the share of requested "
+        "edits that were made."
     ),
 )

@@ -13,9 +13,7 @@ from vieval_plugin.text.errors import VievalError
 
 NAME = "vieval_demo"
 INSTRUCTIONS = 16
-LICENCE = (
-    "Apache-2.0; photographs of scikit-image, which are CC0 or in the public domain"
-)
+LICENCE = "Apache-2.0; photographs from scikit-image: CC0 or in the public domain"
 
 _CONTENT_DEFECTS: dict[str, tuple[tuple[str, ...], ...]] = {
     "tig": (("wrong_count", "wrong_colour"), ("missing_object", "wrong_colour")),
@@ -82,7 +80,7 @@ def defects(sample_id: SampleId) -> Defects:
     )
     if sample_id.benchmark != NAME or not is_planned:
         raise VievalError(
-            f"{NAME} has no sample {sample_id}; one is {NAME}/tie/{IMAGE_MODELS[0]}/{uids()[0]}"
+            f"{NAME} has no sample {sample_id}; an example is {NAME}/tie/{IMAGE_MODELS[0]}/{uids()[0]}"
         )
     return _planned(sample_id.part, sample_id.image_model, uids().index(sample_id.uid))
 
