@@ -65,7 +65,11 @@ class AnswerFormat:
 
 def _json_reader(spec: ScoresAsked) -> Reader:
     schema = reply_schema(
-        len(spec.names), spec.high, spec.low, spec.keys, spec.optional
+        count=len(spec.names),
+        high=spec.high,
+        low=spec.low,
+        keys=spec.keys,
+        optional=spec.optional,
     )
     return partial(parse_scores, schema=schema)
 
@@ -80,7 +84,10 @@ def _number_reader(spec: ScoresAsked) -> Reader:
 
 def _lines_reader(spec: ScoresAsked) -> Reader:
     return partial(
-        parse_labelled_lines, labels=spec.names, low=spec.low, high=spec.high
+        parse_labelled_lines,
+        labels=spec.names,
+        low=spec.low,
+        high=spec.high,
     )
 
 
@@ -96,7 +103,12 @@ def _lines_problem(names: Sequence[str]) -> str:
 
 
 _FORMATS = (
-    AnswerFormat("json", _json_reader, _json_schema, keys=frozenset(["optional"])),
+    AnswerFormat(
+        "json",
+        _json_reader,
+        _json_schema,
+        keys=frozenset(["optional"]),
+    ),
     AnswerFormat("free_json", _json_reader, keys=frozenset(["optional"])),
     AnswerFormat("number", _number_reader, problem=_number_problem),
     AnswerFormat("labelled_lines", _lines_reader, problem=_lines_problem),
@@ -111,9 +123,9 @@ def require_known_format(pack: Pack) -> None:
     """VievalError, with the nearest name, for a pack whose answers have no known format."""
     if pack.replies not in NAMES:
         hint = did_you_mean(pack.replies, NAMES, 0.5)
+        formats = ", ".join(NAMES)
         raise VievalError(
-            f"{pack.path}: replies: unknown format {pack.replies!r}{hint}; known formats: "
-            f"{', '.join(NAMES)}"
+            f"{pack.path}: replies: unknown format {pack.replies!r}{hint}; known formats: {formats}"
         )
 
 
@@ -156,7 +168,8 @@ def parse_labelled_lines(
     for label in labels:
         if mentions(answer, label) != 1:
             return _unread(f'"{label}" must occur exactly once')
-        line_number = next(n for n, line in enumerate(lines) if mentions(line, label))
+        mention_counts = [mentions(line, label) for line in lines]
+        line_number = mention_counts.index(1)
         score = _number(lines[line_number], label, low, high)
         if score is None:
             expected = f"its label and one number from {low:g} to {high:g}"
@@ -165,11 +178,16 @@ def parse_labelled_lines(
         scores.append(score)
     if line_numbers != sorted(set(line_numbers)):
         return _unread("the labels are not in the requested order")
-    reason = "\n".join(
-        line for n, line in enumerate(lines) if n not in line_numbers
-    ).strip()
+    other_lines = [line for n, line in enumerate(lines) if n not in line_numbers]
+    reason = "\n".join(other_lines).strip()
     finding = REFUSAL_INSIDE if declines(reason) else ""
-    return Read(Status.OK, tuple(scores), tuple(scores), reason, finding)
+    return Read(
+        Status.OK,
+        tuple(scores),
+        tuple(scores),
+        reason,
+        finding,
+    )
 
 
 def _unread(reason: str) -> Read[tuple[float, ...]]:
@@ -189,12 +207,12 @@ def mentions(text: str, label: str) -> int:
 def _number(line: str, label: str, low: float, high: float) -> float | None:
     """The number of a line that is a label and one number in range; None for any other."""
     name = r"\s+".join(map(re.escape, label.split()))
-    match = re.fullmatch(
-        rf"{_MARKS}{name}{_MARKS}{_RANGE}{_MARKS}[:\uff1a][\s*_`]*{_NUMBER}[\s*_.`]*",
-        line,
-        re.IGNORECASE,
-    )
-    if match is None or (match["of"] and float(match["of"]) != high):
+    label_part = rf"{_MARKS}{name}{_MARKS}{_RANGE}{_MARKS}"
+    pattern = rf"{label_part}[:\uff1a][\s*_`]*{_NUMBER}[\s*_.`]*"
+    match = re.fullmatch(pattern, line, re.IGNORECASE)
+    if match is None:
+        return None
+    if match["of"] and float(match["of"]) != high:
         return None
     number = float(match["number"])
     return number if low <= number <= high else None

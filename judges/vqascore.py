@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 from vieval_plugin.judges.probabilities import interval_text
 from vieval_plugin.judges.protocol import (
     OUTPUTS,
+    Ask,
     Judge,
     Likelihood,
     Message,
@@ -68,32 +69,37 @@ def build(options: VQAScoreOptions, wording: Pack, setting: str = "") -> Judge:
     )
 
     def program(sample: Sample) -> Program:
-        question_text = wording.render(
-            question.template,
-            {**sample.texts, "prompt": sample.texts["prompt"].strip()},
-        )
+        prompt = sample.texts["prompt"].strip()
+        variables = {**sample.texts, "prompt": prompt}
+        question_text = wording.render(question.template, variables)
         views = outputs(sample)
-        replies = yield [
-            Likelihood(
-                (Message("user", question.parts([image], question_text)),),
-                continuations,
-                (role,),
-                options.definition,
+        asks: list[Ask] = []
+        for role, image in views:
+            message = Message("user", question.parts([image], question_text))
+            asks.append(
+                Likelihood(
+                    (message,),
+                    continuations,
+                    (role,),
+                    options.definition,
+                )
             )
-            for role, image in views
-        ]
-        steps = tuple(
-            step_of(reply, (role,))
-            for reply, (role, _) in zip(replies, views, strict=True)
-        )
-        intervals = [step.bounds for step in steps if step.bounds is not None]
-        if len(intervals) < len(steps):
-            return Verdict({}, worst([step.status for step in steps]), trace=steps)
-        low, high = (
-            sum(ends) / len(intervals) for ends in zip(*intervals, strict=True)
-        )
+        replies = yield asks
+        steps = []
+        for reply, (role, _) in zip(replies, views, strict=True):
+            steps.append(step_of(reply, (role,)))
+        status = worst([step.status for step in steps])
+        interval = average_bounds(steps)
+        if interval is None:
+            return Verdict({}, status, trace=tuple(steps))
+        low, high = interval
+        scores = {"SC": (low + high) / 2}
+        bounds = {"SC": interval}
         return Verdict(
-            {"SC": (low + high) / 2}, Status.OK, trace=steps, bounds={"SC": (low, high)}
+            scores,
+            Status.OK,
+            trace=tuple(steps),
+            bounds=bounds,
         )
 
     return program
@@ -117,6 +123,17 @@ def step_of(reply: Reply, path: Path) -> Step:
     high = _summed(reply.high)
     answer = interval_text(low, high)
     return Step(path, Status.OK, answer=answer, bounds=(low, high))
+
+
+def average_bounds(steps: Sequence[Step]) -> tuple[float, float] | None:
+    """The average lower and upper bound of steps, or None where a step has no bounds."""
+    intervals = [step.bounds for step in steps if step.bounds is not None]
+    if len(intervals) < len(steps):
+        return None
+    lows, highs = zip(*intervals, strict=True)
+    low = sum(lows) / len(intervals)
+    high = sum(highs) / len(intervals)
+    return low, high
 
 
 def _summed(probabilities: Sequence[float]) -> float:

@@ -96,7 +96,10 @@ def build(options: AdieeOptions, wording: Pack, setting: str = "") -> Judge:
         if failure := failed(steps):
             return Verdict({}, failure.status, trace=steps)
         verdict = yield from ask(
-            sample, images, form_of(sample.id.uid, wording), wording
+            sample,
+            images,
+            form_of(sample.id.uid, wording),
+            wording,
         )
         return replace(verdict, trace=(*steps, *verdict.trace))
 
@@ -107,24 +110,37 @@ def _score_from_sentence(
     sample: Sample, images: tuple[Image, ...], form: Form, wording: Pack
 ) -> Program:
     """The mode `prompt`."""
-    sentences = [
-        answer_text(key, DOTS, wording)
-        for key in wording.questions
-        if key.startswith(ANSWERS)
-    ]
+    sentences = []
+    for key in wording.questions:
+        if key.startswith(ANSWERS):
+            sentences.append(answer_text(key, DOTS, wording))
     sentence = answer_text(form.answer, DOTS, wording)
-    chat = Chat((question(sample, images, form, wording, "sentence"),), _PATH)
-    [answer] = yield from ask_all(
-        [ChatRequest(chat, lambda text: read_number(text, sentence, sentences, DOTS))],
-        wording,
+    chat = Chat(
+        (
+            question(
+                sample,
+                images,
+                form,
+                wording,
+                "sentence",
+            ),
+        ),
+        _PATH,
     )
-    scores = (
-        {ASPECT: answer.value[0] / SCALE}
-        if answer.value and answer.final.status.usable
-        else {}
-    )
+
+    def read(text: str) -> Read[tuple[float, ...]]:
+        return read_number(text, sentence, sentences, DOTS)
+
+    [answer] = yield from ask_all([ChatRequest(chat, read)], wording)
+    if answer.value and answer.final.status.usable:
+        scores = {ASPECT: answer.value[0] / SCALE}
+    else:
+        scores = {}
     return Verdict(
-        scores, answer.final.status, trace=answer.steps, findings=answer.findings
+        scores,
+        answer.final.status,
+        trace=answer.steps,
+        findings=answer.findings,
     )
 
 
@@ -132,20 +148,37 @@ def _expected_score(
     sample: Sample, images: tuple[Image, ...], form: Form, wording: Pack
 ) -> Program:
     """The mode `expected`."""
-    message = question(sample, images, form, wording, "number")
+    message = question(
+        sample,
+        images,
+        form,
+        wording,
+        "number",
+    )
     [reply] = yield [Likelihood((message,), SPELLINGS, _PATH, "beginning")]
-    step = step_of(reply, _PATH, SPELLINGS, SCORES, "numbers")
+    step = step_of(
+        reply,
+        _PATH,
+        SPELLINGS,
+        SCORES,
+        "numbers",
+    )
     findings = (UNLIKELY,) if unlikely(reply) else ()
     if step.bounds is None:
-        return Verdict({}, step.status, trace=(step,), findings=findings)
+        return Verdict(
+            {},
+            step.status,
+            trace=(step,),
+            findings=findings,
+        )
     low, high = step.bounds
+    scores = {ASPECT: (low + high) / 2}
     return Verdict(
-        {ASPECT: (low + high) / 2},
+        scores,
         Status.OK,
-        "",
-        (step,),
-        {ASPECT: (low, high)},
-        findings,
+        trace=(step,),
+        bounds={ASPECT: step.bounds},
+        findings=findings,
     )
 
 
@@ -170,21 +203,24 @@ def read_number(
     """
     answer = unwrapped(text)
     for sentence in (expected, *sentences):
-        pattern = re.escape(sentence).replace(re.escape(placeholder), rf"\**{_NUMBER}")
-        if (
-            match := re.fullmatch(
-                rf"[\"'*]*{pattern}({_OUT_OF})?[\"'.*]*", answer, re.IGNORECASE
-            )
-        ) is not None:
-            number = float(match[1])
-            if number > SCALE:
-                return Read(
-                    Status.PARSE_FAILURE,
-                    reason=f"the score must be a number from 0 to {SCALE:g}",
-                )
-            if sentence == expected and not match[2] and "*" not in answer:
-                return Read(Status.OK, (number,), (number,))
-            return Read(Status.REPAIRED, (number,), (number,), _OTHER_WORDS)
+        literal = re.escape(sentence)
+        pattern = literal.replace(re.escape(placeholder), rf"\**{_NUMBER}")
+        pattern = rf"[\"'*]*{pattern}({_OUT_OF})?[\"'.*]*"
+        match = re.fullmatch(pattern, answer, re.IGNORECASE)
+        if match is None:
+            continue
+        number = float(match[1])
+        if number > SCALE:
+            reason = f"the score must be a number from 0 to {SCALE:g}"
+            return Read(Status.PARSE_FAILURE, reason=reason)
+        if sentence == expected and not match[2] and "*" not in answer:
+            return Read(Status.OK, (number,), (number,))
+        return Read(
+            Status.REPAIRED,
+            (number,),
+            (number,),
+            _OTHER_WORDS,
+        )
     parsed = parse_number(text, 0, SCALE)
     return (
         replace(parsed, status=Status.REPAIRED, reason=_OTHER_WORDS)

@@ -8,7 +8,7 @@ questions.CIGEvalOptions). It rates semantic consistency only.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from vieval_plugin.judges import tools
 from vieval_plugin.judges.cigeval import plan, react
@@ -44,32 +44,33 @@ def build(options: CIGEvalOptions, wording: Pack, setting: str = PLAIN) -> Judge
     require_wording(SPEC, wording, REACT if setting == REACT else PLAIN)
     _require_known(options, wording)
     used = _offered(options, setting)
-    tools.require(
-        used,
-        f"{install_advice('tools')}, or add it to the option judges.{SPEC.name}.removed",
-    )
+    advice = install_advice("tools")
+    tools.require(used, f"{advice}, or add it to the option judges.{SPEC.name}.removed")
     setup = Setup(wording, options, used)
     return react.judge(setup) if setting == REACT else plan.judge(setup)
 
 
 def _require_known(options: CIGEvalOptions, wording: Pack) -> None:
-    tool_names = [tool.name for tool in tools.planned()]
-    if unknown := [name for name in options.removed if name not in tool_names]:
+    _require_tools(f"judges.{SPEC.name}.removed", options.removed)
+    _require_tools(f"prompt pack {wording.name}: tools", wording.tools.values())
+    unworded = _PLANNED_BY_US & set(options.improvements)
+    if wording.tools and unworded:
+        improvement = min(unworded)
         raise VievalError(
-            f"judges.{SPEC.name}.removed: unknown tool {unknown[0]!r}; "
-            f"known tools: {', '.join(tool_names)}"
-        )
-    if unknown := [name for name in wording.tools.values() if name not in tool_names]:
-        raise VievalError(
-            f"prompt pack {wording.name}: tools: unknown tool {unknown[0]!r}; known tools: "
-            f"{', '.join(tool_names)}"
-        )
-    if wording.tools and (unworded := _PLANNED_BY_US & set(options.improvements)):
-        raise VievalError(
-            f"judges.{SPEC.name}.improvements: {min(unworded)} does not apply to prompt "
+            f"judges.{SPEC.name}.improvements: {improvement} does not apply to prompt "
             f"pack {wording.name}, which words the plan itself; remove it, or use "
             "another pack"
         )
+
+
+def _require_tools(where: str, names: Iterable[str]) -> None:
+    tool_names = [tool.name for tool in tools.planned()]
+    for name in names:
+        if name not in tool_names:
+            known_tools = ", ".join(tool_names)
+            raise VievalError(
+                f"{where}: unknown tool {name!r}; known tools: {known_tools}"
+            )
 
 
 def _offered(options: CIGEvalOptions, setting: str) -> tuple[tools.Tool, ...]:
@@ -82,36 +83,32 @@ def units(identity: SampleId, exchanges: Sequence[Exchange]) -> list[TrainingUni
 
     A conversation that goes on in another is part of that one and no example of its own.
     """
-    conversations = {
-        path: (*chat.messages, Message("assistant", (answer,)))
-        for path, (chat, answer) in final_chats(exchanges).items()
-    }
-    complete = {
-        path: messages
-        for path, messages in conversations.items()
-        if not any(
-            len(conversation) > len(messages)
-            and conversation[: len(messages)] == messages
-            for conversation in conversations.values()
-        )
-    }
-    examples = [
-        TrainingExample(
-            f"{identity}/{'/'.join(path)}",
-            path[-1],
+    conversations = {}
+    for path, (chat, answer) in final_chats(exchanges).items():
+        conversations[path] = (*chat.messages, Message("assistant", (answer,)))
+    training_units = []
+    for path, messages in conversations.items():
+        if any(_continues(longer, messages) for longer in conversations.values()):
+            continue
+        trained = []
+        for index, message in enumerate(messages):
+            if message.role == "assistant":
+                trained.append(index)
+        name = f"{identity}/{'/'.join(path)}"
+        sub_task = path[-1]
+        example = TrainingExample(
+            name,
+            sub_task,
             messages,
-            tuple(
-                index
-                for index, message in enumerate(messages)
-                if message.role == "assistant"
-            ),
+            tuple(trained),
         )
-        for path, messages in complete.items()
-    ]
-    return [
-        TrainingUnit(example.sub_task, example.sub_task, None, (example,))
-        for example in examples
-    ]
+        training_units.append(TrainingUnit(sub_task, sub_task, None, (example,)))
+    return training_units
+
+
+def _continues(longer: Sequence[Message], messages: Sequence[Message]) -> bool:
+    count = len(messages)
+    return len(longer) > count and longer[:count] == messages
 
 
 SPEC = JudgeSpec(

@@ -8,6 +8,7 @@ position bias.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -30,6 +31,7 @@ from vieval_plugin.judges.probabilities import (
 )
 from vieval_plugin.judges.protocol import (
     OUTPUTS,
+    Ask,
     Chat,
     Choice,
     Likelihood,
@@ -89,7 +91,8 @@ class PairwiseOptions:
         ),
     )
     orders: Orders = option(
-        "both", "ask with the candidates in both orders, or in one order"
+        "both",
+        "ask with the candidates in both orders, or in one order",
     )
     mode: Mode = option(
         "answer",
@@ -147,61 +150,60 @@ def _voted(
     number = len(contest.candidates)
     form: Form = options.answers if number == 2 else "ranking"
     labels = wording.asks_for_labels
-    questions = [
-        ChatRequest(
-            Chat(
-                (message(contest, order, form, wording),),
-                (order,),
-                None if labels else schema(form, number),
-            ),
-            reader("labels" if labels else form, presentation_order(order, number)),
-        )
-        for order in orders
-    ]
+    reply_schema = None if labels else schema(form, number)
+    questions = []
+    for order in orders:
+        turn = message(contest, order, form, wording)
+        chat = Chat((turn,), (order,), reply_schema)
+        candidate_numbers = presentation_order(order, number)
+        read = reader("labels" if labels else form, candidate_numbers)
+        questions.append(ChatRequest(chat, read))
     answers = yield from ask_all(questions, wording)
-    final = dict(zip(orders, (answer.final for answer in answers), strict=True))
-    votes = {
-        order: outcome.value
-        for order, outcome in zip(orders, answers, strict=True)
-        if outcome.value is not None
-    }
-    findings = joined_findings(answers)
+    votes = {}
+    reasons = []
+    for order, outcome in zip(orders, answers, strict=True):
+        if outcome.value is None:
+            continue
+        votes[order] = outcome.value
+        if outcome.final.reason:
+            reasons.append(f"{order}: {outcome.final.reason}")
+    findings = list(joined_findings(answers))
+    if len(set(votes.values())) > 1:
+        findings.append(INCONSISTENT)
     return Verdict(
         {},
-        worst([step.status for step in final.values()]),
-        "\n".join(
-            f"{order}: {final[order].reason}" for order in votes if final[order].reason
-        ),
+        worst([answer.final.status for answer in answers]),
+        "\n".join(reasons),
         joined_steps(answers),
-        findings=(*findings, *([INCONSISTENT] if len(set(votes.values())) > 1 else [])),
+        findings=tuple(findings),
         choice=Choice(votes),
     )
 
 
 def _preferred(contest: Contest, orders: Sequence[str], wording: Pack) -> Program:
-    replies = yield [
-        Likelihood(
-            (message(contest, order, "letter", wording),),
-            spellings(LETTERS[:2]),
-            (order,),
-        )
-        for order in orders
-    ]
-    steps = tuple(
-        step_of(reply, order) for reply, order in zip(replies, orders, strict=True)
-    )
-    bounds = {
-        order: preference_of(step.bounds, order)
-        for order, step in zip(orders, steps, strict=True)
-        if step.bounds is not None
-    }
-    preferences = {order: (low + high) / 2 for order, (low, high) in bounds.items()}
-    opposed = len(preferences) == 2 and preferences[FORWARD] * preferences[REVERSE] < 0
-    findings = [UNLIKELY] * sum(map(unlikely, replies)) + [INCONSISTENT] * opposed
+    letters = spellings(LETTERS[:2])
+    asks: list[Ask] = []
+    for order in orders:
+        turn = message(contest, order, "letter", wording)
+        asks.append(Likelihood((turn,), letters, (order,)))
+    replies = yield asks
+    steps = []
+    bounds = {}
+    preferences = {}
+    for reply, order in zip(replies, orders, strict=True):
+        step = step_of(reply, order)
+        steps.append(step)
+        if step.bounds is not None:
+            low, high = preference_of(step.bounds, order)
+            bounds[order] = (low, high)
+            preferences[order] = (low + high) / 2
+    findings = [UNLIKELY] * sum(map(unlikely, replies))
+    if math.prod(preferences.values()) < 0 and len(preferences) == 2:
+        findings.append(INCONSISTENT)
     return Verdict(
         {},
         worst([step.status for step in steps]),
-        trace=steps,
+        trace=tuple(steps),
         bounds=bounds,
         findings=tuple(findings),
         choice=Choice(preferences=preferences),
@@ -214,8 +216,12 @@ def step_of(reply: Reply, order: str) -> Step:
         return failed_step(reply, (order,), "probabilities")
     (low_a, low_b), (high_a, high_b) = probability_ranges(reply)
     # together they are at most 1
-    bounds = low_a - min(high_b, 1 - low_a), min(high_a, 1 - low_b) - low_b
-    answer = f"P(A) {interval_text(low_a, high_a)}, P(B) {interval_text(low_b, high_b)}"
+    lowest = low_a - min(high_b, 1 - low_a)
+    highest = min(high_a, 1 - low_b) - low_b
+    interval_a = interval_text(low_a, high_a)
+    interval_b = interval_text(low_b, high_b)
+    answer = f"P(A) {interval_a}, P(B) {interval_b}"
+    bounds = (lowest, highest)
     return Step((order,), Status.OK, answer=answer, bounds=bounds)
 
 
@@ -253,20 +259,18 @@ def _unfit(contest: Contest, options: PairwiseOptions, wording: Pack) -> str:
             "candidates do not have"
         )
     for n, candidate in enumerate(contest.candidates, start=1):
-        differs = [
-            name
-            for name in {**first.texts, **candidate.texts}
-            if first.texts.get(name) != candidate.texts.get(name)
-        ]
-        differs += [
-            role
-            for role in roles
-            if first.images.get(role) != candidate.images.get(role)
-        ]
+        differs = []
+        for name in {**first.texts, **candidate.texts}:
+            if first.texts.get(name) != candidate.texts.get(name):
+                differs.append(name)
+        for role in roles:
+            if first.images.get(role) != candidate.images.get(role):
+                differs.append(role)
         if candidate.kind != first.kind or differs:
+            names = ", ".join(differs) or "kind"
             return (
-                f"all candidates must have the same conditions, but 1 and {n} differ in "
-                f"{', '.join(differs) or 'kind'}"
+                "all candidates must have the same conditions, but candidates 1 and "
+                f"{n} differ in {names}"
             )
     return ""
 

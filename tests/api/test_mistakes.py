@@ -72,7 +72,7 @@ IN_SAMPLES = [
         "Sample.tags is str 'a'; pass a tuple of strings",
     ),
     (lambda: Sample(ID, OUTPUT, kind=None), "Sample.kind is NoneType; pass a string"),
-    (lambda: SampleId("own", "tig", "m", 1), "SampleId.uid is int 1; pass a text"),
+    (lambda: SampleId("own", "tig", "m", 1), "SampleId.uid is int 1; pass a string"),
     (
         lambda: SampleId("own", "tig", None, "1"),
         "SampleId.image_model is NoneType; pass a string, which may be empty",
@@ -90,7 +90,7 @@ IN_SAMPLES = [
     ),
     (
         lambda: Contest(ID, [OUTPUT, OUTPUT]),
-        r"Contest.candidates\[0\] is dict; pass two Samples",
+        r"Contest.candidates\[0\] is dict; pass a tuple of at least 2 Samples",
     ),
     (
         lambda: Contest(ID, (SAMPLE, SAMPLE), "first"),

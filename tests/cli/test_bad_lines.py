@@ -132,7 +132,7 @@ def test_a_bad_line_is_its_samples_verdict(score, server, bad, uid, status, reas
     assert len(rows[1]["trace"][0]["reason"]) < 500
     assert reason in said
     assert code == (
-        0 if reason.startswith(("the sample has no", "does not know")) else 1
+        0 if reason.startswith(("the sample has no", "does not support")) else 1
     )
     assert (
         server.stats()["requests"] == 3

@@ -463,7 +463,7 @@ def test_candidates_of_different_conditions_are_no_contest(change, reason):
     )
     assert (
         said
-        == f"all candidates must have the same conditions, but 1 and 2 differ in {reason}"
+        == f"all candidates must have the same conditions, but candidates 1 and 2 differ in {reason}"
     )
 
 

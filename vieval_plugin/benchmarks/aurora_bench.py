@@ -65,14 +65,18 @@ def read_points(folder: Path, part: str) -> list[Sample]:
             "source": Image(folder / row.file("input")),
             "output": Image(folder / output_file),
         }
-        sample_id, texts = (
-            SampleId(NAME, part, model, output_file),
-            {"instruction": row.text("prompt")},
-        )
+        sample_id = SampleId(NAME, part, model, output_file)
+        texts = {"instruction": row.text("prompt")}
         ratings = {ASPECT: tuple(scores)}
         samples.append(
             Sample(
-                sample_id, images, texts, ratings, _tags(row), KIND, group=_edit(row)
+                sample_id,
+                images,
+                texts,
+                ratings,
+                _tags(row),
+                KIND,
+                group=_edit(row),
             )
         )
     return samples
@@ -82,10 +86,9 @@ def read_pairs(folder: Path, part: str) -> list[Contest]:
     """A contest a row: two edits of one image, and which editor people prefer, or that they are
     alike.
     """
-    rows = [
-        _pair(number, row)
-        for number, row in enumerate(read_objects(folder / PAIRS_FILE, ADVICE))
-    ]
+    rows = []
+    for number, row in enumerate(read_objects(folder / PAIRS_FILE, ADVICE)):
+        rows.append(_pair(number, row))
     return read_contests(rows, folder, ContestRows(_PAIRS_NAME, part, KIND, SCHEME))
 
 
@@ -112,7 +115,11 @@ def _pair(number: int, row: Row) -> Row:
         "texts": {"instruction": row.text("prompt")},
         "images": {"source": row.file("input")},
         "candidates": [
-            {"image_model": model, "uid": file, "images": {"output": file}}
+            {
+                "image_model": model,
+                "uid": file,
+                "images": {"output": file},
+            }
             for model, file in zip(models, files, strict=True)
         ],
         "vote": TIE if winner == TIE else FIRST if winner == models[0] else SECOND,
@@ -142,13 +149,11 @@ def _missing_sources(root: Path, part: str) -> list[str]:
     """Notice that sources of edits are not there, in one line."""
     sources = list(files_of(load_edits(root, part)))
     missing = [file for file in dict.fromkeys(sources) if not isfile(file)]
-    return (
-        [
+    if missing:
+        return [
             f"{len(missing)} of {len(sources)} source images missing, first {missing[0]}; {ADVICE}"
         ]
-        if missing
-        else []
-    )
+    return []
 
 
 def _tags(row: Row) -> tuple[str, ...]:
@@ -210,5 +215,10 @@ BENCHMARKS = (
         ),
         name=_PAIRS_NAME,
     ),
-    generating(BENCHMARK, {EDITS: 400}, load_edits, _missing_sources),
+    generating(
+        BENCHMARK,
+        {EDITS: 400},
+        load_edits,
+        _missing_sources,
+    ),
 )

@@ -22,7 +22,11 @@ from vieval_plugin.text.yaml_json import JsonObject
 
 NAME = "editscore_bench"
 KIND, SCHEME = "tie", "two_way"
-PARTS = {"prompt_following": 944, "consistency": 890, "overall": 1238}
+PARTS = {
+    "prompt_following": 944,
+    "consistency": 890,
+    "overall": 1238,
+}
 DATASET, SPLIT = "EditScore/EditReward-Bench", "train"
 ADVICE = f"run `vieval prepare {NAME}`"
 SOURCE = f"Luo et al., EditScore (2025), arXiv 2509.23909; the hub's {DATASET}"
@@ -33,7 +37,9 @@ def read(folder: Path, part: str) -> list[Contest]:
     """The pairs of a dimension, from `<part>/contests.jsonl`."""
     home = folder / part
     return read_contests(
-        read_lines(home / CONTESTS, ADVICE), home, ContestRows(NAME, part, KIND, SCHEME)
+        read_lines(home / CONTESTS, ADVICE),
+        home,
+        ContestRows(NAME, part, KIND, SCHEME),
     )
 
 
@@ -66,7 +72,11 @@ def _alternate_preferred(rows: Sequence[JsonObject]) -> list[JsonObject]:
     first has one half.
     """
     return [
-        {**row, "candidates": row["candidates"][::-1], "vote": SECOND}
+        {
+            **row,
+            "candidates": row["candidates"][::-1],
+            "vote": SECOND,
+        }
         if number % 2
         else row
         for number, row in enumerate(row for row in rows if row)
@@ -76,7 +86,11 @@ def _alternate_preferred(rows: Sequence[JsonObject]) -> list[JsonObject]:
 _FOLDER = DataFolder(NAME, PARTS, read, ADVICE)
 _HUB = {
     part: HubRows(
-        DATASET, "", SPLIT, partial(_convert_hub_row, part), _alternate_preferred
+        DATASET,
+        "",
+        SPLIT,
+        partial(_convert_hub_row, part),
+        _alternate_preferred,
     )
     for part in PARTS
 }

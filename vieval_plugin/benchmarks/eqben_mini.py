@@ -36,11 +36,20 @@ def read(folder: Path, part: str) -> list[Sample]:
     """
     examples, selection = folder / "examples.jsonl", folder / "all_select.json"
     if examples.exists() or not selection.exists():
-        return read_two_by_two(folder, NAME, part, read_lines(examples, ADVICE))
+        return read_two_by_two(
+            folder,
+            NAME,
+            part,
+            read_lines(examples, ADVICE),
+        )
     rows = []
     for number, row in enumerate(read_objects(selection, ADVICE)):
-        images = {f"image_{i}": row.file(f"image{i}") for i in (0, 1)}
-        captions = {f"caption_{t}": row.text(f"caption{t}") for t in (0, 1)}
+        images = {}
+        for i in (0, 1):
+            images[f"image_{i}"] = row.file(f"image{i}")
+        captions = {}
+        for t in (0, 1):
+            captions[f"caption_{t}"] = row.text(f"caption{t}")
         cells = {
             "id": number,
             **images,
@@ -89,7 +98,13 @@ def convert_arrays(folder: Path, preparing: Preparing) -> list[str]:
     return problems
 
 
-_FOLDER = DataFolder(NAME, {_ALL: 560}, read, ADVICE, convert_arrays)
+_FOLDER = DataFolder(
+    NAME,
+    {_ALL: 560},
+    read,
+    ADVICE,
+    convert_arrays,
+)
 
 BENCHMARK = _FOLDER.benchmark(
     WithLabels(STATISTICS),

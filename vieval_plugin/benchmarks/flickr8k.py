@@ -46,7 +46,14 @@ def read(folder: Path, part: str) -> list[Sample]:
             sample_id = SampleId(NAME, part, UNNAMED, f"{uid}#{number}")
             rated = {ASPECT: tuple(ratings)}
             samples.append(
-                Sample(sample_id, images, {"prompt": text}, rated, kind=KIND, group=uid)
+                Sample(
+                    sample_id,
+                    images,
+                    {"prompt": text},
+                    rated,
+                    kind=KIND,
+                    group=uid,
+                )
             )
     return samples
 

@@ -74,7 +74,12 @@ def _skills(path: Path, prompts: Mapping[str, Any]) -> Mapping[str, tuple[str, .
     return skills
 
 
-_FOLDER = DataFolder(NAME, {"527": 3162, "1600": 9600}, read, ADVICE)
+_FOLDER = DataFolder(
+    NAME,
+    {"527": 3162, "1600": 9600},
+    read,
+    ADVICE,
+)
 
 BENCHMARK = _FOLDER.benchmark(
     WithLabels(GRADED),

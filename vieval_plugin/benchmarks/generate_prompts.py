@@ -35,7 +35,11 @@ def load(root: Path, part: str) -> list[Sample]:
         row = {**prompt.row, "uid": prompt.uid}
         try:
             for sample, files in samples_of_row(
-                prompts.folder, prompt.number, row, None, NAME
+                prompts.folder,
+                prompt.number,
+                row,
+                None,
+                NAME,
             ):
                 no_kind = "" if sample.kind else "it must have a kind, such as tig"
                 if problem := address_among(files) or no_kind or absent_image(sample):
@@ -45,7 +49,8 @@ def load(root: Path, part: str) -> list[Sample]:
                         f"the uid {sample.id.uid!r} is used twice; use a different uid for each row"
                     )
                 samples[sample.id.uid] = replace(
-                    sample, id=SampleId(NAME, part, "", sample.id.uid)
+                    sample,
+                    id=SampleId(NAME, part, "", sample.id.uid),
                 )
         except BadLine as bad:
             raise VievalError(

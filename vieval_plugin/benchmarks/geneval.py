@@ -76,14 +76,25 @@ def _read_prompts(folder: Path) -> list[Sample]:
     for number, row in enumerate(read_lines(folder / PROMPTS, ADVICE)):
         tag = known_part(NAME, TAGS, row.text("tag"))
         fields = ("tag", "include", "exclude")
-        wanted = {name: row.cells[name] for name in fields if name in row.cells}
+        wanted = {}
+        for name in fields:
+            if name in row.cells:
+                wanted[name] = row.cells[name]
         texts = {"prompt": row.text("prompt"), WANTED_OBJECTS: json.dumps(wanted)}
         try:
             read_scene(texts[WANTED_OBJECTS])
         except VievalError as error:
             raise VievalError(f"{row.where}: {error}") from None
         sample_id = SampleId(NAME, tag, "", f"{number:05}")
-        prompts.append(Sample(sample_id, {}, texts, kind=KIND, category=tag))
+        prompts.append(
+            Sample(
+                sample_id,
+                {},
+                texts,
+                kind=KIND,
+                category=tag,
+            )
+        )
     return prompts
 
 

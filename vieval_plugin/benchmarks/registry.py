@@ -37,7 +37,12 @@ _NAMES = ("BENCHMARK", "BENCHMARKS")
 def benchmarks() -> dict[str, Benchmark]:
     """Return all benchmarks by name, ours first; then those in folders."""
     registered = dict(
-        descriptions(vieval_plugin.benchmarks, _NAMES, "vieval.benchmarks", Benchmark)
+        descriptions(
+            vieval_plugin.benchmarks,
+            _NAMES,
+            "vieval.benchmarks",
+            Benchmark,
+        )
     )
     if home := os.environ.get(FOLDER_VARIABLE):
         from vieval_plugin.benchmarks import in_folder
@@ -62,7 +67,12 @@ def find(name: str) -> Benchmark | None:
 
     Others are loaded only where no module of ours has the name.
     """
-    ours = description_in_module(vieval_plugin.benchmarks, name, _NAMES, Benchmark)
+    ours = description_in_module(
+        vieval_plugin.benchmarks,
+        name,
+        _NAMES,
+        Benchmark,
+    )
     return ours or benchmarks().get(name)
 
 
@@ -123,11 +133,10 @@ def source(name: str, options: Config) -> SampleSource:
         raise VievalError(
             f"{entry.name}: its images must be generated; run its tasks in lmms-eval or VLMEvalKit"
         )
-    judged = [
-        sample
-        for part in entry.parts
-        for sample in entry.load(data_root(entry, options), part)
-    ]
+    root = data_root(entry, options)
+    judged: list[Judged] = []
+    for part in entry.parts:
+        judged += entry.load(root, part)
     digests = (
         text for sample in judged for text in (target_json(sample), fingerprint(sample))
     )
@@ -136,7 +145,10 @@ def source(name: str, options: Config) -> SampleSource:
         return (SampleRow(sample, str(sample.id)) for sample in judged)
 
     return SampleSource(
-        entry.name, rows, fingerprint_of([], *digests), total=len(judged)
+        entry.name,
+        rows,
+        fingerprint_of([], *digests),
+        total=len(judged),
     )
 
 

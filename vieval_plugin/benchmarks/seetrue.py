@@ -33,7 +33,9 @@ def read(folder: Path, part: str) -> list[Sample]:
     texts: dict[str, int] = {}
     samples: dict[str, Sample] = {}
     for row in rows:
-        name, text, label = row.file("image"), row.text("text"), row.cells["label"]
+        name = row.file("image")
+        text = row.text("text")
+        label = row.cells["label"]
         if label not in {"0", "1"}:
             raise VievalError(
                 f"{row.where}: label must be 0 or 1, got {label!r}; correct the line"
@@ -57,7 +59,14 @@ def read(folder: Path, part: str) -> list[Sample]:
 
 
 _FOLDER = DataFolder(
-    NAME, {"drawbench": 1312, "editbench": 3827, "coco_t2i": 1791}, read, ADVICE
+    NAME,
+    {
+        "drawbench": 1312,
+        "editbench": 3827,
+        "coco_t2i": 1791,
+    },
+    read,
+    ADVICE,
 )
 
 BENCHMARK = _FOLDER.benchmark(

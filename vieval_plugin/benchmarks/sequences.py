@@ -103,11 +103,10 @@ def read_sequences(folder: Path) -> SequenceFolder:
             f"{error.filename}: cannot be read ({error.strerror}); {_HELP}"
         ) from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        reason = (
-            f"{error.args[0]} is missing"
-            if isinstance(error, KeyError)
-            else line_of(error)
-        )
+        if isinstance(error, KeyError):
+            reason = f"{error.args[0]} is missing"
+        else:
+            reason = line_of(error)
         raise VievalError(f"{file}: does not fit this layout ({reason})") from None
     if not sequences.sequences:
         raise VievalError(f"{file}: no sequences found")
@@ -126,7 +125,9 @@ def _read_own(folder: Path) -> SequenceFolder:
             images = tuple(folder / name for name in row.cells["images"])
             sequences.append(
                 EditingSequence(
-                    str(row.cells["uid"]), images, tuple(row.cells["instructions"])
+                    str(row.cells["uid"]),
+                    images,
+                    tuple(row.cells["instructions"]),
                 )
             )
         except (KeyError, TypeError) as error:
@@ -158,9 +159,10 @@ def _read_magicbrush(folder: Path) -> SequenceFolder:
                     f"session {session}: each turn must begin with the output of the one before, "
                     f"got {later['input']}"
                 )
-        names = (
-            [turns[0]["input"], *(turn["output"] for turn in turns)] if turns else []
-        )
+        if turns:
+            names = [turns[0]["input"], *(turn["output"] for turn in turns)]
+        else:
+            names = []
         # the folder of a session is called by what its files' names begin with
         paths = tuple(folder / "images" / session / Path(name).name for name in names)
         instructions = tuple(turn.get("instruction", "") for turn in turns)
@@ -168,7 +170,10 @@ def _read_magicbrush(folder: Path) -> SequenceFolder:
             EditingSequence(f"magicbrush/{split}/{session}", paths, instructions)
         )
     return SequenceFolder(
-        f"MagicBrush, split {split}", "CC BY 4.0", split != "test", tuple(sequences)
+        f"MagicBrush, split {split}",
+        "CC BY 4.0",
+        split != "test",
+        tuple(sequences),
     )
 
 
@@ -183,7 +188,8 @@ def _require_complete(file: Path, sequence: EditingSequence) -> None:
             f"{len(sequence.instructions)} instructions"
         )
     for turn, (image, instruction) in enumerate(
-        zip(sequence.images[1:], sequence.instructions, strict=True), start=1
+        zip(sequence.images[1:], sequence.instructions, strict=True),
+        start=1,
     ):
         if not isinstance(instruction, str) or not instruction.strip():
             raise VievalError(
@@ -207,14 +213,23 @@ def write_sequences(
     Raises:
         VievalError: a file cannot be written.
     """
-    terms = {"source": source, "licence": licence, "trainable": True}
+    terms = {
+        "source": source,
+        "licence": licence,
+        "trainable": True,
+    }
     write_whole(folder / DESCRIPTION_FILE, [json.dumps(terms, indent=1)])
     write_whole(
-        folder / FILE, (f"{_line(folder, sequence)}\n" for sequence in sequences)
+        folder / FILE,
+        (f"{_line(folder, sequence)}\n" for sequence in sequences),
     )
 
 
 def _line(folder: Path, sequence: EditingSequence) -> str:
     images = [str(path.relative_to(folder)) for path in sequence.images]
-    row = {"uid": sequence.uid, "images": images, "instructions": sequence.instructions}
+    row = {
+        "uid": sequence.uid,
+        "images": images,
+        "instructions": sequence.instructions,
+    }
     return json.dumps(row, ensure_ascii=False)

@@ -33,13 +33,27 @@ def read(folder: Path, part: str) -> list[Sample]:
 
     def images(model: str, uid: str) -> Mapping[str, Image]:
         return numbered_roles(
-            "view", numbered(folder / "views" / model / uid, count, (".png", ".jpg"))
+            "view",
+            numbered(folder / "views" / model / uid, count, (".png", ".jpg")),
         )
 
-    return read_rated(path, read_object(path, ADVICE), NAME, part, MODELS, images)
+    return read_rated(
+        path,
+        read_object(path, ADVICE),
+        NAME,
+        part,
+        MODELS,
+        images,
+    )
 
 
-_FOLDER = DataFolder(NAME, {"all": 360}, read, ADVICE, count_file=VIEWS_FILE)
+_FOLDER = DataFolder(
+    NAME,
+    {"all": 360},
+    read,
+    ADVICE,
+    count_file=VIEWS_FILE,
+)
 
 BENCHMARK = _FOLDER.benchmark(
     WithLabels(GRADED),

@@ -55,25 +55,21 @@ def read(folder: Path, part: str) -> list[Sample]:
     `reference_explanations` by overall, dimension or question.
     """
     path = folder / "t2i-eval-bench.json"
-    rows, scores = (
-        rows_by_uid(read_objects(path, ADVICE)),
-        _scores(folder / "scores.json"),
-    )
+    rows = rows_by_uid(read_objects(path, ADVICE))
+    scores = _scores(folder / "scores.json")
     # the authors' own evaluation names pairs by their position
-    keys = (
-        list(rows)
-        if any(uid in scores for uid in rows)
-        else list(map(str, range(len(rows))))
-    )
+    if any(uid in scores for uid in rows):
+        keys = list(rows)
+    else:
+        keys = list(map(str, range(len(rows))))
     samples = []
     for (uid, row), key in zip(rows.items(), keys, strict=True):
         if key not in scores:
             raise VievalError(
                 f"{row.where}: id {uid} has no row in scores.json; correct the files"
             )
-        samples.append(
-            _sample(folder, SampleId(NAME, part, UNNAMED, uid), row, scores[key])
-        )
+        sample_id = SampleId(NAME, part, UNNAMED, uid)
+        samples.append(_sample(folder, sample_id, row, scores[key]))
     return samples
 
 
@@ -84,9 +80,9 @@ def unpack_images(folder: Path, preparing: Preparing) -> list[str]:
     from vieval_plugin.readers.unpack import unpack
 
     archive = folder / ARCHIVE
-    if not archive.is_file() or all(
-        isfile(path) for path in files_of(read(folder, PART))
-    ):
+    if not archive.is_file():
+        return []
+    if all(map(isfile, files_of(read(folder, PART)))):
         return []
     try:
         unpack(archive, folder / IMAGES)
@@ -100,19 +96,25 @@ def _sample(folder: Path, sample_id: SampleId, row: Row, scores: Row) -> Sample:
     if row.cells.get("ref_image"):
         images["reference"] = _image(folder, row.file("ref_image"))
     aspects = _aspects(scores)
-    annotations: dict[str, Mapping[str, Any]] = {
-        "extraction": _extraction(row),
-        "reference_explanations": _explanations(row, scores, aspects),
-    }
-    ratings = {
-        aspect: _ratings(Row(f"{scores.where}, {key}", cell))
-        for aspect, (key, cell) in aspects.items()
-    }
-    annotations = {
-        name: value for name, value in annotations.items() if any(value.values())
-    }
+    extraction = _extraction(row)
+    explanations = _explanations(row, scores, aspects)
+    ratings = {}
+    for aspect, (key, cell) in aspects.items():
+        ratings[aspect] = _ratings(Row(f"{scores.where}, {key}", cell))
+    annotations: dict[str, Mapping[str, Any]] = {}
+    if any(extraction.values()):
+        annotations["extraction"] = extraction
+    if any(explanations.values()):
+        annotations["reference_explanations"] = explanations
     texts = {"prompt": row.text("image_caption")}
-    return Sample(sample_id, images, texts, ratings, kind=KIND, annotations=annotations)
+    return Sample(
+        sample_id,
+        images,
+        texts,
+        ratings,
+        kind=KIND,
+        annotations=annotations,
+    )
 
 
 def _image(folder: Path, name: str) -> Image:
@@ -128,11 +130,10 @@ def _extraction(row: Row) -> dict[str, Any]:
         )
     extraction: dict[str, Any] = {"structured_info": structure or ""}
     for column in (f"{dimension}_questions" for dimension in DIMENSIONS):
-        questions = _questions(row, column)
-        extraction[column] = [
-            {"entity": entity, "question": text} if entity else text
-            for text, entity, _ in questions
-        ]
+        questions: list[Any] = []
+        for text, entity, _ in _questions(row, column):
+            questions.append({"entity": entity, "question": text} if entity else text)
+        extraction[column] = questions
     return extraction
 
 
@@ -150,12 +151,14 @@ def _questions(row: Row, column: str) -> Iterator[tuple[str, str, Mapping[str, A
         for question in questions:
             cells = {"question": question} if isinstance(question, str) else question
             if not isinstance(cells, dict):
+                kind = type(question).__name__
                 raise VievalError(
                     f"{row.where}: {column} must have strings or objects with question, got "
-                    f"{type(question).__name__}; correct the file"
+                    f"{kind}; correct the file"
                 )
             entity = cells.get("entity")
-            text = Row(f"{row.where}, {column}", cells).text("question")
+            question_row = Row(f"{row.where}, {column}", cells)
+            text = question_row.text("question")
             yield text, entity if isinstance(entity, str) else group, cells
 
 
@@ -163,22 +166,20 @@ def _explanations(
     row: Row, scores: Row, aspects: Mapping[str, tuple[str, Mapping[str, Any]]]
 ) -> dict[str, str]:
     """Explanations of the annotators, by `overall`, dimension or question."""
-    explanations = {
-        "overall" if aspect == OVERALL else aspect: _explanation(cell)
-        for aspect, (_, cell) in aspects.items()
-    }
+    explanations = {}
+    for aspect, (_, cell) in aspects.items():
+        explanations["overall" if aspect == OVERALL else aspect] = _explanation(cell)
     for dimension in DIMENSIONS:
+        questions = _questions(row, f"{dimension}_questions")
+        question_cells: list[Any] = [cells for _, _, cells in questions]
         rated = scores.cells.get(dimension)
-        question_cells = [
-            cells for _, _, cells in _questions(row, f"{dimension}_questions")
-        ]
-        for cells in (*question_cells, *(rated if isinstance(rated, list) else ())):
-            if isinstance(cells, dict) and isinstance(
-                question := cells.get("question"), str
-            ):
-                explanations[question] = _explanation(cells) or explanations.get(
-                    question, ""
-                )
+        if isinstance(rated, list):
+            question_cells += rated
+        for cells in question_cells:
+            question = cells.get("question") if isinstance(cells, dict) else None
+            if isinstance(question, str):
+                earlier = explanations.get(question, "")
+                explanations[question] = _explanation(cells) or earlier
     return {name: text for name, text in explanations.items() if text}
 
 
@@ -188,9 +189,8 @@ def _explanation(cells: Mapping[str, Any]) -> str:
     """
     value = cells.get("manual_explanation", cells.get("reference_explanation"))
     texts = value if isinstance(value, list) else [value]
-    return "\n".join(
-        text.strip() for text in texts if isinstance(text, str) and text.strip()
-    )
+    stripped = [text.strip() for text in texts if isinstance(text, str)]
+    return "\n".join(filter(None, stripped))
 
 
 def _aspects(scores: Row) -> dict[str, tuple[str, Mapping[str, Any]]]:
@@ -202,16 +202,17 @@ def _aspects(scores: Row) -> dict[str, tuple[str, Mapping[str, Any]]]:
         )
     cells_by_aspect: dict[str, tuple[str, Mapping[str, Any]]] = {}
     for key, cell in overall.items():
-        aspect = next(
-            (d for d in DIMENSIONS if d in key.lower()),
-            OVERALL if "overall" in key.lower() else "",
-        )
+        lower_key = key.lower()
+        aspect = OVERALL if "overall" in lower_key else ""
+        for dimension in reversed(DIMENSIONS):
+            if dimension in lower_key:
+                aspect = dimension
         if not aspect:
             continue
         if aspect in cells_by_aspect:
+            first_key, _ = cells_by_aspect[aspect]
             raise VievalError(
-                f"{scores.where}: {cells_by_aspect[aspect][0]} and {key} are the same aspect; "
-                "correct the file"
+                f"{scores.where}: {first_key} and {key} are the same aspect; correct the file"
             )
         if cell is not None and not isinstance(cell, dict):
             raise VievalError(
@@ -219,9 +220,9 @@ def _aspects(scores: Row) -> dict[str, tuple[str, Mapping[str, Any]]]:
             )
         cells_by_aspect[aspect] = (key, cell or {})
     if OVERALL not in cells_by_aspect:
+        keys = ", ".join(overall) or "none"
         raise VievalError(
-            f"{scores.where}: overall must have an overall score, got "
-            f"{', '.join(overall) or 'none'}; correct the file"
+            f"{scores.where}: overall must have an overall score, got {keys}; correct the file"
         )
     return cells_by_aspect
 
@@ -230,31 +231,39 @@ def _ratings(aspect: Row) -> tuple[float, ...]:
     scores = aspect.cells.get("manual_score")
     if scores is None:
         return (math.nan,) * ANNOTATORS
-    if not isinstance(scores, list) or len(scores) not in (ANNOTATORS, ANNOTATORS + 1):
+    score_counts = (ANNOTATORS, ANNOTATORS + 1)
+    if not isinstance(scores, list) or len(scores) not in score_counts:
         raise VievalError(
             f"{aspect.where}: manual_score must be a list of the scores of {ANNOTATORS} "
             "annotators and perhaps their mean; correct the file"
         )
-    return tuple(
-        math.nan
-        if score in _MISSING
-        else rating(score, LOWEST, HIGHEST, f"{aspect.where}: score {number}")
-        for number, score in enumerate(scores[:ANNOTATORS], start=1)
-    )
+    ratings = []
+    for number, score in enumerate(scores[:ANNOTATORS], start=1):
+        if score in _MISSING:
+            ratings.append(math.nan)
+        else:
+            where = f"{aspect.where}: score {number}"
+            ratings.append(rating(score, LOWEST, HIGHEST, where))
+    return tuple(ratings)
 
 
 def _scores(path: Path) -> dict[str, Row]:
     """Rows of scores by id, from a list of rows that have one or from an object."""
     document = read_json(path, ADVICE)
-    if isinstance(document, dict) and all(
-        isinstance(cells, dict) for cells in document.values()
-    ):
-        return {uid: Row(f"{path}: id {uid}", cells) for uid, cells in document.items()}
-    rows = rows_by_uid(read_objects(path, ADVICE))
-    return {uid: Row(f"{path}: id {uid}", row.cells) for uid, row in rows.items()}
+    is_by_id = isinstance(document, dict)
+    if not is_by_id or not all(isinstance(row, dict) for row in document.values()):
+        rows = rows_by_uid(read_objects(path, ADVICE))
+        document = {uid: row.cells for uid, row in rows.items()}
+    return {uid: Row(f"{path}: id {uid}", cells) for uid, cells in document.items()}
 
 
-_FOLDER = DataFolder(NAME, {PART: 301}, read, ADVICE, unpack_images)
+_FOLDER = DataFolder(
+    NAME,
+    {PART: 301},
+    read,
+    ADVICE,
+    unpack_images,
+)
 
 BENCHMARK = _FOLDER.benchmark(
     WithAnnotators(DIMENSIONS, OVERALL, ANNOTATORS),

@@ -40,7 +40,8 @@ def read(folder: Path, part: str) -> list[Sample]:
 
     def images(model: str, uid: str) -> Mapping[str, Image]:
         return numbered_roles(
-            "frame", numbered(folder / f"frames{count}" / model / uid, count, SUFFIXES)
+            "frame",
+            numbered(folder / f"frames{count}" / model / uid, count, SUFFIXES),
         )
 
     return _rated(folder, part, images)
@@ -78,10 +79,24 @@ def make_frames(folder: Path, preparing: Preparing) -> list[str]:
 
 def _rated(folder: Path, part: str, images: Images) -> list[Sample]:
     path = folder / "t2vscore_alignment_score.json"
-    return read_rated(path, read_object(path, ADVICE), NAME, part, MODELS, images)
+    return read_rated(
+        path,
+        read_object(path, ADVICE),
+        NAME,
+        part,
+        MODELS,
+        images,
+    )
 
 
-_FOLDER = DataFolder(NAME, {_ALL: 2543}, read, ADVICE, make_frames, FRAMES_FILE)
+_FOLDER = DataFolder(
+    NAME,
+    {_ALL: 2543},
+    read,
+    ADVICE,
+    make_frames,
+    FRAMES_FILE,
+)
 
 BENCHMARK = _FOLDER.benchmark(
     WithLabels(GRADED),

@@ -50,7 +50,9 @@ def read(folder: Path, part: str) -> list[Sample]:
     samples = []
     for key, cells in images.items():
         row = Row(f"{path}: {key}", cells if isinstance(cells, dict) else {})
-        uid, text, image = row.uid("text_id"), row.text("text"), row.file("image_path")
+        uid = row.uid("text_id")
+        text = row.text("text")
+        image = row.file("image_path")
         model = key.removeprefix(f"{uid}_")
         if model not in MODEL_NAMES.values():
             raise VievalError(
@@ -78,13 +80,13 @@ def _answers(path: Path, images: Collection[str]) -> dict[str, dict[str, float]]
     """Answers by image and worker."""
     answers: dict[str, dict[str, float]] = defaultdict(dict)
     for row in read_table(
-        path, ("model_type", "source_id", "worker_id", "answer"), ADVICE
+        path,
+        ("model_type", "source_id", "worker_id", "answer"),
+        ADVICE,
     ):
-        model, worker, answer = (
-            row.text("model_type"),
-            row.text("worker_id"),
-            row.text("answer"),
-        )
+        model = row.text("model_type")
+        worker = row.text("worker_id")
+        answer = row.text("answer")
         if model not in MODEL_NAMES:
             raise VievalError(
                 f"{row.where}: unknown model_type {model!r}; known model types: {', '.join(MODEL_NAMES)}"

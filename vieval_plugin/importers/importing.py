@@ -30,10 +30,11 @@ def importers() -> dict[str, Importer]:
     names = [
         module.name for module in pkgutil.iter_modules(vieval_plugin.importers.__path__)
     ]
-    modules = {
-        name: importlib.import_module(f"{vieval_plugin.importers.__name__}.{name}")
-        for name in names
-    }
+    modules = {}
+    for name in names:
+        modules[name] = importlib.import_module(
+            f"{vieval_plugin.importers.__name__}.{name}"
+        )
     return {
         name: module.import_wording
         for name, module in modules.items()
@@ -66,7 +67,9 @@ def question_of(ours: PackQuestion, template: str) -> dict[str, Any]:
 def raw(text: str) -> str:
     """Text as Jinja source that renders to itself, also with an expression after it."""
     return re.sub(
-        r"\{(?:[{%#]|\Z)", lambda match: "{{ '" + match.group() + "' }}", text
+        r"\{(?:[{%#]|\Z)",
+        lambda match: "{{ '" + match.group() + "' }}",
+        text,
     )
 
 
@@ -112,7 +115,8 @@ def write_pack(
     staging = Path(tempfile.mkdtemp(dir=folder.parent))
     try:
         (staging / MANIFEST).write_text(
-            yaml.safe_dump(dict(manifest), sort_keys=False), encoding="utf-8"
+            yaml.safe_dump(dict(manifest), sort_keys=False),
+            encoding="utf-8",
         )
         for key, text in texts.items():
             (staging / f"{key}.jinja").write_text(text, encoding="utf-8")

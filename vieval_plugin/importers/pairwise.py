@@ -46,7 +46,8 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
     """
     require_checkout(source, context)
     edit = _template(
-        source / _TEMPLATES / _EDIT / "pairwise.txt", {_FIRST, _SECOND, _SOURCE}
+        source / _TEMPLATES / _EDIT / "pairwise.txt",
+        {_FIRST, _SECOND, _SOURCE},
     )
     image, video = (
         _template(source / _TEMPLATES / config / "pairwise.txt", {_FIRST, _SECOND})
@@ -75,9 +76,9 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
 
 def _template(path: Path, pictures: set[str]) -> str:
     """A file as a Jinja template, in which each of these pictures has one place."""
-    variables = {
-        name: f"{{{{ {variable} }}}}" for name, variable in (_TEXTS | _PICTURES).items()
-    }
+    variables = {}
+    for name, variable in (_TEXTS | _PICTURES).items():
+        variables[name] = f"{{{{ {variable} }}}}"
     text = read_text(path.parent, path.name, "wording").strip()
     template, names = jinja_template(path, text, _PLACEHOLDER, variables)
     if sorted(_PICTURES[name] for name in names if name in _PICTURES) != sorted(

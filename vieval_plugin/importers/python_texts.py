@@ -56,14 +56,15 @@ def function_literals(module: ast.Module, function: str) -> list[str]:
     """The different texts that a function returns or assigns as literals, in order, without
     empty ones.
     """
-    values = [
-        node.value
-        for definition in module.body
-        if isinstance(definition, ast.FunctionDef) and definition.name == function
-        for node in ast.walk(definition)
-        if isinstance(node, (ast.Return, ast.Assign))
-        and isinstance(node.value, ast.Constant)
-    ]
+    values = []
+    for definition in module.body:
+        if isinstance(definition, ast.FunctionDef) and definition.name == function:
+            for node in ast.walk(definition):
+                if isinstance(node, (ast.Return, ast.Assign)) and isinstance(
+                    node.value,
+                    ast.Constant,
+                ):
+                    values.append(node.value)
     texts = [
         _text(value, {}) for value in sorted(values, key=lambda value: value.lineno)
     ]

@@ -77,11 +77,9 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
     for file in sorted(source.rglob("*.py")):
         with contextlib.suppress(VievalError):  # a file of other things
             author_texts = python_texts.read(file, author_texts)[1]
-    needed = {
-        name
-        for pattern in _CONSTANTS.values()
-        for name in (pattern.format(reference) for reference in _REFERENCES)
-    }
+    needed = set[str]()
+    for pattern in _CONSTANTS.values():
+        needed.update(pattern.format(reference) for reference in _REFERENCES)
     if missing := sorted(needed - set(author_texts)):
         raise unexpected(source, f"the Python files have no text {', '.join(missing)}")
     texts = {

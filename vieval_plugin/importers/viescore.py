@@ -60,11 +60,10 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
             f"{source}: no such folder; pass a checkout of the authors' repository or a folder "
             "of their results"
         )
-    logged = {
-        part: source / folder
-        for folder, (_, part) in benchmark_registry.folders().items()
-        if (source / folder).is_dir()
-    }
+    logged = {}
+    for folder, (_, part) in benchmark_registry.folders().items():
+        if (source / folder).is_dir():
+            logged[part] = source / folder
     if logged:
         return [
             _write(
@@ -82,7 +81,12 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
         if folders:
             texts = _checkout_questions(folders, context or "context.txt")
             pack_folders.append(
-                _write(to / setting, f"viescore/authors-{setting}", (setting,), texts)
+                _write(
+                    to / setting,
+                    f"viescore/authors-{setting}",
+                    (setting,),
+                    texts,
+                )
             )
     if not pack_folders:
         raise VievalError(

@@ -210,7 +210,9 @@ class _Restriction(NodeTransformer):
         self.generic_visit(node)
         if isinstance(node, nodes.For):
             node.iter = _filtered(
-                node.iter, _TURNS, nodes.Const(self.source - length_before_node)
+                node.iter,
+                _TURNS,
+                nodes.Const(self.source - length_before_node),
             )
         is_charged = (
             type(node).__name__ in _CHARGED and getattr(node, "ctx", "load") == "load"
@@ -219,7 +221,15 @@ class _Restriction(NodeTransformer):
 
 
 def _filtered(node: nodes.Node, name: str, *arguments: nodes.Expr) -> nodes.Filter:
-    return nodes.Filter(node, name, list(arguments), [], None, None, lineno=node.lineno)
+    return nodes.Filter(
+        node,
+        name,
+        list(arguments),
+        [],
+        None,
+        None,
+        lineno=node.lineno,
+    )
 
 
 def _refusal(node: nodes.Node) -> str:
@@ -229,11 +239,9 @@ def _refusal(node: nodes.Node) -> str:
         return f"{kind} is not available in prompts"
     if isinstance(node, nodes.Call):
         owner = node.node.node if isinstance(node.node, nodes.Getattr) else node.node
-        return (
-            ""
-            if isinstance(owner, nodes.Name) and owner.name in ("self", "super")
-            else _ONLY_BLOCKS
-        )
+        if isinstance(owner, nodes.Name) and owner.name in ("self", "super"):
+            return ""
+        return _ONLY_BLOCKS
     if isinstance(node, (nodes.Filter, nodes.Test)):
         offered = _FILTERS if kind == "Filter" else _TESTS
         if node.name not in offered:
@@ -297,7 +305,8 @@ def _failure(template: str, error: Exception) -> PromptTemplateError:
     if isinstance(error, TemplateSyntaxError):
         location = f"{template}, line {error.lineno}"
     if isinstance(
-        error, (RecursionError, MemoryError, SyntaxError)
+        error,
+        (RecursionError, MemoryError, SyntaxError),
     ):  # the last is Python's, of what Jinja compiles to
         reason = "nested too deeply"
     elif isinstance(error, TemplateError) and not isinstance(error, LookupError):

@@ -35,11 +35,9 @@ def _require_words(mapping: Any) -> Any:
             "write words such as Yes and No in quotation marks, because YAML reads them as true "
             "and false"
         )
-    return (
-        {str(answer): value for answer, value in mapping.items()}
-        if isinstance(mapping, dict)
-        else mapping
-    )
+    if isinstance(mapping, dict):
+        return {str(answer): value for answer, value in mapping.items()}
+    return mapping
 
 
 #: A mapping whose keys are words that people or models answer with; numbers may be written as they
@@ -50,7 +48,11 @@ ByWord = BeforeValidator(_require_words)
 class StrictModel(BaseModel):
     """A part of a manifest, in which an unknown key is an error."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        defer_build=True,
+    )
 
 
 class QuestionSection(StrictModel):
@@ -187,12 +189,13 @@ def _keys(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
     """
     models = [model]
     for name in path:
-        fields = [
-            part.model_fields[str(name)].annotation
-            for part in models
-            if str(name) in part.model_fields
-        ]
-        kinds = [kind for field in fields for kind in (field, *get_args(field))]
+        fields = []
+        for part in models:
+            if str(name) in part.model_fields:
+                fields.append(part.model_fields[str(name)].annotation)
+        kinds = []
+        for field in fields:
+            kinds += [field, *get_args(field)]
         # of alternatives the error names the one that was tried
         models = [
             k for k in kinds if isinstance(k, type) and issubclass(k, BaseModel)

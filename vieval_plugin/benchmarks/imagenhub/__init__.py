@@ -46,7 +46,11 @@ BENCHMARK = Benchmark(
     ),
     trainable=True,
     prepare=_prepare,
-    hosts={"ratings": "human ratings", "hub": "the hub's rows API", "museum": "images"},
+    hosts={
+        "ratings": "human ratings",
+        "hub": "the hub's rows API",
+        "museum": "images",
+    },
     folders={info.folder: task for task, info in TASKS.items()},
 )
 

@@ -49,10 +49,9 @@ def read(folder: Path, part: str) -> list[Contest]:
     """
     path = folder / VOTES
     rows = read_objects(path, ADVICE)
-    samples = {
-        (sample.id.image_model, sample.id.uid): sample
-        for sample in load_rated(folder.parent, part)
-    }
+    samples = {}
+    for sample in load_rated(folder.parent, part):
+        samples[(sample.id.image_model, sample.id.uid)] = sample
     uids = _uids(folder, part, samples.values())
     contests: list[Contest] = []
     for number, row in enumerate(rows):
@@ -84,11 +83,10 @@ def _uids(folder: Path, part: str, samples: Iterable[Sample]) -> Mapping[str, st
     """ImagenHub's uid of each instruction; of several with one instruction the first in sorted
     order.
     """
-    prepared = {
-        sample.id.uid: sample.texts["instruction"]
-        for sample in samples
-        if "instruction" in sample.texts
-    }
+    prepared = {}
+    for sample in samples:
+        if "instruction" in sample.texts:
+            prepared[sample.id.uid] = sample.texts["instruction"]
     instructions = prepared or dict(_logged(folder, part))
     if not instructions:
         raise VievalError(

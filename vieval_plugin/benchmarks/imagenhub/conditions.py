@@ -89,7 +89,12 @@ _CAPTIONS = ("source_global_caption", "target_global_caption")
 _CONCEPTS = ("prompt", "concept1", "concept2")
 
 HUB: dict[str, HubSplit] = {
-    "tig": HubSplit("ImagenHub/Text_to_Image", "eval", _PLAIN, ("prompt",)),
+    "tig": HubSplit(
+        "ImagenHub/Text_to_Image",
+        "eval",
+        _PLAIN,
+        ("prompt",),
+    ),
     "mie": HubSplit(
         "ImagenHub/Mask_Guided_Image_Editing",
         "filtered",
@@ -118,7 +123,10 @@ HUB: dict[str, HubSplit] = {
         ("prompt",),
     ),
     "mcic": HubSplit(
-        "ImagenHub/Multi_Subject_Driven_Image_Generation", "train", _PLAIN, _CONCEPTS
+        "ImagenHub/Multi_Subject_Driven_Image_Generation",
+        "train",
+        _PLAIN,
+        _CONCEPTS,
     ),
     "cig": HubSplit(
         "ImagenHub/Control_Guided_Image_Generation",
@@ -155,7 +163,9 @@ async def fetch_conditions(
         if failed := await fetch([museum]):
             reason = f"{failed[0].reason}; the hub failed first: {error}"
             return FileKindReport(
-                task, kind, failed=(Failed(museum.url, path, reason),)
+                task,
+                kind,
+                failed=(Failed(museum.url, path, reason),),
             )
         return FileKindReport(
             task,
@@ -185,7 +195,8 @@ def _check_lookup(uids: Collection[str], columns: Collection[str], body: bytes) 
     for uid in uids:
         for column in columns:
             if not isinstance(lookup[uid], dict) or not isinstance(
-                lookup[uid].get(column), str
+                lookup[uid].get(column),
+                str,
             ):
                 raise ValueError(f"{column} of {uid} must be a string")
 
@@ -203,12 +214,15 @@ async def _hub_rows(hub: str, split: HubSplit, fetch: Fetch) -> list[JsonObject]
     with tempfile.TemporaryDirectory(prefix="vieval-") as folder:
 
         async def pages(offsets: Iterable[int]) -> list[JsonObject]:
-            jobs = [
-                Download(
-                    rows_url(hub, split, at), Path(folder) / f"{at}.json", _check_page
+            jobs = []
+            for at in offsets:
+                jobs.append(
+                    Download(
+                        rows_url(hub, split, at),
+                        Path(folder) / f"{at}.json",
+                        _check_page,
+                    )
                 )
-                for at in offsets
-            ]
             if failed := await fetch(jobs):
                 raise ValueError(f"{redacted(failed[0].url)}: {failed[0].reason}")
             return [_json_object(job.path.read_bytes()) for job in jobs]
@@ -251,11 +265,10 @@ def _lookup(
             uid = split.uid.format_map(row)
         except KeyError as error:
             raise ValueError(f"{split}: no column {error}") from None
-        texts = {
-            column: row[column]
-            for column in split.columns + split.optional
-            if isinstance(row.get(column), str)
-        }
+        texts = {}
+        for column in split.columns + split.optional:
+            if isinstance(row.get(column), str):
+                texts[column] = row[column]
         if missing := [column for column in split.columns if column not in texts]:
             raise ValueError(f"{split}: {missing[0]} of {uid} must be a string")
         lookup[uid] = texts

@@ -53,7 +53,12 @@ def prepare(root: Path, preparing: Preparing) -> Prepared:
     """
     if preparing.count is not None:
         raise missing_count_error(NAME)
-    reports = fill(root, Hosts(**preparing.hosts), preparing.parts, preparing.images)
+    reports = fill(
+        root,
+        Hosts(**preparing.hosts),
+        preparing.parts,
+        preparing.images,
+    )
     failed = [failure for report in reports for failure in report.failed]
     is_host_reachable = any(failure.host_answered for failure in failed)
     if (
@@ -64,7 +69,9 @@ def prepare(root: Path, preparing: Preparing) -> Prepared:
         hosts = ", ".join(dict.fromkeys(failure.host for failure in failed))
         return Prepared(
             manual_download_lines(
-                NAME, root, f"{hosts} does not answer ({failed[0].reason})"
+                NAME,
+                root,
+                f"{hosts} does not answer ({failed[0].reason})",
             ),
             False,
         )
@@ -98,7 +105,12 @@ def fill(
     for task in selected:
         task_info(task)
     bases = (hosts.ratings, hosts.hub, hosts.museum)
-    fetch = partial(fetch_all, retries=retries, timeout=timeout, hosts=bases)
+    fetch = partial(
+        fetch_all,
+        retries=retries,
+        timeout=timeout,
+        hosts=bases,
+    )
     reports = asyncio.run(
         _fill(
             root,
@@ -119,15 +131,28 @@ async def _fill(
     fetch_images: Fetch | None,
 ) -> list[FileKindReport]:
     ratings = await _fetch_kind(
-        "ratings", {task: _ratings(root, hosts, task) for task in tasks}, fetch
+        "ratings",
+        {task: _ratings(root, hosts, task) for task in tasks},
+        fetch,
     )
     uids: dict[str, list[str]] = {}
     reports = [_read_uids(root, rating_report, uids) for rating_report in ratings]
     reports += await asyncio.gather(
-        *(fetch_conditions(root, hosts, task, uids[task], fetch) for task in uids)
+        *(
+            fetch_conditions(
+                root,
+                hosts,
+                task,
+                uids[task],
+                fetch,
+            )
+            for task in uids
+        )
     )
     if fetch_images:
-        jobs = {task: _images(root, hosts, task, uids[task]) for task in uids}
+        jobs = {}
+        for task in uids:
+            jobs[task] = _images(root, hosts, task, uids[task])
         reports += await _fetch_kind("images", jobs, fetch_images)
     return reports
 
@@ -175,7 +200,13 @@ async def _fetch_kind(
         failures = tuple(failed[job.path] for job in task_jobs if job.path in failed)
         downloaded_count = len(task_jobs) - present[task] - len(failures)
         reports.append(
-            FileKindReport(task, kind, present[task], downloaded_count, failures)
+            FileKindReport(
+                task,
+                kind,
+                present[task],
+                downloaded_count,
+                failures,
+            )
         )
     return reports
 
@@ -212,7 +243,9 @@ def _read_uids(
     except VievalError as error:
         folder = ratings_folder(root, task)
         failed = Failed(
-            str(folder), folder, f"{error}; remove this folder to download it again"
+            str(folder),
+            folder,
+            f"{error}; remove this folder to download it again",
         )
         return FileKindReport(task, ratings.kind, failed=(failed,))
     uids[task] = rated

@@ -36,9 +36,9 @@ def load(root: Path, part: str) -> list[Sample]:
     samples = []
     for uid, by_model in read_ratings(root, part).items():
         texts = _texts(part, lookup.get(uid, {}), info)
-        conditions = {
-            role: Image(museum / subfolder / uid) for role, subfolder in info.images
-        }
+        conditions = {}
+        for role, subfolder in info.images:
+            conditions[role] = Image(museum / subfolder / uid)
         for model in info.image_models:
             images = {**conditions, "output": Image(museum / model / uid)}
             samples.append(
@@ -94,17 +94,17 @@ def missing(root: Path, part: str) -> list[str]:
     except VievalError as error:
         return [str(error)]
     missing_uids = [uid for uid in ratings if uid not in lookup]
-    lines = (
-        [
+    if missing_uids:
+        lines = [
             f"{museum / LOOKUP}: no conditions for {len(missing_uids)} of {len(ratings)} uids"
         ]
-        if missing_uids
-        else []
-    )
+    else:
+        lines = []
     return [
         *lines,
         *_missing_images(
-            (museum / subfolder for subfolder in info.museum_folders), ratings
+            (museum / subfolder for subfolder in info.museum_folders),
+            ratings,
         ),
     ]
 
@@ -131,7 +131,10 @@ def _read_lookup(path: Path) -> dict[str, JsonObject]:
 
 def _texts(task: str, row: JsonObject, info: TaskInfo) -> dict[str, str]:
     """The texts of an instruction, cleaned as the authors do before they ask."""
-    texts = {name: str(row[column]) for name, column in info.texts if column in row}
+    texts = {}
+    for name, column in info.texts:
+        if column in row:
+            texts[name] = str(row[column])
     if task == "sdig" and "prompt" in texts:
         texts["prompt"] = texts["prompt"].replace("<token> ", "")
     if task == "sdie" and "subject" in texts:

@@ -145,9 +145,8 @@ class Description(StrictModel):
                 f"must have exactly one of {', '.join(_KEYS)}, to judge its samples against"
             )
         keys = _KEYS[standards[0]]
-        if useless := [
-            key for key in self.model_fields_set - keys if getattr(self, key)
-        ]:
+        useless = [key for key in self.model_fields_set - keys if getattr(self, key)]
+        if useless:
             raise ValueError(f"{min(useless)}: does not apply with {standards[0]}")
         if "table" in keys and not self.table:
             raise ValueError("table: required, as the file with the rows")

@@ -74,9 +74,18 @@ class DataFolder:
 
         The other arguments are fields of `Benchmark`.
         """
-        fields = {"prepare": self.prepare, "trainable": trainable, **fields}
+        fields = {
+            "prepare": self.prepare,
+            "trainable": trainable,
+            **fields,
+        }
         return Benchmark(
-            self.name, self.parts, self.load, self.missing, report, **fields
+            self.name,
+            self.parts,
+            self.load,
+            self.missing,
+            report,
+            **fields,
         )
 
     def requested(self, preparing: Preparing) -> list[str]:
@@ -140,11 +149,9 @@ class DataFolder:
 
     def _part_ready_line(self, root: Path, part: str) -> str:
         loaded, published = self.load(root, part), self.parts[part]
-        difference = (
-            ""
-            if published in (None, len(loaded))
-            else f" (the published set has {published})"
-        )
+        difference = ""
+        if published not in (None, len(loaded)):
+            difference = f" (the published set has {published})"
         noun = "contest" if isinstance(loaded[0], Contest) else "sample"
         return f"{self.name}/{part}: ready, {plural(len(loaded), noun)}{difference}"
 

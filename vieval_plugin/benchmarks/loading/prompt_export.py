@@ -44,9 +44,8 @@ def export_prompts(benchmark: Benchmark, part: str, root: Path, folder: Path) ->
     """
     load = benchmark.prompts or benchmark.load
     samples = conditions_of(load(root, part), benchmark.name)
-    if empty := [
-        sample for sample in samples if not sample.texts and not sample.images
-    ]:
+    empty = [sample for sample in samples if not sample.texts and not sample.images]
+    if empty:
         raise VievalError(
             f"{benchmark.name}/{part}: {len(empty)} of {len(samples)} prompts have no text in the "
             f"local data; run `vieval prepare {benchmark.name}`, or export another part"
@@ -88,9 +87,9 @@ def _require_own(path: Path, text: str) -> None:
 
 
 def _row(sample: Sample, folder: Path) -> dict[str, object]:
-    images = {
-        role: _copy(image, folder / CONDITIONS) for role, image in sample.images.items()
-    }
+    images = {}
+    for role, image in sample.images.items():
+        images[role] = _copy(image, folder / CONDITIONS)
     row: dict[str, object] = {"uid": sample.id.uid, "kind": sample.kind}
     row |= {"texts": dict(sample.texts), "images": images}
     labels = {"tags": list(sample.tags), "category": sample.category}

@@ -59,13 +59,12 @@ def read_ratings(paths: Sequence[Path]) -> HumanRatings:
         for row in _rows(path):
             if not str(row.cells["value"]).strip():
                 continue
-            identity, annotator, aspect = (
-                _identity(row),
-                row.text("rater"),
-                row.text("aspect"),
-            )
+            identity = _identity(row)
+            annotator = row.text("rater")
+            aspect = row.text("aspect")
             first_row = first_row_by_judgement.setdefault(
-                (identity, annotator, aspect), row.where
+                (identity, annotator, aspect),
+                row.where,
             )
             if first_row != row.where:
                 raise VievalError(

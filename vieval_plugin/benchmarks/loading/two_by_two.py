@@ -66,15 +66,16 @@ def read_two_by_two(
 def _image(folder: Path, name: str) -> Image:
     image = image_file(folder, name)
     path = image.source
-    return (
-        Image(path.with_suffix(".png"))
-        if isinstance(path, Path) and path.suffix.lower() == ".npy"
-        else image
-    )
+    if isinstance(path, Path) and path.suffix.lower() == ".npy":
+        return Image(path.with_suffix(".png"))
+    return image
 
 
 def _tags(row: Row) -> tuple[str, ...]:
-    values = [row.text(column) for column in _TAGS if row.cells.get(column)]
+    values = []
+    for column in _TAGS:
+        if row.cells.get(column):
+            values.append(row.text(column))
     if predicates := row.cells.get("num_main_preds"):
         values.append(f"{predicates} Main Pred")
     return tuple(dict.fromkeys(values))

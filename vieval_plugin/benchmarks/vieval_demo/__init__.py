@@ -60,5 +60,10 @@ BENCHMARKS = (
     BENCHMARK,
     CONTESTS,
     EDITS,
-    generating(BENCHMARK, dict.fromkeys(TASKS, INSTRUCTIONS), load, BENCHMARK.missing),
+    generating(
+        BENCHMARK,
+        dict.fromkeys(TASKS, INSTRUCTIONS),
+        load,
+        BENCHMARK.missing,
+    ),
 )

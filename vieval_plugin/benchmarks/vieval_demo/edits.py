@@ -45,7 +45,12 @@ def edits(part: str) -> tuple[Sample, ...]:
         for j1, j2, k in triples(len(sequence.instructions)):
             samples.append(
                 Sample(
-                    SampleId(NAME, _PART, _EDITOR, f"{sequence.uid}_{j1}_{j2}_{k}"),
+                    SampleId(
+                        NAME,
+                        _PART,
+                        _EDITOR,
+                        f"{sequence.uid}_{j1}_{j2}_{k}",
+                    ),
                     {"source": scenes[j1], "output": scenes[k]},
                     {"instruction": " ".join(sequence.instructions[j1:j2])},
                     {"O": (label(j1, j2, k),)},

@@ -29,7 +29,11 @@ QUALITY_DEFECTS = ("noise", "blur", "watermark")
 
 # Exponents on evenly spaced strengths, for content and for quality: above 1 most defects are mild,
 # below 1 severe.
-_MIXTURES = {"demo_a": (1.8, 0.7), "demo_b": (1.0, 1.5), "demo_c": (0.6, 1.0)}
+_MIXTURES = {
+    "demo_a": (1.8, 0.7),
+    "demo_b": (1.0, 1.5),
+    "demo_c": (0.6, 1.0),
+}
 IMAGE_MODELS = tuple(_MIXTURES)
 
 
@@ -91,7 +95,11 @@ def ratings(output_defects: Defects) -> dict[str, tuple[float, ...]]:
     """
     sc = 1 - quarters(output_defects.content_strength) / 4
     pq = 1 - quarters(output_defects.quality_strength) / 4
-    return {"SC": (sc,), "PQ": (pq,), "O": (math.sqrt(sc * pq),)}
+    return {
+        "SC": (sc,),
+        "PQ": (pq,),
+        "O": (math.sqrt(sc * pq),),
+    }
 
 
 def _planned(task: str, image_model: str, index: int) -> Defects:
@@ -116,7 +124,8 @@ def _strength(rank: int, exponent: float) -> float:
     """
     clean = INSTRUCTIONS // 4
     return round(
-        math.pow(max(0, rank - clean + 1) / (INSTRUCTIONS - clean), exponent), 3
+        math.pow(max(0, rank - clean + 1) / (INSTRUCTIONS - clean), exponent),
+        3,
     )
 
 
