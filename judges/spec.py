@@ -253,15 +253,18 @@ def missing_sample_inputs_reason(spec: JudgeSpec, sample: Sample) -> str:
     for name, text in sample.texts.items():
         if text.strip():
             held_texts.add(name)
-    if needs is None and not (
-        sample.kind or held_texts
-    ):  # what would tell the kind is what is lacking
-        return f"the sample has no {'instruction' if 'source' in sample.images else 'prompt'} text"
+    if needs is None and not (sample.kind or held_texts):
+        # what would tell the kind is what is lacking
+        role = "instruction" if "source" in sample.images else "prompt"
+        return f"the sample has no {role} text"
     if needs is None and not sample.kind:
         return "the sample has no kind; pass it (such as --kind tie), or add an instruction column"
     if needs is None:
         known_kinds = ", ".join(spec.needs)
-        return f"{spec.name} does not support the kind {sample.kind!r}; it supports {known_kinds}"
+        return (
+            f"{spec.name} does not support the kind {sample.kind!r} (it supports "
+            f"{known_kinds})"
+        )
     needed_images = ("image", needs.images, set(sample.images))
     needed_texts = ("text", needs.texts, held_texts)
     for what, needed, present in (needed_images, needed_texts):

@@ -119,8 +119,8 @@ class _Reading:
         for name in parts:
             if not re.fullmatch(r"[\w.-]{1,60}", name):
                 raise VievalError(
-                    f"{self.table.name}: {column} must have letters, digits, _, - and ., as "
-                    f"it names parts, got {name[:80]!r}"
+                    f"{self.table.name}: {column} names parts, so it must have only letters, "
+                    f"digits, _, - and ., got {name[:80]!r}"
                 )
         count = len(parts)
         if count > _MOST_PARTS:
