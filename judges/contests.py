@@ -29,13 +29,11 @@ from vieval_plugin.judges.protocol import (
 
 T = TypeVar("T")
 
-FIRST, SECOND, TIE, BOTH_GOOD, BOTH_BAD = (
-    "first",
-    "second",
-    "tie",
-    "both_good",
-    "both_bad",
-)
+FIRST = "first"
+SECOND = "second"
+TIE = "tie"
+BOTH_GOOD = "both_good"
+BOTH_BAD = "both_bad"
 #: The answers that each scheme of two candidates accepts.
 SCHEMES: Mapping[str, tuple[str, ...]] = {
     "four_way": (FIRST, SECOND, BOTH_GOOD, BOTH_BAD),
@@ -44,7 +42,9 @@ SCHEMES: Mapping[str, tuple[str, ...]] = {
 }
 #: The orders of a `Choice`: candidates as they stand, the other way round, and forward as a log's
 #: authors read answers.
-FORWARD, REVERSE, PAPER = "forward", "reverse", "paper"
+FORWARD = "forward"
+REVERSE = "reverse"
+PAPER = "paper"
 #: The scheme of any number of candidates, best first: `2>1=3`, each candidate named once by its
 #: number from 1.
 RANKING = "ranking"

@@ -432,7 +432,8 @@ def judge(sample: Sample) -> Program:
         step = Step(("sample",), Status.NOT_APPLICABLE, reason=str(error))
         return Verdict({}, step.status, trace=(step,))
     [result], steps = yield from tools.use_tools([detection(scene, sample)])
-    if failure := tools.failed(steps):
+    failure = tools.failed(steps)
+    if failure:
         return Verdict({}, failure.status, trace=steps)
     clauses = check_scene(scene, detected_objects(result))
     reason = reason_of_clauses(clauses)

@@ -34,7 +34,8 @@ from vieval_plugin.judges.wrapping import (
 from vieval_plugin.text.yaml_json import JsonObject
 
 REFUSAL_INSIDE = "scores with a refusal in the reasoning"
-SCORE, REASONING = "score", "reasoning"
+SCORE = "score"
+REASONING = "reasoning"
 
 T = TypeVar("T")
 

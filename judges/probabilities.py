@@ -94,7 +94,8 @@ def step_of(
         return failed_step(reply, path, "probabilities")
     if len(reply.low) != len(continuations):
         return failed_step(reply, path, "probabilities")
-    answer, (low, high) = to_json(continuations, reply), probability_ranges(reply)
+    answer = to_json(continuations, reply)
+    low, high = probability_ranges(reply)
     if sum(low) <= 0:
         return Step(
             path,

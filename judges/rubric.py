@@ -48,10 +48,8 @@ OVERALL = "O"
 #: first, for example.
 UNLIKELY = "the reply rarely begins with an expected answer"
 #: The reasons of questions that are not asked.
-LEFT_OUT, CHANGES_NOTHING = (
-    "left out by the option aspects",
-    "left out by the option lazy, because O does not depend on it",
-)
+LEFT_OUT = "left out by the option aspects"
+CHANGES_NOTHING = "left out by the option lazy, because O does not depend on it"
 _ZERO_DECIDES = ("min", "product", "geometric_mean")
 
 
@@ -99,7 +97,8 @@ class Rubric:
         """The rubric of a judge that asks about some aspects only, or lazily; VievalError for
         one it does not ask about.
         """
-        if unknown := sorted(set(aspects) - set(self.combine)):
+        unknown = sorted(set(aspects) - set(self.combine))
+        if unknown:
             known_aspects = ", ".join(self.combine)
             raise VievalError(
                 f"aspects: unknown aspect {unknown[0]!r}; known aspects: {known_aspects}"

@@ -26,14 +26,14 @@ from vieval_plugin.judges.protocol import (
 from vieval_plugin.judges.structured_chat import ChatRequest, ask_all
 from vieval_plugin.prompts.pack import Pack
 
-MISSING, REPEATED, UNREADABLE = (
-    "missing parts",
-    "endless repetition",
-    "unreadable answer",
-)
+MISSING = "missing parts"
+REPEATED = "endless repetition"
+UNREADABLE = "unreadable answer"
 REFUSED = "refused to extract"
 
-_REPEATS, _SPAN, _LONGEST_PERIOD = 5, 120, 400
+_REPEATS = 5
+_SPAN = 120
+_LONGEST_PERIOD = 400
 
 T = TypeVar("T")
 

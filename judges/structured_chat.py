@@ -49,7 +49,8 @@ _STARVED = (
     "cut{} before its first word; raise `--max-tokens` (`max_tokens` of the backbone)"
 )
 # what is kept of a text, from its beginning and from its end
-_KEPT_HEAD, _KEPT_TAIL = 48 * 1024, 16 * 1024
+_KEPT_HEAD = 48 * 1024
+_KEPT_TAIL = 16 * 1024
 
 _OBJECT = re.compile(r"\{(?!\s*\{)")
 _OTHER_ANSWER = re.compile(

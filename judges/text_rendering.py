@@ -105,7 +105,8 @@ _IDEOGRAPH = re.compile("[\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 _READABLE = re.compile(
     "[\\x21-\\u024f\\u0391-\\u03a9\\u03b1-\\u03c9\\u20a0-\\u20bf\\u2190-\\u22ff\\u3041-\\u308f\\u3091-\\u3093\\u3095-\\u30f0\\u30f2-\\u30fe\\u4e00-\\u9fff々]"
 )
-_COMPARED_PUNCTUATION, _BETWEEN_DIGITS = "%&@#", re.compile(r"(?<=\d)[^\w\s](?=\d)")
+_COMPARED_PUNCTUATION = "%&@#"
+_BETWEEN_DIGITS = re.compile(r"(?<=\d)[^\w\s](?=\d)")
 _LONGEST_QUOTE = 80
 #: Demanded texts that a line has.
 _MOST_SHOWN = 50
@@ -179,7 +180,8 @@ def wanted_texts(sample: Sample) -> list[str]:
     >>> wanted_texts(Sample(SampleId("own", "tig", "mine", "1"), {}, {"prompt": prompt}))
     ['Hello', 'GRAND OPENING']
     """
-    if column := sample.texts.get(WANTED_TEXT, "").strip():
+    column = sample.texts.get(WANTED_TEXT, "").strip()
+    if column:
         texts = column.splitlines()
     else:
         quoted = quotations(sample.texts.get("prompt", ""))
@@ -559,14 +561,16 @@ def _inapplicable_reason(sample: Sample, texts: Sequence[str]) -> str:
 def judge(sample: Sample) -> Program:
     """The program of the judge."""
     texts = wanted_texts(sample)
-    if reason := _inapplicable_reason(sample, texts):
+    reason = _inapplicable_reason(sample, texts)
+    if reason:
         step = Step(("sample",), Status.NOT_APPLICABLE, reason=reason)
         return Verdict({}, step.status, trace=(step,))
     arguments = {"image": sample.images["output"]}
     [reading], steps = yield from tools.use_tools(
         [UseTool(ocr.NAME, arguments, ("text",))]
     )
-    if failure := tools.failed(steps):
+    failure = tools.failed(steps)
+    if failure:
         return Verdict({}, failure.status, trace=steps)
     scores, reason = compare(texts, lines_of(reading))
     return Verdict(scores, Status.OK, reason, steps)

@@ -20,7 +20,10 @@ from vieval_plugin.prompts.pack import Pack
 from vieval_plugin.prompts.scale import Scale
 from vieval_plugin.text.errors import VievalError
 
-PLAIN, ONE_SHOT, PQ_INPUTS, TEXT_FIRST = "0shot", "1shot", "pq_inputs", "text_first"
+PLAIN = "0shot"
+ONE_SHOT = "1shot"
+PQ_INPUTS = "pq_inputs"
+TEXT_FIRST = "text_first"
 RUBRIC = Rubric(
     Scale("linear", 0.0, 10.0),
     {"SC": "min", "PQ": "min"},

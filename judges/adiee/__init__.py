@@ -93,7 +93,8 @@ def build(options: AdieeOptions, wording: Pack, setting: str = "") -> Judge:
 
     def program(sample: Sample) -> Program:
         images, steps = yield from pictures(sample, options.images)
-        if failure := failed(steps):
+        failure = failed(steps)
+        if failure:
             return Verdict({}, failure.status, trace=steps)
         verdict = yield from ask(
             sample,

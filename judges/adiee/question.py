@@ -29,7 +29,8 @@ Images: TypeAlias = Literal["two", "joined"]
 #: trained token.
 Reading: TypeAlias = Literal["sentence", "number", "token"]
 
-QUESTIONS, ANSWERS = "question_", "answer_"
+QUESTIONS = "question_"
+ANSWERS = "answer_"
 DOTS = "..."
 
 

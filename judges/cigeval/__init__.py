@@ -26,7 +26,8 @@ from vieval_plugin.text.errors import VievalError, install_advice
 
 __all__ = ["IMPROVEMENTS", "SPEC", "CIGEvalOptions", "build"]
 
-PLAIN, REACT = "paper", "react"
+PLAIN = "paper"
+REACT = "react"
 _PLANNED_BY_US = frozenset(("named_entity", "plan_each_subject"))
 
 

@@ -188,7 +188,8 @@ def _choose(
             finding = "plan: tool not offered"
         reason = f"the tool {entry.tool[:60]!r} {problem}"
         return failed_choice(Status.PARSE_FAILURE, reason, finding)
-    if why := barred(tool, sub_question, setup):
+    why = barred(tool, sub_question, setup)
+    if why:
         return failed_choice(Status.PARSE_FAILURE, why, "plan: forbidden tool")
     entities = entry.entities if setup.improves("named_entity") else ()
     step = Step(

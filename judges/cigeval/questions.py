@@ -252,7 +252,8 @@ def program(sample: Sample, setup: Setup, begin: Begin) -> Asking[Verdict]:
     run to the next.
     """
     images, cut = yield from pictures(sample, setup.wording)
-    if failure := failed(cut):
+    failure = failed(cut)
+    if failure:
         return Verdict({}, failure.status, trace=cut)
     questions = sub_questions(sample, images, setup.wording)
     if not questions:

@@ -131,7 +131,8 @@ def build(
     orders = (FORWARD, REVERSE) if options.orders == "both" else (FORWARD,)
 
     def program(contest: Contest) -> Program:
-        if reason := _unfit(contest, options, wording):
+        reason = _unfit(contest, options, wording)
+        if reason:
             return Verdict(
                 {},
                 Status.NOT_APPLICABLE,
@@ -253,7 +254,8 @@ def _unfit(contest: Contest, options: PairwiseOptions, wording: Pack) -> str:
             f"prompt pack {wording.name} has no question for the kind {contest.kind!r}"
         )
     roles = wording.questions[contest.kind].images
-    if missing_roles := [role for role in roles if role not in first.images]:
+    missing_roles = [role for role in roles if role not in first.images]
+    if missing_roles:
         return (
             f"prompt pack {wording.name} shows the image {missing_roles[0]}, which the "
             "candidates do not have"

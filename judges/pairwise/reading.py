@@ -27,7 +27,8 @@ from vieval_plugin.text.yaml_json import JsonObject
 
 ReplyForm: TypeAlias = Form | Literal["labels"]
 
-BETTER_KEY, PLACES_KEY = "better", "places"
+BETTER_KEY = "better"
+PLACES_KEY = "places"
 ONE_ANSWER = "the reply must end with exactly one label"
 _LONGEST_REASON = 600
 _LABEL = re.compile(
@@ -138,7 +139,8 @@ def read_label(
     is_at_end = recorded or _ends_in_label(text)
     if len(labels) != 1 or has_other_brackets or not is_at_end:
         return _unreadable(ONE_ANSWER if labels else "no label found")
-    [label], votes = labels, _votes("four_way", numbers)
+    [label] = labels
+    votes = _votes("four_way", numbers)
     plain = {
         "A>B": votes["A"],
         "B>A": votes["B"],

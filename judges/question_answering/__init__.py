@@ -59,7 +59,8 @@ ASPECT = "SC"
 #: Finding of a list of more questions than are asked.
 SHORTENED = f"first {MOST_QUESTIONS} questions only"
 QUESTIONS: Path = ("questions",)
-_LONGEST_LIST, _LONGEST_ANSWER = 3072, 128
+_LONGEST_LIST = 3072
+_LONGEST_ANSWER = 128
 
 
 @dataclass(frozen=True)

@@ -20,13 +20,17 @@ from vieval_plugin.judges.parsing import (
     text_schema,
 )
 
-DSG, TIFA, VQ2A = "dsg", "tifa", "vq2a"
-YES, NO = "yes", "no"
+DSG = "dsg"
+TIFA = "tifa"
+VQ2A = "vq2a"
+YES = "yes"
+NO = "no"
 
 #: Most questions of a prompt.
 MOST_QUESTIONS = 24
 _MOST_CHOICES = 6
-_QUESTION, _ANSWER = text_schema(200), text_schema(80)
+_QUESTION = text_schema(200)
+_ANSWER = text_schema(80)
 _ID = {
     "type": "integer",
     "minimum": 1,
@@ -159,7 +163,8 @@ def _require_graph(questions: Sequence[PromptQuestion]) -> None:
     if len(parents) < len(questions):
         raise ValueError("two questions have the same id")
     for question in questions:
-        if unknown := [parent for parent in question.parents if parent not in parents]:
+        unknown = [parent for parent in question.parents if parent not in parents]
+        if unknown:
             raise ValueError(
                 f"question {question.id} depends on question {unknown[0]}, which does not exist"
             )

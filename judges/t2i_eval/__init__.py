@@ -88,7 +88,8 @@ def build(options: T2IEvalOptions, wording: Pack, setting: str = PLAIN) -> Judge
     at_once = options.mode == "framework" or setting == SINGLE_CALL
     needed = {"answers"} if at_once else {"overall"}
     needed |= {"quality"} if options.grades_explanations else set()
-    if unworded := needed - set(wording.questions):
+    unworded = needed - set(wording.questions)
+    if unworded:
         question = min(unworded)
         raise VievalError(
             f"prompt pack {wording.name} has no question {question!r}, which the options mode "
@@ -130,7 +131,8 @@ def build(options: T2IEvalOptions, wording: Pack, setting: str = PLAIN) -> Judge
 
 HIGHEST = 5.0
 _OVERALL_STEP_PATH = ("overall",)
-QUESTIONS, OVERALL = "explanation_quality_questions", "explanation_quality_overall"
+QUESTIONS = "explanation_quality_questions"
+OVERALL = "explanation_quality_overall"
 
 
 def grade(asker: Asker, result: Result, notes: Notes) -> Asking[dict[str, float]]:
@@ -201,7 +203,8 @@ def _references(document: Any) -> dict[str, str]:
     return explanations
 
 
-PATH, FROM_BENCHMARK = ("extraction",), "the benchmark's own"
+PATH = ("extraction",)
+FROM_BENCHMARK = "the benchmark's own"
 
 
 def extract(

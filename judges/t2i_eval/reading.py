@@ -122,7 +122,8 @@ def read_extraction(text: str, schema: Mapping[str, Any] | None) -> Read[Extract
         else:
             extraction = _read_markdown(items(remove_thinking(text)))
         parts = (("entities", extraction.entities), ("questions", extraction.questions))
-        if missing := [name for name, part in parts if not part]:
+        missing = [name for name, part in parts if not part]
+        if missing:
             raise ValueError(f"{MISSING}: {' and '.join(missing)}")
         return extraction, True
 

@@ -15,7 +15,8 @@ from vieval_plugin.judges.protocol import Path
 Kind: TypeAlias = Literal["appearance", "intrinsic", "relationship"]
 
 KINDS: tuple[Kind, ...] = ("appearance", "intrinsic", "relationship")
-EXISTENCE, QUANTITY = "existence", "quantity"
+EXISTENCE = "existence"
+QUANTITY = "quantity"
 _QUANTITIES = (QUANTITY, "number", "count")
 _POSITIONS = ("position", "location", "place")
 

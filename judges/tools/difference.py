@@ -29,7 +29,10 @@ from vieval_plugin.judges.tools.side_by_side import resized
 from vieval_plugin.media.png import Pixels
 
 NAME = "difference"
-BLUR, THRESHOLD, DILATION, SHARE = 5, 45, 3, 0.005
+BLUR = 5
+THRESHOLD = 45
+DILATION = 3
+SHARE = 0.005
 _WHITE = 250
 
 
@@ -140,7 +143,8 @@ def use(request: Request) -> Asking[ToolOutcome]:
         }
     path = (*request.path, NAME)
     [result], steps = yield from use_tools([UseTool(NAME, arguments, path)])
-    if failure := failed(steps):
+    failure = failed(steps)
+    if failure:
         return ToolOutcome(steps=steps, failure=failure)
     boxes = (
         result.boxes if "all_differences" in request.improvements else result.boxes[:1]

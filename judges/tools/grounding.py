@@ -29,7 +29,8 @@ def use(request: Request) -> Asking[ToolOutcome]:
         path = (*request.path, f"{NAME} {role}")
         asks.append(UseTool(NAME, arguments, path))
     results, steps = yield from use_tools(asks)
-    if failure := failed(steps):
+    failure = failed(steps)
+    if failure:
         return ToolOutcome(steps=steps, failure=failure)
     boxes = {}
     lines = []

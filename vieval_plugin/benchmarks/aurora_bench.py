@@ -26,14 +26,17 @@ from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import isfile
 
 NAME = "aurora_bench"
-POINTS, PAIRS, EDITS = "points", "pairs", "edits"
-KIND, ASPECT, SCHEME = "tie", "O", "three_way"
-LOWEST, HIGHEST = 0.0, 2.0
-POINTS_FILE, PAIRS_FILE, EDITS_FILE = (
-    "human_ratings.json",
-    "human_ratings_pairwise.json",
-    "test.json",
-)
+POINTS = "points"
+PAIRS = "pairs"
+EDITS = "edits"
+KIND = "tie"
+ASPECT = "O"
+SCHEME = "three_way"
+LOWEST = 0.0
+HIGHEST = 2.0
+POINTS_FILE = "human_ratings.json"
+PAIRS_FILE = "human_ratings_pairwise.json"
+EDITS_FILE = "test.json"
 ADVICE = (
     "download test.json and data/ from github.com/McGill-NLP/AURORA, and human_ratings.json, "
     "human_ratings_pairwise.json and the edited images from the link in its README"

@@ -23,8 +23,10 @@ from vieval_plugin.readers.rows import read_lines
 from vieval_plugin.text.yaml_json import JsonObject
 
 NAME = "editreward_bench_tiger"
-PART, KIND = "all", "tie"
-DATASET, SPLIT = "TIGER-Lab/EditReward-Bench", "train"
+PART = "all"
+KIND = "tie"
+DATASET = "TIGER-Lab/EditReward-Bench"
+SPLIT = "train"
 ADVICE = f"run `vieval prepare {NAME}`"
 SOURCE = f"Wu et al., EditReward (2025), arXiv 2509.26346; the hub's {DATASET}"
 LICENCE = "Apache-2.0 (the hub's card)"

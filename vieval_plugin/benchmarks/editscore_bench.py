@@ -21,13 +21,15 @@ from vieval_plugin.readers.rows import read_lines
 from vieval_plugin.text.yaml_json import JsonObject
 
 NAME = "editscore_bench"
-KIND, SCHEME = "tie", "two_way"
+KIND = "tie"
+SCHEME = "two_way"
 PARTS = {
     "prompt_following": 944,
     "consistency": 890,
     "overall": 1238,
 }
-DATASET, SPLIT = "EditScore/EditReward-Bench", "train"
+DATASET = "EditScore/EditReward-Bench"
+SPLIT = "train"
 ADVICE = f"run `vieval prepare {NAME}`"
 SOURCE = f"Luo et al., EditScore (2025), arXiv 2509.23909; the hub's {DATASET}"
 LICENCE = "Apache-2.0 (the hub's card)"

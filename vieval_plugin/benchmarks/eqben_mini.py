@@ -34,7 +34,8 @@ def read(folder: Path, part: str) -> list[Sample]:
     image that is there as a NumPy array (`.npy`) is named as the PNG that `convert_arrays` makes of
     it.
     """
-    examples, selection = folder / "examples.jsonl", folder / "all_select.json"
+    examples = folder / "examples.jsonl"
+    selection = folder / "all_select.json"
     if examples.exists() or not selection.exists():
         return read_two_by_two(
             folder,

@@ -26,7 +26,8 @@ from vieval_plugin.text.errors import VievalError
 
 NAME = "flickr8k"
 ADVICE = "put the CLIPScore authors' flickr8k.json and the photos that it lists into that folder"
-LOWEST, HIGHEST = 0.0, 4.0
+LOWEST = 0.0
+HIGHEST = 4.0
 
 
 def read(folder: Path, part: str) -> list[Sample]:

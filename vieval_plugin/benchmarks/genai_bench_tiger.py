@@ -32,7 +32,9 @@ from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.yaml_json import JsonObject
 
 NAME = "genai_bench_tiger"
-EDIT, GENERATION, VIDEO = "edit", "generation", "video"
+EDIT = "edit"
+GENERATION = "generation"
+VIDEO = "video"
 CONFIGS = {
     "image_edition": EDIT,
     "image_generation": GENERATION,
@@ -49,8 +51,10 @@ VOTES = {
     "tievote": BOTH_GOOD,
     "bothbad_vote": BOTH_BAD,
 }
-FRAMES, FRAMES_FILE = 4, "frames.json"
-DATASET, SPLIT = "TIGER-Lab/GenAI-Bench", "test_v1"
+FRAMES = 4
+FRAMES_FILE = "frames.json"
+DATASET = "TIGER-Lab/GenAI-Bench"
+SPLIT = "test_v1"
 ADVICE = f"run `vieval prepare {NAME}`"
 SOURCE = f"Jiang et al., GenAI Arena (2024), arXiv 2406.04485; the hub's {DATASET}, split {SPLIT}"
 LICENCE = "CC BY 4.0 (the hub's card)"
@@ -184,7 +188,8 @@ def _make(folder: Path, preparing: Preparing) -> list[str]:
     """
     from vieval_plugin.readers.download import Download, fetch_all
 
-    home, count = folder / VIDEO, read_count(folder / FRAMES_FILE, FRAMES)
+    home = folder / VIDEO
+    count = read_count(folder / FRAMES_FILE, FRAMES)
     if VIDEO not in (preparing.parts or ()) or not (home / CONTESTS).exists():
         return []
     candidates = []

@@ -42,7 +42,8 @@ def load(root: Path, part: str) -> list[Sample]:
                 NAME,
             ):
                 no_kind = "" if sample.kind else "it must have a kind, such as tig"
-                if problem := address_among(files) or no_kind or absent_image(sample):
+                problem = address_among(files) or no_kind or absent_image(sample)
+                if problem:
                     raise BadLine(problem)
                 if sample.id.uid in samples:
                     raise BadLine(

@@ -54,7 +54,8 @@ ADVICE = (
     "that folder, and images as <image model>/00000/samples/0000.png"
 )
 _COLUMNS = ("Input.prompt_id", "Input.image_id")
-_COUNT, _COLOR = "Answer.task-count-", "Answer.task-color-"
+_COUNT = "Answer.task-count-"
+_COLOR = "Answer.task-color-"
 _PLACES = ("Answer.task-position-x", "Answer.task-position-y")
 #: Images of each tag that workers saw, of all three image models.
 _RATED = dict(zip(TAGS, (156, 216, 204, 228, 240, 156), strict=True))
@@ -174,7 +175,8 @@ def _check_digest(body: bytes) -> None:
 def prepare_prompts(root: Path, preparing: Preparing) -> Prepared:
     """Fetch the prompts where they are not there."""
     job = Download(ADDRESS, root / NAME / PROMPTS, _check_digest)
-    if failed := asyncio.run(fetch_all([job])):
+    failed = asyncio.run(fetch_all([job]))
+    if failed:
         why = f"{ADDRESS}: {failed[0].reason}"
         return Prepared(manual_download_lines(NAME, root, why), False)
     return Prepared((f"{job.path}: ready, {sum(TAGS.values())} prompts",), True)

@@ -93,7 +93,8 @@ class _Reading:
     @property
     def _extra(self) -> list[str]:
         """The columns of all that is no part of a sample."""
-        described, names = self.described, list[str]()
+        described = self.described
+        names = list[str]()
         for columns in described.ratings.values():
             names += [columns] if isinstance(columns, str) else columns
         if described.vote:
@@ -197,7 +198,8 @@ class _Reading:
         return list(samples.values())
 
     def _samples_of(self, row: Row, part: str) -> Iterator[Sample]:
-        described, number = self.described, int(row.cells[""])
+        described = self.described
+        number = int(row.cells[""])
         cells = {}
         for name, cell in row.cells.items():
             if name and (self.fields.columns or name not in self._extra):

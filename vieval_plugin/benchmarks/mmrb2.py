@@ -25,12 +25,16 @@ from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.yaml_json import JsonObject
 
 NAME = "mmrb2"
-T2I, EDIT = "t2i", "edit"
+T2I = "t2i"
+EDIT = "edit"
 KINDS = {T2I: "tig", EDIT: "tie"}
 TEXTS = {T2I: "prompt", EDIT: "instruction"}
 LETTERS = {"A": FIRST, "B": SECOND}
-FIRST_FROM, LOWEST, HIGHEST = 4, 1, 6
-DATASET, SPLIT = "rl-research/multimodal-rewardbench-2", "test"
+FIRST_FROM = 4
+LOWEST = 1
+HIGHEST = 6
+DATASET = "rl-research/multimodal-rewardbench-2"
+SPLIT = "test"
 ADVICE = f"run `vieval prepare {NAME}`"
 SOURCE = (
     "Hu et al., Multimodal RewardBench 2 (2025), arXiv 2512.16899; votes of "

@@ -44,7 +44,8 @@ def benchmarks() -> dict[str, Benchmark]:
             Benchmark,
         )
     )
-    if home := os.environ.get(FOLDER_VARIABLE):
+    home = os.environ.get(FOLDER_VARIABLE)
+    if home:
         from vieval_plugin.benchmarks import in_folder
 
         candidates = (path_of(home), *sorted(path_of(home).glob("*")))
@@ -80,7 +81,8 @@ def benchmark(name: str) -> Benchmark:
     """Return a benchmark by its name or folder; VievalError, with the nearest name, if there is
     none.
     """
-    if known_benchmark := find(name):
+    known_benchmark = find(name)
+    if known_benchmark:
         return known_benchmark
     from vieval_plugin.benchmarks import in_folder
 

@@ -24,7 +24,8 @@ from vieval_plugin.text.errors import VievalError, docs_url, line_of
 from vieval_plugin.text.untrusted import isfile, real
 from vieval_plugin.text.yaml_json import read_json
 
-FILE, DESCRIPTION_FILE = "sequences.jsonl", "about.json"
+FILE = "sequences.jsonl"
+DESCRIPTION_FILE = "about.json"
 MAGICBRUSH_FILE = "edit_sessions.json"
 #: The label of an image to which more was done than was asked for.
 OVER_EDITED = 0.5

@@ -17,7 +17,8 @@ from vieval_plugin.readers.rated_models import numbered_roles, read_rated
 from vieval_plugin.readers.rows import GRADED, numbered, read_count, read_object
 
 NAME = "stanfordt23d"
-VIEWS, VIEWS_FILE = 9, "views.json"
+VIEWS = 9
+VIEWS_FILE = "views.json"
 MODELS = ("dreamfusion", "instant3d", "latent-nerf", "magic3d", "mvdream", "shap-e")
 ADVICE = "put stanfordt23d.json from linzhiqiu/t2v_metrics and the rendered views/ into that folder"
 

@@ -36,8 +36,10 @@ PART = "tig"
 DIMENSIONS = ("appearance", "intrinsic", "relationship")
 OVERALL = "O"
 ANNOTATORS = 3
-LOWEST, HIGHEST = 0.0, 10.0
-ARCHIVE, IMAGES = "images.tar.gz", "images"
+LOWEST = 0.0
+HIGHEST = 10.0
+ARCHIVE = "images.tar.gz"
+IMAGES = "images"
 ADVICE = (
     f"put t2i-eval-bench.json, scores.json and {ARCHIVE} from the hub's "
     f"DataHammer/T2I-Eval-Bench into that folder and run `vieval prepare {NAME}`"

@@ -19,7 +19,8 @@ from vieval_plugin.readers.rows import GRADED, numbered, read_count, read_object
 from vieval_plugin.readers.video_frames import SUFFIXES, extract_all, failure_lines
 
 NAME = "t2vscore"
-FRAMES, FRAMES_FILE = 4, "frames.json"
+FRAMES = 4
+FRAMES_FILE = "frames.json"
 MODELS = ("floor33", "gen2", "pika", "modelscope", "zeroscope")
 ADVICE = (
     "put t2vscore_alignment_score.json from linzhiqiu/t2v_metrics and videos/ into that folder "
@@ -55,7 +56,8 @@ def videos(folder: Path, count: int) -> list[tuple[Path, Path]]:
     """
     pairs = []
     for sample in _rated(folder, _ALL, lambda _model, _uid: {}):
-        model, uid = sample.id.image_model, sample.id.uid
+        model = sample.id.image_model
+        uid = sample.id.uid
         video = folder / "videos" / model / f"{uid}.mp4"
         padded = video.with_name(f"{uid:0>4}.mp4")
         frames = folder / f"frames{count}" / model / uid

@@ -29,12 +29,10 @@ ENTRY_POINTS = "vieval.tasks"
 #: Where the table is, and lmms-eval's files of the plain tasks.
 FOLDER = Path(vieval_plugin.task_configs.__path__[0])
 
-DATA_READY, NOTHING, RATINGS, DATA_MISSING = (
-    "ready",
-    "nothing to prepare",
-    "ratings only",
-    "not there",
-)
+DATA_READY = "ready"
+NOTHING = "nothing to prepare"
+RATINGS = "ratings only"
+DATA_MISSING = "missing"
 COMPLETE = (DATA_READY, NOTHING)
 #: Says of a benchmark's part what `data_state` says.
 StateOf: TypeAlias = Callable[[str, str], tuple[str, str]]
@@ -94,10 +92,8 @@ def table() -> tuple[TaskRow, ...]:
 @cache
 def plugin_rows() -> tuple[TaskRow, ...]:
     """The rows of other packages whose judge and benchmark are there."""
-    known_judges, known_benchmarks = (
-        judge_registry.judges(),
-        benchmark_registry.benchmarks(),
-    )
+    known_judges = judge_registry.judges()
+    known_benchmarks = benchmark_registry.benchmarks()
     rows = judge_registry.load_entry_points(ENTRY_POINTS, ("TASKS",), TaskRow)
     known_rows = []
     for row in rows:
@@ -289,7 +285,8 @@ def matching(text: str, benchmarks: Mapping[str, str]) -> set[str]:
     pattern = text
     if not any(sign in text for sign in "*?["):
         pattern = f"*{text}*"
-    if matches := set(fnmatch.filter(benchmarks, pattern)):
+    matches = set(fnmatch.filter(benchmarks, pattern))
+    if matches:
         return matches
     suggestions = [*dict.fromkeys(benchmarks.values()), *benchmarks]
     hint = did_you_mean(text.strip("*"), suggestions)

@@ -27,7 +27,9 @@ from vieval_plugin.text.escaping import say
 _PROMPTS = Path("agent/prompt_agent.py")
 _NOTES = Path("evaluate.py")
 _GRAPH = Path("tools/scene_graph.py")
-_PLAN, _SCENE_GRAPH, _FUNCTION = "Tool_Decide", "sgPrompt", "get_tool_text"
+_PLAN = "Tool_Decide"
+_SCENE_GRAPH = "sgPrompt"
+_FUNCTION = "get_tool_text"
 _ONE_IMAGE = "_llava"
 _MOST_NAMED = 3
 
@@ -138,7 +140,8 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
         "questions": questions,
     }
     folder = write_pack(to / "authors", manifest, texts)
-    if left_out := [name for name in author_texts if name.endswith(_ONE_IMAGE)]:
+    left_out = [name for name in author_texts if name.endswith(_ONE_IMAGE)]
+    if left_out:
         say(f"skipped texts for backbones that take one image: {', '.join(left_out)}")
     return [folder]
 

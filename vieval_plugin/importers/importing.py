@@ -90,7 +90,8 @@ def jinja_template(
     """
     pieces = places.split(text)
     names = pieces[1::2]
-    if unknown := [name for name in names if name not in variables]:
+    unknown = [name for name in names if name not in variables]
+    if unknown:
         raise unexpected(where, f"has an unknown place {unknown[0][:40]}")
     return "".join(
         variables[piece] if number % 2 else raw(piece)

@@ -19,14 +19,18 @@ from vieval_plugin.importers.importing import (
 from vieval_plugin.prompts.packs import read_text
 
 _TEMPLATES = Path("genaibench") / "templates"
-_EDIT, _IMAGE, _VIDEO = "image_edition", "image_generation", "video_generation"
+_EDIT = "image_edition"
+_IMAGE = "image_generation"
+_VIDEO = "video_generation"
 _TEXTS = {
     "prompt": "prompt",
     "source_prompt": "source_prompt",
     "target_prompt": "target_prompt",
     "instruct_prompt": "instruction",
 }
-_FIRST, _SECOND, _SOURCE = "candidates[0].place", "candidates[1].place", "places.source"
+_FIRST = "candidates[0].place"
+_SECOND = "candidates[1].place"
+_SOURCE = "places.source"
 _PICTURES = {
     **dict.fromkeys(("left_image", "left_output_image", "left_video"), _FIRST),
     **dict.fromkeys(("right_image", "right_output_image", "right_video"), _SECOND),

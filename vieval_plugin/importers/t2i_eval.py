@@ -80,7 +80,8 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
     needed = set[str]()
     for pattern in _CONSTANTS.values():
         needed.update(pattern.format(reference) for reference in _REFERENCES)
-    if missing := sorted(needed - set(author_texts)):
+    missing = sorted(needed - set(author_texts))
+    if missing:
         raise unexpected(source, f"the Python files have no text {', '.join(missing)}")
     texts = {
         key: _template(author_texts, pattern) for key, pattern in _CONSTANTS.items()

@@ -134,7 +134,8 @@ def _log_questions(results: Path, logged: Mapping[str, Path]) -> dict[str, str]:
         for aspect, key in (("SC", f"SC_{kind}"), ("PQ", "PQ")):
             for path in sorted(folder.glob(f"*/{aspect}.json")):
                 prompts[key] += _prompts_of(path)
-    if missing := [key for key in _RULES if not prompts[key]]:
+    missing = [key for key in _RULES if not prompts[key]]
+    if missing:
         raise VievalError(
             f"{results}: no prompt_input for {', '.join(missing)}; pass results of all seven tasks"
         )

@@ -205,7 +205,8 @@ class _Restriction(NodeTransformer):
         self.source += _NODE + (
             len(node.data) if isinstance(node, nodes.TemplateData) else 0
         )
-        if reason := _TOO_LONG if self.source > _LONGEST_SOURCE else _refusal(node):
+        reason = _TOO_LONG if self.source > _LONGEST_SOURCE else _refusal(node)
+        if reason:
             raise TemplateSyntaxError(reason, node.lineno)
         self.generic_visit(node)
         if isinstance(node, nodes.For):

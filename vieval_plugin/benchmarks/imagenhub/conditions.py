@@ -83,7 +83,8 @@ class HubSplit:
         return f"dataset {self.dataset}, split {self.split}"
 
 
-_PLAIN, _EDIT = "sample_{uid}.jpg", "sample_{img_id}_{turn_index}.jpg"
+_PLAIN = "sample_{uid}.jpg"
+_EDIT = "sample_{img_id}_{turn_index}.jpg"
 _CONTROL = "sample_{img_id}_control_{control_type}.jpg"
 _CAPTIONS = ("source_global_caption", "target_global_caption")
 _CONCEPTS = ("prompt", "concept1", "concept2")
@@ -145,7 +146,8 @@ async def fetch_conditions(
     Rows of the hub that lack a rated uid are an error all the same: they would be those of another
     version.
     """
-    kind, split = "conditions", HUB[task]
+    kind = "conditions"
+    split = HUB[task]
     path = museum_folder(root, task) / LOOKUP
     check = partial(_check_lookup, uids, split.columns)
     museum = Download(
@@ -160,7 +162,8 @@ async def fetch_conditions(
         rows = await _hub_rows(hosts.hub, split, fetch)
         lookup = _lookup(split, rows)
     except ValueError as error:
-        if failed := await fetch([museum]):
+        failed = await fetch([museum])
+        if failed:
             reason = f"{failed[0].reason}; the hub failed first: {error}"
             return FileKindReport(
                 task,
@@ -188,7 +191,8 @@ async def fetch_conditions(
 
 def _check_lookup(uids: Collection[str], columns: Collection[str], body: bytes) -> None:
     lookup = _json_object(body)
-    if missing := [uid for uid in uids if uid not in lookup]:
+    missing = [uid for uid in uids if uid not in lookup]
+    if missing:
         raise ValueError(
             f"{len(missing)} of {len(uids)} rated uids have no row, first {missing[0]}"
         )
@@ -223,7 +227,8 @@ async def _hub_rows(hub: str, split: HubSplit, fetch: Fetch) -> list[JsonObject]
                         _check_page,
                     )
                 )
-            if failed := await fetch(jobs):
+            failed = await fetch(jobs)
+            if failed:
                 raise ValueError(f"{redacted(failed[0].url)}: {failed[0].reason}")
             return [_json_object(job.path.read_bytes()) for job in jobs]
 
@@ -246,7 +251,8 @@ def rows_url(hub: str, split: HubSplit, offset: int) -> str:
 
 def _check_page(body: bytes) -> None:
     page = _json_object(body)
-    rows, total = page.get("rows"), page.get("num_rows_total")
+    rows = page.get("rows")
+    total = page.get("num_rows_total")
     if not isinstance(rows, list) or not all(
         isinstance(r, dict) and isinstance(r.get("row"), dict) for r in rows
     ):
@@ -269,7 +275,8 @@ def _lookup(
         for column in split.columns + split.optional:
             if isinstance(row.get(column), str):
                 texts[column] = row[column]
-        if missing := [column for column in split.columns if column not in texts]:
+        missing = [column for column in split.columns if column not in texts]
+        if missing:
             raise ValueError(f"{split}: {missing[0]} of {uid} must be a string")
         lookup[uid] = texts
     return lookup

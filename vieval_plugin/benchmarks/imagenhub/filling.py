@@ -212,7 +212,8 @@ async def _fetch_kind(
 
 
 def _ratings(root: Path, hosts: Hosts, task: str) -> list[Download]:
-    info, folder = task_info(task), ratings_folder(root, task)
+    info = task_info(task)
+    folder = ratings_folder(root, task)
     check = partial(_check_table, ("uid", *info.image_models))
     return [
         Download(address(hosts.ratings, info.folder, name), folder / name, check)
@@ -222,7 +223,8 @@ def _ratings(root: Path, hosts: Hosts, task: str) -> list[Download]:
 
 def _check_table(columns: Collection[str], body: bytes) -> None:
     header = body.decode("utf-8", "replace").partition("\n")[0].strip().split("\t")
-    if missing := [column for column in columns if column not in header]:
+    missing = [column for column in columns if column not in header]
+    if missing:
         raise ValueError(f"not a table of ratings: the column {missing[0]} is missing")
 
 
@@ -238,7 +240,8 @@ def _read_uids(
     try:
         rated = list(read_ratings(root, task))
         # A uid becomes a file name, and must stay below its folder.
-        if unsafe := [uid for uid in rated if not re.fullmatch(r"\w[\w.-]*", uid)]:
+        unsafe = [uid for uid in rated if not re.fullmatch(r"\w[\w.-]*", uid)]
+        if unsafe:
             raise VievalError(f"a uid must be the name of an image, got {unsafe[0]!r}")
     except VievalError as error:
         folder = ratings_folder(root, task)
@@ -253,7 +256,8 @@ def _read_uids(
 
 
 def _images(root: Path, hosts: Hosts, task: str, uids: Iterable[str]) -> list[Download]:
-    info, museum = task_info(task), museum_folder(root, task)
+    info = task_info(task)
+    museum = museum_folder(root, task)
     return [
         Download(
             address(hosts.museum, info.folder, kind, uid),

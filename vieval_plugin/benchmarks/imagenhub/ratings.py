@@ -23,11 +23,13 @@ def read_ratings(
     `root` is the data folder. Only the image models of the papers are kept.
     Raises VievalError naming file, row and column of what is wrong.
     """
-    info, folder = task_info(task), ratings_folder(root, task)
+    info = task_info(task)
+    folder = ratings_folder(root, task)
     tables = [_read(folder / name, info.image_models) for name in info.ratings_files]
     first = tables[0]
     for number, table in enumerate(tables[1:], start=2):
-        if differing := sorted(set(first) ^ set(table)):
+        differing = sorted(set(first) ^ set(table))
+        if differing:
             raise VievalError(
                 f"{folder}: raters 1 and {number} must rate the same uids (first difference: "
                 f"{differing[0]}); {ADVICE} again"

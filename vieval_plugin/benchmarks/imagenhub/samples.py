@@ -31,7 +31,8 @@ def load(root: Path, part: str) -> list[Sample]:
     there (a run on recorded verdicts needs neither). VievalError for an unknown task, and for a
     file that is absent or malformed.
     """
-    info, museum = task_info(part), museum_folder(root, part)
+    info = task_info(part)
+    museum = museum_folder(root, part)
     lookup = _read_lookup(museum / LOOKUP)
     samples = []
     for uid, by_model in read_ratings(root, part).items():
@@ -60,7 +61,8 @@ def conditions(root: Path, part: str) -> list[Sample]:
     Raises:
         VievalError: an unknown task, or no `dataset_lookup.json`.
     """
-    info, museum = task_info(part), museum_folder(root, part)
+    info = task_info(part)
+    museum = museum_folder(root, part)
     lookup = _read_lookup(museum / LOOKUP)
     if not lookup:
         raise VievalError(
@@ -79,7 +81,8 @@ def conditions(root: Path, part: str) -> list[Sample]:
 
 def missing_conditions(root: Path, part: str) -> list[str]:
     """Images of conditions that a generator would lack, a line a folder."""
-    info, museum = task_info(part), museum_folder(root, part)
+    info = task_info(part)
+    museum = museum_folder(root, part)
     uids = [sample.id.uid for sample in conditions(root, part)]
     return _missing_images((museum / subfolder for _, subfolder in info.images), uids)
 
@@ -88,9 +91,11 @@ def missing(root: Path, part: str) -> list[str]:
     """Files that a live run on a task would lack, a line each with what to do; empty when all is
     there.
     """
-    info, museum = task_info(part), museum_folder(root, part)
+    info = task_info(part)
+    museum = museum_folder(root, part)
     try:
-        ratings, lookup = read_ratings(root, part), _read_lookup(museum / LOOKUP)
+        ratings = read_ratings(root, part)
+        lookup = _read_lookup(museum / LOOKUP)
     except VievalError as error:
         return [str(error)]
     missing_uids = [uid for uid in ratings if uid not in lookup]
@@ -112,7 +117,8 @@ def missing(root: Path, part: str) -> list[str]:
 def _missing_images(folders: Iterable[Path], uids: Collection[str]) -> list[str]:
     lines = []
     for folder in folders:
-        if missing_uids := [uid for uid in uids if not isfile(folder / uid)]:
+        missing_uids = [uid for uid in uids if not isfile(folder / uid)]
+        if missing_uids:
             lines.append(
                 f"{folder}: {len(missing_uids)} of {len(uids)} images missing, first "
                 f"{missing_uids[0]}"

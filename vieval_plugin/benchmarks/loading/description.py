@@ -150,7 +150,8 @@ class Description(StrictModel):
             raise ValueError(f"{min(useless)}: does not apply with {standards[0]}")
         if "table" in keys and not self.table:
             raise ValueError("table: required, as the file with the rows")
-        if unknown := [aspect for aspect in self.ratings if aspect not in _ASPECTS]:
+        unknown = [aspect for aspect in self.ratings if aspect not in _ASPECTS]
+        if unknown:
             raise ValueError(
                 f"ratings: unknown aspect {unknown[0]!r}; known aspects: {', '.join(_ASPECTS)}"
             )

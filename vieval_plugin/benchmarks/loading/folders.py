@@ -148,7 +148,8 @@ class DataFolder:
         return Prepared(tuple(lines), complete)
 
     def _part_ready_line(self, root: Path, part: str) -> str:
-        loaded, published = self.load(root, part), self.parts[part]
+        loaded = self.load(root, part)
+        published = self.parts[part]
         difference = ""
         if published not in (None, len(loaded)):
             difference = f" (the published set has {published})"
@@ -195,14 +196,16 @@ def missing_images(loaded: Iterable[Judged], advice: str) -> list[str]:
         files_by_model[sample.id.image_model].update(dict.fromkeys(files))
     lines = []
     for model_files in files_by_model.values():
-        if missing := [file for file in model_files if not isfile(file)]:
+        missing = [file for file in model_files if not isfile(file)]
+        if missing:
             folder = Path(os.path.commonpath([file.parent for file in model_files]))
             first = missing[0].relative_to(folder).as_posix()
             lines.append(
                 f"{folder}: {len(missing)} of {len(model_files)} images missing, first {first}; "
                 f"{advice}"
             )
-    if unseen := [sample for sample in samples if "output" not in sample.images]:
+    unseen = [sample for sample in samples if "output" not in sample.images]
+    if unseen:
         lines.append(
             f"{len(unseen)} of {len(samples)} outputs have no image, first {unseen[0].id}; {advice}"
         )

@@ -125,7 +125,8 @@ def _rows(
     split = task_config.get("test_split", "test")
     dataset: Any
     try:
-        if files := _parquet(root / task.task):
+        files = _parquet(root / task.task)
+        if files:
             dataset = datasets.load_dataset(
                 "parquet",
                 data_files={split: files},

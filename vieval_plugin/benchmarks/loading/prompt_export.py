@@ -18,7 +18,9 @@ from vieval_plugin.media.files import write_whole
 from vieval_plugin.readers.image_names import expected_name
 from vieval_plugin.text.errors import VievalError
 
-PROMPTS_FILE, EXPECTED_FILE, CONDITIONS = "prompts.jsonl", "expected.csv", "conditions"
+PROMPTS_FILE = "prompts.jsonl"
+EXPECTED_FILE = "expected.csv"
+CONDITIONS = "conditions"
 
 
 def export_prompts(benchmark: Benchmark, part: str, root: Path, folder: Path) -> int:

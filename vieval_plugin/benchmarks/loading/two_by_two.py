@@ -76,7 +76,8 @@ def _tags(row: Row) -> tuple[str, ...]:
     for column in _TAGS:
         if row.cells.get(column):
             values.append(row.text(column))
-    if predicates := row.cells.get("num_main_preds"):
+    predicates = row.cells.get("num_main_preds")
+    if predicates:
         values.append(f"{predicates} Main Pred")
     return tuple(dict.fromkeys(values))
 

@@ -91,7 +91,8 @@ def _meadow(rng: random.Random) -> Picture:
     pen = PIL.ImageDraw.Draw(canvas)
     for left, top in ((90, 80), (330, 50), (430, 120)):
         for dx, dy, radius in ((-28, 6, 20), (0, 0, 28), (30, 6, 22)):
-            centre_x, centre_y = left + dx, top + dy
+            centre_x = left + dx
+            centre_y = top + dy
             corners = (
                 centre_x - radius,
                 centre_y - radius,

@@ -16,7 +16,8 @@ from vieval_plugin.meta_evaluation.image_models import ByImageModel
 NAME = "vieval_demo_sequences"
 SEED = 1_000_003
 SEQUENCES = 60
-_PART, _EDITOR = "tie", "drawn"
+_PART = "tie"
+_EDITOR = "drawn"
 
 
 @cache

@@ -32,7 +32,8 @@ from vieval_plugin.media.files import write_whole
 #: Width and height of a drawn scene in pixels.
 SIDE = 96
 
-_ROWS, _COLUMNS = ("top", "middle", "bottom"), ("left", "centre", "right")
+_ROWS = ("top", "middle", "bottom")
+_COLUMNS = ("left", "centre", "right")
 _CELLS = tuple((row, column) for row in range(3) for column in range(3))
 ShapesByCell: TypeAlias = Mapping[tuple[int, int], tuple[str, str]]
 
@@ -66,7 +67,8 @@ def draw_sequence(
     ground = rng.choice(tuple(PLACES))
     cells = rng.sample(_CELLS, len(_CELLS))
     shapes: ShapesByCell = {cell: _random_shape(rng) for cell in cells[:3]}
-    scenes, instructions = [_scene(ground, shapes)], []
+    scenes = [_scene(ground, shapes)]
+    instructions = []
     # an edit leaves alone what an earlier one changed, so that each is there to be seen until the
     # end
     for cell in rng.sample([*cells[:3], *cells[5:]], rng.choice(turns)):

@@ -70,7 +70,9 @@ WEAR: dict[str, tuple[Part, ...]] = {
         ("ellipse", "third", (52, 19, 70, 33)),
     ),
 }
-_ANIMALS, _PATTERNS, _GARMENTS = tuple(EARS), tuple(BELLIES), tuple(WEAR)
+_ANIMALS = tuple(EARS)
+_PATTERNS = tuple(BELLIES)
+_GARMENTS = tuple(WEAR)
 
 
 @dataclass(frozen=True)
