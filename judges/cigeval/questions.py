@@ -143,13 +143,13 @@ class SubQuestion:
         detector = setup.options.detector
         return Request(
             path,
-            self.name,
-            self.images,
-            sought,
-            setup.wording,
-            mask,
-            improvements,
-            detector,
+            question=self.name,
+            images=self.images,
+            phrases=sought,
+            wording=setup.wording,
+            mask=mask,
+            improvements=improvements,
+            detector=detector,
         )
 
     @property

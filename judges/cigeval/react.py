@@ -121,9 +121,9 @@ def _converse(
         sub_question,
         sample,
         setup,
-        [opening],
-        [],
-        [],
+        messages=[opening],
+        steps=[],
+        findings=[],
     )
     for turn in range(1, turns + 2):
         calls_left = turns + 1 - turn

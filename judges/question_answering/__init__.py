@@ -110,11 +110,11 @@ def build(
         schema = SCHEMAS[setting]
         chat = asker.chat(
             key,
-            "questions",
-            QUESTIONS,
-            schema,
-            sample.texts,
-            _LONGEST_LIST,
+            stage="questions",
+            path=QUESTIONS,
+            schema=schema,
+            variables=sample.texts,
+            max_tokens=_LONGEST_LIST,
         )
         readers = [
             partial(_read_list, setting=setting, shorten=shorten)
@@ -170,11 +170,11 @@ def _answered(
         variables = {"question": question.text, "choices": question.choices}
         chat = asker.chat(
             key,
-            "answers",
-            ("answers", question.id),
-            schema,
-            variables,
-            _LONGEST_ANSWER,
+            stage="answers",
+            path=("answers", question.id),
+            schema=schema,
+            variables=variables,
+            max_tokens=_LONGEST_ANSWER,
         )
         requests.append(
             ChatRequest(chat, partial(_read, schema=schema, expected=question.expected))

@@ -83,11 +83,11 @@ def _answer(
     schema = schemas.answers(questions, captions)
     chat = asker.chat(
         "answers",
-        "answer",
-        ("answers",),
-        schema,
-        variables,
-        _MAX_TOKENS,
+        stage="answer",
+        path=("answers",),
+        schema=schema,
+        variables=variables,
+        max_tokens=_MAX_TOKENS,
     )
     parts = yield from _ask(asker, chat, schema, notes)
     if isinstance(parts, Status):
@@ -121,11 +121,11 @@ def _evaluate(
     )
     chat = asker.chat(
         key,
-        "overall",
-        ("evaluation",),
-        schema,
-        variables,
-        _MAX_TOKENS,
+        stage="overall",
+        path=("evaluation",),
+        schema=schema,
+        variables=variables,
+        max_tokens=_MAX_TOKENS,
     )
     return (yield from _ask(asker, chat, schema, notes))
 

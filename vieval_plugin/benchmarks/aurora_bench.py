@@ -76,9 +76,9 @@ def read_points(folder: Path, part: str) -> list[Sample]:
                 sample_id,
                 images,
                 texts,
-                ratings,
-                _tags(row),
-                KIND,
+                ratings=ratings,
+                tags=_tags(row),
+                kind=KIND,
                 group=_edit(row),
             )
         )

@@ -43,11 +43,11 @@ def read(folder: Path, part: str) -> list[Sample]:
     return read_rated(
         path,
         prompts,
-        NAME,
-        part,
-        MODELS,
-        images,
-        _skills(folder / "genai_skills.json", prompts),
+        benchmark=NAME,
+        part=part,
+        models=MODELS,
+        images=images,
+        tags=_skills(folder / "genai_skills.json", prompts),
     )
 
 

@@ -232,10 +232,10 @@ _FOLDER = DataFolder(
         GENERATION: 1735,
         VIDEO: 1069,
     },
-    read,
-    ADVICE,
-    _make,
-    FRAMES_FILE,
+    read=read,
+    advice=ADVICE,
+    make=_make,
+    count_file=FRAMES_FILE,
 )
 _HUB = {
     part: HubRows(

@@ -41,10 +41,10 @@ def read(folder: Path, part: str) -> list[Sample]:
     return read_rated(
         path,
         read_object(path, ADVICE),
-        NAME,
-        part,
-        MODELS,
-        images,
+        benchmark=NAME,
+        part=part,
+        models=MODELS,
+        images=images,
     )
 
 

@@ -84,20 +84,20 @@ def _rated(folder: Path, part: str, images: Images) -> list[Sample]:
     return read_rated(
         path,
         read_object(path, ADVICE),
-        NAME,
-        part,
-        MODELS,
-        images,
+        benchmark=NAME,
+        part=part,
+        models=MODELS,
+        images=images,
     )
 
 
 _FOLDER = DataFolder(
     NAME,
     {_ALL: 2543},
-    read,
-    ADVICE,
-    make_frames,
-    FRAMES_FILE,
+    read=read,
+    advice=ADVICE,
+    make=make_frames,
+    count_file=FRAMES_FILE,
 )
 
 BENCHMARK = _FOLDER.benchmark(

@@ -100,8 +100,7 @@ def _samples(task: HostTask, common: SampleId, root: Path) -> Iterator[Sample]:
             replace(common, uid=uid),
             images,
             texts,
-            {},
-            tuple(tags),
+            tags=tuple(tags),
             category=str(row.get(task.category) or ""),
         )
 

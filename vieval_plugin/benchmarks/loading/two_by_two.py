@@ -53,11 +53,11 @@ def read_two_by_two(
                         sample_id,
                         {"output": image},
                         {"prompt": caption},
-                        fits,
-                        tags,
-                        KIND,
-                        uid,
-                        (i, t),
+                        ratings=fits,
+                        tags=tags,
+                        kind=KIND,
+                        group=uid,
+                        place=(i, t),
                     )
                 )
     return samples

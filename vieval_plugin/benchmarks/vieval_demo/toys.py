@@ -139,12 +139,12 @@ def toy_number(index: int) -> Toy:
     pattern = (index + index // 4) % 4
     garment = (index * 3 + 1) % 4
     return Toy(
-        _ANIMALS[animal],
-        body,
-        _PATTERNS[pattern],
-        belly,
-        _GARMENTS[garment],
-        wear,
+        animal=_ANIMALS[animal],
+        body=body,
+        belly=_PATTERNS[pattern],
+        belly_colour=belly,
+        wear=_GARMENTS[garment],
+        wear_colour=wear,
     )
 
 
