@@ -409,7 +409,8 @@ def _start(text: str, begins: str) -> int:
 
 def _once(pairs: list[tuple[str, Any]]) -> JsonObject:
     """An object of JSON; ValueError for a key that comes twice, which Python lets pass."""
-    if len(document := dict(pairs)) < len(pairs):
+    document = dict(pairs)
+    if len(document) < len(pairs):
         raise ValueError("duplicate key")
     return document
 

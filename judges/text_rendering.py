@@ -197,7 +197,8 @@ def quotations(prompt: str) -> list[tuple[str, bool]]:
     [('Jaws', False), ('EXIT', True), ('SALE', False)]
     """
     prompt = prompt.strip()
-    if (whole_prompt := _QUOTED.fullmatch(prompt)) and whole_prompt.lastindex:
+    whole_prompt = _QUOTED.fullmatch(prompt)
+    if whole_prompt and whole_prompt.lastindex:
         prompt = whole_prompt[whole_prompt.lastindex]
     quoted_texts: list[tuple[str, bool]] = []
     matches = list(_QUOTED.finditer(prompt))

@@ -113,7 +113,9 @@ def _evaluate(
         variables["structure"] = structure_text(extraction)
     variables["answers"] = results_text(_judged(extraction, answers))
     variables["kinds"] = [kind for kind in KINDS if extraction.questions_of(kind)]
-    key = "evaluation" if not merged else "merged" if answers_too else "direct"
+    key = "evaluation"
+    if merged:
+        key = "merged" if answers_too else "direct"
     schema = schemas.evaluation(
         extraction.questions,
         answers=answers_too,

@@ -113,6 +113,9 @@ def _pair(number: int, row: Row) -> Row:
             f"{row.where}: winner must be {TIE} or one of two models, got {winner[:40]!r}; "
             "correct the file"
         )
+    vote = FIRST if winner == models[0] else SECOND
+    if winner == TIE:
+        vote = TIE
     cells: dict[str, Any] = {
         "id": str(number),
         "texts": {"instruction": row.text("prompt")},
@@ -125,7 +128,7 @@ def _pair(number: int, row: Row) -> Row:
             }
             for model, file in zip(models, files, strict=True)
         ],
-        "vote": TIE if winner == TIE else FIRST if winner == models[0] else SECOND,
+        "vote": vote,
         "group": _edit(row),
         "tags": list(_tags(row)),
     }

@@ -73,16 +73,14 @@ def _alternate_preferred(rows: Sequence[JsonObject]) -> list[JsonObject]:
     """The rows of the dimension, the preferred edit first and second by turns: who always names the
     first has one half.
     """
-    return [
-        {
-            **row,
-            "candidates": row["candidates"][::-1],
-            "vote": SECOND,
-        }
-        if number % 2
-        else row
-        for number, row in enumerate(row for row in rows if row)
-    ]
+    pairs = []
+    for number, row in enumerate(filter(None, rows)):
+        pair = row
+        if number % 2:
+            candidates = row["candidates"][::-1]
+            pair = {**row, "candidates": candidates, "vote": SECOND}
+        pairs.append(pair)
+    return pairs
 
 
 _FOLDER = DataFolder(NAME, PARTS, read, ADVICE)

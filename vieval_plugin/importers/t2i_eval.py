@@ -105,11 +105,8 @@ def _question(key: str, wording: str) -> dict[str, Any]:
     for one.
     """
     images = ["output"] if _PLACEHOLDER in wording or key.endswith("_answer") else []
-    images += (
-        ["reference"]
-        if images and key.startswith("appearance") and "summary" not in key
-        else []
-    )
+    if images and key.startswith("appearance") and "summary" not in key:
+        images.append("reference")
     return {
         "template": f"{key}.jinja",
         "images": images,

@@ -109,15 +109,11 @@ def _checkout_questions(folders: list[Path], context: str) -> dict[str, str]:
             missing.append(context)
         if not missing:
             opening = next(path for path in contexts if path.is_file())
-            return {
-                key: _templated(
-                    "\n".join(
-                        _text(path)
-                        for path in (opening, *(folder / file for file in rule))
-                    )
-                )
-                for key, rule in _RULES.items()
-            }
+            questions = {}
+            for key, rule in _RULES.items():
+                files = [opening, *(folder / file for file in rule)]
+                questions[key] = _templated("\n".join(map(_text, files)))
+            return questions
         incomplete.append((len(missing), folder, missing))
     _, folder, missing = min(incomplete)
     raise VievalError(

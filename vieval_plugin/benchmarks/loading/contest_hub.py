@@ -144,7 +144,8 @@ def _fetch(home: Path, source: HubRows, images: bool) -> list[str]:
             body = stored["bytes"]
         else:
             body = Path(stored["path"]).read_bytes()
-        if (form := format_of(body)) not in _FORMATS:
+        form = format_of(body)
+        if form not in _FORMATS:
             unreadable.append(number)
             return None
         digest = hashlib.sha256(body).hexdigest()
