@@ -133,7 +133,7 @@ def test_eqben_is_read_as_its_authors_packed_it_and_its_arrays_become_images(roo
     (folder / "images" / "sd").mkdir()
     Image.new("RGB", (4, 4)).save(folder / "images" / "sd" / "b.jpg")
     assert re.search(
-        r"a.npy: float64 of shape \(3,\) is no image",
+        r"a.npy: must be an image .* got float64 of shape \(3,\)",
         prepare("eqben_mini", root).lines[0],
     )
     (folder / "images" / "youcook2" / "a.npy").write_bytes(b"no array")

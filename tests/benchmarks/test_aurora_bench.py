@@ -178,7 +178,7 @@ def test_edits_are_conditions_for_a_generator(tmp_path):
         (
             "points",
             [point(), point(prompt="another")],
-            "row 1: outputs/aurora/0.png was made under other conditions",
+            "row 1: the conditions of outputs/aurora/0.png differ from an earlier row",
         ),
         ("points", [{"gen": "x.png"}], "row 0: no input"),
         (
@@ -189,9 +189,9 @@ def test_edits_are_conditions_for_a_generator(tmp_path):
         (
             "pairs",
             [pair(), pair(1, models=["aurora"])],
-            "row 1: models and gens are not two names each",
+            "row 1: models and gens must have two names each",
         ),
-        ("pairs", [pair(gens=None)], "row 0: models and gens are not two names each"),
+        ("pairs", [pair(gens=None)], "row 0: models and gens must have two names each"),
         (
             "pairs",
             [pair(models=["aurora", "aurora"])],
@@ -211,7 +211,7 @@ def test_what_is_wrong_is_told_with_file_and_row(tmp_path, part, rows, said):
 def test_a_file_that_is_absent_is_one_line_with_what_to_do(tmp_path, part):
     with pytest.raises(
         VievalError,
-        match=r"no such file; take test\.json and data/ from github\.com/McGill-NLP/AURORA",
+        match=r"no such file; download test\.json and data/ from github\.com/McGill-NLP/AURORA",
     ):
         load(tmp_path, part)
 

@@ -186,7 +186,10 @@ def test_one_output_in_several_contests_is_one_sample(tmp_path):
             {"vote": "left"},
             "a four_way vote must be one of first, second, both_good, both_bad, got 'left'",
         ),
-        ({"annotators": ["first", "tie"]}, "'tie' is not a four_way vote"),
+        (
+            {"annotators": ["first", "tie"]},
+            "a four_way vote must be one of first, second, both_good, both_bad, got 'tie'",
+        ),
         ({"annotators": "first"}, "vote is no text, or annotators no list of texts"),
         # nothing is null or an empty text: what else is false is a mistake, and no vote that was
         # not given

@@ -114,14 +114,14 @@ def test_four_to_six_is_for_the_first(tmp_path):
             {"human_annotations": [6, 4, 7]},
             "annotation 3 is 7, not a rating from 1 to 6",
         ),
-        ({"human_annotations": None}, "human_annotations no list"),
+        ({"human_annotations": None}, "human_annotations a list"),
         (
             {"response_b": {"model_name": "m"}},
-            "a response is no model_name with response_content",
+            "each response must have model_name",
         ),
         (
             {"response_b": {"model_name": "m", "response_content": [["text", "no"]]}},
-            "that names an image",
+            "response_content with an image",
         ),
     ],
 )

@@ -287,7 +287,8 @@ def falls(metric, task, defect):
 
 def test_unknown_tasks_and_samples_say_what_there_is():
     with pytest.raises(
-        VievalError, match=r"'editing'; known: tig, mie, tie, sdig, sdie, mcic, cig"
+        VievalError,
+        match=r"'editing' of vieval_demo; known parts: tig, mie, tie, sdig, sdie, mcic, cig",
     ):
         samples("editing")
     known = SampleId(NAME, "tie", "demo_a", "demo_00.png")

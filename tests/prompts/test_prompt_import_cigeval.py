@@ -334,7 +334,7 @@ def test_what_the_wording_does_not_ask_for_is_refused(pack):
         )
     for name in ("named_entity", "plan_each_subject"):
         with pytest.raises(
-            VievalError, match=f"{name} changes how the plan is asked for"
+            VievalError, match=f"{name} does not apply to prompt pack cigeval/authors"
         ):
             playing.prepared(
                 "cigeval",

@@ -231,7 +231,7 @@ def test_what_is_wrong_with_the_votes_is_one_line_with_file_and_row(root, rows, 
 def test_what_is_not_there_is_said(root):
     with pytest.raises(
         VievalError,
-        match=r"valid_dataset_1\.json: no such file; put valid_dataset_1\.json of github",
+        match=r"valid_dataset_1\.json: no such file; put valid_dataset_1\.json from github",
     ):
         BENCHMARK.load(root, "tie")
     write(root, vote())

@@ -337,7 +337,9 @@ class TestConditions:
     async def test_a_row_count_out_of_all_proportion(self, site, tmp_path, monkeypatch):
         monkeypatch.setattr(conditions, "MAX_ROWS", 100)
         report = await prepared(site, tmp_path, parts=["tig"], images=False)
-        assert "num_rows_total is 230" in summary_lines(report)[-1]
+        assert (
+            "num_rows_total must be from 0 to 100, got 230" in summary_lines(report)[-1]
+        )
 
 
 class TestImages:

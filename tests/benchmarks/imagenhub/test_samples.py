@@ -47,11 +47,11 @@ def test_nothing_but_ratings_is_needed_to_name_images(ratings_folder):
         ),
         (
             lambda t: t.replace("[0, 1]", "[0.7, x]"),
-            r"rater2.tsv: line 3, column ControlNet: '\[0.7, x\]' is not \[SC, PQ\]",
+            r"rater2.tsv: line 3, column ControlNet: must be \[SC, PQ\] .* got '\[0.7, x\]'",
         ),
         (
             lambda t: t.replace("[0, 1]", "[0.7, 1]"),
-            r"line 3, column ControlNet: '\[0.7, 1\]' is not \[SC, PQ\]",
+            r"line 3, column ControlNet: must be \[SC, PQ\] .* got '\[0.7, 1\]'",
         ),
         (lambda t: t.replace("[0, 1]", "[true, 1]"), r"line 3, column ControlNet"),
         (
