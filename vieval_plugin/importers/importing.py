@@ -92,7 +92,7 @@ def jinja_template(
     names = pieces[1::2]
     unknown = [name for name in names if name not in variables]
     if unknown:
-        raise unexpected(where, f"has an unknown place {unknown[0][:40]}")
+        raise unexpected(where, f"has an unknown place {unknown[0][:40]!r}")
     return "".join(
         variables[piece] if number % 2 else raw(piece)
         for number, piece in enumerate(pieces)
