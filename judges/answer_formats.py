@@ -65,7 +65,11 @@ class AnswerFormat:
 
 def _json_reader(spec: ScoresAsked) -> Reader:
     schema = reply_schema(
-        len(spec.names), spec.high, spec.low, spec.keys, spec.optional
+        count=len(spec.names),
+        high=spec.high,
+        low=spec.low,
+        keys=spec.keys,
+        optional=spec.optional,
     )
     return partial(parse_scores, schema=schema)
 
@@ -80,23 +84,31 @@ def _number_reader(spec: ScoresAsked) -> Reader:
 
 def _lines_reader(spec: ScoresAsked) -> Reader:
     return partial(
-        parse_labelled_lines, labels=spec.names, low=spec.low, high=spec.high
+        parse_labelled_lines,
+        labels=spec.names,
+        low=spec.low,
+        high=spec.high,
     )
 
 
 def _number_problem(names: Sequence[str]) -> str:
-    return "one name, where replies are number" if len(names) > 1 else ""
+    return "must have one name with `replies: number`" if len(names) > 1 else ""
 
 
 def _lines_problem(names: Sequence[str]) -> str:
     for first, second in permutations(names, 2):
         if mentions(second, first):
-            return f"{first!r} is part of {second!r}; labels must be distinct"
+            return f"labels must not contain each other, got {first!r} in {second!r}"
     return ""
 
 
 _FORMATS = (
-    AnswerFormat("json", _json_reader, _json_schema, keys=frozenset(["optional"])),
+    AnswerFormat(
+        "json",
+        _json_reader,
+        _json_schema,
+        keys=frozenset(["optional"]),
+    ),
     AnswerFormat("free_json", _json_reader, keys=frozenset(["optional"])),
     AnswerFormat("number", _number_reader, problem=_number_problem),
     AnswerFormat("labelled_lines", _lines_reader, problem=_lines_problem),
@@ -111,9 +123,9 @@ def require_known_format(pack: Pack) -> None:
     """VievalError, with the nearest name, for a pack whose answers have no known format."""
     if pack.replies not in NAMES:
         hint = did_you_mean(pack.replies, NAMES, 0.5)
+        formats = ", ".join(NAMES)
         raise VievalError(
-            f"{pack.path}: replies: unknown format {pack.replies!r}{hint}; known: "
-            f"{', '.join(NAMES)}"
+            f"{pack.path}: replies: unknown format {pack.replies!r}{hint}; known formats: {formats}"
         )
 
 
@@ -122,7 +134,7 @@ def format_of(pack: Pack) -> AnswerFormat:
     if pack.replies not in FORMATS:
         formats = ", ".join(FORMATS)
         raise VievalError(
-            f"{pack.path}: replies: not {pack.replies!r} for sub-scores; known: {formats}"
+            f"{pack.path}: replies: must be one of {formats} for sub-scores, got {pack.replies!r}"
         )
     return FORMATS[pack.replies]
 
@@ -147,7 +159,7 @@ def parse_labelled_lines(
     >>> parse_labelled_lines("A clean edit.\\nFidelity (1-5): 4\\n**Quality:** 3/5", ["Fidelity", "Quality"], 1, 5).scores
     (4.0, 3.0)
     >>> parse_labelled_lines("Fidelity: 4 or 5", ["Fidelity"], 1, 5).reason
-    'the line of "Fidelity" is not its label and one number from 1 to 5'
+    'the line of "Fidelity" must be its label and one number from 1 to 5'
     """
     answer = remove_ending(remove_thinking(text))
     lines = answer.splitlines()
@@ -155,21 +167,27 @@ def parse_labelled_lines(
     scores = list[float]()
     for label in labels:
         if mentions(answer, label) != 1:
-            return _unread(f'"{label}" does not stand there once')
-        line_number = next(n for n, line in enumerate(lines) if mentions(line, label))
+            return _unread(f'"{label}" must occur exactly once')
+        mention_counts = [mentions(line, label) for line in lines]
+        line_number = mention_counts.index(1)
         score = _number(lines[line_number], label, low, high)
         if score is None:
             expected = f"its label and one number from {low:g} to {high:g}"
-            return _unread(f'the line of "{label}" is not {expected}')
+            return _unread(f'the line of "{label}" must be {expected}')
         line_numbers.append(line_number)
         scores.append(score)
     if line_numbers != sorted(set(line_numbers)):
-        return _unread("the labels do not stand in their order")
-    reason = "\n".join(
-        line for n, line in enumerate(lines) if n not in line_numbers
-    ).strip()
+        return _unread("the labels are not in the requested order")
+    other_lines = [line for n, line in enumerate(lines) if n not in line_numbers]
+    reason = "\n".join(other_lines).strip()
     finding = REFUSAL_INSIDE if declines(reason) else ""
-    return Read(Status.OK, tuple(scores), tuple(scores), reason, finding)
+    return Read(
+        Status.OK,
+        tuple(scores),
+        tuple(scores),
+        reason,
+        finding,
+    )
 
 
 def _unread(reason: str) -> Read[tuple[float, ...]]:
@@ -177,7 +195,7 @@ def _unread(reason: str) -> Read[tuple[float, ...]]:
 
 
 def mentions(text: str, label: str) -> int:
-    """How often a label stands in a text as words, in whatever case.
+    """Count the occurrences of a label in a text, as whole words in any case.
 
     >>> mentions("Final score: 4 of the Score", "score"), mentions("Scores", "score")
     (2, 0)
@@ -189,12 +207,12 @@ def mentions(text: str, label: str) -> int:
 def _number(line: str, label: str, low: float, high: float) -> float | None:
     """The number of a line that is a label and one number in range; None for any other."""
     name = r"\s+".join(map(re.escape, label.split()))
-    match = re.fullmatch(
-        rf"{_MARKS}{name}{_MARKS}{_RANGE}{_MARKS}[:\uff1a][\s*_`]*{_NUMBER}[\s*_.`]*",
-        line,
-        re.IGNORECASE,
-    )
-    if match is None or (match["of"] and float(match["of"]) != high):
+    label_part = rf"{_MARKS}{name}{_MARKS}{_RANGE}{_MARKS}"
+    pattern = rf"{label_part}[:\uff1a][\s*_`]*{_NUMBER}[\s*_.`]*"
+    match = re.fullmatch(pattern, line, re.IGNORECASE)
+    if match is None:
+        return None
+    if match["of"] and float(match["of"]) != high:
         return None
     number = float(match["number"])
     return number if low <= number <= high else None

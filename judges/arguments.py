@@ -25,18 +25,17 @@ def described(value: Any) -> str:
     module = type(value).__module__
     kind = type(value).__qualname__
     kind = kind if module == "builtins" else f"{module}.{kind}"
-    return (
-        f"{kind} {redacted(repr(value))}"[:_LONGEST]
-        if isinstance(value, (str, int, float))
-        else kind
-    )
+    if isinstance(value, (str, int, float)):
+        return f"{kind} {redacted(repr(value))}"[:_LONGEST]
+    return kind
 
 
 def require(
     value: Any, types: type | tuple[type, ...], name: str, expected: str
 ) -> None:
     """VievalError for a value of none of these types; a truth value counts as no number."""
-    if not isinstance(value, types) or (isinstance(value, bool) and types is int):
+    is_truth_value = isinstance(value, bool) and types is int
+    if is_truth_value or not isinstance(value, types):
         raise VievalError(f"{name} is {described(value)}; pass {expected}")
 
 
@@ -45,15 +44,18 @@ def require_mapping(value: Any, types: type, name: str, expected: str) -> None:
     require(value, (dict, Mapping), name, expected)
     for key, entry in value.items():
         if not isinstance(key, str) or not isinstance(
-            entry, types
+            entry,
+            types,
         ):  # a name for each costs more than to look
             require(key, str, f"a key of {name}", expected)
-            require(entry, types, f"{name}[{key!r}]"[:_LONGEST], expected)
+            entry_name = f"{name}[{key!r}]"[:_LONGEST]
+            require(entry, types, entry_name, expected)
 
 
 def require_several(value: Any, name: str, expected: str) -> None:
     """VievalError for anything but an iterable in order: a text, a mapping or a set is none."""
-    if isinstance(value, (str, bytes, Mapping, Set)) or not isinstance(value, Iterable):
+    is_unordered = isinstance(value, (str, bytes, Mapping, Set))
+    if is_unordered or not isinstance(value, Iterable):
         raise VievalError(f"{name} is {described(value)}; pass {expected}")
 
 
@@ -89,38 +91,32 @@ def named_arguments(call: C) -> C:
             try:
                 signature.bind(*args, **kwargs)
             except TypeError as error:
-                raise VievalError(
-                    f"{_name(call)}: {error}; it {_parameters_text(signature)}"
-                ) from None
+                name = call.__qualname__.removesuffix(".__init__")
+                parameters = _parameters_text(signature)
+                raise VievalError(f"{name}: {error}; it {parameters}") from None
             raise
 
     return checked  # type: ignore[return-value]
-
-
-def _name(call: Callable[..., Any]) -> str:
-    return call.__qualname__.removesuffix(".__init__")
 
 
 def _parameters_text(signature: inspect.Signature) -> str:
     """The arguments of a function: with their types those that it needs, as `name=` those that
     must be named.
     """
-    arguments = [
-        argument
-        for argument in signature.parameters.values()
-        if argument.name != "self" and argument.kind != argument.VAR_KEYWORD
-    ]
-    needed = [
-        f"{argument.name}: {argument.annotation}"
-        for argument in arguments
-        if argument.default is argument.empty
-    ]
-    optional = [
-        f"{argument.name}{'=' * (argument.kind == argument.KEYWORD_ONLY)}"
-        for argument in arguments
-        if argument.default is not argument.empty
-    ]
-    verbs = {"needs": needed, "may have": optional}
-    return "; ".join(
-        f"{verb} {', '.join(names)}" for verb, names in verbs.items() if names
-    )
+    needed = []
+    optional = []
+    for argument in signature.parameters.values():
+        if argument.name == "self" or argument.kind == argument.VAR_KEYWORD:
+            continue
+        if argument.default is argument.empty:
+            needed.append(f"{argument.name}: {argument.annotation}")
+        elif argument.kind == argument.KEYWORD_ONLY:
+            optional.append(f"{argument.name}=")
+        else:
+            optional.append(argument.name)
+    sentences = []
+    if needed:
+        sentences.append(f"needs {', '.join(needed)}")
+    if optional:
+        sentences.append(f"may have {', '.join(optional)}")
+    return "; ".join(sentences)

@@ -67,11 +67,18 @@ def judge(metric: AutoMetric, scorer: str = "") -> Judge:
 
     def program(sample: Sample) -> Program:
         images = fill_roles(_with_reference(metric, sample), sample.images)
-        texts = fill_roles(
-            metric.texts,
-            {name: text for name, text in sample.texts.items() if text.strip()},
-        )
-        [reply] = yield [Measure(metric.name, images, (metric.name,), texts, scorer)]
+        held_texts = {name: text for name, text in sample.texts.items() if text.strip()}
+        texts = fill_roles(metric.texts, held_texts)
+        path = (metric.name,)
+        [reply] = yield [
+            Measure(
+                metric.name,
+                images,
+                path,
+                texts,
+                scorer,
+            )
+        ]
         return verdict_of(metric, reply)
 
     return program
@@ -92,34 +99,34 @@ def fill_roles(
     roles: Mapping[str, tuple[str, ...]], available: Mapping[str, T]
 ) -> dict[str, T]:
     """Each role with the first of what can fill it."""
-    return {
-        role: next(
-            available[sample_role]
-            for sample_role in candidates
-            if sample_role in available
-        )
-        for role, candidates in roles.items()
-    }
+    filled = {}
+    for role, candidates in roles.items():
+        sample_role = next(name for name in candidates if name in available)
+        filled[role] = available[sample_role]
+    return filled
 
 
 def spec(metric: AutoMetric, scored: bool = False) -> JudgeSpec:
     """The metric as a judge describes itself; one that is `scored` is measured by the scorer of
     its name.
     """
-    needs = Needs(tuple(metric.images.values()), tuple(metric.texts.values()))
-    compares = Needs((metric.images["image"], REFERENCE))
+    images = tuple(metric.images.values())
+    needs = Needs(images, tuple(metric.texts.values()))
+    compares = None
+    if REFERENCE in metric.images:
+        compares = Needs((metric.images["image"], REFERENCE))
+    method = "a network that returns a number" if scored else "an image metric"
+    scorer = metric.name if scored else ""
     return JudgeSpec(
         name=metric.name,
         title=metric.title,
         aspects=(metric.aspect,),
-        method="a network with a number at its end" if scored else "an image metric",
+        method=method,
         needs=dict.fromkeys(metric.kinds, needs),
         options=NoOptions,
-        build=lambda options, pack, setting: judge(
-            metric, metric.name if scored else ""
-        ),
+        build=lambda options, pack, setting: judge(metric, scorer),
         scored=scored,
-        compares=compares if REFERENCE in metric.images else None,
+        compares=compares,
         pixels=metric.pixels,
     )
 
@@ -132,15 +139,24 @@ def measured_step(name: str, reply: Reply) -> Step:
         return Step(
             (name,),
             Status.TOOL_ERROR,
-            reason=f"a finite measurement was expected, not {reply}",
+            reason=f"expected a finite measurement, got {reply}",
         )
-    return Step((name,), Status.OK, (reply.value,), f"{reply.value:.6g}", reply.by)
+    answer = f"{reply.value:.6g}"
+    return Step(
+        (name,),
+        Status.OK,
+        (reply.value,),
+        answer,
+        reply.by,
+    )
 
 
 def verdict_of(metric: AutoMetric, reply: Reply) -> Verdict:
     """The verdict of a measurement in the metric's own unit, or of its failure."""
     step = measured_step(metric.name, reply)
-    scores = {metric.aspect: metric.to_score(step.scores[0])} if step.scores else {}
+    scores: dict[str, float] = {}
+    if step.scores:
+        scores[metric.aspect] = metric.to_score(step.scores[0])
     return Verdict(scores, step.status, trace=(step,))
 
 
@@ -169,60 +185,122 @@ def _nearness(value: float) -> float:
 
 
 _OUTPUT = {"image": ("output",)}
-_SOURCE, _CONTROL, _SUBJECT = (
-    {**_OUTPUT, "reference": roles}
-    for roles in (("source",), ("control",), ("subject", "concepts"))
-)
-_EDITING, _SUBJECTS = ("mie", "tie", "sdie"), ("sdig", "sdie", "mcic")
+_SOURCE = {**_OUTPUT, "reference": ("source",)}
+_CONTROL = {**_OUTPUT, "reference": ("control",)}
+_SUBJECT = {**_OUTPUT, "reference": ("subject", "concepts")}
+_EDITING = ("mie", "tie", "sdie")
+_SUBJECTS = ("sdig", "sdie", "mcic")
 _ALL = ("tig", "mie", "tie", "sdig", "sdie", "mcic", "cig")
 
 _NEAR_SOURCE = PixelMeasure(
     "closer to their references",
     "closest to their references",
-    "the source of an edit is its reference, and an edit that changes nothing scores highest",
+    "edits are compared with their source, so an edit that changes nothing scores highest",
 )
 _NEAR_EDGES = PixelMeasure(
     "closer to the control's edges",
     "closest to the control's edges",
-    "it compares edges, whatever the image shows",
+    "only edges are compared, not the content of the image",
 )
 _NEAR_COLOURS = PixelMeasure(
     "closer to the subject's colours",
     "closest to the subject's colours",
-    "it compares colours, whatever the image shows",
+    "only colours are compared, not the content of the image",
 )
 _SHARP = PixelMeasure("sharper", "sharpest", "noise counts as sharp")
 
 METRICS = (
-    AutoMetric("ssim", "SSIM", "SC", _SOURCE, _EDITING, _clipped, pixels=_NEAR_SOURCE),
-    AutoMetric("psnr", "PSNR", "SC", _SOURCE, _EDITING, _decibels, pixels=_NEAR_SOURCE),
     AutoMetric(
-        "edge_f1", "Edge F1", "SC", _CONTROL, ("cig",), _clipped, pixels=_NEAR_EDGES
+        "ssim",
+        "SSIM",
+        aspect="SC",
+        images=_SOURCE,
+        kinds=_EDITING,
+        to_score=_clipped,
+        pixels=_NEAR_SOURCE,
+    ),
+    AutoMetric(
+        "psnr",
+        "PSNR",
+        aspect="SC",
+        images=_SOURCE,
+        kinds=_EDITING,
+        to_score=_decibels,
+        pixels=_NEAR_SOURCE,
+    ),
+    AutoMetric(
+        "edge_f1",
+        "Edge F1",
+        aspect="SC",
+        images=_CONTROL,
+        kinds=("cig",),
+        to_score=_clipped,
+        pixels=_NEAR_EDGES,
     ),
     AutoMetric(
         "histogram",
         "Colour histogram",
-        "SC",
-        _SUBJECT,
-        _SUBJECTS,
-        _clipped,
+        aspect="SC",
+        images=_SUBJECT,
+        kinds=_SUBJECTS,
+        to_score=_clipped,
         pixels=_NEAR_COLOURS,
     ),
-    AutoMetric("sharpness", "Sharpness", "PQ", _OUTPUT, _ALL, _clipped, pixels=_SHARP),
+    AutoMetric(
+        "sharpness",
+        "Sharpness",
+        aspect="PQ",
+        images=_OUTPUT,
+        kinds=_ALL,
+        to_score=_clipped,
+        pixels=_SHARP,
+    ),
 )
 
 _CONDITION = {**_OUTPUT, "reference": ("source", "control")}
 _PROMPT = {"text": ("prompt",)}
 NETWORK_METRICS = (
     AutoMetric(
-        "clip_score", "CLIP-Score", "SC", _OUTPUT, ("tig",), _similarity, _PROMPT
+        "clip_score",
+        "CLIP-Score",
+        aspect="SC",
+        images=_OUTPUT,
+        kinds=("tig",),
+        to_score=_similarity,
+        texts=_PROMPT,
     ),
-    AutoMetric("clip_i", "CLIP-I", "SC", _SUBJECT, _SUBJECTS, _similarity),
-    AutoMetric("dino", "DINO", "SC", _SUBJECT, _SUBJECTS, _similarity),
-    AutoMetric("lpips", "LPIPS", "SC", _CONDITION, ("mie", "tie", "cig"), _nearness),
+    AutoMetric(
+        "clip_i",
+        "CLIP-I",
+        aspect="SC",
+        images=_SUBJECT,
+        kinds=_SUBJECTS,
+        to_score=_similarity,
+    ),
+    AutoMetric(
+        "dino",
+        "DINO",
+        aspect="SC",
+        images=_SUBJECT,
+        kinds=_SUBJECTS,
+        to_score=_similarity,
+    ),
+    AutoMetric(
+        "lpips",
+        "LPIPS",
+        aspect="SC",
+        images=_CONDITION,
+        kinds=("mie", "tie", "cig"),
+        to_score=_nearness,
+    ),
 )
 # of DINO and CLIP-I the paper has two tables, by kind, which are one here
-_TABLES = {"clip_score": "T8", "lpips": "T9", "clip_i": "T10/11", "dino": "T10/11"}
+_TABLES = {
+    "clip_score": "T8",
+    "lpips": "T9",
+    "clip_i": "T10/11",
+    "dino": "T10/11",
+}
 
 NETWORK_SPECS = tuple(
     replace(spec(metric, scored=True), against_all=True, table=_TABLES[metric.name])

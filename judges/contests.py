@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import TypeAlias, TypeVar
 
 from vieval_plugin.judges.arguments import named_arguments, require, require_all
@@ -29,13 +29,11 @@ from vieval_plugin.judges.protocol import (
 
 T = TypeVar("T")
 
-FIRST, SECOND, TIE, BOTH_GOOD, BOTH_BAD = (
-    "first",
-    "second",
-    "tie",
-    "both_good",
-    "both_bad",
-)
+FIRST = "first"
+SECOND = "second"
+TIE = "tie"
+BOTH_GOOD = "both_good"
+BOTH_BAD = "both_bad"
 #: The answers that each scheme of two candidates accepts.
 SCHEMES: Mapping[str, tuple[str, ...]] = {
     "four_way": (FIRST, SECOND, BOTH_GOOD, BOTH_BAD),
@@ -44,10 +42,13 @@ SCHEMES: Mapping[str, tuple[str, ...]] = {
 }
 #: The orders of a `Choice`: candidates as they stand, the other way round, and forward as a log's
 #: authors read answers.
-FORWARD, REVERSE, PAPER = "forward", "reverse", "paper"
+FORWARD = "forward"
+REVERSE = "reverse"
+PAPER = "paper"
 #: The scheme of any number of candidates, best first: `2>1=3`, each candidate named once by its
 #: number from 1.
 RANKING = "ranking"
+_SCHEME_NAMES = ", ".join((*SCHEMES, RANKING))
 
 
 @named_arguments
@@ -65,14 +66,22 @@ class Votes:
 
     def __post_init__(self) -> None:
         require(
-            self.scheme, str, "Votes.scheme", f"one of {', '.join((*SCHEMES, RANKING))}"
+            self.scheme,
+            str,
+            "Votes.scheme",
+            f"one of {_SCHEME_NAMES}",
         )
-        require(self.vote, str, "Votes.vote", "a text of the scheme, or leave it out")
+        require(
+            self.vote,
+            str,
+            "Votes.vote",
+            "a string of the scheme, or omit it",
+        )
         answers = require_all(
             self.annotators,
             str,
             "Votes.annotators",
-            "the answer of each, as a tuple of texts",
+            "a tuple with the answer of each annotator",
         )
         object.__setattr__(self, "annotators", answers)
 
@@ -95,12 +104,17 @@ class Contest:
     tags: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        require(self.id, SampleId, "Contest.id", 'SampleId(benchmark, part, "", uid)')
+        require(
+            self.id,
+            SampleId,
+            "Contest.id",
+            'SampleId(benchmark, part, "", uid)',
+        )
         candidates = require_all(
             self.candidates,
             Sample,
             "Contest.candidates",
-            "two Samples or more as a tuple",
+            "a tuple of at least 2 Samples",
         )
         object.__setattr__(self, "candidates", candidates)
         require(
@@ -131,9 +145,9 @@ def fault(contest: Contest) -> str:
 
     >>> sample = Sample(SampleId("own", "tie", "mine", "1"), {})
     >>> fault(Contest(SampleId("own", "tie", "", "1"), (sample,)))
-    'it has 1 candidate, but a contest has two or more'
+    'a contest must have at least 2 candidates, got 1'
     >>> fault(Contest(SampleId("own", "tie", "", "1"), (sample, sample), Votes("two_way", "left")))
-    "'left' is not a two_way vote; those are first, second"
+    "a two_way vote must be one of first, second, got 'left'"
     """
     return fault_of_votes(contest.votes, len(contest.candidates))
 
@@ -141,31 +155,23 @@ def fault(contest: Contest) -> str:
 def fault_of_votes(votes: Votes, number: int) -> str:
     """Fault of votes on so many candidates, or of that number, in words; empty for good ones."""
     if number < 2:
-        return (
-            f"it has {number} candidate{'s' * (number != 1)}, but a contest has "
-            "two or more"
-        )
+        return f"a contest must have at least 2 candidates, got {number}"
     cast_votes = [vote for vote in (votes.vote, *votes.annotators) if vote]
     if not votes.scheme and not cast_votes:
         return ""
     if votes.scheme not in (*SCHEMES, RANKING):
-        return (
-            f"unknown vote scheme {votes.scheme!r}; known: "
-            f"{', '.join((*SCHEMES, RANKING))}"
-        )
+        return f"unknown vote scheme {votes.scheme!r}; known schemes: {_SCHEME_NAMES}"
     if votes.scheme != RANKING and number != 2:
-        return f"{votes.scheme} votes are between two candidates, but it has {number}"
+        return f"{votes.scheme} votes require exactly 2 candidates, got {number}"
     for vote in cast_votes:
         if votes.scheme == RANKING:
             if not ranks(vote, number):
                 return (
-                    f"{vote!r} is not a ranking of {number} candidates, such as 2>1=3"
+                    f"a vote must rank {number} candidates, such as 2>1=3, got {vote!r}"
                 )
         elif vote not in SCHEMES[votes.scheme]:
-            return (
-                f"{vote!r} is not a {votes.scheme} vote; those are "
-                f"{', '.join(SCHEMES[votes.scheme])}"
-            )
+            answers = ", ".join(SCHEMES[votes.scheme])
+            return f"a {votes.scheme} vote must be one of {answers}, got {vote!r}"
     return ""
 
 
@@ -182,15 +188,16 @@ def ranks(ranking: str, number: int) -> tuple[int, ...]:
         return ()
     rank_by_candidate: dict[int, int] = {}
     rank = 1
-    for sign, candidate in re.findall(r"(^|[>=])([0-9]+)", ranking):
+    signed_candidates = re.findall(r"(^|[>=])([0-9]+)", ranking)
+    for sign, candidate in signed_candidates:
         rank = len(rank_by_candidate) + 1 if sign == ">" else rank
         rank_by_candidate[int(candidate)] = rank
-    if (
-        sorted(rank_by_candidate) != list(range(1, number + 1))
-        or len(re.findall("[0-9]+", ranking)) != number
-    ):
+    candidates = range(1, number + 1)
+    if len(signed_candidates) != number:
         return ()
-    return tuple(rank_by_candidate[candidate] for candidate in range(1, number + 1))
+    if sorted(rank_by_candidate) != list(candidates):
+        return ()
+    return tuple(rank_by_candidate[candidate] for candidate in candidates)
 
 
 def contest_verdict(verdicts: Sequence[Verdict]) -> Verdict:
@@ -199,39 +206,37 @@ def contest_verdict(verdicts: Sequence[Verdict]) -> Verdict:
     The steps of the candidate numbered n from 1 stand below `n`. The contest's status is that of
     its worst candidate.
     """
-    numbered = list(enumerate(verdicts, start=1))
-    trace = [
-        replace(step, path=(str(n), *step.path))
-        for n, verdict in numbered
-        for step in verdict.trace
-    ]
-    rationales = [
-        f"{n}: {verdict.rationale}" for n, verdict in numbered if verdict.rationale
-    ]
-    kept_apart = any(verdict.recorded for verdict in verdicts)
+    trace = []
+    rationales = []
+    findings: list[str] = []
+    scores = []
+    recorded = []
+    for n, verdict in enumerate(verdicts, start=1):
+        for step in verdict.trace:
+            trace.append(replace(step, path=(str(n), *step.path)))
+        if verdict.rationale:
+            rationales.append(f"{n}: {verdict.rationale}")
+        findings += verdict.findings
+        scores.append(verdict.scores)
+        recorded.append({**verdict.scores, **verdict.recorded})
+    choice = Choice(scores=tuple(scores))
+    if any(verdict.recorded for verdict in verdicts):
+        choice = replace(choice, recorded=tuple(recorded))
     return Verdict(
         {},
         worst([verdict.status for verdict in verdicts]),
         rationale="\n".join(rationales),
         trace=tuple(trace),
-        findings=tuple(finding for verdict in verdicts for finding in verdict.findings),
-        choice=Choice(
-            scores=tuple(verdict.scores for verdict in verdicts),
-            recorded=tuple(
-                {**verdict.scores, **verdict.recorded} for verdict in verdicts
-            )
-            if kept_apart
-            else (),
-        ),
+        findings=tuple(findings),
+        choice=choice,
     )
 
 
 def candidate_program(judge: Judge, contest: Contest) -> Program:
     """The program of a judge of samples for a contest: all candidates side by side."""
-    programs = [
-        _prefix_paths(str(n), judge(candidate))
-        for n, candidate in enumerate(contest.candidates, start=1)
-    ]
+    programs = []
+    for n, candidate in enumerate(contest.candidates, start=1):
+        programs.append(_prefix_paths(str(n), judge(candidate)))
     return contest_verdict((yield from gather(programs)))
 
 
@@ -260,12 +265,12 @@ def gather(
 
     def advance(index: int, replies: list[Reply] | None) -> None:
         asks.pop(index, None)
+        program = programs[index]
         try:
-            asks[index] = (
-                next(programs[index])
-                if replies is None
-                else programs[index].send(replies)
-            )
+            if replies is None:
+                asks[index] = next(program)
+            else:
+                asks[index] = program.send(replies)
         except StopIteration as end:
             results[index] = end.value
 
@@ -273,9 +278,7 @@ def gather(
         advance(index, None)
     while asks:
         under_way = list(asks.items())
-        replies = iter(
-            (yield [ask for _, program_asks in under_way for ask in program_asks])
-        )
+        replies = iter((yield list(chain.from_iterable(asks.values()))))
         for index, program_asks in under_way:
             advance(index, list(islice(replies, len(program_asks))))
     return [results[index] for index in range(len(programs))]

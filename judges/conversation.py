@@ -88,8 +88,8 @@ def turn_units(
     for path, (chat, answer) in final_chats(exchanges).items():
         messages = (*chat.messages, Message("assistant", (answer,)))
         sub_task = kind or path[0]
-        example = TrainingExample(
-            f"{identity}/{'/'.join(path)}", sub_task, messages, (len(messages) - 1,)
-        )
+        name = f"{identity}/{'/'.join(path)}"
+        last = len(messages) - 1
+        example = TrainingExample(name, sub_task, messages, (last,))
         units.append(TrainingUnit(sub_task, sub_task, None, (example,)))
     return units

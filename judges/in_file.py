@@ -20,7 +20,7 @@ from vieval_plugin.judges.required import MEASURES, apply_requirements
 from vieval_plugin.judges.rubric import OVERALL, Rubric, question_key
 from vieval_plugin.judges.spec import INPUTS, Build, JudgeSpec, Needs, NoOptions
 from vieval_plugin.prompts.pack import Pack
-from vieval_plugin.prompts.scale import Scale
+from vieval_plugin.prompts.scale import Combination, Scale
 from vieval_plugin.text.errors import VievalError, docs_url
 from vieval_plugin.text.suggestions import did_you_mean
 
@@ -55,17 +55,16 @@ def spec_of(pack: Pack) -> JudgeSpec:
     """
     manifest = pack.manifest
     if manifest.judge:
-        _refuse(
-            pack,
-            "judge",
-            f"this is a prompt pack for {manifest.judge}, not a judge: set "
-            f"judges.{manifest.judge}.pack to it",
+        reason = (
+            f"this file is a prompt pack for {manifest.judge}, not a judge; set "
+            f"judges.{manifest.judge}.pack to its path"
         )
+        _refuse(pack, "judge", reason)
     if not _NAME.fullmatch(manifest.name):
         _refuse(
             pack,
             "name",
-            (f"{manifest.name!r} is not a name of small letters, digits and _"),
+            f"must be lowercase letters, digits and _, got {manifest.name!r}",
         )
     answer_form = "network" if manifest.network else manifest.replies
     _require_known(pack, "replies", answer_form, _KEYS)
@@ -73,12 +72,13 @@ def spec_of(pack: Pack) -> JudgeSpec:
         _refuse(
             pack,
             key,
-            "does not apply if a network answers"
+            "does not apply to a judge with a network"
             if manifest.network
-            else f"not for replies: {answer_form}",
+            else f"does not apply to `replies: {answer_form}`",
         )
     aspects = _aspects(
-        pack, (CHOICE,) if _KEYS[answer_form] is _CHOICE_KEYS else ASPECTS
+        pack,
+        (CHOICE,) if _KEYS[answer_form] is _CHOICE_KEYS else ASPECTS,
     )
     spec = JudgeSpec(
         name=manifest.name,
@@ -107,14 +107,10 @@ def _require_known(
     """VievalError, with the nearest name, for one that is not known."""
     names = list(allowed)
     if name not in names:
-        _refuse(
-            pack,
-            key,
-            (
-                f"no {name!r}{what}{did_you_mean(name, names, 0.5)}; known: "
-                f"{', '.join(names) or 'none'}"
-            ),
-        )
+        hint = did_you_mean(name, names, 0.5)
+        known_names = ", ".join(names) or "none"
+        reason = f"unknown name {name!r}{what}{hint}; known names: {known_names}"
+        _refuse(pack, key, reason)
 
 
 def _aspects(pack: Pack, allowed: Sequence[str]) -> list[str]:
@@ -130,8 +126,8 @@ def _aspects(pack: Pack, allowed: Sequence[str]) -> list[str]:
 
 
 def _needs(pack: Pack, aspects: Sequence[str]) -> dict[str, Needs]:
-    """What a sample must have, by kind: of the kinds that the file names, or of all that have
-    it.
+    """The needs of a sample by kind: for the kinds in the file, or for all that have what the
+    questions show.
     """
     needs = {}
     refusals = []
@@ -150,31 +146,43 @@ def _needs(pack: Pack, aspects: Sequence[str]) -> dict[str, Needs]:
 
 def _needs_of_kind(pack: Pack, aspects: Sequence[str], kind: str) -> Needs:
     """VievalError where a question is absent, or shows or names what the kind has not."""
-    images = (*INPUTS[kind].images, *(["mask"] if kind == _MASKED_EDITING else []))
+    images = list(INPUTS[kind].images)
+    if kind == _MASKED_EDITING:
+        images.append("mask")
     texts = (*INPUTS[kind].texts, *pack.manifest.texts)
+    where = f" in the kind {kind}"
     image_roles: dict[Any, None] = {}
     text_names = dict.fromkeys(pack.manifest.texts)
     for aspect in aspects:
         key = question_key(pack, aspect, kind)
-        _require_known(pack, "questions", key, pack.questions, f" for the kind {kind}")
+        _require_known(
+            pack,
+            "questions",
+            key,
+            pack.questions,
+            f" for the kind {kind}",
+        )
         question = pack.questions[key]
         for role in question.images:
             _require_known(
-                pack, f"questions.{key}.images", role, images, f" in the kind {kind}"
+                pack,
+                f"questions.{key}.images",
+                role,
+                images,
+                where,
             )
+            needed_role = OUTPUTS if role == "output" and aspect == CHOICE else role
+            image_roles[needed_role] = None
         variables = sorted(pack.variables(question.template) - _SUPPLIED)
+        template = f"questions.{key}: {question.template}"
         for name in variables:
             _require_known(
                 pack,
-                f"questions.{key}: {question.template}",
+                template,
                 name,
                 texts,
-                f" in the kind {kind}",
+                where,
             )
-        image_roles |= dict.fromkeys(
-            OUTPUTS if role == "output" and aspect == CHOICE else role
-            for role in question.images
-        )
         text_names |= dict.fromkeys(variables)
     return Needs(tuple(image_roles), tuple(text_names))
 
@@ -186,39 +194,47 @@ def _sub_score_judge(spec: JudgeSpec, pack: Pack) -> JudgeSpec:
     manifest = pack.manifest
     expected = pack.expects_answers
     for aspect in manifest.combine:
-        _require_known(pack, "combine", aspect, dict.fromkeys((*spec.aspects, OVERALL)))
+        _require_known(
+            pack,
+            "combine",
+            aspect,
+            dict.fromkeys((*spec.aspects, OVERALL)),
+        )
     overall = None if OVERALL in spec.aspects else manifest.combine.get(OVERALL)
     if overall and len(spec.aspects) < 2:
-        _refuse(
-            pack,
-            f"combine.{OVERALL}",
-            "is combined from SC and PQ, but the questions are only about "
-            f"{spec.aspects[0]}",
-        )
+        reason = f"requires questions about SC and PQ, got {spec.aspects[0]} only"
+        _refuse(pack, f"combine.{OVERALL}", reason)
     scale = manifest.to_score()
     if scale.low < 0:
-        _refuse(pack, "scale", "must not go below 0: negative numbers are not read")
+        _refuse(
+            pack,
+            "scale",
+            "must not go below 0, because negative numbers are not read",
+        )
     _check_sub_scores(spec, pack, has_overall=bool(overall) or OVERALL in spec.aspects)
-    score_rubric = Rubric(
-        scale,
-        {aspect: manifest.combine.get(aspect, "min") for aspect in spec.aspects},
-        overall,
-    )
+    combine: dict[str, Combination] = {}
+    for aspect in spec.aspects:
+        combine[aspect] = manifest.combine.get(aspect, "min")
+    score_rubric = Rubric(scale, combine, overall)
+    grades = tuple(manifest.measure)
     spec = replace(
         spec,
         intervals=expected,
-        grades=lambda options: tuple(manifest.measure),
-        reads_text=bool(manifest.measure),
+        grades=lambda options: grades,
+        reads_text=bool(grades),
     )
     answers = _expected_answers(pack, scale) if expected else {}
 
     def build(narrowed: Rubric) -> Build:
         if expected:
             return lambda options, wording, setting: rubric.expected_judge(
-                narrowed, wording, answers
+                narrowed,
+                wording,
+                answers,
             )
         return lambda options, wording, setting: apply_requirements(
-            rubric.judge(narrowed, wording), wording
+            rubric.judge(narrowed, wording),
+            wording,
         )
 
     return rubric.rubric_spec(spec, score_rubric, build)
@@ -232,16 +248,21 @@ def _check_sub_scores(spec: JudgeSpec, pack: Pack, has_overall: bool) -> None:
             _refuse(
                 pack,
                 f"questions.{key}.scores",
-                "name what is scored, one name a number of the answer",
+                "must have a name for each number of the answer",
             )
         problem = _names_problem(pack, question.scores)
         if problem:
             _refuse(pack, f"questions.{key}.scores", problem)
-    sub_scores = {
-        name: None for question in pack.questions.values() for name in question.scores
-    }
+    sub_scores: dict[str, None] = {}
+    for question in pack.questions.values():
+        sub_scores |= dict.fromkeys(question.scores)
     for name, measured in manifest.measure.items():
-        _require_known(pack, f"measure.{name}", measured, MEASURES)
+        _require_known(
+            pack,
+            f"measure.{name}",
+            measured,
+            MEASURES,
+        )
         if name in {*sub_scores, *spec.aspects, OVERALL}:
             _refuse(
                 pack,
@@ -249,12 +270,17 @@ def _check_sub_scores(spec: JudgeSpec, pack: Pack, has_overall: bool) -> None:
                 "is the name of another score; choose another name",
             )
     for name in manifest.require:
-        _require_known(pack, "require", name, {*sub_scores, *manifest.measure})
+        _require_known(
+            pack,
+            "require",
+            name,
+            {*sub_scores, *manifest.measure},
+        )
     if manifest.require and not has_overall:
         _refuse(
             pack,
             "require",
-            f"makes {OVERALL} 0, and there is none: add combine: {{{OVERALL}: geometric_mean}}",
+            f"requires {OVERALL}; add `combine: {{{OVERALL}: geometric_mean}}`",
         )
 
 
@@ -268,16 +294,17 @@ def _expected_answers(pack: Pack, scale: Scale) -> Mapping[str, float]:
         _refuse(
             pack,
             "answers",
-            f"name them, where the scale has more than {_MOST_NUMBERS} steps",
+            f"required because the scale has more than {_MOST_NUMBERS} steps",
         )
-    return {str(n): float(n) for n in range(int(scale.low), int(scale.high) + 1)}
+    steps = range(int(scale.low), int(scale.high) + 1)
+    return {str(step): float(step) for step in steps}
 
 
 def _names_problem(pack: Pack, names: Sequence[str]) -> str:
-    """What is wrong with the names of a question's sub-scores, or nothing."""
+    """Reason that the names of a question's sub-scores do not fit; empty if they do."""
     if not pack.expects_answers:
         return format_of(pack).problem(names)
-    return "one name, where replies are expected" if len(names) > 1 else ""
+    return "must have one name with `replies: expected`" if len(names) > 1 else ""
 
 
 def _contest_judge(spec: JudgeSpec) -> JudgeSpec:
@@ -286,17 +313,11 @@ def _contest_judge(spec: JudgeSpec) -> JudgeSpec:
     """
 
     def build(options: Any, pack: Pack, setting: str) -> Any:
-        by_kind = {
-            kind: pack.questions[question_key(pack, CHOICE, kind)]
-            for kind in spec.needs
-        }
-        questions = {
-            kind: replace(
-                question,
-                images=tuple(role for role in question.images if role != "output"),
-            )
-            for kind, question in by_kind.items()
-        }
+        questions = {}
+        for kind in spec.needs:
+            question = pack.questions[question_key(pack, CHOICE, kind)]
+            images = tuple(role for role in question.images if role != "output")
+            questions[kind] = replace(question, images=images)
         pairwise_options = pairwise.PairwiseOptions(
             answers=cast(pairwise.Answers, pack.replies)
         )
@@ -322,7 +343,7 @@ def _network_judge(spec: JudgeSpec, pack: Pack) -> JudgeSpec:
             pack,
             "network.form",
             (
-                "name what sort of network it is; see "
+                "must be the type of the network; see "
                 f"{docs_url('guides/judges.md#a-network-of-your-own')}"
             ),
         )
@@ -330,13 +351,13 @@ def _network_judge(spec: JudgeSpec, pack: Pack) -> JudgeSpec:
         _refuse(
             pack,
             "scale",
-            "set scale or sigmoid, which turns the network's number into a score",
+            "set either scale or sigmoid to turn the network's number into a score",
         )
     if len(spec.aspects) > 1:
         _refuse(
             pack,
             "questions",
-            "a network returns one number, but these are about "
+            "must be about one aspect, because a network returns one number; got "
             f"{' and '.join(spec.aspects)}",
         )
     return replace(
@@ -352,23 +373,32 @@ def _measured(pack: Pack, aspect: str) -> Judge:
     """The judge of a network. Images are the roles `image_0`, `image_1`, ..., the words the role
     `text`.
     """
+    manifest = pack.manifest
     metric = AutoMetric(
-        str(pack.manifest.network["form"]),
-        pack.name,
-        aspect,
-        {},
-        (),
-        pack.manifest.to_score(),
+        name=str(manifest.network["form"]),
+        title=pack.name,
+        aspect=aspect,
+        images={},
+        kinds=(),
+        to_score=manifest.to_score(),
     )
 
     def program(sample: Sample) -> Program:
         question = pack.questions[question_key(pack, aspect, sample.kind)]
-        images = {
-            f"image_{number}": sample.images[role]
-            for number, role in enumerate(question.images)
-        }
+        images = {}
+        for number, role in enumerate(question.images):
+            images[f"image_{number}"] = sample.images[role]
         text = {"text": rubric.question_text(pack, question, sample)}
-        [reply] = yield [Measure(metric.name, images, (metric.name,), text, pack.name)]
+        path = (metric.name,)
+        [reply] = yield [
+            Measure(
+                metric.name,
+                images,
+                path,
+                text,
+                pack.name,
+            )
+        ]
         return verdict_of(metric, reply)
 
     return program

@@ -38,41 +38,40 @@ def repair_json(source: str) -> object:
     import json_repair
 
     inside = source.rstrip("} \t\r\n")
-    if (
-        not source
-        or len(source) > _LONGEST
-        or sum(map(source.count, "{[(")) > _MOST_BRACKETS
-        or "}" in inside
-    ):
-        raise ValueError("not one JSON object, or cut off")
+    brackets = sum(map(source.count, "{[("))
+    is_too_long = len(source) > _LONGEST or brackets > _MOST_BRACKETS
+    if not source or is_too_long or "}" in inside:
+        raise ValueError("expected one complete JSON object")
     try:
         value = json_repair.loads(source, skip_json_loads=True)
     except (
         Exception
     ):  # a defect of json_repair on one garbled reply must not end a run of thousands
         value = None
-    if (
-        _QUOTED.search(source)
-        or _key_in_text(source)
-        or _TOKEN.findall(_flat(value)) != _TOKEN.findall(_ESCAPED.sub(" ", source))
-    ):
-        raise ValueError("JSON that can be read in more than one way")
+    is_ambiguous = _QUOTED.search(source) or _key_in_text(source)
+    tokens = _TOKEN.findall(_ESCAPED.sub(" ", source))
+    if is_ambiguous or _TOKEN.findall(_flat(value)) != tokens:
+        raise ValueError("the JSON is ambiguous")
     return value
 
 
 def _key_in_text(source: str) -> bool:
     """Return whether a key may stand in a text, so that its value would be moved out of it."""
-    return any(
-        not _VALUE_END.search(source[: key.start()][-40:])
-        for key in _NEXT_KEY.finditer(source)
-    )
+    for key in _NEXT_KEY.finditer(source):
+        before = source[: key.start()]
+        if not _VALUE_END.search(before[-40:]):
+            return True
+    return False
 
 
 def _flat(value: object) -> str:
-    """All that a value says, in order."""
+    """The keys and values of a value as text, in order."""
     if isinstance(value, dict):
-        return " ".join(f"{key} : {_flat(item)}" for key, item in value.items())
-    return " ".join(map(_flat, value)) if isinstance(value, list) else str(value)
+        fields = [f"{key} : {_flat(item)}" for key, item in value.items()]
+        return " ".join(fields)
+    if isinstance(value, list):
+        return " ".join(map(_flat, value))
+    return str(value)
 
 
 def number(item: object, high: float) -> float | None:
@@ -87,10 +86,6 @@ def number(item: object, high: float) -> float | None:
             return math.inf
         item = float(match[1])
     # The bound keeps out NaN, infinity and what no float can hold.
-    if (
-        isinstance(item, bool)
-        or not isinstance(item, (int, float))
-        or not abs(item) < 1e300
-    ):
+    if isinstance(item, bool) or not isinstance(item, (int, float)):
         return None
-    return float(item)
+    return float(item) if abs(item) < 1e300 else None

@@ -13,6 +13,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, product
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -69,7 +70,7 @@ _PLURALS = {
     "broccoli": "broccoli",
 }
 _FORM = (
-    'a text `objects` must have the form of GenEval: {"include": [{"class": "clock", "count": 2, '
+    '`objects` must have the form of GenEval: {"include": [{"class": "clock", "count": 2, '
     '"color": "red"}], "exclude": [{"class": "clock", "count": 3}]}'
 )
 
@@ -136,20 +137,19 @@ def read_scene(text: str) -> WantedScene:
     """
     try:
         document = json.loads(text)
-        include = tuple(
-            _wanted_objects(entry, number)
-            for number, entry in enumerate(document["include"])
-        )
-        exclude = tuple(
-            (_label(entry), _count(entry)) for entry in document.get("exclude", ())
-        )
+        include = []
+        for number, entry in enumerate(document["include"]):
+            include.append(_wanted_objects(entry, number))
+        exclude = []
+        for entry in document.get("exclude", ()):
+            exclude.append((_label(entry), _count(entry)))
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         reason = f": {error}" if type(error) is ValueError else ""
         raise VievalError(f"{_FORM}{reason}") from None
     if not include and not exclude:
         raise VievalError(f"{_FORM}: no object")
     tag = document.get("tag", COUNTING if exclude else "")
-    return WantedScene(include, exclude, tag == COUNTING)
+    return WantedScene(tuple(include), tuple(exclude), tag == COUNTING)
 
 
 def _wanted_objects(entry: Mapping[str, Any], number: int) -> WantedObjects:
@@ -160,21 +160,27 @@ def _wanted_objects(entry: Mapping[str, Any], number: int) -> WantedObjects:
     if relation and relation not in RELATIONS:
         raise ValueError(f"unknown position {relation!r}")
     if relation and reference not in range(number):
-        raise ValueError("a position must refer to an entry before its own")
-    return WantedObjects(_label(entry), _count(entry), color, relation, int(reference))
+        raise ValueError("a position must refer to an earlier entry")
+    return WantedObjects(
+        _label(entry),
+        _count(entry),
+        color,
+        relation,
+        int(reference),
+    )
 
 
 def _label(entry: Mapping[str, Any]) -> str:
     label = entry["class"]
     if not isinstance(label, str) or not label.strip():
-        raise ValueError("a class must be a text")
+        raise ValueError("a class must be a string")
     return label
 
 
 def _count(entry: Mapping[str, Any]) -> int:
     count = entry.get("count", 1)
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise ValueError("a count must be a whole number from 1")
+        raise ValueError("a count must be a whole number of at least 1")
     return count
 
 
@@ -187,7 +193,8 @@ def surest(scores: ArrayLike, threshold: float) -> list[int]:
     """
     values = np.asarray(scores, dtype=np.float64).reshape(-1)
     order = np.argsort(-values, kind="stable")
-    return [int(index) for index in order if values[index] > threshold][:MOST_OBJECTS]
+    above = [int(index) for index in order if values[index] > threshold]
+    return above[:MOST_OBJECTS]
 
 
 def relations(box: BoxSides, reference: BoxSides) -> set[str]:
@@ -196,14 +203,23 @@ def relations(box: BoxSides, reference: BoxSides) -> set[str]:
     >>> sorted(relations((0, 0, 10, 10), (100, 0, 110, 10)))
     ['left of']
     """
-    first, second = np.asarray(box, float), np.asarray(reference, float)
-    offset = (first[:2] + first[2:] - second[:2] - second[2:]) / 2
-    sides = (first[2:] - first[:2]) + (second[2:] - second[:2])
-    beyond = np.maximum(np.abs(offset) - _TOLERANCE * sides, 0) * np.sign(offset)
+    first = np.asarray(box, float)
+    second = np.asarray(reference, float)
+    corner_sums = first[:2] + first[2:]
+    offset = (corner_sums - second[:2] - second[2:]) / 2
+    first_sides = first[2:] - first[:2]
+    sides = first_sides + (second[2:] - second[:2])
+    excess = np.abs(offset) - _TOLERANCE * sides
+    beyond = np.maximum(excess, 0) * np.sign(offset)
     if np.all(np.abs(beyond) < _LEAST_OFFSET):
         return set()
     x, y = beyond / math.hypot(*offset)
-    shares = {"left of": -x, "right of": x, "above": -y, "below": y}
+    shares = {
+        "left of": -x,
+        "right of": x,
+        "above": -y,
+        "below": y,
+    }
     return {relation for relation, share in shares.items() if share > _LEAST_SHARE}
 
 
@@ -233,12 +249,16 @@ def check_scene(
             reference = scene.include[entry.reference]
             reference_objects = matched[entry.reference] if can_match else None
             entry_clauses.append(
-                _position_clause(entry, reference, matches, reference_objects)
+                _position_clause(
+                    entry,
+                    reference,
+                    matches,
+                    reference_objects,
+                )
             )
         clauses += entry_clauses
-        matched.append(
-            matches if all(clause.holds for clause in entry_clauses) else None
-        )
+        holds = all(clause.holds for clause in entry_clauses)
+        matched.append(matches if holds else None)
     for label, count in scene.exclude:
         number = len(by_label.get(label, []))
         reason = f"{_counted(number, label)}, at most {count - 1}"
@@ -251,7 +271,8 @@ def _number_clauses(
 ) -> list[Clause]:
     clauses = [_clause("presence", bool(matches), f"no {entry.label}")]
     if entry.count > 1:
-        reason = f"{len(matches)} of {_counted(entry.count, entry.label)}"
+        wanted = _counted(entry.count, entry.label)
+        reason = f"{len(matches)} of {wanted}"
         is_enough = len(matches) >= entry.count
         clauses.append(_clause("count", is_enough, reason if matches else ""))
     return clauses
@@ -262,11 +283,11 @@ def _color_clauses(
 ) -> list[Clause]:
     if not entry.color:
         return []
-    reasons = [
-        f"the {_name(entry, number)} is {match.color}, not {entry.color}"
-        for number, match in enumerate(matches)
-        if match.color != entry.color
-    ]
+    reasons = []
+    for number, match in enumerate(matches):
+        if match.color != entry.color:
+            name = _name(entry, number)
+            reasons.append(f"the {name} is {match.color}, not {entry.color}")
     holds = len(matches) >= entry.count and not reasons
     return [_clause("color", holds, "; ".join(reasons))]
 
@@ -282,12 +303,11 @@ def _position_clause(
     """
     if reference_objects is None:
         return Clause("position", False)
-    holds = all(
-        entry.relation in relations(match.box, reference_object.box)
-        for match in matches
-        for reference_object in reference_objects
-    )
-    reason = f"the {entry.label} is not {entry.relation} the {reference.label}"
+    holds = True
+    for match, reference_object in product(matches, reference_objects):
+        holds &= entry.relation in relations(match.box, reference_object.box)
+    label = entry.label
+    reason = f"the {label} is not {entry.relation} the {reference.label}"
     return _clause("position", holds, reason)
 
 
@@ -303,8 +323,9 @@ def _name(entry: WantedObjects, number: int) -> str:
     """
     if entry.count == 1:
         return entry.label
-    ordinal = _ORDINALS[number] if number < len(_ORDINALS) else f"{number + 1}th"
-    return f"{ordinal} {entry.label}"
+    if number < len(_ORDINALS):
+        return f"{_ORDINALS[number]} {entry.label}"
+    return f"{number + 1}th {entry.label}"
 
 
 def _counted(count: int, label: str) -> str:
@@ -326,16 +347,21 @@ def scores_of_clauses(clauses: Iterable[Clause]) -> dict[str, float]:
     holds: dict[str, list[bool]] = {}
     for clause in clauses:
         holds.setdefault(clause.aspect, []).append(clause.holds)
-    all_holds = [
-        clause_holds for aspect_holds in holds.values() for clause_holds in aspect_holds
-    ]
+    all_holds = list(chain.from_iterable(holds.values()))
     strict = float(all(all_holds))
-    scores = {"SC": strict, "O": strict, "share": sum(all_holds) / len(all_holds)}
-    return scores | {
-        aspect: sum(holds[aspect]) / len(holds[aspect])
-        for aspect in ASPECTS
-        if aspect in holds
+    scores = {
+        "SC": strict,
+        "O": strict,
+        "share": _share(all_holds),
     }
+    for aspect in ASPECTS:
+        if aspect in holds:
+            scores[aspect] = _share(holds[aspect])
+    return scores
+
+
+def _share(holds: Sequence[bool]) -> float:
+    return sum(holds) / len(holds)
 
 
 def reason_of_clauses(clauses: Sequence[Clause]) -> str:
@@ -351,13 +377,12 @@ def detection(scene: WantedScene, sample: Sample) -> UseTool:
     colored: dict[str, int] = {}
     for entry in scene.include:
         if entry.color:
-            colored[entry.label] = max(colored.get(entry.label, 0), entry.count)
-    arguments = {
-        "image": sample.images["output"],
-        "labels": tuple(dict.fromkeys(labels)),
-        "colored": tuple(colored.items()),
-        "counting": scene.is_counting,
-    }
+            count = max(colored.get(entry.label, 0), entry.count)
+            colored[entry.label] = count
+    arguments: dict[str, Any] = {"image": sample.images["output"]}
+    arguments["labels"] = tuple(dict.fromkeys(labels))
+    arguments["colored"] = tuple(colored.items())
+    arguments["counting"] = scene.is_counting
     return UseTool(NAME, arguments, (NAME,))
 
 
@@ -368,27 +393,35 @@ def to_result(detected: Iterable[DetectedObject]) -> ToolResult:
     >>> result.boxes, detected_objects(result)[0].box
     ((Box(left=0, top=1, right=10, bottom=8),), (0.5, 1.0, 9.2, 8.0))
     """
-    objects = tuple(detected)
-    boxes = [
-        Box(math.floor(left), math.floor(top), math.ceil(right), math.ceil(bottom))
-        for left, top, right, bottom in (detection.box for detection in objects)
-    ]
-    lines = [
-        json.dumps(
-            [detection.label, list(detection.box), detection.score, detection.color]
+    boxes = []
+    lines = []
+    for detection in detected:
+        left, top, right, bottom = detection.box
+        boxes.append(
+            Box(
+                math.floor(left),
+                math.floor(top),
+                math.ceil(right),
+                math.ceil(bottom),
+            )
         )
-        for detection in objects
-    ]
+        row = [
+            detection.label,
+            list(detection.box),
+            detection.score,
+            detection.color,
+        ]
+        lines.append(json.dumps(row))
     return ToolResult(tuple(boxes), "\n".join(lines))
 
 
 def detected_objects(result: ToolResult) -> list[DetectedObject]:
     """The inverse of `to_result`."""
     rows = map(json.loads, result.text.splitlines())
-    return [
-        DetectedObject(label, tuple(box), score, color)
-        for label, box, score, color in rows
-    ]
+    objects = []
+    for label, box, score, color in rows:
+        objects.append(DetectedObject(label, tuple(box), score, color))
+    return objects
 
 
 def judge(sample: Sample) -> Program:
@@ -399,11 +432,17 @@ def judge(sample: Sample) -> Program:
         step = Step(("sample",), Status.NOT_APPLICABLE, reason=str(error))
         return Verdict({}, step.status, trace=(step,))
     [result], steps = yield from tools.use_tools([detection(scene, sample)])
-    if failure := tools.failed(steps):
+    failure = tools.failed(steps)
+    if failure:
         return Verdict({}, failure.status, trace=steps)
     clauses = check_scene(scene, detected_objects(result))
     reason = reason_of_clauses(clauses)
-    return Verdict(scores_of_clauses(clauses), Status.OK, reason, steps)
+    return Verdict(
+        scores_of_clauses(clauses),
+        Status.OK,
+        reason,
+        steps,
+    )
 
 
 def build(options: NoOptions, pack: Any, setting: str) -> Judge:
@@ -415,7 +454,7 @@ SPEC = JudgeSpec(
     name=NAME,
     title="Objects",
     aspects=("SC", "O", "share"),
-    method="clauses about objects, their number, colours and positions, by a detector",
+    method="a detector checks the objects, their number, colours and positions",
     needs={"tig": Needs(("output",), (WANTED_OBJECTS,))},
     options=NoOptions,
     build=build,

@@ -33,8 +33,9 @@ from vieval_plugin.judges.wrapping import (
 )
 from vieval_plugin.text.yaml_json import JsonObject
 
-REFUSAL_INSIDE = "a refusal in the reasoning beside scores"
-SCORE, REASONING = "score", "reasoning"
+REFUSAL_INSIDE = "scores with a refusal in the reasoning"
+SCORE = "score"
+REASONING = "reasoning"
 
 T = TypeVar("T")
 
@@ -72,14 +73,17 @@ def reply_schema(
     """JSON schema of an answer with `count` sub-scores from `low` to `high`, a short reasoning,
     and whatever other keys.
     """
-    score = {"type": "number", "minimum": low or 0, "maximum": high}
-    schemas = {
-        SCORE: {"type": "array", "items": score, "minItems": count, "maxItems": count},
-        REASONING: {"type": "string", "minLength": 1, "maxLength": _LONGEST_REASONING},
+    score = {
+        "type": "number",
+        "minimum": low or 0,
+        "maximum": high,
     }
-    return object_schema(
-        {key: schemas.get(key, {}) for key in (*keys, *optional)}, keys
-    )
+    schemas = {
+        SCORE: list_schema(score, count, count),
+        REASONING: text_schema(_LONGEST_REASONING),
+    }
+    properties = {key: schemas.get(key, {}) for key in (*keys, *optional)}
+    return object_schema(properties, keys)
 
 
 def object_schema(
@@ -88,17 +92,23 @@ def object_schema(
     """JSON schema of an object with these keys and no others; all are required where nothing
     else is said.
     """
+    if required is None:
+        required = properties
     return {
         "type": "object",
         "properties": dict(properties),
-        "required": list(properties if required is None else required),
+        "required": list(required),
         "additionalProperties": False,
     }
 
 
 def text_schema(longest: int) -> JsonObject:
     """JSON schema of a text that is not empty."""
-    return {"type": "string", "minLength": 1, "maxLength": longest}
+    return {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": longest,
+    }
 
 
 def list_schema(
@@ -136,12 +146,17 @@ def parse_scores(
     except ValueError as error:
         return Read(Status.PARSE_FAILURE, reason=str(error))
     reasoning = str(answer.get(REASONING, ""))
-    scores = (
-        tuple(answer[SCORE]) if isinstance(answer[SCORE], list) else (answer[SCORE],)
-    )
+    if isinstance(answer[SCORE], list):
+        scores = tuple(answer[SCORE])
+    else:
+        scores = (answer[SCORE],)
     finding = REFUSAL_INSIDE if declines(reasoning) else ""
     return Read(
-        Status.OK if exact else Status.REPAIRED, scores, scores, reasoning, finding
+        Status.OK if exact else Status.REPAIRED,
+        scores,
+        scores,
+        reasoning,
+        finding,
     )
 
 
@@ -165,7 +180,7 @@ def read_answer(
             exact = False
     answer = conformed(value, schema, "the answer")
     if not exact and len(value) > len(answer):
-        raise ValueError("keys that were not asked for, in JSON that had to be mended")
+        raise ValueError("unknown keys in JSON that was repaired")
     return answer, exact and (as_shown or answer == value)
 
 
@@ -174,9 +189,9 @@ def _label_value(text: str, schema: Mapping[str, Any]) -> tuple[Any, bool] | Non
     [key, *further] = schema["required"]
     labels = () if further else schema["properties"][key].get("enum", ())
     label = unwrapped(text).rstrip("!.") if labels else ""
-    return (
-        ({key: label}, False) if label.casefold() in map(str.casefold, labels) else None
-    )
+    if label.casefold() in map(str.casefold, labels):
+        return {key: label}, False
+    return None
 
 
 def parse_number(text: str, low: float, high: float) -> Read[tuple[float, ...]]:
@@ -186,27 +201,19 @@ def parse_number(text: str, low: float, high: float) -> Read[tuple[float, ...]]:
     ((7.0,), ())
     """
     answer = unwrapped(text)
-    lead_in, _, digits = (
-        answer[: LONGEST_LEAD_IN + 1]
-        .replace("\uff1a", ":")
-        .rstrip("\r\n\t `*_.")
-        .rpartition(":")
-    )
-    value = (
-        number(digits.strip("* \r\n\t"), high)
-        if len(answer) <= LONGEST_LEAD_IN and is_lead_in(lead_in)
-        else None
-    )
+    beginning = answer[: LONGEST_LEAD_IN + 1].replace("\uff1a", ":")
+    lead_in, _, digits = beginning.rstrip("\r\n\t `*_.").rpartition(":")
+    if len(answer) <= LONGEST_LEAD_IN and is_lead_in(lead_in):
+        value = number(digits.strip("* \r\n\t"), high)
+    else:
+        value = None
     if value is None or not low <= value <= high:
-        return Read(
-            Status.PARSE_FAILURE,
-            reason=f"not one number from {low:g} to {high:g} alone",
-        )
-    status = (
-        Status.OK
-        if re.fullmatch("[0-9.]+", remove_thinking(text).strip())
-        else Status.REPAIRED
-    )
+        reason = f"the reply must be one number from {low:g} to {high:g} only"
+        return Read(Status.PARSE_FAILURE, reason=reason)
+    if re.fullmatch("[0-9.]+", remove_thinking(text).strip()):
+        status = Status.OK
+    else:
+        status = Status.REPAIRED
     return Read(status, (value,), (value,))
 
 
@@ -227,7 +234,7 @@ def json_value(text: str, begins: str = "{") -> tuple[Any, bool]:
     value, end, exact = decoded(text, start)
     prefix, suffix = remove_pair(text[:start], text[end:])
     if prefix.rstrip().endswith(("[", "{")) or not is_closing(suffix):
-        raise ValueError("words behind the answer, or a second one")
+        raise ValueError("text after the answer, or a second answer")
     return value, exact and DELIMITER not in prefix + suffix
 
 
@@ -241,7 +248,8 @@ def decoded(text: str, start: int) -> tuple[Any, int, bool]:
     try:
         return *_STRICT.raw_decode(text, start), True
     except (ValueError, RecursionError):
-        end = text.rfind("}" if text[start] == "{" else "]") + 1
+        bracket = "}" if text[start] == "{" else "]"
+        end = text.rfind(bracket) + 1
         return repair_json(text[start:end]), end, False
 
 
@@ -269,33 +277,36 @@ def conformed(value: Any, schema: Mapping[str, Any], name: str) -> Any:
 
 def _conformed_label(value: Any, schema: Mapping[str, Any], name: str) -> Any:
     labels = {label.casefold(): label for label in schema["enum"]}
-    folded = (
-        value.strip().replace("_", " ").casefold() if isinstance(value, str) else ""
-    )
+    folded = ""
+    if isinstance(value, str):
+        folded = value.strip().replace("_", " ").casefold()
     if folded not in labels:
-        raise ValueError(f"{name} is none of {', '.join(schema['enum'])}")
+        raise ValueError(f"{name} must be one of {', '.join(schema['enum'])}")
     return labels[folded]
 
 
 def _conformed_object(value: Any, schema: Mapping[str, Any], name: str) -> Any:
     if not isinstance(value, dict):
-        raise ValueError(f"{name} is no object")
+        raise ValueError(f"{name} must be an object")
     properties = schema["properties"]
     fields = _named_as_asked(value, properties)
     missing = [key for key in schema["required"] if key not in fields]
     if missing:
         raise ValueError(f"{name} lacks {', '.join(missing)}")
-    further = [key for key in fields if key not in properties]
-    telling = [key for key in further if not _is_remark(key, fields[key], properties)]
+    telling = []
+    known_fields = {}
+    for key, item in fields.items():
+        if key in properties:
+            known_fields[key] = item
+        elif not _is_remark(key, item, properties):
+            telling.append(key)
     if telling:
-        raise ValueError(
-            f"{name} has keys that were not asked for: {', '.join(telling)[:100]}"
-        )
-    return {
-        key: conformed(item, properties[key], key)
-        for key, item in fields.items()
-        if key in properties
-    }
+        unknown_keys = ", ".join(telling)[:100]
+        raise ValueError(f"{name} has unknown keys: {unknown_keys}")
+    answer = {}
+    for key, item in known_fields.items():
+        answer[key] = conformed(item, properties[key], key)
+    return answer
 
 
 def _conformed_list(value: Any, schema: Mapping[str, Any], name: str) -> Any:
@@ -305,15 +316,18 @@ def _conformed_list(value: Any, schema: Mapping[str, Any], name: str) -> Any:
     max_items = schema["maxItems"] if numbers else len(items)
     min_items = schema.get("minItems", 0)
     if not min_items <= len(items) <= max_items:
-        raise ValueError(f"{name}: values given: {len(items)}, asked: {min_items}")
+        raise ValueError(
+            f"{name}: number of values must be {min_items}, got {len(items)}"
+        )
     return [conformed(item, schema["items"], name) for item in items]
 
 
 def _conformed_text(value: Any, schema: Mapping[str, Any], name: str) -> Any:
     lines = value if isinstance(value, list) and value else [value]
     if not all(isinstance(line, str) for line in lines):
-        raise ValueError(f"{name} is no text")
-    if schema.get("minLength") and not any(map(str.isalnum, "".join(lines))):
+        raise ValueError(f"{name} must be a string")
+    is_empty = not any(map(str.isalnum, "".join(lines)))
+    if schema.get("minLength") and is_empty:
         raise ValueError(f"{name} is empty")
     return "\n".join(lines)
 
@@ -324,7 +338,7 @@ def _conformed_number(value: Any, schema: Mapping[str, Any], name: str) -> Any:
     read = number(value, high)
     is_whole = schema["type"] == "number" or not (read or 0) % 1
     if read is None or not low <= read <= high or not is_whole:
-        raise ValueError(f"{name}: not a number from {low:g} to {high:g}")
+        raise ValueError(f"{name} must be a number from {low:g} to {high:g}")
     return read
 
 
@@ -342,9 +356,11 @@ def _named_as_asked(
 ) -> JsonObject:
     """Fields under the names that were asked for, whatever their case."""
     names = {key.casefold(): key for key in properties}
-    return _once(
-        [(names.get(key.strip().casefold(), key), item) for key, item in value.items()]
-    )
+    pairs = []
+    for key, item in value.items():
+        name = names.get(key.strip().casefold(), key)
+        pairs.append((name, item))
+    return _once(pairs)
 
 
 def _is_remark(
@@ -357,14 +373,12 @@ def _is_remark(
         return False
     if any(name.casefold() in key.casefold() for name in properties):
         return False
-    answers = [
-        label for schema in properties.values() for label in schema.get("enum", ())
-    ]
-    counts = any(schema.get("type") == "integer" for schema in properties.values())
-    if str(item).casefold() in map(str.casefold, answers) or (
-        counts and not isinstance(item, str)
-    ):
-        return False
+    folded = str(item).casefold()
+    for schema in properties.values():
+        if folded in map(str.casefold, schema.get("enum", ())):
+            return False
+        if schema.get("type") == "integer" and not isinstance(item, str):
+            return False
     text = f"{key}: {item}".replace("_", " ")
     return not doubts(text, text if len(text) < _SHORTEST_REMARK else key)
 
@@ -387,7 +401,7 @@ def _start(text: str, begins: str) -> int:
         if first and (not lead_in or is_lead_in(lead_in) or announces(lead_in)):
             return end + first.start()
     raise ValueError(
-        "words before the answer that are no lead-in to it"
+        "text before the answer that does not introduce it"
         if begins[0] in text
         else "no JSON object found"
     )
@@ -395,8 +409,9 @@ def _start(text: str, begins: str) -> int:
 
 def _once(pairs: list[tuple[str, Any]]) -> JsonObject:
     """An object of JSON; ValueError for a key that comes twice, which Python lets pass."""
-    if len(document := dict(pairs)) < len(pairs):
-        raise ValueError("a key twice")
+    document = dict(pairs)
+    if len(document) < len(pairs):
+        raise ValueError("duplicate key")
     return document
 
 

@@ -24,8 +24,8 @@ from vieval_plugin.judges.protocol import (
 _SPACES = ("", " ")
 _LIKELY = 0.5
 _UNKNOWN = (
-    "none of the {what} is among the likeliest beginnings of the answer, so their mean is not "
-    "known"
+    "the mean is unknown, because none of the {what} is among the likeliest beginnings of the "
+    "reply"
 )
 
 
@@ -35,7 +35,9 @@ def interval_text(low: float, high: float) -> str:
     >>> interval_text(0.5, 0.5), interval_text(0.25, 0.5)
     ('0.500000', '0.250000 to 0.500000')
     """
-    return f"{low:.6f}" if low == high else f"{low:.6f} to {high:.6f}"
+    if low == high:
+        return f"{low:.6f}"
+    return f"{low:.6f} to {high:.6f}"
 
 
 def to_json(continuations: Sequence[str], reply: Probabilities) -> str:
@@ -46,10 +48,9 @@ def to_json(continuations: Sequence[str], reply: Probabilities) -> str:
     '{"1": 0.5, "10": [0.0, 0.25]}'
     """
     ends = zip(reply.low, reply.high, strict=True)
-    probabilities = {
-        text: low if low == high else [low, high]
-        for text, (low, high) in zip(continuations, ends, strict=True)
-    }
+    probabilities = {}
+    for text, (low, high) in zip(continuations, ends, strict=True):
+        probabilities[text] = low if low == high else [low, high]
     return json.dumps(probabilities)
 
 
@@ -57,13 +58,11 @@ def from_json(text: str, continuations: Sequence[str]) -> Probabilities:
     """The inverse of `to_json`; ValueError for what it does not write of these continuations."""
     document = json.loads(text)
     if not isinstance(document, dict) or list(document) != list(continuations):
-        raise ValueError("no probabilities of what was asked for")
-    ends = [
-        tuple(probability)
-        if isinstance(probability, list)
-        else (probability, probability)
-        for probability in document.values()
-    ]
+        raise ValueError("expected the probabilities of the requested answers")
+    ends = []
+    for probability in document.values():
+        is_interval = isinstance(probability, list)
+        ends.append(probability if is_interval else [probability, probability])
     return Probabilities(*zip(*ends, strict=True))
 
 
@@ -91,21 +90,33 @@ def step_of(
     Returns:
         No mean where none of the answers is known to be likely at all.
     """
-    if not isinstance(reply, Probabilities) or len(reply.low) != len(continuations):
-        return failed_step(reply, path, "probabilities were")
-    answer, (low, high) = to_json(continuations, reply), probability_ranges(reply)
+    if not isinstance(reply, Probabilities):
+        return failed_step(reply, path, "probabilities")
+    if len(reply.low) != len(continuations):
+        return failed_step(reply, path, "probabilities")
+    answer = to_json(continuations, reply)
+    low, high = probability_ranges(reply)
     if sum(low) <= 0:
         return Step(
-            path, Status.PARSE_FAILURE, answer=answer, reason=_UNKNOWN.format(what=what)
+            path,
+            Status.PARSE_FAILURE,
+            answer=answer,
+            reason=_UNKNOWN.format(what=what),
         )
-    return Step(path, Status.OK, answer=answer, bounds=mean_bounds(low, high, values))
+    return Step(
+        path,
+        Status.OK,
+        answer=answer,
+        bounds=mean_bounds(low, high, values),
+    )
 
 
 def unlikely(reply: Reply) -> bool:
     """Return whether a reply begins with none of the answers in most cases."""
-    return (
-        isinstance(reply, Probabilities) and sum(probability_ranges(reply)[1]) < _LIKELY
-    )
+    if not isinstance(reply, Probabilities):
+        return False
+    _, high = probability_ranges(reply)
+    return sum(high) < _LIKELY
 
 
 def mean_bounds(
@@ -121,38 +132,40 @@ def mean_bounds(
     >>> mean_bounds([0.0, 0.0, 0.5], [0.5, 0.0, 0.5], [0.0, 0.5, 1.0])
     (0.5, 1.0)
     """
-    cuts = range(len(low) + 1)
-    upper = [
-        [*low[:cut], *high[cut:]]
-        for cut in cuts
-        if sum(low[:cut]) + sum(high[cut:]) > 0
-    ]
-    lower = [
-        [*high[:cut], *low[cut:]]
-        for cut in cuts
-        if sum(high[:cut]) + sum(low[cut:]) > 0
-    ]
-    return min(_mean(weights, values) for weights in lower), max(
-        _mean(weights, values) for weights in upper
-    )
+    lowest = min(_cut_means(high, low, values))
+    highest = max(_cut_means(low, high, values))
+    return lowest, highest
+
+
+def _cut_means(
+    before: Sequence[float], after: Sequence[float], values: Sequence[float]
+) -> list[float]:
+    """The mean for each cut, with the weights of `before` up to it and of `after` from it on."""
+    means = []
+    for cut in range(len(before) + 1):
+        first = before[:cut]
+        rest = after[cut:]
+        if sum(first) + sum(rest) > 0:
+            means.append(_mean([*first, *rest], values))
+    return means
 
 
 def _mean(weights: Sequence[float], values: Sequence[float]) -> float:
     # exact sums: those of `sum` differ in the last digit between versions of Python
-    weighted = math.fsum(
-        value * weight for value, weight in zip(values, weights, strict=True)
-    )
+    pairs = zip(values, weights, strict=True)
+    weighted = math.fsum(value * weight for value, weight in pairs)
     return weighted / math.fsum(weights)
 
 
 def probability_ranges(reply: Probabilities) -> tuple[list[float], list[float]]:
     """The lowest and the highest that the probability of each answer can be, over its spellings."""
+    return _answer_sums(reply.low), _answer_sums(reply.high)
+
+
+def _answer_sums(ends: Sequence[float]) -> list[float]:
     spelt = len(_SPACES)
-    low, high = (
-        [
-            min(math.fsum(ends[start : start + spelt]), 1.0)
-            for start in range(0, len(ends), spelt)
-        ]
-        for ends in (reply.low, reply.high)
-    )
-    return low, high
+    sums = []
+    for start in range(0, len(ends), spelt):
+        spelling_ends = ends[start : start + spelt]
+        sums.append(min(math.fsum(spelling_ends), 1.0))
+    return sums

@@ -118,11 +118,10 @@ class Image:
         )
 
     def __repr__(self) -> str:
-        source = (
-            f"{len(self.source)} bytes"
-            if isinstance(self.source, bytes)
-            else str(self.source)
-        )
+        if isinstance(self.source, bytes):
+            source = f"{len(self.source)} bytes"
+        else:
+            source = str(self.source)
         return f"Image({source})"
 
 
@@ -144,20 +143,27 @@ class SampleId:
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             if name != "draw" and not isinstance(value, str):
-                require(value, str, f"SampleId.{name}", "a text, which may be empty")
-        require(self.draw, int, "SampleId.draw", "a whole number from 0")
+                require(
+                    value,
+                    str,
+                    f"SampleId.{name}",
+                    "a string, which may be empty",
+                )
+        require(
+            self.draw,
+            int,
+            "SampleId.draw",
+            "a whole number of at least 0",
+        )
 
     def __str__(self) -> str:
-        suffix = [f"draw {self.draw}"] if self.draw else []
-        return "/".join(
-            [
-                self.benchmark,
-                self.part,
-                *filter(None, [self.image_model]),
-                self.uid,
-                *suffix,
-            ]
-        )
+        names = [self.benchmark, self.part]
+        if self.image_model:
+            names.append(self.image_model)
+        names.append(self.uid)
+        if self.draw:
+            names.append(f"draw {self.draw}")
+        return "/".join(names)
 
 
 @named_arguments
@@ -198,20 +204,35 @@ class Sample:
             self.images,
             Image,
             "Sample.images",
-            'an Image by role: {"output": Image(pathlib.Path("x.png"))}',
+            'Images by role: {"output": Image(pathlib.Path("x.png"))}',
         )
         require_mapping(
-            self.texts, str, "Sample.texts", 'texts by name: {"prompt": "a red cube"}'
+            self.texts,
+            str,
+            "Sample.texts",
+            'strings by name: {"prompt": "a red cube"}',
         )
         require_mapping(
             self.ratings,
             tuple,
             "Sample.ratings",
-            'a number a rater by aspect: {"SC": (0.5, 1.0)}',
+            'a number per rater for each aspect: {"SC": (0.5, 1.0)}',
         )
-        require(self.kind, str, "Sample.kind", 'a text such as "tig", or leave it out')
+        require(
+            self.kind,
+            str,
+            "Sample.kind",
+            'a string such as "tig", or omit it',
+        )
         object.__setattr__(
-            self, "tags", require_all(self.tags, str, "Sample.tags", "a tuple of texts")
+            self,
+            "tags",
+            require_all(
+                self.tags,
+                str,
+                "Sample.tags",
+                "a tuple of strings",
+            ),
         )
         object.__setattr__(self, "kind", self.kind or self.id.part)
         object.__setattr__(self, "group", self.group or self.id.uid)
@@ -232,10 +253,11 @@ def outputs(sample: Sample) -> list[tuple[str, Image]]:
     ['frame_9', 'frame_10']
     """
     for kind in ("frame_", "view_"):
-        roles = sorted(
-            (role for role in sample.images if role.startswith(kind)),
-            key=lambda r: int(r.removeprefix(kind)),
-        )
+        numbers = []
+        for role in sample.images:
+            if role.startswith(kind):
+                numbers.append(role.removeprefix(kind))
+        roles = [f"{kind}{number}" for number in sorted(numbers, key=int)]
         if roles:
             return [(role, sample.images[role]) for role in roles]
     return [("output", sample.images["output"])]
@@ -440,18 +462,15 @@ class Step:
     def failure(self) -> str:
         """Reason that nothing was read, with the beginning of the reply where there is one."""
         quoted = self.reason and self.answer and self.status is Status.PARSE_FAILURE
-        return (
-            f"{self.reason}; the reply: {self.answer[:120]!r}"
-            if quoted
-            else self.reason
-        )
+        if quoted:
+            return f"{self.reason}; the reply: {self.answer[:120]!r}"
+        return self.reason
 
     @property
     def label(self) -> str:
         """The path in words, for people."""
-        return "/".join(self.path) + (
-            f" (reminder {self.attempt})" if self.attempt else ""
-        )
+        path = "/".join(self.path)
+        return f"{path} (reminder {self.attempt})" if self.attempt else path
 
 
 def failed_step(
@@ -465,13 +484,14 @@ def failed_step(
     what was expected.
     """
     if isinstance(reply, Failure):
-        return Step(path, reply.status, reason=reply.reason, attempt=attempt)
-    return Step(
-        path,
-        status,
-        reason=f"{expected} asked for, {type(reply).__name__} came",
-        attempt=attempt,
-    )
+        return Step(
+            path,
+            reply.status,
+            reason=reply.reason,
+            attempt=attempt,
+        )
+    reason = f"expected {expected}, got {type(reply).__name__}"
+    return Step(path, status, reason=reason, attempt=attempt)
 
 
 @dataclass(frozen=True)
@@ -517,11 +537,10 @@ class Verdict:
         """Reason that it is not whole: what the worst of its steps says; empty for a verdict
         that can be used.
         """
-        reasons = [
-            step.failure
-            for step in self.trace
-            if step.status is self.status and step.reason
-        ]
+        reasons = []
+        for step in self.trace:
+            if step.status is self.status and step.reason:
+                reasons.append(step.failure)
         return "" if self.status.usable else next(iter(reasons), "")
 
 

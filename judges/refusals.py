@@ -51,9 +51,9 @@ def declines(text: str) -> bool:
     >>> declines("I'm sorry, but I can't rate this."), declines("I am sorry to say that a finger is missing.")
     (True, False)
     """
-    ends = (
-        text if len(text) <= 2 * _LONGEST else f"{text[:_LONGEST]} {text[-_LONGEST:]}"
-    )
+    ends = text
+    if len(text) > 2 * _LONGEST:
+        ends = f"{text[:_LONGEST]} {text[-_LONGEST:]}"
     return bool(_DECLINES.search(ends.replace("\u2019", "'")))
 
 
@@ -72,15 +72,12 @@ def repeats_request(reasoning: str, chat: Chat) -> bool:
     or of the form.
     """
     reasoning_letters = letters(reasoning)
-    return len(reasoning_letters) >= _FEWEST_LETTERS and reasoning_letters in letters(
-        " ".join(_texts(chat))
-    )
+    if len(reasoning_letters) < _FEWEST_LETTERS:
+        return False
+    return reasoning_letters in letters(" ".join(_texts(chat)))
 
 
 def _texts(chat: Chat) -> Iterable[str]:
     for message in chat.messages:
-        yield from (
-            part
-            for part in message.parts
-            if isinstance(part, str) and message.role != "assistant"
-        )
+        if message.role != "assistant":
+            yield from (part for part in message.parts if isinstance(part, str))

@@ -49,21 +49,26 @@ def judges() -> dict[str, JudgeSpec]:
     named one by one, and those of our files whose name no other has.
     """
     specs = dict(
-        descriptions(vieval_plugin.judges, ("SPEC", "SPECS"), ENTRY_POINTS, JudgeSpec)
-    )
-    if folder := os.environ.get(FOLDER_VARIABLE):
-        files = sorted(
-            file for file in path_of(folder).glob("*") if packs.is_pack(str(file))
+        descriptions(
+            vieval_plugin.judges,
+            ("SPEC", "SPECS"),
+            ENTRY_POINTS,
+            JudgeSpec,
         )
+    )
+    folder = os.environ.get(FOLDER_VARIABLE)
+    if folder:
+        entries = path_of(folder).glob("*")
+        files = sorted(entry for entry in entries if packs.is_pack(str(entry)))
         if not files:
             _warn(
-                f"{FOLDER_VARIABLE}: {folder}: no folder with judges, which are YAML files"
+                f"{FOLDER_VARIABLE}: {folder}: must be a folder with judges as YAML files"
             )
         for file in files:
             try:
                 _add(str(file), specs)
             except VievalError as error:
-                _warn(f"{error}; it is left out")
+                _warn(f"{error}; this judge is skipped")
     for name, file in shipped().items():
         if name not in specs:
             _add(str(file), specs)
@@ -97,7 +102,9 @@ def shipped() -> Mapping[str, Path]:
 
 def is_shipped(spec: JudgeSpec) -> bool:
     """Return whether a judge is in a file that comes with VIEval."""
-    return spec.file is not None and spec.file.path == shipped().get(spec.name)
+    if spec.file is None:
+        return False
+    return spec.file.path == shipped().get(spec.name)
 
 
 def judge_of_results(name: str, options: Mapping[str, Any]) -> JudgeSpec | None:
@@ -114,21 +121,16 @@ def _add(file: str, specs: dict[str, JudgeSpec]) -> JudgeSpec:
     """The judge of a file, known by its name from now on; VievalError where that is another's."""
     spec = in_file.spec_of(packs.load(file))
     namesake = specs.get(spec.name)
-    if (
-        spec.file
-        and namesake
-        and not is_shipped(namesake)
-        and not (namesake.file and real(namesake.file.path) == real(spec.file.path))
-    ):
-        holder = (
-            f"of the judge in {namesake.file.path}"
-            if namesake.file
-            else f"of the judge {namesake.title}"
-        )
-        raise VievalError(
-            f"{spec.file.path}: name: {spec.name} is the name {holder}; give this one a name of "
-            "its own"
-        )
+    if spec.file and namesake and not is_shipped(namesake):
+        path = spec.file.path
+        holder = f"judge {namesake.title}"
+        if namesake.file:
+            holder = f"judge in {namesake.file.path}"
+        if not namesake.file or real(namesake.file.path) != real(path):
+            raise VievalError(
+                f"{path}: name: {spec.name} is already the name of the {holder}; "
+                "choose another name"
+            )
     specs[spec.name] = spec
     return spec
 
@@ -137,9 +139,9 @@ def find_entry(name: str, entries: Mapping[str, V], what: str) -> V:
     """Return the entry of a name; VievalError, with the nearest name, if there is none."""
     if name in entries:
         return entries[name]
-    raise VievalError(
-        f"no {what} {name!r}{did_you_mean(name, entries, 0.6)}; known: {', '.join(entries)}"
-    )
+    hint = did_you_mean(name, entries, 0.6)
+    names = ", ".join(entries)
+    raise VievalError(f"unknown {what} {name!r}{hint}; known {what}s: {names}")
 
 
 def load_entry_points(group: str, names: tuple[str, ...], kind: type[K]) -> list[K]:
@@ -153,20 +155,17 @@ def _iter_entry_points(
     group: str, names: tuple[str, ...], kind: type[K]
 ) -> Iterator[tuple[str, K]]:
     for entry in importlib.metadata.entry_points(group=group):
-        origin = (
-            f"{entry.dist.name if entry.dist else 'an unknown package'} (entry point "
-            f"{entry.name} of {group})"
-        )
+        package = entry.dist.name if entry.dist else "an unknown package"
+        origin = f"{package} (entry point {entry.name} of {group})"
         try:
             loaded = list(_descriptions_in(entry.load(), names, kind))
         except Exception as error:  # whatever another package does, the rest must work
-            _warn(
-                f"{origin} cannot be loaded and is left out ({type(error).__name__}: "
-                f"{' '.join(str(error).split())})"
-            )
+            message = " ".join(str(error).split())
+            reason = f"{type(error).__name__}: {message}"
+            _warn(f"skipping {origin}, which cannot be loaded ({reason})")
             continue
         if not loaded:
-            _warn(f"{origin} leads to no {kind.__name__} and is left out")
+            _warn(f"skipping {origin}, which has no {kind.__name__}")
         yield from ((origin, description) for description in loaded)
 
 
@@ -178,19 +177,18 @@ def descriptions(
 
     One that cannot be loaded, or whose name is taken, is left out with one line.
     """
-    find_entry = {
-        entry.name: entry
-        for module in _modules(package)
-        for entry in _descriptions_in(module, names, kind)
-    }
+    entries = {}
+    for module in _modules(package):
+        for entry in _descriptions_in(module, names, kind):
+            entries[entry.name] = entry
     for origin, description in _iter_entry_points(group, names, kind):
-        if description.name in find_entry:
+        if description.name in entries:
             _warn(
-                f"{origin} brings {description.name!r}, a name that is taken, and is left out"
+                f"skipping {description.name!r} of {origin}: the name is already used"
             )
         else:
-            find_entry[description.name] = description
-    return find_entry
+            entries[description.name] = description
+    return entries
 
 
 def description_in_module(

@@ -41,7 +41,8 @@ def _measured(
     measured = dict[str, float]()
     for reading in readings:
         if reading.scores:
-            measured |= {n: reading.scores[MEASURES[m]] for n, m in measure.items()}
+            for n, m in measure.items():
+                measured[n] = reading.scores[MEASURES[m]]
     return measured
 
 
@@ -50,12 +51,14 @@ def _merged(
 ) -> Verdict:
     """The first verdict with the statuses, reasons and steps of all."""
     lines = [*reasons, *(verdict.rationale for verdict in verdicts)]
+    steps = chain.from_iterable(verdict.trace for verdict in verdicts)
+    status = worst([verdict.status for verdict in verdicts])
     return replace(
         verdicts[0],
         scores=scores,
-        status=worst([verdict.status for verdict in verdicts]),
+        status=status,
         rationale="\n".join(filter(None, lines)),
-        trace=tuple(chain.from_iterable(verdict.trace for verdict in verdicts)),
+        trace=tuple(steps),
     )
 
 
@@ -74,27 +77,25 @@ def apply_requirements(judge: Judge, pack: Pack) -> Judge:
     readers = [text_rendering.build(NoOptions(), None, "")] if measure else []
 
     def program(sample: Sample) -> Program:
-        verdict, *readings = yield from gather(
-            [judge(sample), *(reader(sample) for reader in readers)]
-        )
+        programs = [judge(sample), *(reader(sample) for reader in readers)]
+        verdict, *readings = yield from gather(programs)
         values = _sub_scores(verdict, pack, sample.kind)
         applicable = [r for r in readings if r.status is not Status.NOT_APPLICABLE]
         measured = _measured(applicable, measure)
         values |= measured
-        missed = {
-            name: minimum
-            for name, minimum in require.items()
-            if values.get(name, minimum) < minimum
-        }
+        missed = {}
+        for name, minimum in require.items():
+            if values.get(name, minimum) < minimum:
+                missed[name] = minimum
         scores = {**verdict.scores, **measured}
         if missed and OVERALL in scores:
             scores[OVERALL] = 0.0
         elif applicable and not measured and require.keys() & measure.keys():
             scores.pop(OVERALL, None)
-        reasons = [
-            f"{_MISSED}{name} is {values[name]:.2f}, where {minimum:g} is needed"
-            for name, minimum in missed.items()
-        ]
+        reasons = []
+        for name, minimum in missed.items():
+            comparison = f"{values[name]:.2f}, below the required {minimum:g}"
+            reasons.append(f"{_MISSED}{name} is {comparison}")
         return _merged((verdict, *applicable), scores, reasons)
 
     return program

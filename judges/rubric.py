@@ -17,6 +17,7 @@ from statistics import fmean
 from vieval_plugin.judges.answer_formats import ScoresAsked, format_of
 from vieval_plugin.judges.probabilities import spellings, step_of, unlikely
 from vieval_plugin.judges.protocol import (
+    Ask,
     Chat,
     Image,
     Judge,
@@ -45,12 +46,10 @@ from vieval_plugin.text.errors import VievalError
 OVERALL = "O"
 #: The finding of a reply that hardly ever begins with an answer asked for: of a model that thinks
 #: first, for example.
-UNLIKELY = "the answers asked for are not likely"
+UNLIKELY = "the reply rarely begins with an expected answer"
 #: The reasons of questions that are not asked.
-LEFT_OUT, CHANGES_NOTHING = (
-    "left out by aspects",
-    "left out by lazy, as O does not depend on it",
-)
+LEFT_OUT = "left out by the option aspects"
+CHANGES_NOTHING = "left out by the option lazy, because O does not depend on it"
 _ZERO_DECIDES = ("min", "product", "geometric_mean")
 
 
@@ -87,37 +86,45 @@ class Rubric:
         """The aspects that it rates; not those that are asked about only where O depends on
         them.
         """
-        return (
-            *list(self.combine)[: 1 if self.lazy else None],
-            *([OVERALL] if self.overall else []),
-        )
+        aspects = list(self.combine)
+        if self.lazy:
+            del aspects[1:]
+        if self.overall:
+            aspects.append(OVERALL)
+        return tuple(aspects)
 
     def narrowed(self, aspects: Sequence[str], lazy: bool) -> Rubric:
         """The rubric of a judge that asks about some aspects only, or lazily; VievalError for
         one it does not ask about.
         """
-        if unknown := sorted(set(aspects) - set(self.combine)):
+        unknown = sorted(set(aspects) - set(self.combine))
+        if unknown:
+            known_aspects = ", ".join(self.combine)
             raise VievalError(
-                f"aspects: no question is about {unknown[0]}, but about {', '.join(self.combine)}"
+                f"aspects: unknown aspect {unknown[0]!r}; known aspects: {known_aspects}"
             )
-        combine = {
-            aspect: how
-            for aspect, how in self.combine.items()
-            if aspect in aspects or not aspects
-        }
+        combine = dict(self.combine)
+        if aspects:
+            combine = {
+                aspect: how for aspect, how in combine.items() if aspect in aspects
+            }
         left_out = tuple(aspect for aspect in self.combine if aspect not in combine)
         overall = None if left_out else self.overall
         lazy = lazy and overall in _ZERO_DECIDES
         return replace(
-            self, combine=combine, overall=overall, left_out=left_out, lazy=lazy
+            self,
+            combine=combine,
+            overall=overall,
+            left_out=left_out,
+            lazy=lazy,
         )
 
     @property
     def rounds(self) -> list[list[str]]:
         """The aspects that are asked about at once, round by round."""
-        return (
-            [[aspect] for aspect in self.combine] if self.lazy else [list(self.combine)]
-        )
+        if self.lazy:
+            return [[aspect] for aspect in self.combine]
+        return [list(self.combine)]
 
     def scores(self, sub_scores: Mapping[str, Sequence[float]]) -> dict[str, float]:
         """Scores in [0, 1] by aspect; an aspect without sub-scores is absent, and O needs all
@@ -126,24 +133,20 @@ class Rubric:
         >>> Rubric(Scale("linear", 0, 10), {"SC": "min", "PQ": "min"}, "geometric_mean").scores({"SC": [9, 4], "PQ": [10]})
         {'SC': 0.4, 'PQ': 1.0, 'O': 0.6324555320336759}
         """
-        by_aspect = {
-            aspect: [self.scale(value) for value in values]
-            for aspect, values in sub_scores.items()
-        }
-        return self.add_overall(
-            {
-                aspect: _COMBINE[self.combine[aspect]](by_aspect[aspect])
-                for aspect in by_aspect
-            }
-        )
+        scores = {}
+        for aspect, values in sub_scores.items():
+            scaled = [self.scale(value) for value in values]
+            combine = _COMBINE[self.combine[aspect]]
+            scores[aspect] = combine(scaled)
+        return self.add_overall(scores)
 
     def add_overall(self, scores: dict[str, float]) -> dict[str, float]:
         """Scores with O, where it is combined and all that it needs are there."""
-        if self.overall and (
-            scores.keys() == self.combine.keys()
-            or (self.lazy and 0.0 in scores.values())
-        ):
-            return {**scores, OVERALL: _COMBINE[self.overall](list(scores.values()))}
+        is_complete = scores.keys() == self.combine.keys()
+        is_zero = self.lazy and 0.0 in scores.values()
+        if self.overall and (is_complete or is_zero):
+            combine = _COMBINE[self.overall]
+            return {**scores, OVERALL: combine(list(scores.values()))}
         return scores
 
     def unasked(self, aspects: Collection[str]) -> list[Step]:
@@ -153,16 +156,18 @@ class Rubric:
             **dict.fromkeys(self.left_out, LEFT_OUT),
             **dict.fromkeys(unneeded, CHANGES_NOTHING),
         }
-        return [
-            Step((aspect,), Status.NOT_ASKED, reason=reason)
-            for aspect, reason in reasons.items()
-        ]
+        steps = []
+        for aspect, reason in reasons.items():
+            steps.append(Step((aspect,), Status.NOT_ASKED, reason=reason))
+        return steps
 
 
 def _geometric_mean(values: Sequence[float]) -> float:
     product = math.prod(values)
     # exactly rounded, which powers are not
-    return math.sqrt(product) if len(values) == 2 else product ** (1 / len(values))
+    if len(values) == 2:
+        return math.sqrt(product)
+    return product ** (1 / len(values))
 
 
 _COMBINE: Mapping[Combination, Callable[[Sequence[float]], float]] = {
@@ -181,27 +186,32 @@ def rubric_spec(
     """
     fewest_calls = len(rubric.rounds[0])
     most_calls = len(rubric.combine)
-    calls = (
-        str(most_calls)
-        if fewest_calls == most_calls
-        else f"{fewest_calls} to {most_calls}"
-    )
+    if fewest_calls == most_calls:
+        calls = str(most_calls)
+    else:
+        calls = f"{fewest_calls} to {most_calls}"
+    rounds = 3 if spec.intervals else len(rubric.rounds)
+
+    def narrowed(aspects: Sequence[str], lazy: bool) -> JudgeSpec:
+        # an interval is not known to be 0
+        is_lazy = lazy and not spec.intervals
+        return rubric_spec(spec, rubric.narrowed(aspects, is_lazy), build)
+
     return replace(
         spec,
         aspects=rubric.aspects,
         build=build(rubric),
         calls=lambda options, setting: calls,
-        rounds=lambda options, setting: 3 if spec.intervals else len(rubric.rounds),
-        # of an interval nobody knows that it is 0
-        narrowed=lambda aspects, lazy: rubric_spec(
-            spec, rubric.narrowed(aspects, lazy and not spec.intervals), build
-        ),
+        rounds=lambda options, setting: rounds,
+        narrowed=narrowed,
     )
 
 
 def question_key(pack: Pack, aspect: str, kind: str) -> str:
     """The name of the question about an aspect of a kind of sample."""
-    return f"{aspect}_{kind}" if f"{aspect}_{kind}" in pack.questions else aspect
+    if f"{aspect}_{kind}" in pack.questions:
+        return f"{aspect}_{kind}"
+    return aspect
 
 
 def question_text(
@@ -213,15 +223,13 @@ def question_text(
     """The words of a question; its template knows the sample's texts and kind, and the `names`
     of the sub-scores.
     """
-    return pack.render(
-        question.template,
-        {
-            "kind": sample.kind,
-            **sample.texts,
-            "names": question.scores,
-            "example": example,
-        },
-    )
+    variables = {
+        "kind": sample.kind,
+        **sample.texts,
+        "names": question.scores,
+        "example": example,
+    }
+    return pack.render(question.template, variables)
 
 
 def judge(
@@ -237,29 +245,37 @@ def judge(
     def program(sample: Sample) -> Program:
         outcomes: dict[str, StructuredChatOutcome[tuple[float, ...]]] = {}
         for aspects in rubric.rounds:
-            keys = {
-                aspect: question_key(pack, aspect, sample.kind) for aspect in aspects
-            }
-            asks = [
-                _score_ask(rubric, pack, key, aspect, sample, (examples or {}).get(key))
-                for aspect, key in keys.items()
-            ]
+            asks = []
+            for aspect in aspects:
+                key = question_key(pack, aspect, sample.kind)
+                example = (examples or {}).get(key)
+                asks.append(
+                    _score_ask(
+                        rubric,
+                        pack,
+                        key,
+                        aspect,
+                        sample,
+                        example,
+                    )
+                )
             outcomes |= zip(aspects, (yield from ask_all(asks, pack)), strict=True)
             final = {aspect: outcome.final for aspect, outcome in outcomes.items()}
-            scores = rubric.scores(
-                {
-                    aspect: step.scores
-                    for aspect, step in final.items()
-                    if step.status.usable
-                }
-            )
-            if rubric.lazy and (OVERALL in scores or len(scores) < len(final)):
+            sub_scores = {}
+            for aspect, step in final.items():
+                if step.status.usable:
+                    sub_scores[aspect] = step.scores
+            scores = rubric.scores(sub_scores)
+            is_decided = OVERALL in scores or len(scores) < len(final)
+            if rubric.lazy and is_decided:
                 break
+        steps = joined_steps(outcomes.values())
+        rated = [aspect for aspect in rubric.aspects if aspect in scores]
         return Verdict(
-            {aspect: scores[aspect] for aspect in rubric.aspects if aspect in scores},
+            {aspect: scores[aspect] for aspect in rated},
             worst([step.status for step in final.values()]),
             joined_reasons(final),
-            (*joined_steps(outcomes.values()), *rubric.unasked(final)),
+            (*steps, *rubric.unasked(final)),
             findings=joined_findings(outcomes.values()),
         )
 
@@ -272,8 +288,10 @@ def _message(
     sample: Sample,
     example: OneShotExample | None = None,
 ) -> Message:
-    example_images = tuple(Image(path) for path in example.images) if example else ()
-    images = (*example_images, *(sample.images[role] for role in question.images))
+    images: list[Image] = []
+    if example:
+        images += [Image(path) for path in example.images]
+    images += [sample.images[role] for role in question.images]
     text = question_text(pack, question, sample, example)
     return Message("user", question.parts(images, text))
 
@@ -288,12 +306,13 @@ def _score_ask(
 ) -> ChatRequest[tuple[float, ...]]:
     question = pack.questions[key]
     message = _message(pack, question, sample, example)
+    scale = rubric.scale
     scores_asked = ScoresAsked(
         question.scores,
-        rubric.scale.low,
-        rubric.scale.high,
-        pack.keys_shown(question.template),
-        pack.manifest.optional,
+        scale.low,
+        scale.high,
+        keys=pack.keys_shown(question.template),
+        optional=pack.manifest.optional,
     )
     form = format_of(pack)
     chat = Chat((message,), (aspect,), form.schema(scores_asked))
@@ -307,42 +326,58 @@ def expected_judge(rubric: Rubric, pack: Pack, answers: Mapping[str, float]) -> 
     Where a server lists only its likeliest tokens a score is the middle of what is possible, and
     `bounds` has the interval.
     """
-    scored = sorted(
-        ((rubric.scale(number), answer) for answer, number in answers.items()),
-        key=itemgetter(0),
-    )
-    continuations = spellings(answer for _, answer in scored)
-    values = [score for score, _ in scored]
+    score_by_answer = {}
+    for answer, number in answers.items():
+        score_by_answer[answer] = rubric.scale(number)
+    scored = sorted(score_by_answer.items(), key=itemgetter(1))
+    continuations = spellings(answer for answer, _ in scored)
+    values = [score for _, score in scored]
 
     def program(sample: Sample) -> Program:
-        questions = {
-            aspect: pack.questions[question_key(pack, aspect, sample.kind)]
-            for aspect in rubric.combine
-        }
-        replies = yield [
-            Likelihood(
-                (_message(pack, question, sample),),
-                continuations,
-                (aspect,),
-                "beginning",
+        aspects = list(rubric.combine)
+        asks: list[Ask] = []
+        for aspect in aspects:
+            question = pack.questions[question_key(pack, aspect, sample.kind)]
+            message = _message(pack, question, sample)
+            asks.append(
+                Likelihood(
+                    (message,),
+                    continuations,
+                    (aspect,),
+                    "beginning",
+                )
             )
-            for aspect, question in questions.items()
-        ]
-        steps = [
-            step_of(reply, (aspect,), continuations, values)
-            for reply, aspect in zip(replies, questions, strict=True)
-        ]
-        intervals = [(step.path[0], step.bounds) for step in steps if step.bounds]
-        lowest, highest = (
-            rubric.add_overall({aspect: bounds[end] for aspect, bounds in intervals})
-            for end in (0, 1)
-        )
-        return Verdict(
-            {aspect: (low + highest[aspect]) / 2 for aspect, low in lowest.items()},
+        replies = yield asks
+        steps = []
+        lowest = {}
+        highest = {}
+        for reply, aspect in zip(replies, aspects, strict=True):
+            step = step_of(reply, (aspect,), continuations, values)
+            steps.append(step)
+            if step.bounds:
+                lowest[aspect], highest[aspect] = step.bounds
+        verdict = Verdict(
+            {},
             worst([step.status for step in steps]),
-            trace=(*steps, *rubric.unasked(questions)),
-            bounds={aspect: (low, highest[aspect]) for aspect, low in lowest.items()},
+            trace=(*steps, *rubric.unasked(aspects)),
             findings=(UNLIKELY,) * sum(map(unlikely, replies)),
+        )
+        return _with_middles(
+            verdict,
+            rubric.add_overall(lowest),
+            rubric.add_overall(highest),
         )
 
     return program
+
+
+def _with_middles(
+    verdict: Verdict, lowest: Mapping[str, float], highest: Mapping[str, float]
+) -> Verdict:
+    scores = {}
+    bounds = {}
+    for aspect, low in lowest.items():
+        high = highest[aspect]
+        scores[aspect] = (low + high) / 2
+        bounds[aspect] = (low, high)
+    return replace(verdict, scores=scores, bounds=bounds)

@@ -68,7 +68,7 @@ class Export:
 
 @dataclass(frozen=True)
 class PixelMeasure:
-    """What a judge computes from pixels, which need not be how good an image is."""
+    """Meaning of a score computed from pixels, which may differ from quality."""
 
     #: Comparative of images with a higher score, such as `sharper`.
     more: str
@@ -170,9 +170,9 @@ class JudgeSpec:
 
     def kinds(self, among: Sequence[str]) -> list[str]:
         """Select the kinds that the judge knows."""
-        return [
-            kind for kind in among if kind in self.needs or EVERY_KIND in self.needs
-        ]
+        if EVERY_KIND in self.needs:
+            return list(among)
+        return [kind for kind in among if kind in self.needs]
 
 
 @dataclass(frozen=True)
@@ -192,10 +192,15 @@ def option(
         limits: bounds that are checked when options are read: `ge`, `le`, `gt`, `lt`, `min_length`,
             `max_length`.
     """
-    metadata = {"description": description, "folder": folder, **limits}
+    metadata = {
+        "description": description,
+        "folder": folder,
+        **limits,
+    }
     if isinstance(default, dict):
         return dataclasses.field(
-            default_factory=lambda: dict(default), metadata=metadata
+            default_factory=lambda: dict(default),
+            metadata=metadata,
         )
     return dataclasses.field(default=default, metadata=metadata)
 
@@ -203,9 +208,9 @@ def option(
 def require_wording(spec: JudgeSpec, wording: Pack, setting: str) -> None:
     """VievalError if a prompt pack does not word a setting; a pack that names none words all."""
     if wording.settings and setting not in wording.settings:
+        settings = ", ".join(wording.settings)
         raise VievalError(
-            f"prompt pack {wording.name} is for {spec.name} {', '.join(wording.settings)}, not "
-            f"for {setting}"
+            f"prompt pack {wording.name} is for {spec.name} {settings}, not for {setting}"
         )
 
 
@@ -214,23 +219,19 @@ def missing_inputs_reason(spec: JudgeSpec, judged: Judged) -> str:
 
     >>> from vieval_plugin.judges.viescore import SPEC
     >>> missing_inputs_reason(SPEC, Sample(SampleId("own", "tie", "mine", "1"), {}))
-    'the sample has no image source'
+    'the sample has no source image'
     """
     if isinstance(judged, Contest):
-        if reason := fault(judged):
+        reason = fault(judged)
+        if reason:
             return reason
-        reasons = [
-            missing_sample_inputs_reason(spec, candidate)
-            for candidate in judged.candidates
-        ]
-        faults = [
-            f"candidate {number}: {reason}"
-            for number, reason in enumerate(reasons, start=1)
-            if reason
-        ]
-        return next(iter(faults), "")
+        for number, candidate in enumerate(judged.candidates, start=1):
+            reason = missing_sample_inputs_reason(spec, candidate)
+            if reason:
+                return f"candidate {number}: {reason}"
+        return ""
     if spec.rates == "contest":
-        return f"{spec.name} judges contests, and this is a sample"
+        return f"{spec.name} judges contests, not single samples"
     return missing_sample_inputs_reason(spec, judged)
 
 
@@ -238,9 +239,8 @@ def lacks_output_alone(spec: JudgeSpec, judged: Judged) -> bool:
     """True for a sample without an output that has everything else that a judge needs."""
     if isinstance(judged, Contest) or set(OUTPUTS) & set(judged.images):
         return False
-    with_output = dataclasses.replace(
-        judged, images={**judged.images, **dict.fromkeys(OUTPUTS, Image(b""))}
-    )
+    images = {**judged.images, **dict.fromkeys(OUTPUTS, Image(b""))}
+    with_output = dataclasses.replace(judged, images=images)
     return not missing_inputs_reason(spec, with_output)
 
 
@@ -251,22 +251,27 @@ def missing_sample_inputs_reason(spec: JudgeSpec, sample: Sample) -> str:
     needs = spec.needs.get(sample.kind, spec.needs.get(EVERY_KIND))
     if spec.compares and REFERENCE in sample.images:
         needs = spec.compares
-    held_texts = {name for name, text in sample.texts.items() if text.strip()}
-    if needs is None and not (
-        sample.kind or held_texts
-    ):  # what would tell the kind is what is lacking
-        return f"the sample has no text {'instruction' if 'source' in sample.images else 'prompt'}"
+    held_texts = set()
+    for name, text in sample.texts.items():
+        if text.strip():
+            held_texts.add(name)
+    if needs is None and not (sample.kind or held_texts):
+        # what would tell the kind is what is lacking
+        role = "instruction" if "source" in sample.images else "prompt"
+        return f"the sample has no {role} text"
     if needs is None and not sample.kind:
-        return "the sample has no kind: say which, such as --kind tie, or add a column instruction"
+        return "the sample has no kind; pass it (such as --kind tie), or add an instruction column"
     if needs is None:
         known_kinds = ", ".join(spec.needs)
-        return f"{spec.name} does not know the kind {sample.kind!r} (it knows {known_kinds})"
-    for what, needed, present in (
-        ("image", needs.images, set(sample.images)),
-        ("text", needs.texts, held_texts),
-    ):
+        return (
+            f"{spec.name} does not support the kind {sample.kind!r} (it supports "
+            f"{known_kinds})"
+        )
+    needed_images = ("image", needs.images, set(sample.images))
+    needed_texts = ("text", needs.texts, held_texts)
+    for what, needed, present in (needed_images, needed_texts):
         for names in needed:
             any_of = (names,) if isinstance(names, str) else names
             if not present & set(any_of):
-                return f"the sample has no {what} {' or '.join(any_of)}"
+                return f"the sample has no {' or '.join(any_of)} {what}"
     return ""

@@ -26,14 +26,14 @@ from vieval_plugin.judges.protocol import (
 from vieval_plugin.judges.structured_chat import ChatRequest, ask_all
 from vieval_plugin.prompts.pack import Pack
 
-MISSING, REPEATED, UNREADABLE = (
-    "missing parts",
-    "endless repetition",
-    "unreadable answer",
-)
+MISSING = "missing parts"
+REPEATED = "endless repetition"
+UNREADABLE = "unreadable answer"
 REFUSED = "refused to extract"
 
-_REPEATS, _SPAN, _LONGEST_PERIOD = 5, 120, 400
+_REPEATS = 5
+_SPAN = 120
+_LONGEST_PERIOD = 400
 
 T = TypeVar("T")
 
@@ -77,9 +77,10 @@ class StageAsker:
     def message(self, key: str, variables: Mapping[str, Any]) -> Message:
         """A question of the pack about the sample."""
         question = self.wording.questions[key]
-        images = [
-            self.sample.images[role] for role in question.images if self.shows(role)
-        ]
+        images = []
+        for role in question.images:
+            if self.shows(role):
+                images.append(self.sample.images[role])
         text = self.wording.render(question.template, variables)
         return Message("user", question.parts(images, text))
 
@@ -106,14 +107,10 @@ class Notes:
         The words are ours: a refusal's reason is the server's, and would be counted by itself.
         """
         if final.status not in FAILED_CALLS:
-            causes = (
-                cause
-                for cause in (MISSING, REPEATED)
-                if final.reason.partition(":")[0] == cause
-            )
-            self.findings.append(
-                next(causes, REFUSED if final.status is Status.REFUSAL else UNREADABLE)
-            )
+            cause, *_ = final.reason.partition(":")
+            if cause not in (MISSING, REPEATED):
+                cause = REFUSED if final.status is Status.REFUSAL else UNREADABLE
+            self.findings.append(cause)
         return final.status
 
 
@@ -156,14 +153,14 @@ def repeats(text: str) -> bool:
     True
     """
     tail = text.rstrip()
-    for period in range(1, min(_LONGEST_PERIOD, len(tail) // _REPEATS) + 1):
+    longest = min(_LONGEST_PERIOD, len(tail) // _REPEATS)
+    for period in range(1, longest + 1):
         span = max(_SPAN, _REPEATS * period)
+        if span > len(tail):
+            continue
         # the last turn may have been cut anywhere, which a comparison with itself moved by a period
         # does not mind
-        if (
-            span <= len(tail)
-            and tail[-span + period :] == tail[-span:-period]
-            and tail[-period:].strip()
-        ):
+        is_periodic = tail[-span + period :] == tail[-span:-period]
+        if is_periodic and tail[-period:].strip():
             return True
     return False

@@ -17,6 +17,7 @@ from typing import Any, Generic, TypeVar
 
 from vieval_plugin.judges.parsing import Read, decoded, parse_scores
 from vieval_plugin.judges.protocol import (
+    Ask,
     Asking,
     Chat,
     Image,
@@ -42,13 +43,14 @@ from vieval_plugin.prompts.pack import REMINDER, Pack
 CONFIRMED = "text around the answer, in two replies that agree"
 
 _QUOTED = 2000
-_OTHER_IMAGE = "the answer stands under the number of an image that is not judged"
+_OTHER_IMAGE = "the answer has the number of an image that is not judged"
 _CUT = "cut off by its token limit"
 _STARVED = (
     "cut{} before its first word; raise `--max-tokens` (`max_tokens` of the backbone)"
 )
 # what is kept of a text, from its beginning and from its end
-_KEPT_HEAD, _KEPT_TAIL = 48 * 1024, 16 * 1024
+_KEPT_HEAD = 48 * 1024
+_KEPT_TAIL = 16 * 1024
 
 _OBJECT = re.compile(r"\{(?!\s*\{)")
 _OTHER_ANSWER = re.compile(
@@ -59,7 +61,8 @@ _FORM = (
     r"\t]*\w{0,20}\s|<[^<>\n]{1,60}>|\[[A-Z_ ]{2,30}\]|json\b|\$\$)*+"
 )
 _BEGINS_LINE = re.compile(
-    rf"(?:\A|[\n:\uff1a.\u3002!\uff01\u0964]){_FORM}\s*\Z", re.IGNORECASE
+    rf"(?:\A|[\n:\uff1a.\u3002!\uff01\u0964]){_FORM}\s*\Z",
+    re.IGNORECASE,
 )
 _IN_QUOTES = re.compile(
     r"(?:\A|\n)[ \t]*(?:>|\||//)[^\n]*\Z|<!--|~~(?!~)|[\"'\u201c\u2018\u00ab\u300c\u2039(,\t][ ]*\Z"
@@ -101,7 +104,9 @@ class StructuredChatOutcome(Generic[T]):
     def final(self) -> Step:
         """The step that counts: the last if it was read or its call failed, else the first."""
         unreadable = (Status.PARSE_FAILURE, Status.REFUSAL)
-        return self.steps[0] if self.steps[-1].status in unreadable else self.steps[-1]
+        if self.steps[-1].status in unreadable:
+            return self.steps[0]
+        return self.steps[-1]
 
 
 def joined_steps(
@@ -120,11 +125,11 @@ def joined_findings(
 
 def joined_reasons(steps: Mapping[str, Step]) -> str:
     """The reasons of usable steps, each on a line after its name."""
-    return "\n".join(
-        f"{name}: {step.reason}"
-        for name, step in steps.items()
-        if step.status.usable and step.reason
-    )
+    lines = []
+    for name, step in steps.items():
+        if step.status.usable and step.reason:
+            lines.append(f"{name}: {step.reason}")
+    return "\n".join(lines)
 
 
 def score_request(
@@ -156,30 +161,30 @@ def ask_all(
     if not questions:
         return []
     replies = yield [question.chat for question in questions]
-    outcomes = [
-        _outcome(reply, question)
-        for reply, question in zip(replies, questions, strict=True)
-    ]
+    pairs = zip(replies, questions, strict=True)
+    outcomes = [_outcome(reply, question) for reply, question in pairs]
     # a published protocol of labels has no second question
     for _ in range(0 if wording.asks_for_labels else wording.reminders):
-        failed = [
-            i for i, outcome in enumerate(outcomes) if _is_unread(outcome.steps[-1])
-        ]
+        failed = []
+        reminders: list[Ask] = []
+        for i, outcome in enumerate(outcomes):
+            last_step = outcome.steps[-1]
+            if _is_unread(last_step):
+                failed.append(i)
+                reminder = _reminder_chat(questions[i].chat, last_step, wording)
+                reminders.append(reminder)
         if not failed:
             break
-        replies = yield [
-            _reminder_chat(questions[i].chat, outcomes[i].steps[-1], wording)
-            for i in failed
-        ]
+        replies = yield reminders
         for i, reply in zip(failed, replies, strict=True):
             outcomes[i] = _outcome(reply, questions[i], outcomes[i])
     return outcomes
 
 
 def _is_unread(step: Step) -> bool:
-    return step.status is Status.PARSE_FAILURE and not (
-        step.cut and is_only_thinking(step.answer)
-    )
+    if step.status is not Status.PARSE_FAILURE:
+        return False
+    return not (step.cut and is_only_thinking(step.answer))
 
 
 def _outcome(
@@ -189,12 +194,13 @@ def _outcome(
 ) -> StructuredChatOutcome[T]:
     """The outcome of a question after a reply to it, or to a reminder of it."""
     steps, findings = (earlier.steps, earlier.findings) if earlier else ((), ())
-    step, read = _read(reply, question, len(steps), steps[-1] if steps else None)
+    last_step = steps[-1] if steps else None
+    step, read = _read(reply, question, len(steps), last_step)
     if steps and step.status.usable:
         step = replace(step, status=Status.REPAIRED)
-    return StructuredChatOutcome(
-        read.value, (*steps, step), (*findings, *filter(None, [read.finding]))
-    )
+    if read.finding:
+        findings = (*findings, read.finding)
+    return StructuredChatOutcome(read.value, (*steps, step), findings)
 
 
 def excerpt(text: str) -> str:
@@ -204,18 +210,18 @@ def excerpt(text: str) -> str:
     >>> excerpt("short"), len(excerpt("long" * 10**6)) < 66_000
     ('short', True)
     """
-    if len(text) <= _KEPT_HEAD + _KEPT_TAIL:
+    left_out = len(text) - _KEPT_HEAD - _KEPT_TAIL
+    if left_out <= 0:
         return text
-    return (
-        f"{text[:_KEPT_HEAD]} [... {len(text) - _KEPT_HEAD - _KEPT_TAIL} characters left out "
-        f"...] {text[-_KEPT_TAIL:]}"
-    )
+    head = text[:_KEPT_HEAD]
+    tail = text[-_KEPT_TAIL:]
+    return f"{head} [... {left_out} characters left out ...] {tail}"
 
 
 def _read_alone(
     reply: Text, question: ChatRequest[T], attempt: int, images: int
 ) -> Read[T]:
-    """What is read of a text, whatever was said before it."""
+    """Read a text regardless of earlier replies."""
     if reply.cut and is_only_thinking(reply.text):
         limit = f" at {reply.output_tokens:,} tokens" if reply.output_tokens else ""
         return Read(Status.PARSE_FAILURE, reason=_STARVED.format(limit))
@@ -233,13 +239,10 @@ def _read(
     """
     path = question.chat.path
     if not isinstance(reply, Text):
-        step = failed_step(reply, path, "a text was", attempt=attempt)
+        step = failed_step(reply, path, "text", attempt=attempt)
         return step, Read(step.status)
-    images = sum(
-        isinstance(part, Image)
-        for message in question.chat.messages
-        for part in message.parts
-    )
+    parts = chain.from_iterable(message.parts for message in question.chat.messages)
+    images = sum(isinstance(part, Image) for part in parts)
     reading = _read_alone(reply, question, attempt, images)
     if earlier and not reply.cut and not reading.status.usable:
         reading = _confirmed(reply.text, earlier, question, images) or reading
@@ -256,11 +259,10 @@ def _read(
         path,
         reading.status,
         reading.scores,
-        excerpt(reply.text),
-        excerpt(reading.reason),
-        attempt,
+        attempt=attempt,
         cut=reply.cut,
     )
+    step = replace(step, answer=excerpt(reply.text), reason=excerpt(reading.reason))
     return step, reading
 
 
@@ -276,14 +278,15 @@ def _confirmed(
     for form, answer in answers_inside(text, images).items():
         first = question.read(answers.get(form, ""))
         second = question.read(answer)
-        agree = (
-            first.scores == second.scores
-            if second.scores
-            else first.value == second.value
-        )
+        if second.scores:
+            agree = first.scores == second.scores
+        else:
+            agree = first.value == second.value
         if first.status.usable and second.status.usable and agree:
             return replace(
-                second, status=Status.REPAIRED, finding=second.finding or CONFIRMED
+                second,
+                status=Status.REPAIRED,
+                finding=second.finding or CONFIRMED,
             )
     return None
 
@@ -292,13 +295,13 @@ def _reminder_chat(chat: Chat, failed: Step, wording: Pack) -> Chat:
     """The same conversation, the answer that could not be read, and what was wrong with it."""
     text = wording.render(REMINDER, {"reason": failed.reason})
     answer = failed.answer[:_QUOTED]
-    previous = (Message("assistant", (answer,)),) if answer.strip() else ()
-    if previous:
-        return replace(
-            chat, messages=(*chat.messages, *previous, Message("user", (text,)))
-        )
     *earlier, last = chat.messages
-    return replace(chat, messages=(*earlier, Message(last.role, (*last.parts, text))))
+    if answer.strip():
+        quoted = Message("assistant", (answer,))
+        reminder = Message("user", (text,))
+        return replace(chat, messages=(*chat.messages, quoted, reminder))
+    extended = Message(last.role, (*last.parts, text))
+    return replace(chat, messages=(*earlier, extended))
 
 
 def answers_inside(text: str, images: int = 1) -> dict[str, str]:
@@ -317,12 +320,13 @@ def answers_inside(text: str, images: int = 1) -> dict[str, str]:
     first = _OBJECT.search(body)
     if first is None:
         return _short_answers(body)
+    start = first.start()
     try:
-        _, end, _ = decoded(body, first.start())
+        _, end, _ = decoded(body, start)
     except ValueError:
         return {}
-    prefix, suffix = remove_pair(body[: first.start()], body[end:])
-    inside = body[first.start() : end]
+    prefix, suffix = remove_pair(body[:start], body[end:])
+    inside = body[start:end]
     return {} if _tells_otherwise(prefix, suffix, images) else {"object": inside}
 
 
@@ -334,22 +338,19 @@ def names_other_image(text: str, images: int) -> bool:
     """
     body = remove_thinking(text)
     first = _OBJECT.search(body)
-    numbers = (
-        re.findall(r"\d{1,3}", _line_before(body[: first.start()]))
-        if first and images > 1
-        else []
-    )
+    if first and images > 1:
+        numbers = re.findall(r"\d{1,3}", _line_before(body[: first.start()]))
+    else:
+        numbers = []
     return any(1 <= int(number) < images for number in numbers)
 
 
 def _tells_otherwise(prefix: str, suffix: str, images: int) -> bool:
     """Return whether the text around an object may mean another answer, or none."""
     around = f"{prefix}\n{suffix}"
-    if (
-        _OTHER_ANSWER.search(around)
-        or _IN_QUOTES.search(prefix)
-        or not _BEGINS_LINE.search(prefix)
-    ):
+    if _OTHER_ANSWER.search(around) or _IN_QUOTES.search(prefix):
+        return True
+    if not _BEGINS_LINE.search(prefix):
         return True
     if _GOES_ON.match(suffix) or names_other_image(f"{prefix}{{", images):
         return True
@@ -362,16 +363,19 @@ def _tells_otherwise(prefix: str, suffix: str, images: int) -> bool:
 
 def _line_before(prefix: str) -> str:
     """The sentence that stands directly before an object, or the heading."""
-    lines = [line for line in _MARKS.sub(" ", prefix).splitlines() if line.strip()]
+    unmarked = _MARKS.sub(" ", prefix)
+    lines = [line for line in unmarked.splitlines() if line.strip()]
     sentences = _SENTENCE.split(lines[-1].strip()) if lines else []
     return next(filter(None, reversed(sentences)), "")
 
 
 def _short_answers(body: str) -> dict[str, str]:
     """The last line of a reply without an object and the words before its first comma or stop."""
-    lines = body.strip().splitlines() or [""]
+    stripped = body.strip()
+    lines = stripped.splitlines() or [""]
+    clauses = _CLAUSE.split(stripped, maxsplit=1)
     answers = {
         "last line": unwrapped(lines[-1]),
-        "first clause": unwrapped(_CLAUSE.split(body.strip(), maxsplit=1)[0]),
+        "first clause": unwrapped(clauses[0]),
     }
     return {} if _OTHER_ANSWER.search(body) or doubts(body) else answers

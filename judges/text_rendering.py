@@ -94,7 +94,8 @@ _JOINED = re.compile(
     r"|und|oder|über|unter|et|ou|y|e|и|или|和|与|與|及|以及|と|、)\W*)*"
 )
 _CONTRAST = re.compile(
-    r"\W*(?:but|but rather|sondern|mais|sino|а|而是)\W*", re.IGNORECASE
+    r"\W*(?:but|but rather|sondern|mais|sino|а|而是)\W*",
+    re.IGNORECASE,
 )
 _SENTENCE_END = re.compile(r"[.!?;](?=\s)|[。！？；\n]")
 _MOST_WORDS = 6
@@ -104,7 +105,8 @@ _IDEOGRAPH = re.compile("[\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 _READABLE = re.compile(
     "[\\x21-\\u024f\\u0391-\\u03a9\\u03b1-\\u03c9\\u20a0-\\u20bf\\u2190-\\u22ff\\u3041-\\u308f\\u3091-\\u3093\\u3095-\\u30f0\\u30f2-\\u30fe\\u4e00-\\u9fff々]"
 )
-_COMPARED_PUNCTUATION, _BETWEEN_DIGITS = "%&@#", re.compile(r"(?<=\d)[^\w\s](?=\d)")
+_COMPARED_PUNCTUATION = "%&@#"
+_BETWEEN_DIGITS = re.compile(r"(?<=\d)[^\w\s](?=\d)")
 _LONGEST_QUOTE = 80
 #: Demanded texts that a line has.
 _MOST_SHOWN = 50
@@ -113,13 +115,11 @@ _MOST_SHOWN = 50
 _MOST_ERRORS = 0.8
 _MOST_ORDERS = _MOST_ENDS = 8
 _NO_TEXT = (
-    'the prompt must ask for a text, such as a sign that says "OPEN", {found}; or pass its '
-    f"column: --columns texts.{WANTED_TEXT}=COLUMN"
+    'the prompt must ask for text in quotation marks, such as a sign that says "OPEN", {found}; '
+    f"or pass --columns texts.{WANTED_TEXT}=COLUMN"
 )
-_UNREADABLE = "the OCR reads Latin, Greek, Chinese and Japanese letters, not {letters}"
-_TOO_LONG = (
-    f"the prompt asks for more than {MOST_LETTERS:,} letters, which are not compared"
-)
+_UNREADABLE = "OCR supports Latin, Greek, Chinese and Japanese letters, got {letters}"
+_TOO_LONG = f"the prompt must ask for at most {MOST_LETTERS:,} letters"
 
 
 @dataclass(frozen=True)
@@ -137,15 +137,15 @@ class Letters:
 
     def splits_word(self, index: int) -> bool:
         """Return whether a letter and the one before it are of the same word."""
-        return (
-            0 < index < len(self.tokens)
-            and self.tokens[index - 1] == self.tokens[index]
-        )
+        if not 0 < index < len(self.tokens):
+            return False
+        return self.tokens[index - 1] == self.tokens[index]
 
     def quote(self, part: Sequence[int]) -> str:
         """The text from the first letter of a part to its last, in quotation marks."""
-        text = self.text[self.positions[part[0]] : self.positions[part[-1]] + 1]
-        return _quoted(text)
+        start = self.positions[part[0]]
+        end = self.positions[part[-1]] + 1
+        return _quoted(self.text[start:end])
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,9 @@ class Alignment:
 
 def similarity(alignments: Sequence[Alignment]) -> float:
     """The edit similarity over all texts, in [0, 1]."""
-    return 1 - sum(a.errors for a in alignments) / sum(a.length for a in alignments)
+    errors = sum(alignment.errors for alignment in alignments)
+    length = sum(alignment.length for alignment in alignments)
+    return 1 - errors / length
 
 
 def wanted_texts(sample: Sample) -> list[str]:
@@ -178,14 +180,12 @@ def wanted_texts(sample: Sample) -> list[str]:
     >>> wanted_texts(Sample(SampleId("own", "tig", "mine", "1"), {}, {"prompt": prompt}))
     ['Hello', 'GRAND OPENING']
     """
-    if column := sample.texts.get(WANTED_TEXT, "").strip():
+    column = sample.texts.get(WANTED_TEXT, "").strip()
+    if column:
         texts = column.splitlines()
     else:
-        texts = [
-            text
-            for text, is_wanted in quotations(sample.texts.get("prompt", ""))
-            if is_wanted
-        ]
+        quoted = quotations(sample.texts.get("prompt", ""))
+        texts = [text for text, is_wanted in quoted if is_wanted]
     return [text for text in texts if letters_of(text).folded]
 
 
@@ -197,15 +197,17 @@ def quotations(prompt: str) -> list[tuple[str, bool]]:
     [('Jaws', False), ('EXIT', True), ('SALE', False)]
     """
     prompt = prompt.strip()
-    if (whole_prompt := _QUOTED.fullmatch(prompt)) and whole_prompt.lastindex:
+    whole_prompt = _QUOTED.fullmatch(prompt)
+    if whole_prompt and whole_prompt.lastindex:
         prompt = whole_prompt[whole_prompt.lastindex]
     quoted_texts: list[tuple[str, bool]] = []
     matches = list(_QUOTED.finditer(prompt))
     for number, match in enumerate(matches):
         end_before = matches[number - 1].end() if number else 0
-        start_after = (
-            matches[number + 1].start() if number + 1 < len(matches) else len(prompt)
-        )
+        if number + 1 < len(matches):
+            start_after = matches[number + 1].start()
+        else:
+            start_after = len(prompt)
         text_between = prompt[end_before : match.start()]
         after = prompt[match.end() : start_after]
         if number and _CONTRAST.fullmatch(text_between):
@@ -264,7 +266,9 @@ def letters_of(text: str) -> Letters:
                 (folded, position, (spaces, borders)) for folded in character.casefold()
             ]
         borders += is_ideograph
-    folded, positions, tokens = zip(*letters, strict=True) if letters else ((), (), ())
+    if not letters:
+        return Letters(text, (), (), ())
+    folded, positions, tokens = zip(*letters, strict=True)
     return Letters(text, folded, positions, tokens)
 
 
@@ -284,17 +288,28 @@ def lines_of(reading: ToolResult) -> list[str]:
     """
     lines: list[list[tuple[Box, str]]] = []
     pieces = zip(reading.boxes, reading.text.split("\n"), strict=False)
-    for box, text in sorted(pieces, key=lambda piece: piece[0].top + piece[0].bottom):
-        last_box = lines[-1][-1][0] if lines else Box(0, 0, 0, 0)
-        overlap = min(last_box.bottom, box.bottom) - max(last_box.top, box.top)
-        if 2 * overlap > min(last_box.bottom - last_box.top, box.bottom - box.top):
+    for box, text in sorted(pieces, key=_twice_the_middle):
+        last_box = Box(0, 0, 0, 0)
+        if lines:
+            last_box = lines[-1][-1][0]
+        bottom = min(last_box.bottom, box.bottom)
+        overlap = bottom - max(last_box.top, box.top)
+        last_height = last_box.bottom - last_box.top
+        if 2 * overlap > min(last_height, box.bottom - box.top):
             lines[-1].append((box, text))
         else:
             lines.append([(box, text)])
-    return [
-        " ".join(text for _, text in sorted(line, key=lambda piece: piece[0].left))
-        for line in lines
-    ]
+    return [_line_text(line) for line in lines]
+
+
+def _twice_the_middle(piece: tuple[Box, str]) -> int:
+    box, _ = piece
+    return box.top + box.bottom
+
+
+def _line_text(line: Sequence[tuple[Box, str]]) -> str:
+    from_left = sorted(line, key=lambda piece: piece[0].left)
+    return " ".join(text for _, text in from_left)
 
 
 def align(text: Letters, read: Letters, free: Sequence[int]) -> Alignment:
@@ -306,24 +321,39 @@ def align(text: Letters, read: Letters, free: Sequence[int]) -> Alignment:
         read: what was read.
         free: numbers of the letters read that are in no part yet.
     """
-    codes = np.array([ord(read.folded[index]) for index in free], np.int32)
+    letter_codes = [ord(read.folded[index]) for index in free]
+    codes = np.array(letter_codes, np.int32)
     steps = np.arange(len(codes) + 1, dtype=np.int32)
-    distance = np.zeros((len(text.folded) + 1, len(codes) + 1), np.int16)
+    rows = len(text.folded) + 1
+    distance = np.zeros((rows, len(steps)), np.int16)
     for row, letter in enumerate(text.folded, start=1):
         previous_row = distance[row - 1]
-        cheapest = np.minimum(
-            previous_row[:-1] + (codes != ord(letter)), previous_row[1:] + 1
-        )
-        distance[row] = (
-            np.minimum.accumulate(np.concatenate(([row], cheapest)) - steps) + steps
-        )
-    ends = np.flatnonzero(distance[-1] == distance[-1].min())[:_MOST_ENDS].tolist()
-    alignments = (_traced(distance, text, read, free, end) for end in ends)
+        changed = previous_row[:-1] + (codes != ord(letter))
+        cheapest = np.minimum(changed, previous_row[1:] + 1)
+        costs = np.concatenate(([row], cheapest)) - steps
+        distance[row] = np.minimum.accumulate(costs) + steps
+    last_row = distance[-1]
+    ends = np.flatnonzero(last_row == last_row.min())[:_MOST_ENDS]
+    free_letters = set(free)
+
+    def preference(alignment: Alignment) -> tuple[int, int]:
+        word_rest = _rest_of_words(alignment.part, read, free_letters)
+        return len(word_rest), -len(alignment.part)
+
     # where several parts are as near, one that begins and ends with a word, and the longest of
     # these
     return min(
-        alignments,
-        key=lambda a: (len(_rest_of_words(a.part, read, set(free))), -len(a.part)),
+        (
+            _traced(
+                distance,
+                text,
+                read,
+                free,
+                end,
+            )
+            for end in ends.tolist()
+        ),
+        key=preference,
     )
 
 
@@ -343,19 +373,19 @@ def _traced(
     row = len(pairs)
     column = end
     while row and column:
-        if read.folded[free[column - 1]] == text.folded[row - 1]:
+        letter = free[column - 1]
+        cost = distance[row, column]
+        if read.folded[letter] == text.folded[row - 1]:
             row -= 1
             column -= 1
-            pairs[row] = free[column]
-        elif distance[row, column] == distance[row, column - 1] + 1:
+            pairs[row] = letter
+        elif cost == distance[row, column - 1] + 1:
             column -= 1  # of several ways the one with the longest part
         else:
-            row, column = (
-                row - 1,
-                column
-                - int(distance[row, column] == distance[row - 1, column - 1] + 1),
-            )
-    return Alignment(tuple(pairs), tuple(free[column:end]), int(distance[-1, end]))
+            row -= 1
+            column -= int(cost == distance[row, column - 1] + 1)
+    part = tuple(free[column:end])
+    return Alignment(tuple(pairs), part, int(distance[-1, end]))
 
 
 def _rest_of_words(
@@ -365,9 +395,12 @@ def _rest_of_words(
     last word.
     """
     indices: list[int] = []
-    for first, step in ((part[0] - 1, -1), (part[-1] + 1, 1)) if part else ():
-        index = first
-        while index in free and read.tokens[index][0] == read.tokens[index - step][0]:
+    if not part:
+        return indices
+    for end, step in ((part[0], -1), (part[-1], 1)):
+        spaces, _ = read.tokens[end]
+        index = end + step
+        while index in free and read.tokens[index][0] == spaces:
             indices.append(index)
             index += step
     return indices
@@ -380,13 +413,19 @@ def align_all(texts: Sequence[Letters], read: Letters) -> list[Alignment]:
     The most similar comes first to its part, and of those that are as similar the longest; then
     each that lost its part to another is tried before all others.
     """
-    alone = [align(text, read, range(len(read.folded))) for text in texts]
-    order = sorted(
-        range(len(texts)),
-        key=lambda n: (alone[n].errors / alone[n].length, -alone[n].length),
-    )
+    letters = range(len(read.folded))
+    unshared = [align(text, read, letters) for text in texts]
+
+    def preference(number: int) -> tuple[float, int]:
+        alignment = unshared[number]
+        return alignment.errors / alignment.length, -alignment.length
+
+    order = sorted(range(len(texts)), key=preference)
     best = _align_in_order(order, texts, read)
-    losers = [number for number in order if best[number].errors > alone[number].errors]
+    losers = []
+    for number in order:
+        if best[number].errors > unshared[number].errors:
+            losers.append(number)
     for number in losers[:_MOST_ORDERS]:
         order = [number, *(later for later in order if later != number)]
         best = max(best, _align_in_order(order, texts, read), key=similarity)
@@ -405,14 +444,13 @@ def _align_in_order(
     nearest = dict[int, Alignment]()
     for number in order:
         nearest[number] = align(texts[number], read, list(free))
-        free = dict.fromkeys(
-            index for index in free if index not in set(nearest[number].part)
-        )
+        part = set(nearest[number].part)
+        free = {index: None for index in free if index not in part}
     for number, alignment in nearest.items():
         word_rest = _rest_of_words(alignment.part, read, free)
-        part = tuple(sorted((*alignment.part, *word_rest)))
+        whole_words = tuple(sorted((*alignment.part, *word_rest)))
         errors = alignment.errors + len(word_rest)
-        nearest[number] = Alignment(alignment.pairs, part, errors)
+        nearest[number] = Alignment(alignment.pairs, whole_words, errors)
         if errors > _MOST_ERRORS * nearest[number].length:
             letters = len(alignment.pairs)
             nearest[number] = Alignment((-1,) * letters, (), letters)
@@ -429,17 +467,21 @@ def count_words(
     """
     correct = 0
     incorrect = 0
-    for _, group in groupby(range(len(text.folded)), text.tokens.__getitem__):
+    letters = range(len(text.folded))
+    for _, group in groupby(letters, text.tokens.__getitem__):
         pairs = [alignment.pairs[index] for index in group]
         first = pairs[0]
         last = pairs[-1]
-        is_whole = first >= 0 and pairs == list(range(first, first + len(pairs)))
+        consecutive = list(range(first, first + len(pairs)))
+        is_whole = first >= 0 and pairs == consecutive
+        after = last + 1
         is_whole &= not (read.splits_word(first) and first - 1 not in paired)
-        is_whole &= not (read.splits_word(last + 1) and last + 1 not in paired)
+        is_whole &= not (read.splits_word(after) and after not in paired)
         correct += is_whole
         incorrect += not is_whole
     tokens = {read.tokens[index] for index in alignment.part}
-    added = tokens - {read.tokens[index] for index in alignment.pairs if index >= 0}
+    matched = {read.tokens[index] for index in alignment.pairs if index >= 0}
+    added = tokens - matched
     return correct, correct + max(incorrect, len(added))
 
 
@@ -448,11 +490,12 @@ def _correct_share(
 ) -> float:
     """The share of words that are there letter by letter."""
     paired = {index for alignment in alignments for index in alignment.pairs}
-    counts = [
-        count_words(text, alignment, read, paired)
-        for text, alignment in zip(texts, alignments, strict=True)
-    ]
-    correct, total = map(sum, zip(*counts, strict=True))
+    correct = 0
+    total = 0
+    for text, alignment in zip(texts, alignments, strict=True):
+        correct_words, words = count_words(text, alignment, read, paired)
+        correct += correct_words
+        total += words
     return correct / total
 
 
@@ -461,7 +504,7 @@ def compare(texts: Sequence[str], lines: Sequence[str]) -> tuple[dict[str, float
 
     >>> scores, reason = compare(["GRAND OPENING"], ["GRND OPENING", "50% off"])
     >>> reason
-    'reads "GRND OPENING", asked for "GRAND OPENING"; reads "50% off" unasked'
+    'reads "GRND OPENING" instead of "GRAND OPENING"; also reads "50% off"'
     >>> {aspect: round(score, 2) for aspect, score in scores.items()}
     {'SC': 0.92, 'words': 0.5, 'no_extra_text': 0.65}
     """
@@ -469,29 +512,38 @@ def compare(texts: Sequence[str], lines: Sequence[str]) -> tuple[dict[str, float
     read = letters_of("\n".join(lines))
     alignments = align_all(wanted_letters, read)
     parts = (alignment.part for alignment in alignments)
-    extra = sorted(set(range(len(read.folded))).difference(*parts))
+    letters_read = len(read.folded)
+    extra = sorted(set(range(letters_read)).difference(*parts))
     scores = {
         "SC": similarity(alignments),
         "words": _correct_share(wanted_letters, alignments, read),
-        "no_extra_text": 1 - len(extra) / max(len(read.folded), 1),
     }
-    asked_for = [text.quote(range(len(text.folded))) for text in wanted_letters]
-    reasons = [
-        f"reads {read.quote(a.part)}, asked for {quoted}"
-        if a.part
-        else f"{quoted} is not there"
-        for quoted, a in zip(asked_for, alignments, strict=True)
-        if a.errors
-    ]
-    runs = _consecutive(extra)
-    reasons += [f"reads {read.quote(run)} unasked" for run in runs[:3]]
-    return scores, "; ".join(reasons) or f"reads {', '.join(asked_for)}"
+    scores["no_extra_text"] = 1 - len(extra) / max(letters_read, 1)
+    quotes = []
+    for text in wanted_letters:
+        quotes.append(text.quote(range(len(text.folded))))
+    reasons = []
+    for quoted, alignment in zip(quotes, alignments, strict=True):
+        if not alignment.errors:
+            continue
+        if alignment.part:
+            reasons.append(f"reads {read.quote(alignment.part)} instead of {quoted}")
+        else:
+            reasons.append(f"{quoted} is missing")
+    for run in _consecutive(extra)[:3]:
+        reasons.append(f"also reads {read.quote(run)}")
+    return scores, "; ".join(reasons) or f"reads {', '.join(quotes)}"
 
 
 def _consecutive(numbers: Sequence[int]) -> list[list[int]]:
     """Split ascending numbers where one is left out."""
-    runs = groupby(enumerate(numbers), lambda pair: pair[1] - pair[0])
-    return [[number for _, number in run] for _, run in runs]
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and runs[-1][-1] == number - 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return runs
 
 
 def _inapplicable_reason(sample: Sample, texts: Sequence[str]) -> str:
@@ -499,11 +551,9 @@ def _inapplicable_reason(sample: Sample, texts: Sequence[str]) -> str:
     letters = [letter for text in texts for letter in letters_of(text).folded]
     unreadable = sorted({letter for letter in letters if not is_readable(letter)})
     if not texts:
-        quoted = [text for text, _ in quotations(sample.texts.get("prompt", ""))]
-        problem = "got " + ", ".join(map(_quoted, quoted[:3]))
-        return _NO_TEXT.format(
-            found=problem if quoted else "got no quotation among its words"
-        )
+        quoted = quotations(sample.texts.get("prompt", ""))
+        found = ", ".join(_quoted(text) for text, _ in quoted[:3])
+        return _NO_TEXT.format(found=f"got {found or 'none'}")
     if unreadable:
         return _UNREADABLE.format(letters=" ".join(unreadable[:5]))
     return _TOO_LONG if len(letters) > MOST_LETTERS else ""
@@ -512,13 +562,16 @@ def _inapplicable_reason(sample: Sample, texts: Sequence[str]) -> str:
 def judge(sample: Sample) -> Program:
     """The program of the judge."""
     texts = wanted_texts(sample)
-    if reason := _inapplicable_reason(sample, texts):
+    reason = _inapplicable_reason(sample, texts)
+    if reason:
         step = Step(("sample",), Status.NOT_APPLICABLE, reason=reason)
         return Verdict({}, step.status, trace=(step,))
+    arguments = {"image": sample.images["output"]}
     [reading], steps = yield from tools.use_tools(
-        [UseTool(ocr.NAME, {"image": sample.images["output"]}, ("text",))]
+        [UseTool(ocr.NAME, arguments, ("text",))]
     )
-    if failure := tools.failed(steps):
+    failure = tools.failed(steps)
+    if failure:
         return Verdict({}, failure.status, trace=steps)
     scores, reason = compare(texts, lines_of(reading))
     return Verdict(scores, Status.OK, reason, steps)
@@ -528,15 +581,15 @@ def demanded_line(samples: Iterable[Sample]) -> str:
     """The line on the texts that samples demand, each once in their order; empty where none
     does.
     """
-    texts = dict.fromkeys(
-        _quoted(text) for sample in samples for text in wanted_texts(sample)
-    )
-    more = [f"{len(texts) - _MOST_SHOWN:,} more"] if len(texts) > _MOST_SHOWN else []
-    return (
-        f"texts demanded: {', '.join([*list(texts)[:_MOST_SHOWN], *more])}"
-        if texts
-        else ""
-    )
+    texts: dict[str, None] = {}
+    for sample in samples:
+        texts |= dict.fromkeys(map(_quoted, wanted_texts(sample)))
+    if not texts:
+        return ""
+    shown = list(texts)[:_MOST_SHOWN]
+    if len(texts) > _MOST_SHOWN:
+        shown.append(f"{len(texts) - _MOST_SHOWN:,} more")
+    return f"requested texts: {', '.join(shown)}"
 
 
 def _quoted(text: str) -> str:
@@ -549,10 +602,8 @@ def build(options: NoOptions, pack: Any, setting: str) -> Judge:
     return judge
 
 
-_PROMPT, _COLUMN = (
-    Needs(("output",), ((WANTED_TEXT, "prompt"),)),
-    Needs(("output",), (WANTED_TEXT,)),
-)
+_PROMPT = Needs(("output",), ((WANTED_TEXT, "prompt"),))
+_COLUMN = Needs(("output",), (WANTED_TEXT,))
 SPEC = JudgeSpec(
     name=NAME,
     title="Text rendering",
@@ -566,5 +617,5 @@ SPEC = JudgeSpec(
     build=build,
     reads_text=True,
     demands=demanded_line,
-    some_samples="prompts that ask for a text in quotation marks",
+    some_samples="prompts that ask for text in quotation marks",
 )

@@ -20,9 +20,14 @@ from vieval_plugin.prompts.pack import Pack
 from vieval_plugin.prompts.scale import Scale
 from vieval_plugin.text.errors import VievalError
 
-PLAIN, ONE_SHOT, PQ_INPUTS, TEXT_FIRST = "0shot", "1shot", "pq_inputs", "text_first"
+PLAIN = "0shot"
+ONE_SHOT = "1shot"
+PQ_INPUTS = "pq_inputs"
+TEXT_FIRST = "text_first"
 RUBRIC = Rubric(
-    Scale("linear", 0.0, 10.0), {"SC": "min", "PQ": "min"}, "geometric_mean"
+    Scale("linear", 0.0, 10.0),
+    {"SC": "min", "PQ": "min"},
+    "geometric_mean",
 )
 
 
@@ -62,18 +67,16 @@ def build(
     require_wording(SPEC, wording, setting)
     wording = _add_inputs(wording, setting == PQ_INPUTS)
     examples = dict(options.examples) if setting == ONE_SHOT else {}
-    questions = [
-        key
-        for key in wording.questions
-        if key.partition("_")[0] in score_rubric.combine
-    ]
-    if setting == ONE_SHOT and (
-        missing := [key for key in questions if key not in examples]
-    ):
+    questions = []
+    for key in wording.questions:
+        if key.partition("_")[0] in score_rubric.combine:
+            questions.append(key)
+    missing = ", ".join(key for key in questions if key not in examples)
+    if setting == ONE_SHOT and missing:
         raise VievalError(
-            f"the setting {ONE_SHOT} needs an example image and its scores from you for each "
-            f"question ({', '.join(missing)} missing); set judges.{SPEC.name}.examples in the file "
-            "that VIEVAL_CONFIG names (`vieval config` writes one)"
+            f"the setting {ONE_SHOT} needs an example image with scores for each question "
+            f"(missing: {missing}); set judges.{SPEC.name}.examples in the file of "
+            "VIEVAL_CONFIG (`vieval config` writes one)"
         )
     return rubric.judge(score_rubric, wording, examples)
 
@@ -86,14 +89,13 @@ def _add_inputs(wording: Pack, has_inputs: bool) -> Pack:
     question = questions.pop(PQ_INPUTS, None)
     if has_inputs and question is None:
         raise VievalError(
-            f"prompt pack {wording.name} does not word {PQ_INPUTS!r}; use another setting or pack"
+            f"prompt pack {wording.name} has no question {PQ_INPUTS!r}; use another setting or pack"
         )
     if has_inputs and question is not None:
-        kinds = (kind for kind in INPUTS if f"SC_{kind}" in questions)
-        questions |= {
-            f"PQ_{kind}": replace(question, images=questions[f"SC_{kind}"].images)
-            for kind in kinds
-        }
+        for kind in INPUTS:
+            if f"SC_{kind}" in questions:
+                images = questions[f"SC_{kind}"].images
+                questions[f"PQ_{kind}"] = replace(question, images=images)
     return replace(wording, questions=questions)
 
 

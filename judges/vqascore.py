@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 from vieval_plugin.judges.probabilities import interval_text
 from vieval_plugin.judges.protocol import (
     OUTPUTS,
+    Ask,
     Judge,
     Likelihood,
     Message,
@@ -43,12 +44,13 @@ class VQAScoreOptions:
 
     pack: str = option(
         "vqascore/v1",
-        "prompt pack; it also names the answer (vqascore/lower_v1: yes)",
+        "prompt pack: a built-in name or a folder; it sets the answer (vqascore/lower_v1: yes)",
         folder=True,
     )
     definition: Definition = option(
         "first_token",
-        "P of the first answer token, or the authors' first release (transformers only)",
+        "probability of the first answer token, or as in the authors' first release "
+        "(transformers only)",
     )
 
 
@@ -67,32 +69,37 @@ def build(options: VQAScoreOptions, wording: Pack, setting: str = "") -> Judge:
     )
 
     def program(sample: Sample) -> Program:
-        question_text = wording.render(
-            question.template,
-            {**sample.texts, "prompt": sample.texts["prompt"].strip()},
-        )
+        prompt = sample.texts["prompt"].strip()
+        variables = {**sample.texts, "prompt": prompt}
+        question_text = wording.render(question.template, variables)
         views = outputs(sample)
-        replies = yield [
-            Likelihood(
-                (Message("user", question.parts([image], question_text)),),
-                continuations,
-                (role,),
-                options.definition,
+        asks: list[Ask] = []
+        for role, image in views:
+            message = Message("user", question.parts([image], question_text))
+            asks.append(
+                Likelihood(
+                    (message,),
+                    continuations,
+                    (role,),
+                    options.definition,
+                )
             )
-            for role, image in views
-        ]
-        steps = tuple(
-            step_of(reply, (role,))
-            for reply, (role, _) in zip(replies, views, strict=True)
-        )
-        intervals = [step.bounds for step in steps if step.bounds is not None]
-        if len(intervals) < len(steps):
-            return Verdict({}, worst([step.status for step in steps]), trace=steps)
-        low, high = (
-            sum(ends) / len(intervals) for ends in zip(*intervals, strict=True)
-        )
+        replies = yield asks
+        steps = []
+        for reply, (role, _) in zip(replies, views, strict=True):
+            steps.append(step_of(reply, (role,)))
+        status = worst([step.status for step in steps])
+        interval = average_bounds(steps)
+        if interval is None:
+            return Verdict({}, status, trace=tuple(steps))
+        low, high = interval
+        scores = {"SC": (low + high) / 2}
+        bounds = {"SC": interval}
         return Verdict(
-            {"SC": (low + high) / 2}, Status.OK, trace=steps, bounds={"SC": (low, high)}
+            scores,
+            Status.OK,
+            trace=tuple(steps),
+            bounds=bounds,
         )
 
     return program
@@ -111,11 +118,22 @@ def variants(answer: str) -> tuple[str, ...]:
 def step_of(reply: Reply, path: Path) -> Step:
     """A step whose bounds are the lowest and highest P(answer) can be."""
     if not isinstance(reply, Probabilities):
-        return failed_step(reply, path, "probabilities were")
+        return failed_step(reply, path, "probabilities")
     low = _summed(reply.low)
     high = _summed(reply.high)
     answer = interval_text(low, high)
     return Step(path, Status.OK, answer=answer, bounds=(low, high))
+
+
+def average_bounds(steps: Sequence[Step]) -> tuple[float, float] | None:
+    """The average lower and upper bound of steps, or None where a step has no bounds."""
+    intervals = [step.bounds for step in steps if step.bounds is not None]
+    if len(intervals) < len(steps):
+        return None
+    lows, highs = zip(*intervals, strict=True)
+    low = sum(lows) / len(intervals)
+    high = sum(highs) / len(intervals)
+    return low, high
 
 
 def _summed(probabilities: Sequence[float]) -> float:
@@ -126,7 +144,7 @@ SPEC = JudgeSpec(
     name="vqascore",
     title="VQAScore",
     aspects=("SC",),
-    method='whether the image shows the prompt, read as the probability of "Yes"',
+    method='the probability of "Yes" when asked whether the image shows the prompt',
     needs={EVERY_KIND: Needs((OUTPUTS,), ("prompt",))},
     options=VQAScoreOptions,
     build=build,

@@ -1,5 +1,5 @@
-"""What may stand around an answer: form (thinking, fences, tags, role words, marks of the end of a
-turn) and words.
+"""Form (thinking, fences, tags, role words, marks of the end of a turn) and words around an
+answer.
 
 Words are asked only whether they are in a list, by language: they decide whether an answer is read,
 never what it is.
@@ -51,15 +51,11 @@ class _LeadIns:
         """
         if not _PUNCTUATION.fullmatch(self.allowed.sub(" ", text)):
             return False
-        sentences = [
-            part
-            for part in _SENTENCE_END.split(self.heading.sub("", text))
-            if not _PUNCTUATION.fullmatch(part)
-        ]
-        return (
-            not (sentences and self.image.search(text))
-            or self.judgement.search(sentences[-1]) is not None
-        )
+        parts = _SENTENCE_END.split(self.heading.sub("", text))
+        sentences = [part for part in parts if not _PUNCTUATION.fullmatch(part)]
+        if not (sentences and self.image.search(text)):
+            return True
+        return self.judgement.search(sentences[-1]) is not None
 
 
 def is_lead_in(text: str) -> bool:
@@ -70,9 +66,9 @@ def is_lead_in(text: str) -> bool:
     [True, True, False, False]
     """
     plain = _plain(text)
-    return len(text) <= LONGEST_LEAD_IN and any(
-        language.leads_in(plain) for language in _lead_ins()
-    )
+    if len(text) > LONGEST_LEAD_IN:
+        return False
+    return any(language.leads_in(plain) for language in _lead_ins())
 
 
 def announces(text: str) -> bool:
@@ -113,25 +109,21 @@ def doubts(text: str, before: str = "", behind: str = "") -> bool:
         "next": _padded(before, behind),
         "before": _padded(before),
     }
-    spoken = {
-        kind: padded_words
-        for kind, padded_words in padded.items()
-        if padded_words.strip()
-    }
-    return any(
-        phrase in padded_words
-        for kind, padded_words in spoken.items()
-        for phrase in _doubts()[kind]
-    )
+    for kind, padded_words in padded.items():
+        phrases = _doubts()[kind] if padded_words.strip() else []
+        if any(phrase in padded_words for phrase in phrases):
+            return True
+    return False
 
 
 def names_answer(key: str) -> bool:
     """Return whether a key around an object says that it is an answer: `evaluation`, not
     `image`.
     """
-    return is_lead_in(key) and any(
-        language.answer.search(_plain(key)) for language in _lead_ins()
-    )
+    if not is_lead_in(key):
+        return False
+    plain = _plain(key)
+    return any(language.answer.search(plain) for language in _lead_ins())
 
 
 def _plain(text: str) -> str:
@@ -143,28 +135,27 @@ def _lead_ins() -> tuple[_LeadIns, ...]:
     languages: dict[str, dict[str, list[str]]] = {}
     for language, kind, phrases in _lines("lead_ins.txt"):
         languages.setdefault(language, {}).setdefault(kind, []).extend(phrases)
-    return tuple(
-        _LeadIns(
-            allowed=_any_of(["json", *chain(*kinds.values())]),
-            image=_any_of(kinds["image"] + kinds.get("output", [])),
-            heading=re.compile(
-                rf"(?:\A|{_SENTENCE_END.pattern}){_PUNCTUATION.pattern}"
-                rf"(?:{_any_of(_headings(kinds)).pattern}){_PUNCTUATION.pattern}\Z"
-            ),
-            judgement=_any_of(kinds["judgement"]),
-            announcement=_any_of(kinds["judgement"] + kinds.get("examined", [])),
-            answer=_any_of(kinds["answer"] + kinds["judgement"]),
-        )
-        for kinds in languages.values()
+    return tuple(map(_language_lead_ins, languages.values()))
+
+
+def _language_lead_ins(kinds: Mapping[str, list[str]]) -> _LeadIns:
+    output = kinds.get("output", [])
+    image = kinds["image"]
+    judgement = kinds["judgement"]
+    # the image that is judged, and numbers of images
+    headings = output + [phrase for phrase in image if "N" in phrase]
+    heading = _any_of(headings).pattern
+    punctuation = _PUNCTUATION.pattern
+    return _LeadIns(
+        allowed=_any_of(["json", *chain(*kinds.values())]),
+        image=_any_of(image + output),
+        heading=re.compile(
+            rf"(?:\A|{_SENTENCE_END.pattern}){punctuation}(?:{heading}){punctuation}\Z"
+        ),
+        judgement=_any_of(judgement),
+        announcement=_any_of(judgement + kinds.get("examined", [])),
+        answer=_any_of(kinds["answer"] + judgement),
     )
-
-
-def _headings(kinds: Mapping[str, Sequence[str]]) -> list[str]:
-    """Names of the image that is judged, and numbers of images."""
-    return [
-        *kinds.get("output", []),
-        *(phrase for phrase in kinds["image"] if "N" in phrase),
-    ]
 
 
 @cache
@@ -179,12 +170,16 @@ def _doubts() -> dict[str, list[str]]:
 def _delimited(phrase: str) -> str:
     if _UNSPACED.search(phrase):
         return _padded(phrase).strip()
-    return _padded(phrase.rstrip("-")).removesuffix(" " if phrase.endswith("-") else "")
+    padded = _padded(phrase.rstrip("-"))
+    if phrase.endswith("-"):
+        return padded.removesuffix(" ")
+    return padded
 
 
 def _padded(*texts: str) -> str:
     """The words of texts, each with a space before and behind it."""
-    return _NO_WORD.sub(" ", f" {_plain(' '.join(texts))} ")
+    joined = _plain(" ".join(texts))
+    return _NO_WORD.sub(" ", f" {joined} ")
 
 
 def _lines(name: str) -> Iterator[tuple[str, str, list[str]]]:
@@ -193,19 +188,19 @@ def _lines(name: str) -> Iterator[tuple[str, str, list[str]]]:
         head, _, phrases = line.partition(":")
         language, _, kind = head.partition(" ")
         if not line.startswith("#"):
-            yield language, kind, [phrase.strip() for phrase in phrases.split(",")]
+            line_phrases = [phrase.strip() for phrase in phrases.split(",")]
+            yield language, kind, line_phrases
 
 
 def _any_of(phrases: Sequence[str]) -> re.Pattern[str]:
-    return re.compile("|".join(map(_pattern, sorted(phrases, key=len, reverse=True))))
+    longest_first = sorted(phrases, key=len, reverse=True)
+    return re.compile("|".join(map(_pattern, longest_first)))
 
 
 def _pattern(phrase: str) -> str:
-    literal = (
-        re.escape(phrase.replace("N", "0").lower())
-        .replace(r"\ ", r"[\s_]+")
-        .replace("0", r"[\s_#]{0,2}[0-9]{1,4}\s?")
-    )
+    literal = re.escape(phrase.replace("N", "0").lower())
+    literal = literal.replace(r"\ ", r"[\s_]+")
+    literal = literal.replace("0", r"[\s_#]{0,2}[0-9]{1,4}\s?")
     return literal if _UNSPACED.search(phrase) else rf"(?<![^\W_]){literal}(?![^\W_])"
 
 
@@ -216,20 +211,22 @@ _INVISIBLE = "\ufeff\u200b\u2060"
 _TAG = r"<(?![/!])[^<>{}\n]{1,60}>|\[[A-Z][A-Z_ ]{1,30}\]|\[assistant\]"
 _FENCE = r"(?:`{3,8}|~{3,8})[ \t]*[\w+-]{0,30}"
 _ROLE = r"(?<![^\W_])(?:assistant|model|ai|bot)(?![^\W_])[ \t*]*:?"
+_LITERAL_DELIMITER = re.escape(DELIMITER)
 _OPENING = (
-    rf"(?:[\s*#{_INVISIBLE}]|{re.escape(DELIMITER)}|{_FENCE}|`|{_TAG}|{_ROLE}|\$\$)*+"
+    rf"(?:[\s*#{_INVISIBLE}]|{_LITERAL_DELIMITER}|{_FENCE}|`|{_TAG}|{_ROLE}|\$\$)*+"
 )
 _CLOSED_TAG = r"</[^<>{}\n]{1,60}>|\[/[A-Z][A-Z_ ]{1,30}\]"
 _TURN_END = (
     r"<eos>|<end_of_turn>|<\uff5cend\u2581of\u2581sentence\uff5c>"
     r"|<\|(?:im_end|eo[tms](?:_id)?|end\w{0,30}|return|user|endoftext)\|>"
 )
-_CLOSING = rf"(?:[\s`*_.{_INVISIBLE}]|~~~|\$\$|---|\u2705|{re.escape(DELIMITER)}|{_CLOSED_TAG}|{_TURN_END})*+"
+_CLOSING = rf"(?:[\s`*_.{_INVISIBLE}]|~~~|\$\$|---|\u2705|{_LITERAL_DELIMITER}|{_CLOSED_TAG}|{_TURN_END})*+"
 _BEGINNING = re.compile(_OPENING, re.IGNORECASE)
 _BEFORE_ANSWER = re.compile(rf"{_OPENING}\Z", re.IGNORECASE)
 _BEHIND_ANSWER = re.compile(_CLOSING, re.IGNORECASE)
 _ENDING = re.compile(
-    rf"(?:{_TURN_END}|{_CLOSED_TAG}|[\s`*_.\u3002{_INVISIBLE}])++\Z", re.IGNORECASE
+    rf"(?:{_TURN_END}|{_CLOSED_TAG}|[\s`*_.\u3002{_INVISIBLE}])++\Z",
+    re.IGNORECASE,
 )
 _OPEN_BRACKET = re.compile(r"(?:\[|\\boxed\{|\{)\s*\Z")
 _PAIRS = (("[", "]"), ("\\boxed{", "}"), ("{", "}"))
@@ -279,19 +276,19 @@ def thinking_ends(text: str) -> list[int]:
     reply = text.lstrip()
     begin = _THINKING_BEGIN.match(reply) or _BARE_ANALYSIS.match(reply)
     kind = _SIDE.sub("", begin[0].lower()) if begin else None
-    return [
-        end.end()
-        for end in _THINKING_END.finditer(text)
-        if end[1] is not None or _SIDE.sub("", end[0].lower()) == kind
-    ]
+    ends = []
+    for end in _THINKING_END.finditer(text):
+        if end[1] is not None or _SIDE.sub("", end[0].lower()) == kind:
+            ends.append(end.end())
+    return ends
 
 
 def thinks(text: str) -> bool:
     """Return whether a mark of thinking stands in a text."""
-    return _may_think(text) and (
-        _THINKING_BEGIN.search(text) is not None
-        or _THINKING_END.search(text) is not None
-    )
+    if not _may_think(text):
+        return False
+    mark = _THINKING_BEGIN.search(text) or _THINKING_END.search(text)
+    return mark is not None
 
 
 def _may_think(text: str) -> bool:
@@ -310,7 +307,7 @@ def is_only_thinking(text: str) -> bool:
 
 
 def words_before(text: str) -> str:
-    """What stands before an answer, without the form.
+    """The words before an answer, without the form.
 
     >>> words_before("<answer>Here it is:\\n```json\\n")
     'Here it is:'
@@ -320,7 +317,9 @@ def words_before(text: str) -> str:
     text = _OPEN_BRACKET.sub("", text)
     inner = _BEFORE_ANSWER.sub("", _BEGINNING.sub("", text, count=1))
     form = text.replace(inner, " ", 1) if inner else text
-    return text if thinks(text) or doubts("", form.replace("_", " ")) else inner
+    if thinks(text) or doubts("", form.replace("_", " ")):
+        return text
+    return inner
 
 
 def is_closing(text: str) -> bool:
@@ -329,7 +328,7 @@ def is_closing(text: str) -> bool:
 
 
 def remove_pair(before: str, behind: str) -> tuple[str, str]:
-    """What stands around an answer, without brackets that hold it alone.
+    """The text around an answer, without brackets that hold the answer alone.
 
     >>> remove_pair("```[", "]```")
     ('```', '```')

@@ -153,7 +153,7 @@ def test_the_hash_follows_a_files_content_not_its_place(write, tmp_path):
 def test_one_shot_without_examples_says_what_to_give():
     with pytest.raises(
         VievalError,
-        match=r"1shot needs an example image and its scores from you for each question \(SC_tig, ",
+        match=r"1shot needs an example image with scores for each question \(missing: SC_tig, ",
     ):
         prepare("viescore", "1shot", config.Config())
 
@@ -185,6 +185,7 @@ def test_one_shot_examples_come_from_the_file(write, tmp_path):
 
 def test_an_unknown_judge_lists_the_known():
     with pytest.raises(
-        VievalError, match="no judge 'vie'; .*known: .*, viescore, .*vqascore"
+        VievalError,
+        match="unknown judge 'vie'; .*known judges: .*, viescore, .*vqascore",
     ):
         judge_registry.judge("vie")

@@ -49,12 +49,12 @@ SCORES = tuple(number / 10 for number in NUMBERS)
 SPELLINGS = spellings(NUMBERS)
 #: The finding of an answer that hardly ever begins with a number asked for: of a model that thinks
 #: first, for example.
-UNLIKELY = "a number is not likely"
+UNLIKELY = "the reply rarely begins with a number"
 
 SCALE = 10.0
 _NUMBER = r"([0-9]{1,2}(?:\.[0-9]{1,6})?)"
 _OUT_OF = rf"\**\s*(?:/|out of)\s*\**{SCALE:g}"
-_OTHER_WORDS = "not in the words asked for"
+_OTHER_WORDS = "differs from the requested sentence"
 
 
 @dataclass(frozen=True)
@@ -68,11 +68,11 @@ class AdieeOptions:
     )
     mode: Mode = option(
         "prompt",
-        "a number in words (prompt), or the mean over the probabilities of 0 to 10 (expected)",
+        "read a number from the reply (prompt), or average the probabilities of 0 to 10 (expected)",
     )
     images: Images = option(
         "two",
-        "show source and edit as two images, or joined as one, for models that take one",
+        "show source and edit as two images, or joined into one for models that take one image",
     )
 
 
@@ -93,10 +93,14 @@ def build(options: AdieeOptions, wording: Pack, setting: str = "") -> Judge:
 
     def program(sample: Sample) -> Program:
         images, steps = yield from pictures(sample, options.images)
-        if failure := failed(steps):
+        failure = failed(steps)
+        if failure:
             return Verdict({}, failure.status, trace=steps)
         verdict = yield from ask(
-            sample, images, form_of(sample.id.uid, wording), wording
+            sample,
+            images,
+            form_of(sample.id.uid, wording),
+            wording,
         )
         return replace(verdict, trace=(*steps, *verdict.trace))
 
@@ -107,24 +111,37 @@ def _score_from_sentence(
     sample: Sample, images: tuple[Image, ...], form: Form, wording: Pack
 ) -> Program:
     """The mode `prompt`."""
-    sentences = [
-        answer_text(key, DOTS, wording)
-        for key in wording.questions
-        if key.startswith(ANSWERS)
-    ]
+    sentences = []
+    for key in wording.questions:
+        if key.startswith(ANSWERS):
+            sentences.append(answer_text(key, DOTS, wording))
     sentence = answer_text(form.answer, DOTS, wording)
-    chat = Chat((question(sample, images, form, wording, "sentence"),), _PATH)
-    [answer] = yield from ask_all(
-        [ChatRequest(chat, lambda text: read_number(text, sentence, sentences, DOTS))],
-        wording,
+    chat = Chat(
+        (
+            question(
+                sample,
+                images,
+                form,
+                wording,
+                "sentence",
+            ),
+        ),
+        _PATH,
     )
-    scores = (
-        {ASPECT: answer.value[0] / SCALE}
-        if answer.value and answer.final.status.usable
-        else {}
-    )
+
+    def read(text: str) -> Read[tuple[float, ...]]:
+        return read_number(text, sentence, sentences, DOTS)
+
+    [answer] = yield from ask_all([ChatRequest(chat, read)], wording)
+    if answer.value and answer.final.status.usable:
+        scores = {ASPECT: answer.value[0] / SCALE}
+    else:
+        scores = {}
     return Verdict(
-        scores, answer.final.status, trace=answer.steps, findings=answer.findings
+        scores,
+        answer.final.status,
+        trace=answer.steps,
+        findings=answer.findings,
     )
 
 
@@ -132,33 +149,50 @@ def _expected_score(
     sample: Sample, images: tuple[Image, ...], form: Form, wording: Pack
 ) -> Program:
     """The mode `expected`."""
-    message = question(sample, images, form, wording, "number")
+    message = question(
+        sample,
+        images,
+        form,
+        wording,
+        "number",
+    )
     [reply] = yield [Likelihood((message,), SPELLINGS, _PATH, "beginning")]
-    step = step_of(reply, _PATH, SPELLINGS, SCORES, "numbers")
+    step = step_of(
+        reply,
+        _PATH,
+        SPELLINGS,
+        SCORES,
+        "numbers",
+    )
     findings = (UNLIKELY,) if unlikely(reply) else ()
     if step.bounds is None:
-        return Verdict({}, step.status, trace=(step,), findings=findings)
+        return Verdict(
+            {},
+            step.status,
+            trace=(step,),
+            findings=findings,
+        )
     low, high = step.bounds
+    scores = {ASPECT: (low + high) / 2}
     return Verdict(
-        {ASPECT: (low + high) / 2},
+        scores,
         Status.OK,
-        "",
-        (step,),
-        {ASPECT: (low, high)},
-        findings,
+        trace=(step,),
+        bounds={ASPECT: step.bounds},
+        findings=findings,
     )
 
 
 def read_number(
     text: str, expected: str, sentences: Sequence[str], placeholder: str
 ) -> Read[tuple[float, ...]]:
-    """The number from 0 to 10 that a reply says.
+    """Read the number from 0 to 10 in a reply.
 
     Args:
         text: the reply as it came.
         expected: the sentence that was asked for.
-        sentences: all that a model may know.
-        placeholder: what stands in them in the number's place.
+        sentences: all sentences that a model may use.
+        placeholder: text in place of the number in these sentences.
 
     Returns:
         `ok` for the sentence asked for, `repaired` for another one or for the number alone.
@@ -170,21 +204,24 @@ def read_number(
     """
     answer = unwrapped(text)
     for sentence in (expected, *sentences):
-        pattern = re.escape(sentence).replace(re.escape(placeholder), rf"\**{_NUMBER}")
-        if (
-            match := re.fullmatch(
-                rf"[\"'*]*{pattern}({_OUT_OF})?[\"'.*]*", answer, re.IGNORECASE
-            )
-        ) is not None:
-            number = float(match[1])
-            if number > SCALE:
-                return Read(
-                    Status.PARSE_FAILURE,
-                    reason=f"the score is not a number from 0 to {SCALE:g}",
-                )
-            if sentence == expected and not match[2] and "*" not in answer:
-                return Read(Status.OK, (number,), (number,))
-            return Read(Status.REPAIRED, (number,), (number,), _OTHER_WORDS)
+        literal = re.escape(sentence)
+        pattern = literal.replace(re.escape(placeholder), rf"\**{_NUMBER}")
+        pattern = rf"[\"'*]*{pattern}({_OUT_OF})?[\"'.*]*"
+        match = re.fullmatch(pattern, answer, re.IGNORECASE)
+        if match is None:
+            continue
+        number = float(match[1])
+        if number > SCALE:
+            reason = f"the score must be a number from 0 to {SCALE:g}"
+            return Read(Status.PARSE_FAILURE, reason=reason)
+        if sentence == expected and not match[2] and "*" not in answer:
+            return Read(Status.OK, (number,), (number,))
+        return Read(
+            Status.REPAIRED,
+            (number,),
+            (number,),
+            _OTHER_WORDS,
+        )
     parsed = parse_number(text, 0, SCALE)
     return (
         replace(parsed, status=Status.REPAIRED, reason=_OTHER_WORDS)
@@ -200,7 +237,7 @@ SPEC = JudgeSpec(
     title="ADIEE",
     aspects=(ASPECT,),
     method=(
-        "how well an edit was carried out: a number in words, or the mean over its probabilities"
+        "how well an edit was carried out: a number in the reply, or the mean over probabilities"
     ),
     needs={"mie": _EDIT, "tie": _EDIT},
     options=AdieeOptions,

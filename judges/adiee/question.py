@@ -29,7 +29,8 @@ Images: TypeAlias = Literal["two", "joined"]
 #: trained token.
 Reading: TypeAlias = Literal["sentence", "number", "token"]
 
-QUESTIONS, ANSWERS = "question_", "answer_"
+QUESTIONS = "question_"
+ANSWERS = "answer_"
 DOTS = "..."
 
 
@@ -54,17 +55,16 @@ def form_of(uid: str, wording: Pack) -> Form:
         VievalError: the pack has no questions, or no answers.
     """
     digest = hashlib.sha256(f"0/{uid}".encode()).digest()
-    return Form(
-        _drawn_key(QUESTIONS, digest[:8], wording),
-        _drawn_key(ANSWERS, digest[8:16], wording),
-    )
+    question_key = _drawn_key(QUESTIONS, digest[:8], wording)
+    answer_key = _drawn_key(ANSWERS, digest[8:16], wording)
+    return Form(question_key, answer_key)
 
 
 def _drawn_key(kind: str, digest: bytes, wording: Pack) -> str:
     keys = [key for key in wording.questions if key.startswith(kind)]
     if not keys:
         raise VievalError(
-            f"prompt pack {wording.name} has no {kind}1; use a pack that words it"
+            f"prompt pack {wording.name} has no {kind}1; use another pack"
         )
     return keys[int.from_bytes(digest, "big") % len(keys)]
 
@@ -97,7 +97,13 @@ def question(
 ) -> Message:
     """The question about a sample: what is shown and the words, in the pack's order."""
     images: Images = "two" if len(pictures) > 1 else "joined"
-    text = question_text(sample.texts["instruction"], form, wording, images, reading)
+    text = question_text(
+        sample.texts["instruction"],
+        form,
+        wording,
+        images,
+        reading,
+    )
     return Message("user", wording.questions[form.question].parts(pictures, text))
 
 
@@ -112,7 +118,6 @@ def pictures(
     if images == "two":
         return (source, edit), ()
     name = side_by_side.NAME
-    [joined], steps = yield from use_tools(
-        [UseTool(name, {"left": source, "right": edit}, (name,))]
-    )
+    arguments = {"left": source, "right": edit}
+    [joined], steps = yield from use_tools([UseTool(name, arguments, (name,))])
     return (joined.image,) if joined.image is not None else (), steps

@@ -8,7 +8,7 @@ questions.CIGEvalOptions). It rates semantic consistency only.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from vieval_plugin.judges import tools
 from vieval_plugin.judges.cigeval import plan, react
@@ -26,7 +26,8 @@ from vieval_plugin.text.errors import VievalError, install_advice
 
 __all__ = ["IMPROVEMENTS", "SPEC", "CIGEvalOptions", "build"]
 
-PLAIN, REACT = "paper", "react"
+PLAIN = "paper"
+REACT = "react"
 _PLANNED_BY_US = frozenset(("named_entity", "plan_each_subject"))
 
 
@@ -38,39 +39,39 @@ def build(options: CIGEvalOptions, wording: Pack, setting: str = PLAIN) -> Judge
     which tools failed.
 
     Raises:
-        VievalError: the options or the pack name a tool that there is not, the options improve a
-            plan that the pack
-        words in
-            its own way, or a package that a tool needs is not installed.
+        VievalError: the options or the pack name an unknown tool, the options change a plan that
+            the pack words itself, or a package that a tool needs is not installed.
     """
     require_wording(SPEC, wording, REACT if setting == REACT else PLAIN)
     _require_known(options, wording)
     used = _offered(options, setting)
-    tools.require(
-        used,
-        f"{install_advice('tools')}, or do without it (`vieval config` has the option `removed`)",
-    )
+    advice = install_advice("tools")
+    tools.require(used, f"{advice}, or add it to the option judges.{SPEC.name}.removed")
     setup = Setup(wording, options, used)
     return react.judge(setup) if setting == REACT else plan.judge(setup)
 
 
 def _require_known(options: CIGEvalOptions, wording: Pack) -> None:
+    _require_tools(f"judges.{SPEC.name}.removed", options.removed)
+    _require_tools(f"prompt pack {wording.name}: tools", wording.tools.values())
+    unworded = _PLANNED_BY_US & set(options.improvements)
+    if wording.tools and unworded:
+        improvement = min(unworded)
+        raise VievalError(
+            f"judges.{SPEC.name}.improvements: {improvement} does not apply to prompt "
+            f"pack {wording.name}, which words the plan itself; remove it, or use "
+            "another pack"
+        )
+
+
+def _require_tools(where: str, names: Iterable[str]) -> None:
     tool_names = [tool.name for tool in tools.planned()]
-    if unknown := [name for name in options.removed if name not in tool_names]:
-        raise VievalError(
-            f"judges.{SPEC.name}.removed: no tool {unknown[0]!r}; known: {', '.join(tool_names)}"
-        )
-    if unknown := [name for name in wording.tools.values() if name not in tool_names]:
-        raise VievalError(
-            f"prompt pack {wording.name}: tools: no tool {unknown[0]!r}; known: "
-            f"{', '.join(tool_names)}"
-        )
-    if wording.tools and (unworded := _PLANNED_BY_US & set(options.improvements)):
-        raise VievalError(
-            f"judges.{SPEC.name}.improvements: {min(unworded)} changes how the plan "
-            f"is asked for, but prompt pack {wording.name} has its own wording for "
-            "that; leave it out or use another pack"
-        )
+    for name in names:
+        if name not in tool_names:
+            known_tools = ", ".join(tool_names)
+            raise VievalError(
+                f"{where}: unknown tool {name!r}; known tools: {known_tools}"
+            )
 
 
 def _offered(options: CIGEvalOptions, setting: str) -> tuple[tools.Tool, ...]:
@@ -83,43 +84,39 @@ def units(identity: SampleId, exchanges: Sequence[Exchange]) -> list[TrainingUni
 
     A conversation that goes on in another is part of that one and no example of its own.
     """
-    conversations = {
-        path: (*chat.messages, Message("assistant", (answer,)))
-        for path, (chat, answer) in final_chats(exchanges).items()
-    }
-    complete = {
-        path: messages
-        for path, messages in conversations.items()
-        if not any(
-            len(conversation) > len(messages)
-            and conversation[: len(messages)] == messages
-            for conversation in conversations.values()
-        )
-    }
-    examples = [
-        TrainingExample(
-            f"{identity}/{'/'.join(path)}",
-            path[-1],
+    conversations = {}
+    for path, (chat, answer) in final_chats(exchanges).items():
+        conversations[path] = (*chat.messages, Message("assistant", (answer,)))
+    training_units = []
+    for path, messages in conversations.items():
+        if any(_continues(longer, messages) for longer in conversations.values()):
+            continue
+        trained = []
+        for index, message in enumerate(messages):
+            if message.role == "assistant":
+                trained.append(index)
+        name = f"{identity}/{'/'.join(path)}"
+        sub_task = path[-1]
+        example = TrainingExample(
+            name,
+            sub_task,
             messages,
-            tuple(
-                index
-                for index, message in enumerate(messages)
-                if message.role == "assistant"
-            ),
+            tuple(trained),
         )
-        for path, messages in complete.items()
-    ]
-    return [
-        TrainingUnit(example.sub_task, example.sub_task, None, (example,))
-        for example in examples
-    ]
+        training_units.append(TrainingUnit(sub_task, sub_task, None, (example,)))
+    return training_units
+
+
+def _continues(longer: Sequence[Message], messages: Sequence[Message]) -> bool:
+    count = len(messages)
+    return len(longer) > count and longer[:count] == messages
 
 
 SPEC = JudgeSpec(
     name="cigeval",
     title="CIGEval",
     aspects=("SC",),
-    method="a plan of image tools, then ratings of what the tools show",
+    method="a plan of image tools, then ratings that use their results",
     needs={
         "tig": Needs(("output",), ("prompt",)),
         "mie": Needs(("source", "output"), ("instruction",)),

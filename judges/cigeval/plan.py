@@ -18,7 +18,13 @@ from vieval_plugin.judges.cigeval.questions import (
     barred,
     program,
 )
-from vieval_plugin.judges.parsing import Read, json_value, object_schema, reply_schema
+from vieval_plugin.judges.parsing import (
+    Read,
+    json_value,
+    list_schema,
+    object_schema,
+    reply_schema,
+)
 from vieval_plugin.judges.protocol import (
     Asking,
     Chat,
@@ -72,24 +78,19 @@ def planned_items(
     shared = not setup.improves("plan_each_subject")
     items: dict[str, list[SubQuestion]] = {}
     for sub_question in sub_questions:
-        items.setdefault(
-            "concepts"
-            if shared and sub_question.name.startswith("concept_")
-            else sub_question.name,
-            [],
-        ).append(sub_question)
+        name = sub_question.name
+        if shared and name.startswith("concept_"):
+            name = "concepts"
+        items.setdefault(name, []).append(sub_question)
     return list(items.values())
 
 
 def _item_words(item: Sequence[SubQuestion], setup: Setup) -> str:
-    first, *further_subjects = (
-        str(sub_question.texts["subject"]) for sub_question in item
-    )
-    subject = (
-        f"{first} (and likewise the {' and the '.join(further_subjects)})"
-        if further_subjects
-        else first
-    )
+    subjects = [str(sub_question.texts["subject"]) for sub_question in item]
+    first, *further_subjects = subjects
+    subject = first
+    if further_subjects:
+        subject = f"{first} (and likewise the {' and the '.join(further_subjects)})"
     return item[0].render(setup, form="plan", subject=subject)
 
 
@@ -99,16 +100,16 @@ def _plan_chat(
     sub_question = items[0][0]
     question = setup.wording.questions[f"plan/{sub_question.kind}"]
     entities = setup.improves("named_entity")
-    text = setup.wording.render(
-        question.template,
-        {
-            **sub_question.texts,
-            "pictures": [role.replace("_", " ") for role in question.images],
-            "questions": [_item_words(item, setup) for item in items],
-            "tools": setup.tools,
-            "entities": entities,
-        },
-    )
+    pictures = [role.replace("_", " ") for role in question.images]
+    item_words = [_item_words(item, setup) for item in items]
+    variables = {
+        **sub_question.texts,
+        "pictures": pictures,
+        "questions": item_words,
+        "tools": setup.tools,
+        "entities": entities,
+    }
+    text = setup.wording.render(question.template, variables)
     shown = [images[role] for role in question.images]
     message = Message("user", question.parts(shown, text))
     enforced = setup.enforced(schema(len(items), setup.tools, entities))
@@ -126,23 +127,24 @@ def plan(
     items = planned_items(sub_questions, setup)
     chat = _plan_chat(items, images, setup)
     [answer] = yield from ask_all([ChatRequest(chat, read_plan)], setup.wording)
-    entries = {
-        entry.task_id: _rename_tool(entry, setup) for entry in answer.value or ()
-    }
+    entries = {}
+    for entry in answer.value or ():
+        entries[entry.task_id] = _rename_tool(entry, setup)
+    is_readable = answer.value is not None
     choices = {}
-    for sub_question in sub_questions:
-        number = next(
-            number for number, item in enumerate(items, start=1) if sub_question in item
-        )
-        choices[sub_question.name] = _choose(
-            sub_question, entries.get(number), answer.value is not None, setup
-        )
+    for number, item in enumerate(items, start=1):
+        item_entry = entries.get(number)
+        for sub_question in item:
+            choice = _choose(sub_question, item_entry, is_readable, setup)
+            choices[sub_question.name] = choice
     return choices, answer.steps
 
 
 def _rename_tool(entry: Entry, setup: Setup) -> Entry:
     """An entry whose tool has the registry's name, where the prompt pack calls it otherwise."""
-    names = {tool_name(name): ours for name, ours in setup.wording.tools.items()}
+    names = {}
+    for name, ours in setup.wording.tools.items():
+        names[tool_name(name)] = ours
     return replace(entry, tool=names.get(entry.tool, entry.tool))
 
 
@@ -154,14 +156,21 @@ def _choose(
 
     def failed_choice(status: Status, reason: str, finding: str) -> ToolChoice:
         return ToolChoice(
-            step=Step(path, status, answer=entry.tool if entry else "", reason=reason),
+            step=Step(
+                path,
+                status,
+                answer=entry.tool if entry else "",
+                reason=reason,
+            ),
             finding=finding,
         )
 
     if entry is None:
         if not readable:
             return failed_choice(
-                Status.PARSE_FAILURE, "there is no readable plan", "plan: unreadable"
+                Status.PARSE_FAILURE,
+                "the plan could not be read",
+                "plan: unreadable",
             )
         return failed_choice(
             Status.PARSE_FAILURE,
@@ -170,19 +179,25 @@ def _choose(
         )
     if not entry.tool:
         return failed_choice(Status.OK, entry.reasoning, "plan: no tool")
-    tool = next((tool for tool in setup.tools if tool.name == entry.tool), None)
+    tool = setup.tool(entry.tool)
     if tool is None:
-        registered = entry.tool in registry()
-        reason = f"the tool {entry.tool[:60]!r} {'was not offered' if registered else 'does not exist'}"
-        return failed_choice(
-            Status.PARSE_FAILURE,
-            reason,
-            f"plan: {'tool not offered' if registered else 'unknown tool'}",
-        )
-    if why := barred(tool, sub_question, setup):
+        problem = "does not exist"
+        finding = "plan: unknown tool"
+        if entry.tool in registry():
+            problem = "was not offered"
+            finding = "plan: tool not offered"
+        reason = f"the tool {entry.tool[:60]!r} {problem}"
+        return failed_choice(Status.PARSE_FAILURE, reason, finding)
+    why = barred(tool, sub_question, setup)
+    if why:
         return failed_choice(Status.PARSE_FAILURE, why, "plan: forbidden tool")
     entities = entry.entities if setup.improves("named_entity") else ()
-    step = Step(path, Status.OK, answer=tool.name, reason=entry.reasoning)
+    step = Step(
+        path,
+        Status.OK,
+        answer=tool.name,
+        reason=entry.reasoning,
+    )
     return ToolChoice(tool, entities, step, f"plan: {tool.name}")
 
 
@@ -194,19 +209,20 @@ def read_plan(text: str) -> Read[tuple[Entry, ...]]:
         return Read(Status.PARSE_FAILURE, reason=str(error))
     raw_entries = document.get("plan") if isinstance(document, dict) else document
     if not isinstance(raw_entries, list):
-        return Read(Status.PARSE_FAILURE, reason="no list of entries under plan")
+        return Read(Status.PARSE_FAILURE, reason="`plan` must be a list of entries")
     try:
         entries = tuple(_entry(plan_entry) for plan_entry in raw_entries)
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
         return Read(
             Status.PARSE_FAILURE,
-            reason="an entry of the plan lacks its task_id, or is no object",
+            reason="each entry of the plan must be an object with a task_id",
         )
-    if len({entry.task_id for entry in entries}) < len(
-        {(entry.task_id, entry.tool, entry.entities) for entry in entries}
-    ):
+    task_ids = {entry.task_id for entry in entries}
+    tasks = {(entry.task_id, entry.tool, entry.entities) for entry in entries}
+    if len(task_ids) < len(tasks):
         return Read(
-            Status.PARSE_FAILURE, reason="a task_id twice, with different tools"
+            Status.PARSE_FAILURE,
+            reason="a task_id occurs twice with different tools",
         )
     return Read(Status.OK, entries, reason=f"{len(entries)} entries")
 
@@ -215,22 +231,17 @@ def tool_name(written: object) -> str:
     """A tool's name as a model writes it (`Scene Graph`), as the registry has it; empty for
     none.
     """
-    name = "_".join(
-        str(written if written is not None else "")
-        .strip()
-        .lower()
-        .replace("-", " ")
-        .split()
-    )
+    text = "" if written is None else str(written)
+    words = text.lower().replace("-", " ").split()
+    name = "_".join(words)
     return "" if name in _NONE else name
 
 
 def texts_of(written: object) -> tuple[str, ...]:
     """A text or a list of texts as a model gives it."""
     texts = written if isinstance(written, list) else [written]
-    return tuple(
-        text.strip() for text in texts if isinstance(text, str) and text.strip()
-    )
+    stripped = (text.strip() for text in texts if isinstance(text, str))
+    return tuple(filter(None, stripped))
 
 
 def _entry(fields: Any) -> Entry:
@@ -238,34 +249,33 @@ def _entry(fields: Any) -> Entry:
     if isinstance(used, str):
         used = used.strip().lower() in ("true", "yes", "1")
     name = tool_name(fields.get("tool")) if used else ""
-    return Entry(
-        int(fields["task_id"]),
-        name,
-        texts_of(fields.get("entities")),
-        str(fields.get("reasoning", "")),
-    )
+    task_id = int(fields["task_id"])
+    entities = texts_of(fields.get("entities"))
+    reasoning = str(fields.get("reasoning", ""))
+    return Entry(task_id, name, entities, reasoning)
 
 
 def schema(count: int, tools: Sequence[Tool], entities: bool) -> JsonObject:
     """JSON schema of a plan with `count` entries."""
     text = {"type": "string", "maxLength": 300}
+    tool_names = ["none", *(tool.name for tool in tools)]
     properties: JsonObject = {
-        "task_id": {"type": "integer", "minimum": 1, "maximum": count},
-        "used": {"type": "boolean"},
-        "tool": {"type": "string", "enum": ["none", *(tool.name for tool in tools)]},
-        **(
-            {"entities": {"type": "array", "items": text, "maxItems": 4}}
-            if entities
-            else {}
-        ),
-        "reasoning": text,
+        "task_id": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": count,
+        }
     }
-    entries = {
-        "type": "array",
-        "items": object_schema(properties),
-        "minItems": count,
-        "maxItems": count,
-    }
+    properties["used"] = {"type": "boolean"}
+    properties["tool"] = {"type": "string", "enum": tool_names}
+    if entities:
+        properties["entities"] = {
+            "type": "array",
+            "items": text,
+            "maxItems": 4,
+        }
+    properties["reasoning"] = text
+    entries = list_schema(object_schema(properties), count, count)
     return object_schema({"plan": entries})
 
 
@@ -286,7 +296,10 @@ def _begin(
 ) -> Asking[tuple[tuple[Step, ...], Rate]]:
     choices, steps = yield from plan(sub_questions, images, setup)
     return steps, lambda sub_question: _rate(
-        sub_question, choices[sub_question.name], sample, setup
+        sub_question,
+        choices[sub_question.name],
+        sample,
+        setup,
     )
 
 
@@ -294,12 +307,13 @@ def _rating_request(
     sub_question: SubQuestion, used: Tool | None, outcome: ToolOutcome, setup: Setup
 ) -> ChatRequest[tuple[float, ...]]:
     """The question for a rating, with what a tool found."""
+    tool = used or Tool("")
     text = sub_question.render(
         setup,
         form="rating",
-        note=used.note if used else "",
+        note=tool.note,
         found=outcome.text,
-        tool=used.name if used else "",
+        tool=tool.name,
         told=list(outcome.image_texts.values()),
     )
     question = sub_question.question
@@ -308,7 +322,13 @@ def _rating_request(
     wording = setup.wording
     enforced = setup.enforced(reply_schema(1))
     keys = wording.keys_shown(question.template)
-    answer_schema = reply_schema(1, SCALE, 0, keys, wording.manifest.optional)
+    answer_schema = reply_schema(
+        1,
+        SCALE,
+        0,
+        keys,
+        wording.manifest.optional,
+    )
     chat = Chat((message,), (sub_question.name, "rating"), enforced)
     return score_request(chat, answer_schema, as_shown=enforced is None)
 
@@ -321,19 +341,21 @@ def _rate(
     used: Tool | None = None
     findings = [choice.finding] if choice.finding else []
     if choice.tool is not None and choice.tool.use is not None:
-        outcome = yield from choice.tool.use(
-            sub_question.request((sub_question.name,), choice.entities, sample, setup)
+        path = (sub_question.name,)
+        request = sub_question.request(
+            path,
+            choice.entities,
+            sample,
+            setup,
         )
+        outcome = yield from choice.tool.use(request)
         if outcome.failure:
             findings.append(f"tool failed: {choice.tool.name}")
             outcome = ToolOutcome(steps=outcome.steps)
         else:
             used = choice.tool
-    request = _rating_request(sub_question, used, outcome, setup)
-    [answer] = yield from ask_all([request], setup.wording)
-    planned = (choice.step,) if choice.step else ()
-    return (
-        answer,
-        (*planned, *outcome.steps, *answer.steps),
-        (*findings, *answer.findings),
-    )
+    question = _rating_request(sub_question, used, outcome, setup)
+    [answer] = yield from ask_all([question], setup.wording)
+    steps = [choice.step] if choice.step else []
+    steps += [*outcome.steps, *answer.steps]
+    return answer, steps, [*findings, *answer.findings]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any, Literal, TypeAlias, get_args
 
 from vieval_plugin.judges.contests import gather
@@ -54,22 +53,27 @@ class CIGEvalOptions:
       plan.
     """
 
-    pack: str = option("cigeval/v1", "prompt pack of both forms", folder=True)
+    pack: str = option(
+        "cigeval/v1",
+        "prompt pack: a built-in name or a folder (`vieval prompts list`)",
+        folder=True,
+    )
     removed: tuple[str, ...] = option(
-        ("ocr",), "tools that are not offered: difference, grounding, ocr, scene_graph"
+        ("ocr",),
+        "tools to leave out: any of difference, grounding, ocr, scene_graph",
     )
     improvements: tuple[Improvement, ...] = option(
         (),
         (
-            "departures from the released code: difference_on_tie, all_differences, mask, "
+            "changes to the released code: any of difference_on_tie, all_differences, mask, "
             "named_entity, plan_each_subject"
         ),
     )
     detector: str = option(
         "IDEA-Research/grounding-dino-base",
         (
-            "the grounding tool's model: a folder, or a name on the hub, as NAME or NAME@COMMIT "
-            "(results say which was loaded)"
+            "model of the grounding tool: a folder, or a hub name as NAME or NAME@COMMIT "
+            "(results record the loaded commit)"
         ),
         folder=True,
     )
@@ -89,6 +93,10 @@ class Setup:
     def improves(self, name: Improvement) -> bool:
         """Return whether a departure from the released code is wanted."""
         return name in self.options.improvements
+
+    def tool(self, name: str) -> Tool | None:
+        """The tool of a name among those on offer; None if it is not there."""
+        return next((tool for tool in self.tools if tool.name == name), None)
 
     def enforced(self, schema: JsonObject) -> JsonObject | None:
         """A schema, where the wording asks for what it says."""
@@ -114,34 +122,34 @@ class SubQuestion:
         """The sub-question in a form: `plan` for its words alone, `rating`, or `react` with a
         choice of tools.
         """
-        plain = {
-            "note": "",
-            "found": "",
-            "tool": "",
-            "told": (),
-            "names": self.question.scores,
+        plain: dict[str, Any] = dict.fromkeys(("note", "found", "tool"), "")
+        plain["told"] = ()
+        plain["names"] = self.question.scores
+        variables = {
+            **self.texts,
+            **plain,
+            **more,
         }
-        return setup.wording.render(
-            self.question.template, {**self.texts, **plain, **more}
-        )
+        return setup.wording.render(self.question.template, variables)
 
     def request(
         self, path: Path, phrases: Sequence[str], sample: Sample, setup: Setup
     ) -> Request:
         """Request to a tool; without `phrases` of the model's own, those of the released code."""
         mask = sample.images.get("mask") if setup.improves("mask") else None
-        sought = tuple(phrase for phrase in phrases if phrase.strip()) or (self.phrase,)
+        named = tuple(phrase for phrase in phrases if phrase.strip())
+        sought = named or (self.phrase,)
         improvements = setup.options.improvements
         detector = setup.options.detector
         return Request(
             path,
-            self.name,
-            self.images,
-            sought,
-            setup.wording,
-            mask,
-            improvements,
-            detector,
+            question=self.name,
+            images=self.images,
+            phrases=sought,
+            wording=setup.wording,
+            mask=mask,
+            improvements=improvements,
+            detector=detector,
         )
 
     @property
@@ -153,16 +161,17 @@ class SubQuestion:
             return "background"
         if self.name.startswith("concept") or self.kind == "sdie":
             return str(self.texts["subject"])
-        return str(self.texts.get("instruction") or self.texts.get("prompt") or "")
+        instruction = self.texts.get("instruction")
+        return str(instruction or self.texts.get("prompt") or "")
 
 
 def barred(tool: Tool, sub_question: SubQuestion, setup: Setup) -> str | None:
     """Reason that a tool may not be used for a sub-question; None if it may."""
     if "control" in sub_question.images:
-        return "no tool is of use on a guidance map"
+        return "tools are not used on guidance maps"
     compared = {"mie", "tie"} if setup.improves("difference_on_tie") else {"mie"}
     if tool.name == "difference" and sub_question.kind not in compared:
-        return f"{tool.name} is not for this task"
+        return f"{tool.name} does not apply to this task"
     return None
 
 
@@ -177,25 +186,18 @@ def pictures(
     """
     images = dict(sample.images)
     asks = {}
+    question = wording.questions.get(f"plan/{sample.kind}", _NOTHING)
     if "concepts" in images and "concept_1" not in images:
-        asks = {
-            role: UseTool(
-                "half", {"image": images["concepts"], "side": side}, (f"half {role}",)
-            )
-            for role, side in _SIDES.items()
-        }
-    elif (
-        "concepts" not in images
-        and "concepts" in wording.questions.get(f"plan/{sample.kind}", _NOTHING).images
-    ):
+        for role, side in _SIDES.items():
+            arguments = {"image": images["concepts"], "side": side}
+            asks[role] = UseTool("half", arguments, (f"half {role}",))
+    elif "concepts" not in images and "concepts" in question.images:
         sides = {side: images[role] for role, side in _SIDES.items()}
         asks = {"concepts": UseTool("side_by_side", sides, ("side by side",))}
     results, steps = yield from use_tools(list(asks.values()))
-    images |= {
-        role: result.image
-        for role, result in zip(asks, results, strict=True)
-        if result.image is not None
-    }
+    for role, result in zip(asks, results, strict=True):
+        if result.image is not None:
+            images[role] = result.image
     return images, steps
 
 
@@ -218,7 +220,13 @@ def sub_questions(
                 "subject": subject,
             }
             kind_questions.append(
-                SubQuestion(name, kind, question, images_by_role, texts)
+                SubQuestion(
+                    name,
+                    kind,
+                    question,
+                    images_by_role,
+                    texts,
+                )
             )
     return kind_questions
 
@@ -244,7 +252,8 @@ def program(sample: Sample, setup: Setup, begin: Begin) -> Asking[Verdict]:
     run to the next.
     """
     images, cut = yield from pictures(sample, setup.wording)
-    if failure := failed(cut):
+    failure = failed(cut)
+    if failure:
         return Verdict({}, failure.status, trace=cut)
     questions = sub_questions(sample, images, setup.wording)
     if not questions:
@@ -252,26 +261,27 @@ def program(sample: Sample, setup: Setup, begin: Begin) -> Asking[Verdict]:
             f"prompt pack {setup.wording.name} has no sub-questions for the kind "
             f"{sample.kind}"
         )
-        return Verdict(
-            {},
-            Status.NOT_APPLICABLE,
-            trace=(*cut, Step(("sample",), Status.NOT_APPLICABLE, reason=reason)),
-        )
+        step = Step(("sample",), Status.NOT_APPLICABLE, reason=reason)
+        return Verdict({}, step.status, trace=(*cut, step))
     planning, rate = yield from begin(questions, images, sample, setup)
     rated = yield from gather([rate(question) for question in questions])
-    final = {
-        question.name: answer.final
-        for question, (answer, _, _) in zip(questions, rated, strict=True)
-    }
-    steps = (*planning, *chain.from_iterable(steps for _, steps, _ in rated))
-    api_errors = [step.status for step in steps if step.status is Status.API_ERROR]
-    status = worst([*(step.status for step in final.values()), *api_errors])
+    final: dict[str, Step] = {}
+    steps = list(planning)
+    findings: list[str] = []
+    for question, rating in zip(questions, rated, strict=True):
+        answer, rating_steps, rating_findings = rating
+        final[question.name] = answer.final
+        steps += rating_steps
+        findings += rating_findings
+    statuses = [step.status for step in final.values()]
+    statuses += [step.status for step in steps if step.status is Status.API_ERROR]
+    status = worst(statuses)
     return Verdict(
         {"SC": _lowest_score(final.values())} if status.usable else {},
         status,
         joined_reasons(final),
         (*cut, *steps),
-        findings=tuple(chain.from_iterable(findings for *_, findings in rated)),
+        findings=tuple(findings),
     )
 
 

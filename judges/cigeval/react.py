@@ -8,7 +8,7 @@ thought, action, observation.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -25,6 +25,7 @@ from vieval_plugin.judges.cigeval.questions import (
 from vieval_plugin.judges.parsing import (
     REFUSAL_INSIDE,
     Read,
+    list_schema,
     object_schema,
     read_answer,
 )
@@ -103,20 +104,34 @@ def _converse(
     sub_question: SubQuestion, sample: Sample, setup: Setup
 ) -> Asking[Rating]:
     """Turns until the model rates, or its tool calls are used up and it must."""
-    tools = tuple(tool for tool in setup.tools if not barred(tool, sub_question, setup))
+    tools = []
+    for tool in setup.tools:
+        if not barred(tool, sub_question, setup):
+            tools.append(tool)
     turns = TURNS if tools else 0
-    text = sub_question.render(setup, form="react", tools=tools, turns=turns)
+    text = sub_question.render(
+        setup,
+        form="react",
+        tools=tools,
+        turns=turns,
+    )
     pictures = sub_question.images.values()
     opening = Message("user", sub_question.question.parts(pictures, text))
-    talk = _Conversation(sub_question, sample, setup, [opening], [], [])
+    talk = _Conversation(
+        sub_question,
+        sample,
+        setup,
+        messages=[opening],
+        steps=[],
+        findings=[],
+    )
     for turn in range(1, turns + 2):
         calls_left = turns + 1 - turn
         path = (sub_question.name, f"turn {turn}")
         turn_schema = schema(tools if calls_left else ())
         chat = Chat(tuple(talk.messages), path, turn_schema)
-        [answer] = yield from ask_all(
-            [ChatRequest(chat, _reader(turn_schema, bool(calls_left)))], setup.wording
-        )
+        request = ChatRequest(chat, _reader(turn_schema, bool(calls_left)))
+        [answer] = yield from ask_all([request], setup.wording)
         talk.steps += answer.steps
         talk.findings += answer.findings
         did = answer.value
@@ -138,11 +153,18 @@ def _observe(
 ) -> Asking[Message]:
     """Use a tool, and put what it found into a message."""
     observed = yield from _act(did, path, talk)
+    problem = ""
+    note = ""
+    if observed.failure:
+        problem = observed.failure.reason
+    else:
+        note = registry()[did.tool].note
+    pictures = [role.replace("_", " ") for role in observed.images]
     variables = {
-        "problem": observed.failure.reason if observed.failure else "",
-        "note": "" if observed.failure else registry()[did.tool].note,
+        "problem": problem,
+        "note": note,
         "found": observed.text,
-        "pictures": [role.replace("_", " ") for role in observed.images],
+        "pictures": pictures,
         "left": calls_left,
     }
     wording = talk.setup.wording
@@ -153,23 +175,27 @@ def _observe(
 
 def _act(did: Action, path: Path, talk: _Conversation) -> Asking[ToolOutcome]:
     """Outcome of the tool, or why it could not be used."""
-    tool = next((tool for tool in talk.setup.tools if tool.name == did.tool), None)
-    problem = "" if tool is None else barred(tool, talk.sub_question, talk.setup) or ""
+    tool = talk.setup.tool(did.tool)
+    problem = ""
+    if tool is not None:
+        problem = barred(tool, talk.sub_question, talk.setup) or ""
     if tool is None or tool.use is None or problem:
-        reason = problem or f"there is no tool {did.tool[:60]!r} here"
+        reason = problem or f"unknown tool {did.tool[:60]!r}"
         talk.findings.append(
             "action: forbidden tool" if problem else "action: unknown tool"
         )
-        talk.steps.append(
-            Step(
-                (*path, "action"), Status.PARSE_FAILURE, answer=did.tool, reason=reason
-            )
-        )
-        return ToolOutcome(failure=Failure(Status.PARSE_FAILURE, reason))
+        step = Step((*path, "action"), Status.PARSE_FAILURE, reason=reason)
+        talk.steps.append(replace(step, answer=did.tool))
+        return ToolOutcome(failure=Failure(step.status, reason))
     talk.findings.append(f"action: {tool.name}")
-    outcome = yield from tool.use(
-        talk.sub_question.request(path, did.phrases, talk.sample, talk.setup)
+    sub_question = talk.sub_question
+    request = sub_question.request(
+        path,
+        did.phrases,
+        talk.sample,
+        talk.setup,
     )
+    outcome = yield from tool.use(request)
     if outcome.failure:
         talk.findings.append(f"tool failed: {tool.name}")
     talk.steps += outcome.steps
@@ -191,19 +217,17 @@ def _reader(
         scores = tuple(fields["score"])
         reasoning = fields["reasoning"]
         if name and may_use_tools:
-            return Read(
-                Status.OK,
-                Action(name, texts_of(fields["phrases"])),
-                reason=fields["thought"],
-            )
+            action = Action(name, texts_of(fields["phrases"]))
+            return Read(Status.OK, action, reason=fields["thought"])
         if name or not scores or not reasoning.strip():
             return Read(
                 Status.PARSE_FAILURE,
-                reason="no tool to use, and no score with its reasoning",
+                reason="expected a tool, or a score with its reasoning",
             )
         finding = REFUSAL_INSIDE if declines(reasoning) else ""
+        status = Status.OK if exact else Status.REPAIRED
         return Read(
-            Status.OK if exact else Status.REPAIRED,
+            status,
             Action(scores=scores),
             scores,
             reasoning,
@@ -216,16 +240,21 @@ def _reader(
 def schema(tools: Sequence[Tool]) -> JsonObject:
     """JSON schema of a turn: a call of one of the tools or, with the tool `none`, a score."""
     text = {"type": "string", "maxLength": 600}
-    properties = {
-        "thought": text,
-        "tool": {"type": "string", "enum": ["none", *(tool.name for tool in tools)]},
-        "phrases": {"type": "array", "items": text, "maxItems": 4},
-        "score": {
-            "type": "array",
-            "items": {"type": "number", "minimum": 0, "maximum": SCALE},
-            "minItems": 0 if tools else 1,
-            "maxItems": 1,
-        },
-        "reasoning": text,
+    tool_names = ["none", *(tool.name for tool in tools)]
+    score = {
+        "type": "number",
+        "minimum": 0,
+        "maximum": SCALE,
     }
+    properties: JsonObject = {
+        "thought": text,
+        "tool": {"type": "string", "enum": tool_names},
+    }
+    properties["phrases"] = {
+        "type": "array",
+        "items": text,
+        "maxItems": 4,
+    }
+    properties["score"] = list_schema(score, 0 if tools else 1, 1)
+    properties["reasoning"] = text
     return object_schema(properties)

@@ -8,6 +8,7 @@ position bias.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -30,6 +31,7 @@ from vieval_plugin.judges.probabilities import (
 )
 from vieval_plugin.judges.protocol import (
     OUTPUTS,
+    Ask,
     Chat,
     Choice,
     Likelihood,
@@ -68,7 +70,7 @@ Mode: TypeAlias = Literal["answer", "expected"]
 INCONSISTENT = "inconsistent"
 #: The finding of an answer, in the mode `expected`, that hardly ever begins with a letter asked
 #: for.
-UNLIKELY = "neither letter likely"
+UNLIKELY = "neither letter is likely"
 _UNFIT = ("contest",)
 
 
@@ -84,11 +86,14 @@ class PairwiseOptions:
     answers: Answers = option(
         "four_way",
         (
-            "what may be answered of two candidates: one is better, both are good, both are bad; "
-            "or which is better"
+            "answers for two candidates: the better one, both good or both bad (four_way), or "
+            "the better one (two_way)"
         ),
     )
-    orders: Orders = option("both", "ask with the candidates in both orders, or in one")
+    orders: Orders = option(
+        "both",
+        "ask with the candidates in both orders, or in one order",
+    )
     mode: Mode = option(
         "answer",
         "ask for an answer, or for the probabilities of two letters (expected)",
@@ -119,14 +124,15 @@ def build(
         "answer",
     ):
         raise VievalError(
-            f"prompt pack {wording.name} is answered with four labels: set "
+            f"prompt pack {wording.name} requires four labels; set "
             f"judges.{SPEC.name}.answers to four_way and mode to answer, or use "
             "another pack"
         )
     orders = (FORWARD, REVERSE) if options.orders == "both" else (FORWARD,)
 
     def program(contest: Contest) -> Program:
-        if reason := _unfit(contest, options, wording):
+        reason = _unfit(contest, options, wording)
+        if reason:
             return Verdict(
                 {},
                 Status.NOT_APPLICABLE,
@@ -145,61 +151,60 @@ def _voted(
     number = len(contest.candidates)
     form: Form = options.answers if number == 2 else "ranking"
     labels = wording.asks_for_labels
-    questions = [
-        ChatRequest(
-            Chat(
-                (message(contest, order, form, wording),),
-                (order,),
-                None if labels else schema(form, number),
-            ),
-            reader("labels" if labels else form, presentation_order(order, number)),
-        )
-        for order in orders
-    ]
+    reply_schema = None if labels else schema(form, number)
+    questions = []
+    for order in orders:
+        turn = message(contest, order, form, wording)
+        chat = Chat((turn,), (order,), reply_schema)
+        candidate_numbers = presentation_order(order, number)
+        read = reader("labels" if labels else form, candidate_numbers)
+        questions.append(ChatRequest(chat, read))
     answers = yield from ask_all(questions, wording)
-    final = dict(zip(orders, (answer.final for answer in answers), strict=True))
-    votes = {
-        order: outcome.value
-        for order, outcome in zip(orders, answers, strict=True)
-        if outcome.value is not None
-    }
-    findings = joined_findings(answers)
+    votes = {}
+    reasons = []
+    for order, outcome in zip(orders, answers, strict=True):
+        if outcome.value is None:
+            continue
+        votes[order] = outcome.value
+        if outcome.final.reason:
+            reasons.append(f"{order}: {outcome.final.reason}")
+    findings = list(joined_findings(answers))
+    if len(set(votes.values())) > 1:
+        findings.append(INCONSISTENT)
     return Verdict(
         {},
-        worst([step.status for step in final.values()]),
-        "\n".join(
-            f"{order}: {final[order].reason}" for order in votes if final[order].reason
-        ),
+        worst([answer.final.status for answer in answers]),
+        "\n".join(reasons),
         joined_steps(answers),
-        findings=(*findings, *([INCONSISTENT] if len(set(votes.values())) > 1 else [])),
+        findings=tuple(findings),
         choice=Choice(votes),
     )
 
 
 def _preferred(contest: Contest, orders: Sequence[str], wording: Pack) -> Program:
-    replies = yield [
-        Likelihood(
-            (message(contest, order, "letter", wording),),
-            spellings(LETTERS[:2]),
-            (order,),
-        )
-        for order in orders
-    ]
-    steps = tuple(
-        step_of(reply, order) for reply, order in zip(replies, orders, strict=True)
-    )
-    bounds = {
-        order: preference_of(step.bounds, order)
-        for order, step in zip(orders, steps, strict=True)
-        if step.bounds is not None
-    }
-    preferences = {order: (low + high) / 2 for order, (low, high) in bounds.items()}
-    opposed = len(preferences) == 2 and preferences[FORWARD] * preferences[REVERSE] < 0
-    findings = [UNLIKELY] * sum(map(unlikely, replies)) + [INCONSISTENT] * opposed
+    letters = spellings(LETTERS[:2])
+    asks: list[Ask] = []
+    for order in orders:
+        turn = message(contest, order, "letter", wording)
+        asks.append(Likelihood((turn,), letters, (order,)))
+    replies = yield asks
+    steps = []
+    bounds = {}
+    preferences = {}
+    for reply, order in zip(replies, orders, strict=True):
+        step = step_of(reply, order)
+        steps.append(step)
+        if step.bounds is not None:
+            low, high = preference_of(step.bounds, order)
+            bounds[order] = (low, high)
+            preferences[order] = (low + high) / 2
+    findings = [UNLIKELY] * sum(map(unlikely, replies))
+    if math.prod(preferences.values()) < 0 and len(preferences) == 2:
+        findings.append(INCONSISTENT)
     return Verdict(
         {},
         worst([step.status for step in steps]),
-        trace=steps,
+        trace=tuple(steps),
         bounds=bounds,
         findings=tuple(findings),
         choice=Choice(preferences=preferences),
@@ -209,11 +214,15 @@ def _preferred(contest: Contest, orders: Sequence[str], wording: Pack) -> Progra
 def step_of(reply: Reply, order: str) -> Step:
     """A step whose bounds are the lowest and highest that P(A) - P(B) can be, in [-1, 1]."""
     if not isinstance(reply, Probabilities):
-        return failed_step(reply, (order,), "probabilities were")
+        return failed_step(reply, (order,), "probabilities")
     (low_a, low_b), (high_a, high_b) = probability_ranges(reply)
     # together they are at most 1
-    bounds = low_a - min(high_b, 1 - low_a), min(high_a, 1 - low_b) - low_b
-    answer = f"P(A) {interval_text(low_a, high_a)}, P(B) {interval_text(low_b, high_b)}"
+    lowest = low_a - min(high_b, 1 - low_a)
+    highest = min(high_a, 1 - low_b) - low_b
+    interval_a = interval_text(low_a, high_a)
+    interval_b = interval_text(low_b, high_b)
+    answer = f"P(A) {interval_a}, P(B) {interval_b}"
+    bounds = (lowest, highest)
     return Step((order,), Status.OK, answer=answer, bounds=bounds)
 
 
@@ -235,37 +244,35 @@ def _unfit(contest: Contest, options: PairwiseOptions, wording: Pack) -> str:
         what = (
             "the mode expected"
             if options.mode == "expected"
-            else f"the prompt pack {wording.name}"
+            else f"prompt pack {wording.name}"
         )
-        return f"{what} is for two candidates, but the contest has {number}"
+        return f"{what} requires exactly 2 candidates, got {number}"
     if number > len(LETTERS):
-        return (
-            f"the contest has {number} candidates, but at most {len(LETTERS)} can be "
-            "asked about at once"
-        )
+        return f"a contest must have at most {len(LETTERS)} candidates, got {number}"
     if contest.kind not in wording.questions:
-        return f"the prompt pack {wording.name} has no question for the kind {contest.kind!r}"
-    roles = wording.questions[contest.kind].images
-    if missing_roles := [role for role in roles if role not in first.images]:
         return (
-            f"the prompt pack {wording.name} shows the image {missing_roles[0]}, which the "
+            f"prompt pack {wording.name} has no question for the kind {contest.kind!r}"
+        )
+    roles = wording.questions[contest.kind].images
+    missing_roles = [role for role in roles if role not in first.images]
+    if missing_roles:
+        return (
+            f"prompt pack {wording.name} shows the image {missing_roles[0]}, which the "
             "candidates do not have"
         )
     for n, candidate in enumerate(contest.candidates, start=1):
-        differs = [
-            name
-            for name in {**first.texts, **candidate.texts}
-            if first.texts.get(name) != candidate.texts.get(name)
-        ]
-        differs += [
-            role
-            for role in roles
-            if first.images.get(role) != candidate.images.get(role)
-        ]
+        differs = []
+        for name in {**first.texts, **candidate.texts}:
+            if first.texts.get(name) != candidate.texts.get(name):
+                differs.append(name)
+        for role in roles:
+            if first.images.get(role) != candidate.images.get(role):
+                differs.append(role)
         if candidate.kind != first.kind or differs:
+            names = ", ".join(differs) or "kind"
             return (
-                f"candidates 1 and {n} were not made under the same conditions: "
-                f"{', '.join(differs) or 'kind'} differs"
+                "all candidates must have the same conditions, but candidates 1 and "
+                f"{n} differ in {names}"
             )
     return ""
 
@@ -291,9 +298,9 @@ def _labels(options: PairwiseOptions, setting: str) -> tuple[str, ...]:
 SPEC = JudgeSpec(
     name="pairwise",
     title="Pairwise",
-    # of a contest it says who wins, which is no score of any aspect
+    # it picks a winner, which is not a score of any aspect
     aspects=(),
-    method="which of two or more candidates is better, in both orders",
+    method="the better of two or more candidates, asked in both orders",
     needs={
         kind: Needs(
             tuple(OUTPUTS if role == "output" else role for role in inputs.images),

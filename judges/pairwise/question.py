@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal, TypeAlias
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, Literal, TypeAlias
 
 from vieval_plugin.judges.contests import REVERSE, Contest
 from vieval_plugin.judges.protocol import Image, Message, Sample, outputs
@@ -23,7 +23,11 @@ LETTERS = string.ascii_uppercase
 
 # what Unicode has where an object stands in a text
 _OBJECT = "\ufffc"
-_MEDIA = {"output": "picture", "frame_": "video", "view_": "3D object"}
+_MEDIA = {
+    "output": "picture",
+    "frame_": "video",
+    "view_": "3D object",
+}
 
 
 def presentation_order(order: str, number: int) -> tuple[int, ...]:
@@ -38,9 +42,8 @@ def presentation_order(order: str, number: int) -> tuple[int, ...]:
 
 def _medium(candidate: Sample) -> str:
     first_role = outputs(candidate)[0][0]
-    return next(
-        medium for prefix, medium in _MEDIA.items() if first_role.startswith(prefix)
-    )
+    prefix = next(filter(first_role.startswith, _MEDIA))
+    return _MEDIA[prefix]
 
 
 def message(contest: Contest, order: str, form: Form, wording: Pack) -> Message:
@@ -60,42 +63,49 @@ def message(contest: Contest, order: str, form: Form, wording: Pack) -> Message:
     """
     question = wording.questions[contest.kind]
     conditions = contest.candidates[0]
-    pictures: dict[str, Sequence[Image]] = {
-        role: (conditions.images[role],) for role in question.images
-    }
-    candidates = []
-    for letter, number in zip(
-        LETTERS, presentation_order(order, len(contest.candidates)), strict=False
-    ):
-        pictures[letter] = [
-            image for _, image in outputs(contest.candidates[number - 1])
-        ]
+    pictures: dict[str, Sequence[Image]] = {}
+    for role in question.images:
+        pictures[role] = (conditions.images[role],)
+    candidates: list[dict[str, Any]] = []
+    numbers = presentation_order(order, len(contest.candidates))
+    for letter, number in zip(LETTERS, numbers, strict=False):
+        candidate = contest.candidates[number - 1]
+        images = [image for _, image in outputs(candidate)]
+        pictures[letter] = images
         candidates.append(
             {
                 "name": letter,
                 "place": _marker(letter),
-                "pictures": len(pictures[letter]),
+                "pictures": len(images),
             }
         )
-    variables = {
+    variables: dict[str, Any] = {}
+    for name, text in conditions.texts.items():
         # a text must not pass for a picture
-        **{name: text.replace(_OBJECT, "") for name, text in conditions.texts.items()},
-        "form": form,
-        "medium": _medium(conditions),
-        "places": {role: _marker(role) for role in question.images},
-        "candidates": candidates,
-    }
-    pieces = re.split(
-        f"{_OBJECT}(.*?){_OBJECT}", wording.render(question.template, variables)
-    )
+        variables[name] = text.replace(_OBJECT, "")
+    variables["form"] = form
+    variables["medium"] = _medium(conditions)
+    variables["places"] = {role: _marker(role) for role in question.images}
+    variables["candidates"] = candidates
+    rendered = wording.render(question.template, variables)
+    template = f"prompt pack {wording.name}, template {question.template}"
+    pieces = _split_at_places(rendered, pictures, template)
+    return Message("user", tuple(_parts(pieces, pictures)))
+
+
+def _split_at_places(
+    rendered: str, pictures: Collection[str], template: str
+) -> list[str]:
+    """Texts and roles in turn; raises VievalError unless each role has one place."""
+    pieces = re.split(f"{_OBJECT}(.*?){_OBJECT}", rendered)
     placed = pieces[1::2]
     if sorted(placed) != sorted(pictures):
+        needed = ", ".join(pictures)
+        got = ", ".join(placed) or "none"
         raise VievalError(
-            f"prompt pack {wording.name}, template {question.template}: it has places "
-            f"for {', '.join(placed) or 'no pictures'}, but must have one for each of "
-            f"{', '.join(pictures)}"
+            f"{template}: must have one place for each of {needed}, got {got}"
         )
-    return Message("user", tuple(_parts(pieces, pictures)))
+    return pieces
 
 
 def _marker(name: str) -> str:

@@ -27,8 +27,9 @@ from vieval_plugin.text.yaml_json import JsonObject
 
 ReplyForm: TypeAlias = Form | Literal["labels"]
 
-BETTER_KEY, PLACES_KEY = "better", "places"
-ONE_ANSWER = "not one label, at the end of the reply"
+BETTER_KEY = "better"
+PLACES_KEY = "places"
+ONE_ANSWER = "the reply must end with exactly one label"
 _LONGEST_REASON = 600
 _LABEL = re.compile(
     r"\[\[\s*(A\s*>>?\s*B|B\s*>>?\s*A|A\s*=\s*B(?:\s*=\s*(?:good|bad))?)\s*\]\]",
@@ -41,13 +42,21 @@ def schema(form: Form, number: int) -> JsonObject:
     it comes to.
     """
     if form == "ranking":
-        rank_schema = {"type": "integer", "minimum": 1, "maximum": number}
+        rank_schema = {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": number,
+        }
         key = PLACES_KEY
         answer = object_schema(dict.fromkeys(LETTERS[:number], rank_schema))
     else:
         key = BETTER_KEY
         answer = {"type": "string", "enum": list(_votes(form, (1, 2)))}
-    reasoning = {"type": "string", "minLength": 1, "maxLength": _LONGEST_REASON}
+    reasoning = {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": _LONGEST_REASON,
+    }
     return object_schema({REASONING: reasoning, key: answer})
 
 
@@ -70,13 +79,11 @@ def reader(form: ReplyForm, numbers: Sequence[int]) -> Callable[[str], Read[str]
         except ValueError as error:
             return _unreadable(str(error))
         if form != "ranking":
-            return _read(
-                _votes(form, numbers)[answer[BETTER_KEY]], answer[REASONING], exact
-            )
-        ranks = {
-            number: answer[PLACES_KEY][letter]
-            for letter, number in zip(LETTERS, numbers, strict=False)
-        }
+            vote = _votes(form, numbers)[answer[BETTER_KEY]]
+            return _read(vote, answer[REASONING], exact)
+        ranks = {}
+        for letter, number in zip(LETTERS, numbers, strict=False):
+            ranks[number] = answer[PLACES_KEY][letter]
         return _read(_ranking(ranks), answer[REASONING], exact)
 
     return read
@@ -91,22 +98,19 @@ def plain_labels(text: str) -> frozenset[str]:
     >>> sorted(plain_labels("[[a=b=bad]] A>B"))
     ['A=B=Bad']
     """
-    joined = (
-        "".join(label.split()).replace(">>", ">").upper()
-        for label in _LABEL.findall(text)
-    )
-    return frozenset(
-        label.replace("GOOD", "Good").replace("BAD", "Bad") for label in joined
-    )
+    labels = set()
+    for label in _LABEL.findall(text):
+        plain = "".join(label.split()).replace(">>", ">").upper()
+        labels.add(plain.replace("GOOD", "Good").replace("BAD", "Bad"))
+    return frozenset(labels)
 
 
 def _votes(form: Form, numbers: Sequence[int]) -> dict[str, str]:
     """Answers that are allowed for two candidates, each with the vote that it is."""
     candidate_votes = (FIRST, SECOND)
-    votes = {
-        letter: candidate_votes[number - 1]
-        for letter, number in zip(LETTERS, numbers, strict=False)
-    }
+    votes = {}
+    for letter, number in zip(LETTERS, numbers, strict=False):
+        votes[letter] = candidate_votes[number - 1]
     return votes | (
         {"both good": BOTH_GOOD, "both bad": BOTH_BAD} if form == "four_way" else {}
     )
@@ -114,11 +118,11 @@ def _votes(form: Form, numbers: Sequence[int]) -> dict[str, str]:
 
 def _ranking(ranks: Mapping[int, int]) -> str:
     """Candidates by their places as a ranking: `2>1=3`."""
-    tied = [
-        sorted(n for n in ranks if ranks[n] == rank)
-        for rank in sorted(set(ranks.values()))
-    ]
-    return ">".join("=".join(map(str, group)) for group in tied)
+    tied = []
+    for rank in sorted(set(ranks.values())):
+        group = sorted(n for n in ranks if ranks[n] == rank)
+        tied.append("=".join(map(str, group)))
+    return ">".join(tied)
 
 
 def read_label(
@@ -131,13 +135,12 @@ def read_label(
     """
     text = remove_thinking(text)
     labels = plain_labels(text)
-    if (
-        len(labels) != 1
-        or len(_LABEL.findall(text)) < text.count("[[")
-        or not (recorded or _ends_in_label(text))
-    ):
+    has_other_brackets = len(_LABEL.findall(text)) < text.count("[[")
+    is_at_end = recorded or _ends_in_label(text)
+    if len(labels) != 1 or has_other_brackets or not is_at_end:
         return _unreadable(ONE_ANSWER if labels else "no label found")
-    [label], votes = labels, _votes("four_way", numbers)
+    [label] = labels
+    votes = _votes("four_way", numbers)
     plain = {
         "A>B": votes["A"],
         "B>A": votes["B"],
@@ -145,7 +148,7 @@ def read_label(
         "A=B=Bad": BOTH_BAD,
     }
     if label not in plain:
-        return _unreadable("a tie that is said to be neither good nor bad")
+        return _unreadable("a tie must be labelled as good or bad")
     return _read(plain[label], _LABEL.split(text)[0], True)
 
 
@@ -155,21 +158,22 @@ def _ends_in_label(text: str) -> bool:
     label = _LABEL.search(last_line)
     if label is None:
         return False
-    return not last_line[label.end() :].strip("\"'") and is_lead_in(
-        last_line[: label.start()].strip("\"'")
-    )
+    before = last_line[: label.start()].strip("\"'")
+    behind = last_line[label.end() :].strip("\"'")
+    return not behind and is_lead_in(before)
 
 
 def _read(vote: str, reasoning: str, exact: bool) -> Read[str]:
     reason = " ".join(reasoning.split())
-    short = (
-        reason
-        if len(reason) <= _LONGEST_REASON
-        else f"{reason[:_LONGEST_REASON]} [...]"
-    )
+    short = reason
+    if len(reason) > _LONGEST_REASON:
+        short = f"{reason[:_LONGEST_REASON]} [...]"
     finding = REFUSAL_INSIDE if declines(reason) else ""
     return Read(
-        Status.OK if exact else Status.REPAIRED, vote, reason=short, finding=finding
+        Status.OK if exact else Status.REPAIRED,
+        vote,
+        reason=short,
+        finding=finding,
     )
 
 

@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeAlias
 from vieval_plugin.judges.conversation import turn_units
 from vieval_plugin.judges.parsing import Read, object_schema, read_answer
 from vieval_plugin.judges.protocol import (
+    Ask,
     Judge,
     Likelihood,
     Path,
@@ -47,7 +48,7 @@ from vieval_plugin.judges.spec import (
 )
 from vieval_plugin.judges.stages import Notes, StageAsker, ask_one, read_as
 from vieval_plugin.judges.structured_chat import ChatRequest, ask_all
-from vieval_plugin.judges.vqascore import step_of, variants
+from vieval_plugin.judges.vqascore import average_bounds, step_of, variants
 from vieval_plugin.prompts.pack import Pack
 from vieval_plugin.text.errors import VievalError
 
@@ -58,7 +59,8 @@ ASPECT = "SC"
 #: Finding of a list of more questions than are asked.
 SHORTENED = f"first {MOST_QUESTIONS} questions only"
 QUESTIONS: Path = ("questions",)
-_LONGEST_LIST, _LONGEST_ANSWER = 3072, 128
+_LONGEST_LIST = 3072
+_LONGEST_ANSWER = 128
 
 
 @dataclass(frozen=True)
@@ -66,14 +68,17 @@ class QuestionAnsweringOptions:
     """Options of the judge."""
 
     pack: str = option(
-        "question_answering/v1", "prompt pack of all settings", folder=True
+        "question_answering/v1",
+        "prompt pack: a built-in name or a folder (`vieval prompts list`)",
+        folder=True,
     )
     dependencies: bool = option(
         True,
-        "count a question as no where one that it depends on was answered no (dsg)",
+        "count a question as no if a question that it depends on was answered no (dsg)",
     )
     backbones: Mapping[Stage, str] = option(
-        {}, "a stage's own backbone, by its name there ({questions: gpt})"
+        {},
+        "backbone of each stage, by its name under `backbones` ({questions: gpt})",
     )
 
 
@@ -92,12 +97,11 @@ def build(
         VievalError: the pack does not word the setting.
     """
     require_wording(SPEC, wording, setting)
-    if unworded := {f"{setting}_questions", f"{setting}_answer"} - set(
-        wording.questions
-    ):
-        raise VievalError(
-            f"prompt pack {wording.name} does not word {min(unworded)!r}, which {setting} asks"
-        )
+    for question in (f"{setting}_answer", f"{setting}_questions"):
+        if question not in wording.questions:
+            raise VievalError(
+                f"prompt pack {wording.name} has no question {question!r}, which {setting} requires"
+            )
 
     def program(sample: Sample) -> Program:
         asker = StageAsker(wording, sample, options.backbones)
@@ -105,22 +109,40 @@ def build(
         key = f"{setting}_questions"
         schema = SCHEMAS[setting]
         chat = asker.chat(
-            key, "questions", QUESTIONS, schema, sample.texts, _LONGEST_LIST
+            key,
+            stage="questions",
+            path=QUESTIONS,
+            schema=schema,
+            variables=sample.texts,
+            max_tokens=_LONGEST_LIST,
         )
         readers = [
             partial(_read_list, setting=setting, shorten=shorten)
             for shorten in (False, True)
         ]
-        questions = yield from ask_one(chat, readers[0], wording, notes, readers[1])
+        questions = yield from ask_one(
+            chat,
+            readers[0],
+            wording,
+            notes,
+            readers[1],
+        )
         if isinstance(questions, Status):
             return Verdict(
-                {}, questions, trace=tuple(notes.trace), findings=tuple(notes.findings)
+                {},
+                questions,
+                trace=tuple(notes.trace),
+                findings=tuple(notes.findings),
             )
         if setting == VQ2A:
             return (yield from _probable(asker, questions, notes))
         return (
             yield from _answered(
-                asker, f"{setting}_answer", questions, notes, options.dependencies
+                asker,
+                f"{setting}_answer",
+                questions,
+                notes,
+                options.dependencies,
             )
         )
 
@@ -147,16 +169,22 @@ def _answered(
         schema = object_schema({"answer": {"type": "string", "enum": question.choices}})
         variables = {"question": question.text, "choices": question.choices}
         chat = asker.chat(
-            key, "answers", ("answers", question.id), schema, variables, _LONGEST_ANSWER
+            key,
+            stage="answers",
+            path=("answers", question.id),
+            schema=schema,
+            variables=variables,
+            max_tokens=_LONGEST_ANSWER,
         )
         requests.append(
             ChatRequest(chat, partial(_read, schema=schema, expected=question.expected))
         )
     outcomes = yield from ask_all(requests, asker.wording)
     notes.trace += [step for outcome in outcomes for step in outcome.steps]
+    final = [outcome.final for outcome in outcomes]
     return verdict_of(
         questions,
-        [outcome.final for outcome in outcomes],
+        final,
         notes.trace,
         dependencies,
         notes.findings,
@@ -188,24 +216,36 @@ def verdict_of(
         dependencies: whether a question counts as no where one that it depends on was answered no.
         findings: of the program.
     """
-    status = worst([step.status for step in (*_lists(trace), *final)])
+    deciding = [*_lists(trace), *final]
+    status = worst([step.status for step in deciding])
     if not status.usable:
-        return Verdict({}, status, trace=tuple(trace), findings=tuple(findings))
-    right = {
-        q.id: step.scores == (1.0,) for q, step in zip(questions, final, strict=True)
-    }
+        return Verdict(
+            {},
+            status,
+            trace=tuple(trace),
+            findings=tuple(findings),
+        )
+    right = {}
+    for q, step in zip(questions, final, strict=True):
+        right[q.id] = step.scores == (1.0,)
     counts = counted(questions, right) if dependencies else right
-    causes = {True: "depends on a no", False: "answered otherwise"}
-    missed = [
-        f"{q.text} ({causes[right[q.id]]})" for q in questions if not counts[q.id]
-    ]
-    rationale = (
-        f"{sum(counts.values())} of {len(counts)} as "
-        f"expected{'; not: ' if missed else ''}{', '.join(missed)}"
-    )
-    score = sum(counts.values()) / len(counts)
+    causes = {True: "depends on a question answered no", False: "answered differently"}
+    missed = []
+    for question in questions:
+        if not counts[question.id]:
+            cause = causes[right[question.id]]
+            missed.append(f"{question.text} ({cause})")
+    as_expected = sum(counts.values())
+    rationale = f"{as_expected} of {len(counts)} as expected"
+    if missed:
+        rationale += f"; not: {', '.join(missed)}"
+    score = as_expected / len(counts)
     return Verdict(
-        {ASPECT: score}, status, rationale, tuple(trace), findings=tuple(findings)
+        {ASPECT: score},
+        status,
+        rationale,
+        tuple(trace),
+        findings=tuple(findings),
     )
 
 
@@ -213,46 +253,44 @@ def _probable(asker: StageAsker, questions: Questions, notes: Notes) -> Program:
     """The probability of yes to every pair of question and answer, and its mean."""
     key = f"{VQ2A}_answer"
     continuations = variants(*asker.wording.questions[key].scores)
-    replies = yield [
-        Likelihood(
-            (
-                asker.message(
-                    key, {"question": question.text, "answer": question.expected}
-                ),
-            ),
-            continuations,
-            ("answers", question.id),
-            backbone=asker.backbone("answers"),
+    backbone = asker.backbone("answers")
+    asks: list[Ask] = []
+    for question in questions:
+        variables = {"question": question.text, "answer": question.expected}
+        turn = asker.message(key, variables)
+        path = ("answers", question.id)
+        asks.append(
+            Likelihood(
+                (turn,),
+                continuations,
+                path,
+                backbone=backbone,
+            )
         )
-        for question in questions
-    ]
-    steps = [
-        step_of(reply, ("answers", q.id))
-        for reply, q in zip(replies, questions, strict=True)
-    ]
+    replies = yield asks
+    steps = []
+    for reply, q in zip(replies, questions, strict=True):
+        steps.append(step_of(reply, ("answers", q.id)))
     trace = (*notes.trace, *steps)
     findings = tuple(notes.findings)
-    status = worst([step.status for step in (*_lists(trace), *steps)])
-    bounds = [step.bounds for step in steps if step.bounds is not None]
-    if len(bounds) < len(steps):
-        return Verdict({}, status, trace=trace, findings=findings)
-    low, high = (sum(ends) / len(bounds) for ends in zip(*bounds, strict=True))
-    return Verdict(
-        {ASPECT: (low + high) / 2},
-        status,
-        trace=trace,
-        bounds={ASPECT: (low, high)},
-        findings=findings,
-    )
+    deciding = [*_lists(trace), *steps]
+    status = worst([step.status for step in deciding])
+    verdict = Verdict({}, status, trace=trace, findings=findings)
+    interval = average_bounds(steps)
+    if interval is None:
+        return verdict
+    low, high = interval
+    scores = {ASPECT: (low + high) / 2}
+    return replace(verdict, scores=scores, bounds={ASPECT: interval})
 
 
 def titles(trace: Sequence[Step]) -> dict[Path, str]:
     """The words of each question by its path; none without usable questions."""
-    return {
-        ("answers", name): text
-        for step in _lists(trace)
-        for name, text in questions_in(step.answer).items()
-    }
+    words: dict[Path, str] = {}
+    for step in _lists(trace):
+        for name, text in questions_in(step.answer).items():
+            words["answers", name] = text
+    return words
 
 
 def _lists(trace: Sequence[Step]) -> list[Step]:

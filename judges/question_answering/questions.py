@@ -20,16 +20,28 @@ from vieval_plugin.judges.parsing import (
     text_schema,
 )
 
-DSG, TIFA, VQ2A = "dsg", "tifa", "vq2a"
-YES, NO = "yes", "no"
+DSG = "dsg"
+TIFA = "tifa"
+VQ2A = "vq2a"
+YES = "yes"
+NO = "no"
 
 #: Most questions of a prompt.
 MOST_QUESTIONS = 24
 _MOST_CHOICES = 6
-_QUESTION, _ANSWER = text_schema(200), text_schema(80)
-_ID = {"type": "integer", "minimum": 1, "maximum": 99}
+_QUESTION = text_schema(200)
+_ANSWER = text_schema(80)
+_ID = {
+    "type": "integer",
+    "minimum": 1,
+    "maximum": 99,
+}
 _ITEMS: Mapping[str, dict[str, Any]] = {
-    DSG: {"id": _ID, "question": _QUESTION, "parents": list_schema(_ID)},
+    DSG: {
+        "id": _ID,
+        "question": _QUESTION,
+        "parents": list_schema(_ID),
+    },
     TIFA: {
         "question": _QUESTION,
         "choices": list_schema(_ANSWER, 2, _MOST_CHOICES),
@@ -83,10 +95,8 @@ def parse_questions(
     'a cat'
     """
     answer, exact = read_answer(text, SCHEMAS[setting])
-    questions = tuple(
-        _question(number, item)
-        for number, item in enumerate(answer["questions"], start=1)
-    )
+    numbered = enumerate(answer["questions"], start=1)
+    questions = tuple(_question(number, item) for number, item in numbered)
     if len(questions) > MOST_QUESTIONS:
         if not shorten:
             raise ValueError(
@@ -103,35 +113,42 @@ def _shortened(questions: Sequence[PromptQuestion]) -> tuple[PromptQuestion, ...
     behind them.
     """
     by_text = {question.text.casefold(): question for question in reversed(questions)}
-    first_questions = [
-        question
-        for question in questions
-        if by_text[question.text.casefold()] is question
-    ][:MOST_QUESTIONS]
+    first_questions = []
+    for question in questions:
+        if by_text[question.text.casefold()] is question:
+            first_questions.append(question)
+    del first_questions[MOST_QUESTIONS:]
     ids = {question.id for question in first_questions}
-    return tuple(
-        replace(q, parents=tuple(parent for parent in q.parents if parent in ids))
-        for q in first_questions
-    )
+    shortened = []
+    for question in first_questions:
+        parents = tuple(parent for parent in question.parents if parent in ids)
+        shortened.append(replace(question, parents=parents))
+    return tuple(shortened)
 
 
 def _question(number: int, item: Mapping[str, Any]) -> PromptQuestion:
     name = f"{item.get('id', number):g}"
     text = item["question"].strip()
     if "answer" not in item:
-        return PromptQuestion(
-            name, text, parents=tuple(f"{parent:g}" for parent in item["parents"])
-        )
+        parents = tuple(f"{parent:g}" for parent in item["parents"])
+        return PromptQuestion(name, text, parents=parents)
     expected = _plain(item["answer"])
     if "choices" not in item:
         return PromptQuestion(name, text, expected)
-    choices = {choice.casefold(): choice for choice in map(_plain, item["choices"])}
-    if len(choices) < len(item["choices"]) or expected.casefold() not in choices:
+    choices = {}
+    for choice in map(_plain, item["choices"]):
+        choices[choice.casefold()] = choice
+    is_distinct = len(choices) == len(item["choices"])
+    if not is_distinct or expected.casefold() not in choices:
         raise ValueError(
-            f"question {name}: its choices are not all different, or its answer is none of them"
+            f"question {name}: the choices must be distinct and include the answer"
         )
+    choice = choices[expected.casefold()]
     return PromptQuestion(
-        name, text, choices[expected.casefold()], tuple(choices.values())
+        name,
+        text,
+        choice,
+        tuple(choices.values()),
     )
 
 
@@ -146,9 +163,10 @@ def _require_graph(questions: Sequence[PromptQuestion]) -> None:
     if len(parents) < len(questions):
         raise ValueError("two questions have the same id")
     for question in questions:
-        if unknown := [parent for parent in question.parents if parent not in parents]:
+        unknown = [parent for parent in question.parents if parent not in parents]
+        if unknown:
             raise ValueError(
-                f"question {question.id} depends on question {unknown[0]}, which is not there"
+                f"question {question.id} depends on question {unknown[0]}, which does not exist"
             )
     try:
         TopologicalSorter(parents).prepare()
@@ -160,10 +178,15 @@ def _require_graph(questions: Sequence[PromptQuestion]) -> None:
 
 def to_json(questions: Sequence[PromptQuestion]) -> str:
     """Yes/no questions as a model would list them."""
-    items = [
-        {"id": int(q.id), "question": q.text, "parents": [*map(int, q.parents)]}
-        for q in questions
-    ]
+    items = []
+    for q in questions:
+        items.append(
+            {
+                "id": int(q.id),
+                "question": q.text,
+                "parents": [*map(int, q.parents)],
+            }
+        )
     return json.dumps({"questions": items})
 
 
@@ -176,10 +199,10 @@ def questions_in(text: str) -> dict[str, str]:
             items = read_answer(text, schema)[0]["questions"]
         except ValueError:
             continue
-        return {
-            f"{item.get('id', number):g}": item["question"]
-            for number, item in enumerate(items, start=1)
-        }
+        words = {}
+        for number, item in enumerate(items, start=1):
+            words[f"{item.get('id', number):g}"] = item["question"]
+        return words
     return {}
 
 
@@ -197,7 +220,8 @@ def counted(
     >>> counted([cat, red], {"1": False, "2": True})
     {'1': False, '2': False}
     """
-    return {
-        q.id: right[q.id] and all(right.get(parent, True) for parent in q.parents)
-        for q in questions
-    }
+    counts = {}
+    for question in questions:
+        parents_right = [right.get(parent, True) for parent in question.parents]
+        counts[question.id] = right[question.id] and all(parents_right)
+    return counts

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, cast, get_args
+from typing import Any, TypeAlias, cast, get_args
 
 from vieval_plugin.judges.conversation import (
     Exchange,
@@ -88,15 +88,23 @@ def build(options: T2IEvalOptions, wording: Pack, setting: str = PLAIN) -> Judge
     at_once = options.mode == "framework" or setting == SINGLE_CALL
     needed = {"answers"} if at_once else {"overall"}
     needed |= {"quality"} if options.grades_explanations else set()
-    if unworded := needed - set(wording.questions):
+    unworded = needed - set(wording.questions)
+    if unworded:
+        question = min(unworded)
         raise VievalError(
-            f"prompt pack {wording.name} does not word {min(unworded)!r}, which judges.{SPEC.name} "
-            "asks for (mode, backbones)"
+            f"prompt pack {wording.name} has no question {question!r}, which the options mode "
+            f"and backbones of judges.{SPEC.name} require"
         )
     ablation = cast(Ablation, setting)
 
     def program(sample: Sample) -> Program:
-        asker = Asker(wording, sample, options.backbones, options, ablation)
+        asker = Asker(
+            wording,
+            sample,
+            options.backbones,
+            options,
+            ablation,
+        )
         notes = Notes()
         captions = options.mode == "individual" and ablation != "no_captioning"
         key = "extraction_with_captions" if captions else "extraction"
@@ -123,7 +131,8 @@ def build(options: T2IEvalOptions, wording: Pack, setting: str = PLAIN) -> Judge
 
 HIGHEST = 5.0
 _OVERALL_STEP_PATH = ("overall",)
-QUESTIONS, OVERALL = "explanation_quality_questions", "explanation_quality_overall"
+QUESTIONS = "explanation_quality_questions"
+OVERALL = "explanation_quality_overall"
 
 
 def grade(asker: Asker, result: Result, notes: Notes) -> Asking[dict[str, float]]:
@@ -136,23 +145,27 @@ def grade(asker: Asker, result: Result, notes: Notes) -> Asking[dict[str, float]
     references = _references(asker.sample.annotations.get("reference_explanations"))
     graded = list(_graded(result, references))
     if not graded:
-        notes.findings.append("no explanation to compare with")
+        notes.findings.append("no explanation with a reference")
         return {}
     asks = []
     for path, *words in graded:
         texts = zip(("question", "explanation", "reference"), words, strict=True)
         variables = {**asker.sample.texts, **dict(texts)}
         chat = asker.chat(
-            "quality", "quality", (*path, "quality"), schemas.QUALITY, variables, 512
+            "quality",
+            stage="quality",
+            path=(*path, "quality"),
+            schema=schemas.QUALITY,
+            variables=variables,
+            max_tokens=512,
         )
         asks.append(score_request(chat, schemas.QUALITY))
     answers = yield from ask_all(asks, asker.wording)
     notes.trace += joined_steps(answers)
-    grades = {
-        path: answer.value[0] / HIGHEST
-        for (path, *_), answer in zip(graded, answers, strict=True)
-        if answer.value
-    }
+    grades = {}
+    for (path, *_), answer in zip(graded, answers, strict=True):
+        if answer.value:
+            grades[path] = answer.value[0] / HIGHEST
     scores = {}
     if _OVERALL_STEP_PATH in grades:
         scores[OVERALL] = grades.pop(_OVERALL_STEP_PATH)
@@ -165,10 +178,10 @@ def _graded(
     result: Result, references: Mapping[str, str]
 ) -> Iterator[tuple[Path, str, str, str]]:
     """Path, question, explanation and reference of each explanation that has one."""
-    candidates = [
-        (judged.path, judged.question.text, judged.reply.explanation)
-        for judged in result.judged
-    ]
+    candidates = []
+    for judged in result.judged:
+        explanation = judged.reply.explanation
+        candidates.append((judged.path, judged.question.text, explanation))
     candidates.append((_OVERALL_STEP_PATH, "", result.overall.explanation))
     for path, question, explanation in candidates:
         reference = references.get(folded(question) or "overall")
@@ -182,16 +195,16 @@ def _references(document: Any) -> dict[str, str]:
     pending = [document] if isinstance(document, dict) else []
     while pending:
         part: Mapping[str, Any] = pending.pop()
-        explanations |= {
-            folded(str(key)): value
-            for key, value in part.items()
-            if isinstance(value, str)
-        }
-        pending += [value for value in part.values() if isinstance(value, dict)]
+        for key, value in part.items():
+            if isinstance(value, str):
+                explanations[folded(str(key))] = value
+            elif isinstance(value, dict):
+                pending.append(value)
     return explanations
 
 
-PATH, FROM_BENCHMARK = ("extraction",), "the benchmark's own"
+PATH = ("extraction",)
+FROM_BENCHMARK = "the benchmark's own"
 
 
 def extract(
@@ -204,13 +217,21 @@ def extract(
         return _general(asker)
     if asker.options.extraction == "given":
         return _extraction_from_annotations(asker, notes)
+    schema = schemas.extraction(captions)
     chat = asker.chat(
-        key, "extraction", PATH, schemas.extraction(captions), asker.sample.texts, 3072
+        key,
+        stage="extraction",
+        path=PATH,
+        schema=schema,
+        variables=asker.sample.texts,
+        max_tokens=3072,
     )
-    markdown = asker.wording.asks_for_markdown
-    schema = None if markdown else schemas.extraction(captions)
+    reply_schema = None if asker.wording.asks_for_markdown else schema
     extraction = yield from ask_one(
-        chat, lambda text: read_extraction(text, schema), asker.wording, notes
+        chat,
+        lambda text: read_extraction(text, reply_schema),
+        asker.wording,
+        notes,
     )
     if isinstance(extraction, Extraction):
         notes.findings += [
@@ -221,15 +242,12 @@ def extract(
 
 def _general(asker: Asker) -> Extraction:
     """Questions about the image as a whole, one a dimension."""
-    questions = [asker.wording.questions[f"general_{kind}"].template for kind in KINDS]
-    return Extraction(
-        (),
-        (),
-        tuple(
-            Question(k, asker.wording.render(t, asker.sample.texts))
-            for k, t in zip(KINDS, questions, strict=True)
-        ),
-    )
+    questions = []
+    for kind in KINDS:
+        template = asker.wording.questions[f"general_{kind}"].template
+        text = asker.wording.render(template, asker.sample.texts)
+        questions.append(Question(kind, text))
+    return Extraction((), (), tuple(questions))
 
 
 def _extraction_from_annotations(asker: Asker, notes: Notes) -> Extraction | Status:
@@ -239,7 +257,7 @@ def _extraction_from_annotations(asker: Asker, notes: Notes) -> Extraction | Sta
             Step(
                 PATH,
                 Status.NOT_APPLICABLE,
-                reason="the sample has no extraction of its own",
+                reason="the benchmark has no extraction for this sample",
             )
         )
         return Status.NOT_APPLICABLE
@@ -247,10 +265,17 @@ def _extraction_from_annotations(asker: Asker, notes: Notes) -> Extraction | Sta
     try:
         extraction = given_extraction(text)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        reason = f"the sample's own extraction cannot be used ({error})"
+        reason = f"the benchmark's extraction cannot be used ({error})"
         notes.trace.append(Step(PATH, Status.TOOL_ERROR, reason=reason))
         return Status.TOOL_ERROR
-    notes.trace.append(Step(PATH, Status.OK, answer=text, reason=FROM_BENCHMARK))
+    notes.trace.append(
+        Step(
+            PATH,
+            Status.OK,
+            answer=text,
+            reason=FROM_BENCHMARK,
+        )
+    )
     return extraction
 
 
@@ -266,21 +291,19 @@ def titles(trace: Sequence[Step]) -> dict[Path, str]:
                 if from_benchmark
                 else _extraction_of(step.answer)
             )
-            return (
-                {path: question.text for path, question in path_of(extraction)}
-                if extraction
-                else {}
-            )
+            if extraction:
+                return {path: question.text for path, question in path_of(extraction)}
+            return {}
     return {}
 
 
 def _extraction_of(answer: str) -> Extraction | None:
     """The extraction of an answer that was read, with captions or without, or in Markdown."""
-    forms = (schemas.extraction(True), schemas.extraction(False), None)
-    return next(
-        (read.value for form in forms if (read := read_extraction(answer, form)).value),
-        None,
-    )
+    for form in (schemas.extraction(True), schemas.extraction(False), None):
+        extraction = read_extraction(answer, form).value
+        if extraction:
+            return extraction
+    return None
 
 
 def _verdict(
@@ -289,11 +312,10 @@ def _verdict(
     failed: Status | None,
     qualities: dict[str, float] | None = None,
 ) -> Verdict:
-    scores: dict[str, float] = {
-        kind: fields.score / SCALE
-        for kind, fields in result.dimensions.items()
-        if fields.score is not None
-    }
+    scores: dict[str, float] = {}
+    for kind, fields in result.dimensions.items():
+        if fields.score is not None:
+            scores[kind] = fields.score / SCALE
     if result.overall.score is not None:
         scores["O"] = result.overall.score / SCALE
     statuses = [step.status for step in notes.trace]
@@ -304,12 +326,11 @@ def _verdict(
     if failed is None and "O" not in scores:
         failed = worst(failures) if failures else Status.PARSE_FAILURE
     findings = tuple(notes.findings)
-    status = failed or (
-        Status.REPAIRED if failures or UNANSWERED in findings else worst(statuses)
-    )
+    is_repaired = failures or UNANSWERED in findings
+    status = Status.REPAIRED if is_repaired else worst(statuses)
     return Verdict(
-        {**scores, **(qualities or {})},
-        status,
+        scores | (qualities or {}),
+        failed or status,
         result.overall.explanation,
         tuple(notes.trace),
         findings=findings,
@@ -325,6 +346,10 @@ REPETITIONS = {
 }
 
 
+#: Path, question and answer of a turn whose answer was read.
+ReadTurn: TypeAlias = tuple[Path, Chat, str]
+
+
 def units(identity: SampleId, exchanges: Sequence[Exchange]) -> list[TrainingUnit]:
     """The examples of one sample, from the conversation behind its verdict; of answers that could
     not be read, none.
@@ -332,25 +357,28 @@ def units(identity: SampleId, exchanges: Sequence[Exchange]) -> list[TrainingUni
     A question's score is that of its last turn; each turn is an example of its own, with the turns
     before it as history.
     """
-    threads: dict[Path, list[tuple[Path, Chat, str]]] = defaultdict(list)
+    threads: dict[Path, list[ReadTurn]] = defaultdict(list)
     for path, (chat, answer) in final_chats(exchanges).items():
         if path[-1] != "quality":
-            threads[path[:-1] or path].append((path, chat, answer))
-    scores = {
-        exchange.ask.path: exchange.step.scores
-        for exchange in exchanges
-        if exchange.step.status.usable and exchange.step.scores
-    }
-    return [
-        _unit(identity, thread, turns, scores.get(turns[-1][0]))
-        for thread, turns in threads.items()
-    ]
+            thread = path[:-1] or path
+            threads[thread].append((path, chat, answer))
+    scores = {}
+    for exchange in exchanges:
+        step = exchange.step
+        if step.status.usable and step.scores:
+            scores[exchange.ask.path] = step.scores
+    thread_units = []
+    for thread, turns in threads.items():
+        last_path, *_ = turns[-1]
+        thread_scores = scores.get(last_path)
+        thread_units.append(_unit(identity, thread, turns, thread_scores))
+    return thread_units
 
 
 def _unit(
     identity: SampleId,
     thread: Path,
-    turns: Sequence[tuple[Path, Chat, str]],
+    turns: Sequence[ReadTurn],
     scores: tuple[float, ...] | None,
 ) -> TrainingUnit:
     kind = thread[0]
@@ -358,16 +386,15 @@ def _unit(
     examples = []
     for path, chat, answer in turns:
         stage = path[-1] if len(path) > 1 else ""
-        sub_task = " ".join(filter(None, [kind, "summary" if summary else "", stage]))
+        words = [kind, "summary" if summary else "", stage]
+        sub_task = " ".join(filter(None, words))
         messages = (*chat.messages, Message("assistant", (answer,)))
         name = f"{identity}/{'/'.join(path)}"
-        examples.append(TrainingExample(name, sub_task, messages, (len(messages) - 1,)))
-    return TrainingUnit(
-        "summary" if summary else kind,
-        kind,
-        scores[0] if scores else None,
-        tuple(examples),
-    )
+        last = len(messages) - 1
+        examples.append(TrainingExample(name, sub_task, messages, (last,)))
+    score = scores[0] if scores else None
+    unit_kind = "summary" if summary else kind
+    return TrainingUnit(unit_kind, kind, score, tuple(examples))
 
 
 def _calls(options: T2IEvalOptions, setting: str) -> str:

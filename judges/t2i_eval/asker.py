@@ -38,21 +38,26 @@ Stage: TypeAlias = Literal[
 class T2IEvalOptions:
     """Options of the judge."""
 
-    pack: str = option("t2i_eval/v1", "prompt pack of both modes", folder=True)
+    pack: str = option(
+        "t2i_eval/v1",
+        "prompt pack: a built-in name or a folder (`vieval prompts list`)",
+        folder=True,
+    )
     mode: Mode = option(
         "individual",
-        "a call for every question and stage (small models), or three calls (strong ones)",
+        "one call for each question and stage (small models), or three calls (strong models)",
     )
     extraction: Literal["own", "given"] = option(
-        "own", "given: the benchmark's own entities and questions"
+        "own",
+        "use entities and questions of the judge (own) or of the benchmark (given)",
     )
     reference: bool = option(
         False,
-        "show a reference image, where there is one, with questions of appearance",
+        "show the reference image, if there is one, with questions about appearance",
     )
     backbones: Mapping[Stage, str] = option(
         {},
-        "a step's own backbone, by its name under backbones; one of the step quality grades "
+        "backbone of each step, by its name under `backbones`; one for the step quality grades "
         "explanations against the annotators' ({quality: gpt})",
     )
 
@@ -97,7 +102,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Thread:
-    """Conversation to be talk."""
+    """Conversation to hold."""
 
     #: Beginning of its paths.
     path: Path
@@ -132,9 +137,13 @@ def converse(
     """
     conversations = [_Conversation(thread) for thread in threads]
     going = conversations
-    for index in range(max((len(thread.turns) for thread in threads), default=0)):
+    most_turns = max((len(thread.turns) for thread in threads), default=0)
+    for index in range(most_turns):
         going = [talk for talk in going if index < len(talk.thread.turns)]
-        questions = [_question(asker, talk, talk.thread.turns[index]) for talk in going]
+        questions = []
+        for talk in going:
+            turn = talk.thread.turns[index]
+            questions.append(_question(asker, talk, turn))
         answers = yield from ask_all(questions, asker.wording)
         for talk, question, answer in zip(going, questions, answers, strict=True):
             notes.trace += answer.steps
@@ -157,19 +166,23 @@ def _question(
     thread = conversation.thread
     fields = conversation.fields
     context = thread.blind if turn.blind else thread.variables
-    variables = {**context, "answer": fields.answer, "explanation": fields.explanation}
+    variables = {
+        **context,
+        "answer": fields.answer,
+        "explanation": fields.explanation,
+    }
     history: tuple[Message, ...] = ()
     chat = conversation.chat
     if chat is not None and not asker.wording.questions[turn.key].images:
         history = (*chat.messages, Message("assistant", (conversation.answer,)))
     question = asker.chat(
         turn.key,
-        turn.step,
-        (*thread.path, turn.name),
-        turn.schema,
-        variables,
-        1024,
-        history,
+        stage=turn.step,
+        path=(*thread.path, turn.name),
+        schema=turn.schema,
+        variables=variables,
+        max_tokens=1024,
+        history=history,
     )
     return ChatRequest(question, _reader(turn, asker.wording.asks_for_markdown))
 
@@ -181,5 +194,7 @@ def _reader(turn: Turn, markdown: bool) -> Callable[[str], Read[Fields]]:
 def _and(first: Fields, then: Fields) -> Fields:
     score = first.score if then.score is None else then.score
     return Fields(
-        then.answer or first.answer, then.explanation or first.explanation, score
+        then.answer or first.answer,
+        then.explanation or first.explanation,
+        score,
     )

@@ -40,10 +40,8 @@ def judge_questions(
 ) -> Asking[Result | Status]:
     """Answer all questions in one call, then explain and score everything in another."""
     questions = extraction.questions
-    question_variables: dict[str, Any] = {
-        "questions": schemas.numbered(questions),
-        "with_reference": asker.shows("reference"),
-    }
+    question_variables: dict[str, Any] = {"questions": schemas.numbered(questions)}
+    question_variables["with_reference"] = asker.shows("reference")
     merged = asker.ablation in _MERGED
     answers = dict[str, Fields]()
     if not merged:
@@ -51,7 +49,13 @@ def judge_questions(
         if isinstance(outcome, Status):
             return outcome
         answers = outcome
-    parts = yield from _evaluate(asker, extraction, question_variables, answers, notes)
+    parts = yield from _evaluate(
+        asker,
+        extraction,
+        question_variables,
+        answers,
+        notes,
+    )
     if isinstance(parts, Status):
         return Result(tuple(_judged(extraction, answers)))
     for name, question in schemas.numbered(questions):
@@ -60,12 +64,12 @@ def judge_questions(
             evaluation = fields_of(parts[name])
             answer = earlier.answer or evaluation.answer
             answers[name] = replace(evaluation, answer=answer)
-    dimensions: dict[Kind, Fields] = {
-        kind: fields_of(parts[kind]) for kind in KINDS if kind in parts
-    }
-    return Result(
-        tuple(_judged(extraction, answers)), dimensions, fields_of(parts["overall"])
-    )
+    dimensions: dict[Kind, Fields] = {}
+    for kind in KINDS:
+        if kind in parts:
+            dimensions[kind] = fields_of(parts[kind])
+    judged = tuple(_judged(extraction, answers))
+    return Result(judged, dimensions, fields_of(parts["overall"]))
 
 
 def _answer(
@@ -77,11 +81,19 @@ def _answer(
     captions = asker.ablation != "no_captioning"
     variables = {**question_variables, "captions": captions}
     schema = schemas.answers(questions, captions)
-    chat = asker.chat("answers", "answer", ("answers",), schema, variables, _MAX_TOKENS)
+    chat = asker.chat(
+        "answers",
+        stage="answer",
+        path=("answers",),
+        schema=schema,
+        variables=variables,
+        max_tokens=_MAX_TOKENS,
+    )
     parts = yield from _ask(asker, chat, schema, notes)
     if isinstance(parts, Status):
         return parts
-    return {name: fields_of(parts[name]) for name, _ in schemas.numbered(questions)}
+    names = [name for name, _ in schemas.numbered(questions)]
+    return {name: fields_of(parts[name]) for name in names}
 
 
 def _evaluate(
@@ -94,19 +106,29 @@ def _evaluate(
     """Explain and score everything, and answer too where the ablation merges both."""
     answers_too = asker.ablation == "merged"
     merged = asker.ablation in _MERGED
-    variables = {
-        **asker.sample.texts,
-        **question_variables,
-        "answers_too": answers_too,
-        "structure": structure_text(extraction) if extraction.entities else "",
-        "answers": results_text(_judged(extraction, answers)),
-        "kinds": [kind for kind in KINDS if extraction.questions_of(kind)],
-    }
-    key = "evaluation" if not merged else "merged" if answers_too else "direct"
+    variables: dict[str, Any] = {**asker.sample.texts, **question_variables}
+    variables["answers_too"] = answers_too
+    variables["structure"] = ""
+    if extraction.entities:
+        variables["structure"] = structure_text(extraction)
+    variables["answers"] = results_text(_judged(extraction, answers))
+    variables["kinds"] = [kind for kind in KINDS if extraction.questions_of(kind)]
+    key = "evaluation"
+    if merged:
+        key = "merged" if answers_too else "direct"
     schema = schemas.evaluation(
-        extraction.questions, answers=answers_too, appearance=merged
+        extraction.questions,
+        answers=answers_too,
+        appearance=merged,
     )
-    chat = asker.chat(key, "overall", ("evaluation",), schema, variables, _MAX_TOKENS)
+    chat = asker.chat(
+        key,
+        stage="overall",
+        path=("evaluation",),
+        schema=schema,
+        variables=variables,
+        max_tokens=_MAX_TOKENS,
+    )
     return (yield from _ask(asker, chat, schema, notes))
 
 
@@ -114,10 +136,11 @@ def _judged(
     extraction: Extraction, answers: Mapping[str, Fields]
 ) -> list[JudgedQuestion]:
     names = [name for name, _ in schemas.numbered(extraction.questions)]
-    return [
-        JudgedQuestion(path, q, answers.get(n, Fields()))
-        for (path, q), n in zip(path_of(extraction), names, strict=True)
-    ]
+    judged = []
+    for (path, question), name in zip(path_of(extraction), names, strict=True):
+        reply = answers.get(name, Fields())
+        judged.append(JudgedQuestion(path, question, reply))
+    return judged
 
 
 def _ask(
@@ -126,11 +149,6 @@ def _ask(
     """The parts of an answer (`question_1`, `intrinsic`, `overall`), or the status of one that
     could not be read.
     """
-    return (
-        yield from ask_one(
-            chat,
-            lambda text: read_as(text, partial(read_answer, schema=schema)),
-            asker.wording,
-            notes,
-        )
-    )
+    parse = partial(read_answer, schema=schema)
+    read = partial(read_as, parse=parse)
+    return (yield from ask_one(chat, read, asker.wording, notes))

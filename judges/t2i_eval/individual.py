@@ -31,29 +31,24 @@ def judge_questions(
     asker: Asker, extraction: Extraction, notes: Notes
 ) -> Asking[list[JudgedQuestion]]:
     """Answer, explain and score every question, all of them at once."""
-    context = {
-        **asker.sample.texts,
-        "structure": structure_text(extraction) if extraction.entities else "",
-        "structure_info": structure_text(extraction, questions=True),
-    }
+    context = dict(asker.sample.texts)
+    context["structure"] = ""
+    if extraction.entities:
+        context["structure"] = structure_text(extraction)
+    context["structure_info"] = structure_text(extraction, questions=True)
+    questions = path_of(extraction)
     threads = []
-    for path, question in path_of(extraction):
-        blind: dict[str, Any] = {
-            "question": question.text,
-            "kind": question.kind,
-            "entities": question.entities,
-        }
+    for path, question in questions:
+        blind: dict[str, Any] = {"question": question.text, "kind": question.kind}
+        blind["entities"] = question.entities
         blind["with_reference"] = asker.shows("reference")
-        threads.append(
-            Thread(
-                path, _turns(question.kind, asker.ablation), {**context, **blind}, blind
-            )
-        )
+        turns = _turns(question.kind, asker.ablation)
+        threads.append(Thread(path, turns, {**context, **blind}, blind))
     answers = yield from converse(asker, threads, notes)
-    return [
-        JudgedQuestion(path, q, fields)
-        for (path, q), fields in zip(path_of(extraction), answers, strict=True)
-    ]
+    judged = []
+    for (path, question), fields in zip(questions, answers, strict=True):
+        judged.append(JudgedQuestion(path, question, fields))
+    return judged
 
 
 def _turns(kind: Kind, ablation: str) -> tuple[Turn, ...]:
@@ -63,7 +58,13 @@ def _turns(kind: Kind, ablation: str) -> tuple[Turn, ...]:
             schemas.EXPLANATION_AND_SCORE if appearance else schemas.ANSWER_AND_SCORE
         )
         return (
-            Turn("judgement", f"{kind}_judgement", "score", schema, blind=appearance),
+            Turn(
+                "judgement",
+                f"{kind}_judgement",
+                "score",
+                schema,
+                blind=appearance,
+            ),
         )
     explanation = Turn(
         "explanation",
@@ -72,19 +73,31 @@ def _turns(kind: Kind, ablation: str) -> tuple[Turn, ...]:
         schemas.EXPLANATION,
         appearance,
     )
-    score = Turn("score", f"{kind}_score", "score", schemas.SCORE, appearance)
+    score = Turn(
+        "score",
+        f"{kind}_score",
+        "score",
+        schemas.SCORE,
+        appearance,
+    )
     if appearance:
         return (explanation, score)
     if ablation == "no_answering":
         direct = Turn(
-            "explanation", f"{kind}_direct", "explanation", schemas.EXPLANATION
+            "explanation",
+            f"{kind}_direct",
+            "explanation",
+            schemas.EXPLANATION,
         )
         return (direct, score)
-    return (
-        Turn("answer", f"{kind}_answer", "answer", schemas.ANSWER, blind=True),
-        explanation,
-        score,
+    answer = Turn(
+        "answer",
+        f"{kind}_answer",
+        "answer",
+        schemas.ANSWER,
+        blind=True,
     )
+    return (answer, explanation, score)
 
 
 def summarise(
@@ -95,27 +108,21 @@ def summarise(
         **asker.sample.texts,
         "structure_info": structure_text(extraction, questions=True),
     }
-    kinds = [
-        kind
-        for kind in KINDS
-        if any(
-            judged_question.question.kind == kind and judged_question.reply.explanation
-            for judged_question in judged
-        )
-    ]
+    kinds = []
     threads = []
-    for kind in kinds:
-        results = results_text(
-            [
-                judged_question
-                for judged_question in judged
-                if judged_question.question.kind == kind
-            ]
-        )
-        variables = {**context, "dimension": kind, "results": results}
-        threads.append(
-            Thread((kind,), _closing(f"{kind}_summary", "summary"), variables)
-        )
+    for kind in KINDS:
+        kind_questions = [entry for entry in judged if entry.question.kind == kind]
+        if not any(entry.reply.explanation for entry in kind_questions):
+            continue
+        kinds.append(kind)
+        results = results_text(kind_questions)
+        variables = {
+            **context,
+            "dimension": kind,
+            "results": results,
+        }
+        turns = _closing(f"{kind}_summary", "summary")
+        threads.append(Thread((kind,), turns, variables))
     summaries = yield from converse(asker, threads, notes)
     dimensions = dict(zip(kinds, summaries, strict=True))
     if not any(summary.explanation for summary in summaries):
@@ -131,7 +138,6 @@ def summarise(
 
 
 def _closing(key: str, step: Stage) -> tuple[Turn, ...]:
-    return (
-        Turn("explanation", key, step, schemas.EXPLANATION),
-        Turn("score", f"{key}_score", step, schemas.SCORE),
-    )
+    explanation = Turn("explanation", key, step, schemas.EXPLANATION)
+    score = Turn("score", f"{key}_score", step, schemas.SCORE)
+    return (explanation, score)

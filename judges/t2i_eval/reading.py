@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from vieval_plugin.judges.json_repairs import number
@@ -66,7 +67,8 @@ def items(text: str) -> list[Item]:
     >>> items("# Answer\\n## cat\\n- **question**: Is it red?\\n- answer: no")[1]
     Item(headings=('Answer', 'cat'), key='answer', value='no')
     """
-    return [_item(headings, line) for headings, line in _lines(text[:_LONGEST])]
+    lines = _lines(text[:_LONGEST])
+    return [_item(headings, line) for headings, line in lines]
 
 
 def _lines(text: str) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -85,10 +87,8 @@ def _lines(text: str) -> Iterator[tuple[tuple[str, ...], str]]:
         elif token.type == "inline":
             content = _inline_text(token)
             if level:
-                stack = [
-                    *((depth, title) for depth, title in stack if depth < level),
-                    (level, content.strip(" :")),
-                ]
+                stack = [(depth, title) for depth, title in stack if depth < level]
+                stack.append((level, content.strip(" :")))
                 level = 0
                 continue
             for line in filter(None, map(str.strip, content.split("\n"))):
@@ -97,10 +97,10 @@ def _lines(text: str) -> Iterator[tuple[tuple[str, ...], str]]:
 
 def _inline_text(inline: Token) -> str:
     breaks = ("softbreak", "hardbreak")
-    return "".join(
-        "\n" if child.type in breaks else child.content
-        for child in inline.children or []
-    )
+    pieces = []
+    for child in inline.children or []:
+        pieces.append("\n" if child.type in breaks else child.content)
+    return "".join(pieces)
 
 
 def _item(headings: tuple[str, ...], line: str) -> Item:
@@ -117,13 +117,13 @@ def read_extraction(text: str, schema: Mapping[str, Any] | None) -> Read[Extract
     """
 
     def parse(text: str) -> tuple[Extraction, bool]:
-        extraction = (
-            _read_json(read_answer(text, schema)[0])
-            if schema
-            else _read_markdown(items(remove_thinking(text)))
-        )
+        if schema:
+            extraction = _read_json(read_answer(text, schema)[0])
+        else:
+            extraction = _read_markdown(items(remove_thinking(text)))
         parts = (("entities", extraction.entities), ("questions", extraction.questions))
-        if missing := [name for name, part in parts if not part]:
+        missing = [name for name, part in parts if not part]
+        if missing:
             raise ValueError(f"{MISSING}: {' and '.join(missing)}")
         return extraction, True
 
@@ -138,26 +138,23 @@ def read_fields(text: str, schema: Mapping[str, Any], markdown: bool) -> Read[Fi
     """
 
     def parse(text: str) -> tuple[Fields, bool]:
-        values, exact = (
-            _markdown_fields(text, schema["required"])
-            if markdown
-            else read_answer(text, schema)
-        )
+        if markdown:
+            values, exact = _markdown_fields(text, schema["required"])
+        else:
+            values, exact = read_answer(text, schema)
         return fields_of(values), exact
 
     read = read_as(text, parse)
-    return (
-        replace(read, scores=(read.value.score,))
-        if read.value and read.value.score is not None
-        else read
-    )
+    if read.value and read.value.score is not None:
+        return replace(read, scores=(read.value.score,))
+    return read
 
 
 def fields_of(values: Mapping[str, Any]) -> Fields:
     """Values by name as fields."""
-    return Fields(
-        values.get("answer", ""), values.get("explanation", ""), values.get("score")
-    )
+    answer = values.get("answer", "")
+    explanation = values.get("explanation", "")
+    return Fields(answer, explanation, values.get("score"))
 
 
 def _only_values(
@@ -167,7 +164,9 @@ def _only_values(
     keyed = _keyed(lines, names)
     if not keyed and len(names) == 1 and body:
         keyed = {names[0]: {body}}
-    if missing := [name for name in names if len(keyed.get(name, ())) != 1]:
+    counts = {name: len(keyed.get(name, ())) for name in names}
+    missing = [name for name, count in counts.items() if count != 1]
+    if missing:
         raise ValueError(f"{MISSING}: {' and '.join(missing)}")
     return {name: value for name, [value] in keyed.items()}
 
@@ -183,21 +182,19 @@ def _markdown_fields(text: str, names: Sequence[str]) -> tuple[dict[str, Any], b
         return values, True
     first = lines[0]
     last = lines[-1]
-    further = {line.key for line in lines} - {"", *_KEYS} or (
-        last.key != "score" and len(lines) > 1
-    )
+    has_other_keys = bool({line.key for line in lines} - {"", *_KEYS})
+    ends_otherwise = last.key != "score" and len(lines) > 1
     score = number(values["score"], _SCALE)
     if score is None or not 0 <= score <= _SCALE:
-        raise ValueError(f"score: not a number from 0 to {_SCALE:g}")
-    if strange := next(
-        (title for line in lines for title in line.headings if not _is_heading(title)),
-        "",
-    ):
-        raise ValueError(f"the heading {strange[:40]!r} is none of the layout's")
-    if further or not (
+        raise ValueError(f"score must be a number from 0 to {_SCALE:g}")
+    for title in chain.from_iterable(line.headings for line in lines):
+        if not _is_heading(title):
+            raise ValueError(f"unknown heading {title[:40]!r}")
+    begins_well = (
         first.key or number(first.value, _SCALE) == score or is_lead_in(first.value)
-    ):
-        raise ValueError("words beside the score that are none of the layout's")
+    )
+    if has_other_keys or ends_otherwise or not begins_well:
+        raise ValueError("unexpected text around the score")
     return {**values, "score": score}, "/" not in values["score"]
 
 
@@ -218,12 +215,13 @@ def _keyed(lines: Sequence[Item], names: Sequence[str]) -> dict[str, set[str]]:
         if item.key:
             entries.append((item.key, item.value))
         elif entries:
-            entries[-1] = (entries[-1][0], f"{entries[-1][1]}\n{item.value}")
-    return {
-        name: values
-        for name in names
-        if (values := {value for key, value in entries if key == name})
-    }
+            key, value = entries[-1]
+            entries[-1] = (key, f"{value}\n{item.value}")
+    values: dict[str, set[str]] = {}
+    for key, value in entries:
+        if key in names:
+            values.setdefault(key, set()).add(value)
+    return {name: values[name] for name in names if name in values}
 
 
 def _read_json(document: Mapping[str, Any]) -> Extraction:
@@ -231,35 +229,34 @@ def _read_json(document: Mapping[str, Any]) -> Extraction:
     questions = []
     for entity in document["entities"]:
         name = _text_of(entity["name"])
-        attribute_fields = [
-            (_text_of(a["name"]), _text_of(a["value"]), _text_of(a.get("question", "")))
-            for a in entity["attributes"]
-        ]
-        attributes = tuple(
-            Attribute(attribute, value) for attribute, value, _ in attribute_fields
-        )
-        entities.append(Entity(name, attributes, _text_of(entity.get("caption", ""))))
-        questions.append(
-            Question(
-                "appearance", _text_of(entity.get("appearance_question", "")), (name,)
-            )
-        )
-        questions += [
-            Question("intrinsic", question_text, (name,), attribute)
-            for attribute, _, question_text in attribute_fields
-        ]
+        attributes = []
+        intrinsic = []
+        for fields in entity["attributes"]:
+            attribute = Attribute(_text_of(fields["name"]), _text_of(fields["value"]))
+            attributes.append(attribute)
+            text = _text_of(fields.get("question", ""))
+            intrinsic.append(Question("intrinsic", text, (name,), attribute.name))
+        caption = _text_of(entity.get("caption", ""))
+        entities.append(Entity(name, tuple(attributes), caption))
+        appearance = _text_of(entity.get("appearance_question", ""))
+        questions.append(Question("appearance", appearance, (name,)))
+        questions += intrinsic
     relations = []
     for relation in document.get("relations", []):
         involved = tuple(map(_text_of, relation["entities"]))
         relations.append(Relation(involved, _text_of(relation["value"])))
-        questions.append(
-            Question("relationship", _text_of(relation.get("question", "")), involved)
-        )
+        text = _text_of(relation.get("question", ""))
+        questions.append(Question("relationship", text, involved))
     return Extraction(
         tuple(entity for entity in entities if entity.name),
         tuple(relations),
-        tuple(q for kind in KINDS for q in questions if q.kind == kind and q.text),
+        _in_order([question for question in questions if question.text]),
     )
+
+
+def _in_order(questions: Sequence[Question]) -> tuple[Question, ...]:
+    """Questions by kind, in the order of the kinds."""
+    return tuple(sorted(questions, key=lambda question: KINDS.index(question.kind)))
 
 
 def _text_of(value: object) -> str:
@@ -286,13 +283,14 @@ def _read_markdown(lines: Sequence[Item]) -> Extraction:
             attributes.setdefault(name, []).append(Attribute(*name_and_value))
         elif kind == "relationship" and item.key:
             relations.setdefault(name, {})[item.key] = item.value
+    entities = []
+    for name, entity_attributes in attributes.items():
+        caption = captions.get(name, "")
+        entities.append(Entity(name, tuple(entity_attributes), caption))
     return Extraction(
-        tuple(
-            Entity(name, tuple(attribute_list), captions.get(name, ""))
-            for name, attribute_list in attributes.items()
-        ),
+        tuple(entities),
         tuple(map(_relation, relations.values())),
-        tuple(q for kind in KINDS for q in questions if q.kind == kind),
+        _in_order(questions),
     )
 
 
@@ -301,7 +299,8 @@ def _add_question(
 ) -> None:
     """Add a question, or put the entities of the last one."""
     if item.key in ("entities", "entities involved", "entity") and questions:
-        questions[-1] = replace(questions[-1], entities=split_names(item.value))
+        entities = split_names(item.value)
+        questions[-1] = replace(questions[-1], entities=entities)
     elif kind and item.key in ("question", ""):
         questions.append(Question(kind, item.value, _asked_about(heading, kind)))
 
@@ -334,7 +333,8 @@ def _names_kind(title: str) -> bool:
 
 def split_names(text: str) -> tuple[str, ...]:
     """Names in a list with commas."""
-    return tuple(name.strip() for name in text.split(",") if name.strip())
+    names = (name.strip() for name in text.split(","))
+    return tuple(name for name in names if name)
 
 
 def given_extraction(text: str) -> Extraction:
@@ -346,16 +346,17 @@ def given_extraction(text: str) -> Extraction:
     """
     document = json.loads(text)
     read = _read_markdown(items(str(document.get("structured_info", ""))))
-    questions = [
-        _benchmark_question(kind, q)
-        for kind in KINDS
-        for q in document.get(f"{kind}_questions") or []
-    ]
+    questions = []
+    for kind in KINDS:
+        for question in document.get(f"{kind}_questions") or []:
+            questions.append(_benchmark_question(kind, question))
     extraction = Extraction(
-        read.entities, read.relations, tuple(questions) or read.questions
+        read.entities,
+        read.relations,
+        tuple(questions) or read.questions,
     )
     if not extraction.questions:
-        raise ValueError("an extraction without questions")
+        raise ValueError("the extraction has no questions")
     return extraction
 
 
@@ -363,8 +364,7 @@ def _benchmark_question(kind: Kind, question: Any) -> Question:
     if isinstance(question, str):
         return Question(kind, question.strip())
     entity = question.get("entity") or ""
-    return Question(
-        kind,
-        str(question["question"]).strip(),
-        split_names(entity) if kind == "relationship" else (entity,) if entity else (),
-    )
+    entities: tuple[str, ...] = (entity,) if entity else ()
+    if kind == "relationship":
+        entities = split_names(entity)
+    return Question(kind, str(question["question"]).strip(), entities)

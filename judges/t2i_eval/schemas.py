@@ -15,16 +15,31 @@ def _object(**properties: Schema) -> Schema:
     return object_schema(properties)
 
 
-_NAME, _QUESTION, _PROSE = text_schema(50), text_schema(140), text_schema(600)
-_SCORE: Schema = {"type": "number", "minimum": 0, "maximum": 10}
+_NAME = text_schema(50)
+_QUESTION = text_schema(140)
+_PROSE = text_schema(600)
+_SCORE: Schema = {
+    "type": "number",
+    "minimum": 0,
+    "maximum": 10,
+}
 
 ANSWER = _object(answer=_PROSE)
 EXPLANATION = _object(explanation=_PROSE)
 SCORE = _object(score=_SCORE)
 EXPLANATION_AND_SCORE = _object(explanation=_PROSE, score=_SCORE)
-ANSWER_AND_SCORE = _object(answer=_PROSE, explanation=_PROSE, score=_SCORE)
+ANSWER_AND_SCORE = _object(
+    answer=_PROSE,
+    explanation=_PROSE,
+    score=_SCORE,
+)
 QUALITY = _object(
-    reasoning=_PROSE, score={"type": "number", "minimum": 0, "maximum": 5}
+    reasoning=_PROSE,
+    score={
+        "type": "number",
+        "minimum": 0,
+        "maximum": 5,
+    },
 )
 
 
@@ -32,7 +47,11 @@ def extraction(captions: bool) -> Schema:
     """Entities with their attributes, each with its question inside it, and relations with
     theirs.
     """
-    attribute = _object(name=_NAME, value=_NAME, question=_QUESTION)
+    attribute = _object(
+        name=_NAME,
+        value=_NAME,
+        question=_QUESTION,
+    )
     caption = {"caption": text_schema(200)} if captions else {}
     entity = _object(
         name=_NAME,
@@ -41,7 +60,9 @@ def extraction(captions: bool) -> Schema:
         attributes=list_schema(attribute, 1),
     )
     relation = _object(
-        entities=list_schema(_NAME, 1, 4), value=_NAME, question=_QUESTION
+        entities=list_schema(_NAME, 1, 4),
+        value=_NAME,
+        question=_QUESTION,
     )
     return _object(entities=list_schema(entity, 1), relations=list_schema(relation))
 
@@ -49,10 +70,9 @@ def extraction(captions: bool) -> Schema:
 def answers(questions: Sequence[Question], captions: bool) -> Schema:
     """Schema of one answer a question, in the questions' order; appearance is scored at once."""
     caption = {"caption": text_schema(600)} if captions else {}
-    by_question = {
-        name: EXPLANATION_AND_SCORE if q.kind == "appearance" else ANSWER
-        for name, q in numbered(questions)
-    }
+    by_question = {}
+    for name, q in numbered(questions):
+        by_question[name] = EXPLANATION_AND_SCORE if q.kind == "appearance" else ANSWER
     return _object(**caption, **by_question)
 
 
@@ -62,24 +82,27 @@ def evaluation(
     """Schema of one explanation and score a question (with its answer, and for those of appearance,
     if asked), then each dimension's that has questions, then the overall ones.
     """
-    by_question = {
-        name: ANSWER_AND_SCORE
-        if answers and q.kind != "appearance"
-        else EXPLANATION_AND_SCORE
-        for name, q in numbered(questions)
-        if appearance or q.kind != "appearance"
-    }
-    kinds = {
-        kind: EXPLANATION_AND_SCORE
-        for kind in KINDS
-        if any(q.kind == kind for q in questions)
-    }
-    return _object(**by_question, **kinds, overall=EXPLANATION_AND_SCORE)
+    by_question = {}
+    for name, q in numbered(questions):
+        if appearance or q.kind != "appearance":
+            by_question[name] = (
+                ANSWER_AND_SCORE
+                if answers and q.kind != "appearance"
+                else EXPLANATION_AND_SCORE
+            )
+    kinds = {}
+    for kind in KINDS:
+        if any(q.kind == kind for q in questions):
+            kinds[kind] = EXPLANATION_AND_SCORE
+    return _object(
+        **by_question,
+        **kinds,
+        overall=EXPLANATION_AND_SCORE,
+    )
 
 
 def numbered(questions: Sequence[Question]) -> list[tuple[str, Question]]:
     """Questions under the names they go by in one reply: `question_1`, `question_2`, ..."""
-    return [
-        (f"question_{number}", question)
-        for number, question in enumerate(questions, start=1)
-    ]
+    numbers = range(1, len(questions) + 1)
+    names = [f"question_{number}" for number in numbers]
+    return list(zip(names, questions, strict=True))

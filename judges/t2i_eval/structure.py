@@ -15,7 +15,9 @@ from vieval_plugin.judges.protocol import Path
 Kind: TypeAlias = Literal["appearance", "intrinsic", "relationship"]
 
 KINDS: tuple[Kind, ...] = ("appearance", "intrinsic", "relationship")
-EXISTENCE, QUANTITY = "existence", "quantity"
+EXISTENCE = "existence"
+QUANTITY = "quantity"
+_QUANTITIES = (QUANTITY, "number", "count")
 _POSITIONS = ("position", "location", "place")
 
 
@@ -88,38 +90,32 @@ def violations(extraction: Extraction) -> tuple[str, ...]:
     entity_names = {folded(entity.name) for entity in extraction.entities}
     for entity in extraction.entities:
         names = [folded(attribute.name) for attribute in entity.attributes]
-        broken += ["entity without existence"] * (
-            not any(EXISTENCE in name for name in names)
-        )
-        broken += ["entity without quantity"] * (
-            not any(name in (QUANTITY, "number", "count") for name in names)
-        )
-        broken += ["position as an attribute"] * sum(
-            name in _POSITIONS for name in names
-        )
-        intrinsic, appearance = (
-            _questions_about(extraction, k, entity.name)
-            for k in ("intrinsic", "appearance")
-        )
-        broken += ["attributes and questions differ in number"] * (
-            len(intrinsic) != len(names)
-        )
-        broken += ["entity without an appearance question"] * (not appearance)
+        if not any(EXISTENCE in name for name in names):
+            broken.append("entity without existence")
+        if not any(name in _QUANTITIES for name in names):
+            broken.append("entity without quantity")
+        positions = [name for name in names if name in _POSITIONS]
+        broken += ["position as an attribute"] * len(positions)
+        intrinsic = _questions_about(extraction, "intrinsic", entity.name)
+        if len(intrinsic) != len(names):
+            broken.append("attributes and questions differ in number")
+        if not _questions_about(extraction, "appearance", entity.name):
+            broken.append("entity without an appearance question")
     for relation in extraction.relations:
-        broken += ["relation with an unknown entity"] * (
-            not entity_names.issuperset(map(folded, relation.entities))
-        )
+        if not entity_names.issuperset(map(folded, relation.entities)):
+            broken.append("relation with an unknown entity")
     if len(extraction.questions_of("relationship")) != len(extraction.relations):
         broken.append("relations and questions differ in number")
     return tuple(broken)
 
 
 def _questions_about(extraction: Extraction, kind: Kind, entity: str) -> list[Question]:
-    return [
-        q
-        for q in extraction.questions_of(kind)
-        if folded(entity) in {folded(name) for name in q.entities}
-    ]
+    name = folded(entity)
+    questions = []
+    for question in extraction.questions_of(kind):
+        if name in map(folded, question.entities):
+            questions.append(question)
+    return questions
 
 
 def folded(name: str) -> str:
@@ -133,31 +129,30 @@ def structure_text(extraction: Extraction, questions: bool = False) -> str:
     """
     lines = ["# Structure Information", "## Intrinsic Attributes"]
     for entity in extraction.entities:
-        lines += [
-            f"### {entity.name}",
-            *(f"- {a.name}: {a.value}" for a in entity.attributes),
-        ]
+        lines.append(f"### {entity.name}")
+        for attribute in entity.attributes:
+            lines.append(f"- {attribute.name}: {attribute.value}")
     lines.append("## Relationship Attributes")
     for number, relation in enumerate(extraction.relations, start=1):
-        lines += [
-            f"### Relation {number}",
-            f"- entities involved: {', '.join(relation.entities)}",
-        ]
+        lines.append(f"### Relation {number}")
+        lines.append(f"- entities involved: {', '.join(relation.entities)}")
         lines.append(f"- value: {relation.value}")
     if questions:
         lines.append("# Questions")
         for kind in KINDS:
             lines.append(f"## {TITLES[kind]} Questions")
             for question in extraction.questions_of(kind):
-                lines += [
-                    f"### {', '.join(question.entities) or 'Image'}",
-                    f"- question: {question.text}",
-                ]
+                lines += _question_lines(question)
     if any(entity.caption for entity in extraction.entities):
         lines.append("# Image Caption")
         for entity in extraction.entities:
             lines += [f"## {entity.name}", f"- caption: {entity.caption}"]
     return "\n".join(lines)
+
+
+def _question_lines(question: Question) -> list[str]:
+    heading = ", ".join(question.entities) or "Image"
+    return [f"### {heading}", f"- question: {question.text}"]
 
 
 TITLES: dict[Kind, str] = {
@@ -206,8 +201,9 @@ def path_of(extraction: Extraction) -> list[tuple[Path, Question]]:
     counts: dict[str, int] = {}
     paths: list[tuple[Path, Question]] = []
     for question in extraction.questions:
-        counts[question.kind] = counts.get(question.kind, 0) + 1
-        paths.append(((question.kind, str(counts[question.kind])), question))
+        kind = question.kind
+        counts[kind] = counts.get(kind, 0) + 1
+        paths.append(((kind, str(counts[kind])), question))
     return paths
 
 
@@ -217,17 +213,16 @@ def results_text(judged: Iterable[JudgedQuestion]) -> str:
     """
     blocks = []
     for judged_question in judged:
-        question = judged_question.question
         reply = judged_question.reply
-        texts = (("answer", reply.answer), ("explanation", reply.explanation))
-        lines = [
-            f"### {', '.join(question.entities) or 'Image'}",
-            f"- question: {question.text}",
-        ]
-        lines += [f"- {name}: {text}" for name, text in texts if text] or [
-            "- not answered"
-        ]
-        lines += [f"- score: {reply.score:g}"] if reply.score is not None else []
+        lines = _question_lines(judged_question.question)
+        if reply.answer:
+            lines.append(f"- answer: {reply.answer}")
+        if reply.explanation:
+            lines.append(f"- explanation: {reply.explanation}")
+        if not reply.answer and not reply.explanation:
+            lines.append("- not answered")
+        if reply.score is not None:
+            lines.append(f"- score: {reply.score:g}")
         blocks.append("\n".join(lines))
     return "\n".join(blocks)
 
@@ -236,10 +231,9 @@ def summaries_text(dimensions: Mapping[Kind, Fields]) -> str:
     """The dimensions' summaries and scores, in the published layout."""
     blocks = []
     for kind, summary in dimensions.items():
-        lines = [
-            f"### {TITLES[kind]} Summary",
-            f"- explanation: {summary.explanation or 'none'}",
-        ]
-        lines += [f"- score: {summary.score:g}"] if summary.score is not None else []
+        lines = [f"### {TITLES[kind]} Summary"]
+        lines.append(f"- explanation: {summary.explanation or 'none'}")
+        if summary.score is not None:
+            lines.append(f"- score: {summary.score:g}")
         blocks.append("\n".join(lines))
     return "\n".join(blocks)

@@ -105,17 +105,18 @@ class Tool:
 @cache
 def registry() -> Mapping[str, Tool]:
     """Tools by name."""
-    modules = (
-        importlib.import_module(f"{__name__}.{module_info.name}")
-        for module_info in pkgutil.iter_modules(__path__)
-        if not module_info.name.startswith("_")
-    )
-    return {module.TOOL.name: module.TOOL for module in modules}
+    tools = {}
+    for module_info in pkgutil.iter_modules(__path__):
+        if not module_info.name.startswith("_"):
+            module = importlib.import_module(f"{__name__}.{module_info.name}")
+            tools[module.TOOL.name] = module.TOOL
+    return tools
 
 
 def planned() -> tuple[Tool, ...]:
     """The tools that a plan may name, in the order of their names."""
-    return tuple(tool for _, tool in sorted(registry().items()) if tool.use)
+    by_name = sorted(registry().items())
+    return tuple(tool for _, tool in by_name if tool.use)
 
 
 def require(tools: Sequence[Tool], advice: str) -> None:
@@ -123,11 +124,11 @@ def require(tools: Sequence[Tool], advice: str) -> None:
     it.
     """
     for tool in tools:
-        if missing := [
-            package
-            for package in tool.needs
-            if importlib.util.find_spec(package) is None
-        ]:
+        missing = []
+        for package in tool.needs:
+            if importlib.util.find_spec(package) is None:
+                missing.append(package)
+        if missing:
             raise ToolMissing(
                 f"the tool {tool.name} needs {' and '.join(missing)}; {advice}"
             )
@@ -146,17 +147,16 @@ def use_tools(
     results = [
         reply if isinstance(reply, ToolResult) else ToolResult() for reply in replies
     ]
-    return results, tuple(
-        _step(ask, reply) for ask, reply in zip(asks, replies, strict=True)
-    )
+    pairs = zip(asks, replies, strict=True)
+    return results, tuple(_step(ask, reply) for ask, reply in pairs)
 
 
 def failed(steps: Sequence[Step]) -> Failure | None:
     """The first failure among the steps of a tool."""
-    return next(
-        (Failure(step.status, step.reason) for step in steps if not step.status.usable),
-        None,
-    )
+    for step in steps:
+        if not step.status.usable:
+            return Failure(step.status, step.reason)
+    return None
 
 
 def to_json(result: ToolResult) -> str:
@@ -165,22 +165,33 @@ def to_json(result: ToolResult) -> str:
 
     Images are left out: they are made again from the boxes.
     """
-    boxes = [[box.left, box.top, box.right, box.bottom] for box in result.boxes]
+    boxes = []
+    for box in result.boxes:
+        boxes.append([box.left, box.top, box.right, box.bottom])
     by = {"by": result.by} if result.by else {}
-    return json.dumps({"boxes": boxes, "text": result.text, **by}, ensure_ascii=False)
+    return json.dumps(
+        {
+            "boxes": boxes,
+            "text": result.text,
+            **by,
+        },
+        ensure_ascii=False,
+    )
 
 
 def from_json(text: str) -> ToolResult:
     """The inverse of `to_json`."""
     document = json.loads(text)
-    return ToolResult(
-        tuple(Box(*box) for box in document["boxes"]),
-        document["text"],
-        by=document.get("by", ""),
-    )
+    boxes = tuple(Box(*box) for box in document["boxes"])
+    return ToolResult(boxes, document["text"], by=document.get("by", ""))
 
 
 def _step(ask: UseTool, reply: Reply) -> Step:
     if not isinstance(reply, ToolResult):
-        return failed_step(reply, ask.path, "a tool's result was", Status.TOOL_ERROR)
+        return failed_step(
+            reply,
+            ask.path,
+            "a tool result",
+            Status.TOOL_ERROR,
+        )
     return Step(ask.path, Status.OK, answer=to_json(reply))

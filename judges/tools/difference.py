@@ -29,7 +29,10 @@ from vieval_plugin.judges.tools.side_by_side import resized
 from vieval_plugin.media.png import Pixels
 
 NAME = "difference"
-BLUR, THRESHOLD, DILATION, SHARE = 5, 45, 3, 0.005
+BLUR = 5
+THRESHOLD = 45
+DILATION = 3
+SHARE = 0.005
 _WHITE = 250
 
 
@@ -46,24 +49,21 @@ def difference(
     import cv2
 
     second = resized(second, first)
-    distance = cv2.absdiff(
-        cv2.GaussianBlur(first, (BLUR, BLUR), 0),
-        cv2.GaussianBlur(second, (BLUR, BLUR), 0),
-    )
-    differs = cv2.threshold(
-        cv2.cvtColor(distance, cv2.COLOR_RGB2GRAY), THRESHOLD, 255, cv2.THRESH_BINARY
-    )[1]
+    first_blurred = cv2.GaussianBlur(first, (BLUR, BLUR), 0)
+    second_blurred = cv2.GaussianBlur(second, (BLUR, BLUR), 0)
+    distance = cv2.absdiff(first_blurred, second_blurred)
+    grey = cv2.cvtColor(distance, cv2.COLOR_RGB2GRAY)
+    _, differs = cv2.threshold(grey, THRESHOLD, 255, cv2.THRESH_BINARY)
     if counts is not None:
         differs[~counts] = 0
     differs = cv2.dilate(differs, np.ones((DILATION, DILATION), np.uint8))
     contours, _ = cv2.findContours(differs, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
     rectangles = [cv2.boundingRect(contour) for contour in contours]
     smallest = SHARE * differs.size
-    boxes = [
-        Box(x, y, x + width, y + height)
-        for x, y, width, height in rectangles
-        if width * height > smallest
-    ]
+    boxes = []
+    for x, y, width, height in rectangles:
+        if width * height > smallest:
+            boxes.append(Box(x, y, x + width, y + height))
     return sorted(merged(boxes), key=area, reverse=True)
 
 
@@ -80,7 +80,8 @@ def area_that_counts(mask: Pixels, inside: bool) -> NDArray[np.bool_]:
     white: NDArray[np.bool_] = np.all(mask >= _WHITE, axis=2)
     if inside:
         return white
-    grown = cv2.dilate(white.astype(np.uint8), np.ones((BLUR, BLUR), np.uint8))
+    reach = np.ones((BLUR, BLUR), np.uint8)
+    grown = cv2.dilate(white.astype(np.uint8), reach)
     return np.equal(grown, 0)
 
 
@@ -103,8 +104,10 @@ def merged(boxes: Sequence[Box]) -> list[Box]:
             for disjoint_box in disjoint_boxes
             if disjoint_box not in touching
         ]
-        left, top, right, bottom = zip(*map(astuple, (box, *touching)), strict=True)
-        waiting.append(Box(min(left), min(top), max(right), max(bottom)))
+        sides = map(astuple, (box, *touching))
+        left, top, right, bottom = zip(*sides, strict=True)
+        corner = (max(right), max(bottom))
+        waiting.append(Box(min(left), min(top), *corner))
     return disjoint_boxes
 
 
@@ -116,9 +119,8 @@ def run(arguments: Mapping[str, Any]) -> ToolResult:
     second = arguments["second"]
     counts = None
     if arguments.get("mask") is not None:
-        counts = area_that_counts(
-            resized(arguments["mask"], first), arguments["side"] == "inside"
-        )
+        mask = resized(arguments["mask"], first)
+        counts = area_that_counts(mask, arguments["side"] == "inside")
     return ToolResult(tuple(difference(first, second, counts)))
 
 
@@ -129,7 +131,7 @@ def use(request: Request) -> Asking[ToolOutcome]:
     With a mask, the question whether the edit succeeded looks inside it, any other one outside.
     """
     if len(request.images) != 2:
-        reason = f"{NAME} compares two images, not {len(request.images)}"
+        reason = f"{NAME} requires exactly 2 images, got {len(request.images)}"
         step = Step((*request.path, NAME), Status.TOOL_ERROR, reason=reason)
         return ToolOutcome(steps=(step,), failure=Failure(step.status, reason))
     first, second = request.images.values()
@@ -139,17 +141,16 @@ def use(request: Request) -> Asking[ToolOutcome]:
             "mask": request.mask,
             "side": "inside" if request.question == "edit" else "outside",
         }
-    [result], steps = yield from use_tools(
-        [UseTool(NAME, arguments, (*request.path, NAME))]
-    )
-    if failure := failed(steps):
+    path = (*request.path, NAME)
+    [result], steps = yield from use_tools([UseTool(NAME, arguments, path)])
+    failure = failed(steps)
+    if failure:
         return ToolOutcome(steps=steps, failure=failure)
     boxes = (
         result.boxes if "all_differences" in request.improvements else result.boxes[:1]
     )
-    images, more = yield from highlighted(
-        request, dict.fromkeys(request.images, boxes), first
-    )
+    boxes_by_role = dict.fromkeys(request.images, boxes)
+    images, more = yield from highlighted(request, boxes_by_role, first)
     text = (
         ""
         if boxes

@@ -19,27 +19,34 @@ def use(request: Request) -> Asking[ToolOutcome]:
     """Each image of the sub-question with what the phrases name highlighted; one in which
     nothing is found stays.
     """
-    asks = [
-        UseTool(
-            NAME,
-            {"image": image, "phrases": request.phrases, "detector": request.detector},
-            (*request.path, f"{NAME} {role}"),
-        )
-        for role, image in request.images.items()
-    ]
+    asks = []
+    for role, image in request.images.items():
+        arguments = {
+            "image": image,
+            "phrases": request.phrases,
+            "detector": request.detector,
+        }
+        path = (*request.path, f"{NAME} {role}")
+        asks.append(UseTool(NAME, arguments, path))
     results, steps = yield from use_tools(asks)
-    if failure := failed(steps):
+    failure = failed(steps)
+    if failure:
         return ToolOutcome(steps=steps, failure=failure)
-    boxes = {
-        role: result.boxes for role, result in zip(request.images, results, strict=True)
-    }
+    boxes = {}
+    lines = []
+    for role, result in zip(request.images, results, strict=True):
+        boxes[role] = result.boxes
+        if not result.boxes:
+            lines.append(
+                f"In the {role} picture it found nothing, and darkened nothing."
+            )
     images, more = yield from highlighted(request, boxes)
-    text = "\n".join(
-        f"In the {role} picture it found nothing, and darkened nothing."
-        for role in boxes
-        if not boxes[role]
+    return ToolOutcome(
+        images,
+        "\n".join(lines),
+        (*steps, *more),
+        failed(more),
     )
-    return ToolOutcome(images, text, (*steps, *more), failed(more))
 
 
 TOOL = Tool(

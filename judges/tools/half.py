@@ -16,14 +16,15 @@ def half(image: Pixels, side: Literal["left", "right"]) -> Pixels:
     column is in neither.
     """
     width = image.shape[1] // 2
-    return image[:, :width] if side == "left" else image[:, image.shape[1] - width :]
+    if side == "left":
+        return image[:, :width]
+    return image[:, image.shape[1] - width :]
 
 
 def run(arguments: Mapping[str, Any]) -> ToolResult:
     """The half of `image` on its `side`."""
-    return ToolResult(
-        image=Image(png.encode(half(arguments["image"], arguments["side"])))
-    )
+    pixels = half(arguments["image"], arguments["side"])
+    return ToolResult(image=Image(png.encode(pixels)))
 
 
 TOOL = Tool("half", run=run)

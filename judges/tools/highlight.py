@@ -25,20 +25,18 @@ def highlight(image: Pixels, boxes: Sequence[Box]) -> Pixels:
     (2025).
     """
     height, width = image.shape[:2]
-    covers_image = any(
-        b.left <= 0 and b.top <= 0 and b.right >= width and b.bottom >= height
-        for b in boxes
-    )
-    if covers_image or not boxes:
+    if not boxes:
         return image
+    for box in boxes:
+        covers_width = box.left <= 0 and box.right >= width
+        if covers_width and box.top <= 0 and box.bottom >= height:
+            return image
     darkened = np.empty_like(image)
     np.right_shift(image, 2, out=darkened)
     for box in boxes:
-        inside = (
-            slice(max(box.top, 0), max(box.bottom, 0)),
-            slice(max(box.left, 0), max(box.right, 0)),
-        )
-        darkened[inside] = image[inside]
+        rows = slice(max(box.top, 0), max(box.bottom, 0))
+        columns = slice(max(box.left, 0), max(box.right, 0))
+        darkened[rows, columns] = image[rows, columns]
     return darkened
 
 
@@ -50,20 +48,22 @@ def highlighted(
     """
     roles = [role for role in request.images if boxes.get(role)]
     resize = {} if like is None else {"like": like}
-    asks = [
-        UseTool(
-            NAME,
-            {"image": request.images[role], "boxes": tuple(boxes[role]), **resize},
-            (*request.path, f"{NAME} {role}"),
-        )
-        for role in roles
-    ]
+    asks = []
+    for role in roles:
+        image = request.images[role]
+        arguments = {
+            "image": image,
+            "boxes": tuple(boxes[role]),
+            **resize,
+        }
+        path = (*request.path, f"{NAME} {role}")
+        asks.append(UseTool(NAME, arguments, path))
     results, steps = yield from use_tools(asks)
-    return {
-        role: r.image
-        for role, r in zip(roles, results, strict=True)
-        if r.image is not None
-    }, steps
+    images = {}
+    for role, result in zip(roles, results, strict=True):
+        if result.image is not None:
+            images[role] = result.image
+    return images, steps
 
 
 TOOL = Tool(NAME)

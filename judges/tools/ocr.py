@@ -12,16 +12,20 @@ NAME = "ocr"
 
 def use(request: Request) -> Asking[ToolOutcome]:
     """The text in each image of the sub-question; the images stay as they are."""
-    asks = [
-        UseTool(NAME, {"image": image}, (*request.path, f"{NAME} {role}"))
-        for role, image in request.images.items()
-    ]
+    asks = []
+    for role, image in request.images.items():
+        path = (*request.path, f"{NAME} {role}")
+        asks.append(UseTool(NAME, {"image": image}, path))
     results, steps = yield from use_tools(asks)
-    lines = [
-        f"Text in the {role} picture: {' / '.join(result.text.splitlines()) or 'none found'}"
-        for role, result in zip(request.images, results, strict=True)
-    ]
-    return ToolOutcome(text="\n".join(lines), steps=steps, failure=failed(steps))
+    lines = []
+    for role, result in zip(request.images, results, strict=True):
+        text = " / ".join(result.text.splitlines()) or "none found"
+        lines.append(f"Text in the {role} picture: {text}")
+    return ToolOutcome(
+        text="\n".join(lines),
+        steps=steps,
+        failure=failed(steps),
+    )
 
 
 TOOL = Tool(

@@ -25,31 +25,28 @@ def use(request: Request) -> Asking[ToolOutcome]:
     question = request.wording.questions[NAME]
     text = request.wording.render(question.template, {})
     as_asked = request.wording.is_enforced
-    questions = [
-        ChatRequest(
-            Chat(
-                (Message("user", question.parts([image], text)),),
-                (*request.path, f"{NAME} {role}"),
-                schema() if as_asked else None,
-                max_tokens=1536,
-                backbone=BACKBONE,
-                stop_repeating=True,
-            ),
-            read if as_asked else read_freely,
+    questions = []
+    for role, image in request.images.items():
+        message = Message("user", question.parts([image], text))
+        chat = Chat(
+            (message,),
+            (*request.path, f"{NAME} {role}"),
+            schema() if as_asked else None,
+            max_tokens=1536,
+            backbone=BACKBONE,
+            stop_repeating=True,
         )
-        for role, image in request.images.items()
-    ]
+        questions.append(ChatRequest(chat, read if as_asked else read_freely))
     answers = yield from ask_all(questions, request.wording)
-    graphs = {
-        role: answer.value or ""
-        for role, answer in zip(request.images, answers, strict=True)
-    }
-    text = "\n".join(
-        f"Scene graph of the {role} picture: {graph}" for role, graph in graphs.items()
-    )
+    graphs = {}
+    lines = []
+    for role, answer in zip(request.images, answers, strict=True):
+        graph = answer.value or ""
+        graphs[role] = graph
+        lines.append(f"Scene graph of the {role} picture: {graph}")
     steps = tuple(step for answer in answers for step in answer.steps)
     return ToolOutcome(
-        text=text,
+        text="\n".join(lines),
         steps=steps,
         failure=failed([answer.final for answer in answers]),
         image_texts=graphs,
@@ -58,21 +55,18 @@ def use(request: Request) -> Asking[ToolOutcome]:
 
 def read(text: str) -> Read[str]:
     """The scene graph of a reply, as compact JSON of at most 40 objects and relations each."""
+    properties: JsonObject = {"objects": {}, "relations": {}}
     try:
-        graph, _ = read_answer(
-            text, {**schema(), "properties": {"objects": {}, "relations": {}}}
-        )
+        graph, _ = read_answer(text, {**schema(), "properties": properties})
     except ValueError as error:
         return Read(Status.PARSE_FAILURE, reason=str(error))
     if not all(isinstance(items, list) for items in graph.values()):
         return Read(
             Status.PARSE_FAILURE,
-            reason="no lists of objects and relations in the reply",
+            reason="objects and relations must be lists",
         )
-    return Read(
-        Status.OK,
-        json.dumps({key: graph[key][:_MAX_ITEMS] for key in graph}, ensure_ascii=False),
-    )
+    shortened = {key: items[:_MAX_ITEMS] for key, items in graph.items()}
+    return Read(Status.OK, json.dumps(shortened, ensure_ascii=False))
 
 
 def read_freely(text: str) -> Read[str]:
@@ -82,24 +76,32 @@ def read_freely(text: str) -> Read[str]:
     except ValueError as error:
         return Read(Status.PARSE_FAILURE, reason=str(error))
     if not graph:
-        return Read(Status.PARSE_FAILURE, reason="an empty JSON object or list")
+        return Read(Status.PARSE_FAILURE, reason="the JSON object or list is empty")
     return Read(Status.OK, json.dumps(graph, ensure_ascii=False))
 
 
 def schema() -> JsonObject:
     """JSON schema of a scene graph."""
     text = {"type": "string", "maxLength": 60}
-    attributes = {"type": "array", "items": text, "maxItems": 12}
+    attributes = {
+        "type": "array",
+        "items": text,
+        "maxItems": 12,
+    }
     items = {
         "objects": object_schema({"name": text, "attributes": attributes}),
-        "relations": object_schema({"subject": text, "relation": text, "object": text}),
+        "relations": object_schema(
+            dict.fromkeys(("subject", "relation", "object"), text)
+        ),
     }
-    return object_schema(
-        {
-            key: {"type": "array", "items": item, "maxItems": _MAX_ITEMS}
-            for key, item in items.items()
+    properties = {}
+    for key, item in items.items():
+        properties[key] = {
+            "type": "array",
+            "items": item,
+            "maxItems": _MAX_ITEMS,
         }
-    )
+    return object_schema(properties)
 
 
 TOOL = Tool(

@@ -18,11 +18,9 @@ NAME = "side_by_side"
 def resized(pixels: Pixels, like: Pixels) -> Pixels:
     """`pixels` at the size of `like`; itself where they have the same."""
     height, width = like.shape[:2]
-    return (
-        pixels
-        if pixels.shape[:2] == (height, width)
-        else _resize(pixels, width, height)
-    )
+    if pixels.shape[:2] == (height, width):
+        return pixels
+    return _resize(pixels, width, height)
 
 
 def _resize(pixels: Pixels, width: int, height: int) -> Pixels:
@@ -38,23 +36,22 @@ def side_by_side(left: Pixels, right: Pixels) -> Pixels:
     """
     height = max(left.shape[0], right.shape[0])
     return np.concatenate(
-        [_scale_to_height(left, height), _scale_to_height(right, height)], axis=1
+        [_scale_to_height(left, height), _scale_to_height(right, height)],
+        axis=1,
     )
 
 
 def _scale_to_height(image: Pixels, height: int) -> Pixels:
     if image.shape[0] == height:
         return image
-    return _resize(
-        image, max(1, round(image.shape[1] * height / image.shape[0])), height
-    )
+    width = round(image.shape[1] * height / image.shape[0])
+    return _resize(image, max(1, width), height)
 
 
 def run(arguments: Mapping[str, Any]) -> ToolResult:
     """The images `left` and `right` as one."""
-    return ToolResult(
-        image=Image(png.encode(side_by_side(arguments["left"], arguments["right"])))
-    )
+    pixels = side_by_side(arguments["left"], arguments["right"])
+    return ToolResult(image=Image(png.encode(pixels)))
 
 
 TOOL = Tool(NAME, run=run)

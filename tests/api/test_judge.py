@@ -283,7 +283,7 @@ def test_a_table_of_pandas_and_one_of_a_notebook(judge):
         '<table class="tex2jax_ignore mathjax_ignore">' in shown
     )  # a notebook sets no formula in what others wrote
     assert shown.count("<img ") == 1
-    assert "the sample has no image output" in shown
+    assert "the sample has no output image" in shown
     assert (found[:1].scores() == found.scores()[:1]).all()
 
 

@@ -43,17 +43,17 @@ IN_SAMPLES = [
     ),
     (
         lambda: Sample(ID, {"output": "x.png"}),
-        r"Sample.images\['output'\] is str 'x.png'; pass an Image by role",
+        r"Sample.images\['output'\] is str 'x.png'; pass Images by role",
     ),
     (
         lambda: Sample(ID, {0: Image(b"x")}),
-        "a key of Sample.images is int 0; pass an Image by role",
+        "a key of Sample.images is int 0; pass Images by role",
     ),
-    (lambda: Sample(ID, [Image(b"x")]), "Sample.images is list; pass an Image by role"),
+    (lambda: Sample(ID, [Image(b"x")]), "Sample.images is list; pass Images by role"),
     (lambda: Sample("1", OUTPUT), r"Sample.id is str '1'; pass SampleId\("),
     (
         lambda: Sample(ID, OUTPUT, "a cat"),
-        "Sample.texts is str 'a cat'; pass texts by name",
+        "Sample.texts is str 'a cat'; pass strings by name",
     ),
     (
         lambda: Sample(ID, OUTPUT, {"prompt": None}),
@@ -65,17 +65,17 @@ IN_SAMPLES = [
     ),
     (
         lambda: Sample(ID, OUTPUT, ratings={"SC": 0.5}),
-        r"Sample.ratings\['SC'\] is float 0.5; pass a number a rater",
+        r"Sample.ratings\['SC'\] is float 0.5; pass a number per rater",
     ),
     (
         lambda: Sample(ID, OUTPUT, tags="a"),
-        "Sample.tags is str 'a'; pass a tuple of texts",
+        "Sample.tags is str 'a'; pass a tuple of strings",
     ),
-    (lambda: Sample(ID, OUTPUT, kind=None), "Sample.kind is NoneType; pass a text"),
-    (lambda: SampleId("own", "tig", "m", 1), "SampleId.uid is int 1; pass a text"),
+    (lambda: Sample(ID, OUTPUT, kind=None), "Sample.kind is NoneType; pass a string"),
+    (lambda: SampleId("own", "tig", "m", 1), "SampleId.uid is int 1; pass a string"),
     (
         lambda: SampleId("own", "tig", None, "1"),
-        "SampleId.image_model is NoneType; pass a text, which may be empty",
+        "SampleId.image_model is NoneType; pass a string, which may be empty",
     ),
     (
         lambda: SampleId("own", "tig", "m", "1", "0"),
@@ -86,11 +86,11 @@ IN_SAMPLES = [
     (lambda: Contest("1", (SAMPLE, SAMPLE)), "Contest.id is str '1'; pass SampleId"),
     (
         lambda: Contest(ID, SAMPLE),
-        "Contest.candidates is vieval_plugin.judges.protocol.Sample; pass two Samples or more",
+        "Contest.candidates is vieval_plugin.judges.protocol.Sample; pass a tuple of at least 2 Samples",
     ),
     (
         lambda: Contest(ID, [OUTPUT, OUTPUT]),
-        r"Contest.candidates\[0\] is dict; pass two Samples",
+        r"Contest.candidates\[0\] is dict; pass a tuple of at least 2 Samples",
     ),
     (
         lambda: Contest(ID, (SAMPLE, SAMPLE), "first"),
@@ -98,7 +98,7 @@ IN_SAMPLES = [
     ),
     (
         lambda: Votes("two_way", "first", "first"),
-        "Votes.annotators is str 'first'; pass the answer of each",
+        "Votes.annotators is str 'first'; pass a tuple with the answer of each",
     ),
     (
         lambda: Votes(2),
@@ -112,7 +112,7 @@ IN_JUDGES = [
         "Judge: too many positional arguments; it may have name, model=, base_url=",
     ),
     (lambda: Judge(None), r"Judge\(name\) is NoneType; pass the name of a judge"),
-    (lambda: Judge("viescor"), "no judge 'viescor'; did you mean viescore"),
+    (lambda: Judge("viescor"), "unknown judge 'viescor'; did you mean viescore"),
     (lambda: Judge(setting="2shot"), "viescore has no setting '2shot'"),
     (lambda: Judge(image_format="gif"), '`image_format` must be "png" or "jpeg"'),
     (

@@ -377,10 +377,8 @@ def test_what_a_description_cannot_say(bases, tmp_path):
         describe(tmp_path / "no head", {"base": bases["qwen"]})
     )
     assert "one of text and template" in said("words", template="x.jinja")
-    assert "which is not in the folder" in said(
-        "outside", template="../x.jinja", text=""
-    )
-    assert "which is not in the folder" in said("absent", template="x.jinja", text="")
+    assert "is not in the folder" in said("outside", template="../x.jinja", text="")
+    assert "is not in the folder" in said("absent", template="x.jinja", text="")
     assert "line 1" in said("jinja", text="{% for %}")
     assert "network.position" in said("both", {"position": {"at": "a", "before": "b"}})
     (tmp_path / "manifest.yaml").write_text("[1, 2]")

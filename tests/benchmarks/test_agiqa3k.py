@@ -170,11 +170,11 @@ def write(root, *rows, columns=COLUMNS):
         ({"mos_quality": ""}, "no rating of PQ"),
         (
             {"name": "picture.jpg"},
-            "name is 'picture.jpg', which has not the form {image_model}_{uid}.{suffix}",
+            "name must have the form {image_model}_{uid}.{suffix}, got 'picture.jpg'",
         ),
         (
             {"name": "sd1.5_normal_000.png"},
-            "agiqa3k/all/sd1.5_normal/000 was in a row before",
+            "agiqa3k/all/sd1.5_normal/000 is already in an earlier row",
         ),
     ],
 )

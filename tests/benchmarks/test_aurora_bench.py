@@ -158,7 +158,7 @@ def test_edits_are_conditions_for_a_generator(tmp_path):
     )
     assert (other.texts, other.tags) == ({"instruction": "edit 1"}, ("ag",))
     [line] = EDITS.missing(tmp_path, "edits")
-    assert line.startswith("2 of 2 sources are not there, first")
+    assert line.startswith("2 of 2 source images missing, first")
     for sample in (one, other):
         sample.images["source"].source.parent.mkdir(parents=True, exist_ok=True)
         Image.new("RGB", (4, 4)).save(sample.images["source"].source)
@@ -178,24 +178,24 @@ def test_edits_are_conditions_for_a_generator(tmp_path):
         (
             "points",
             [point(), point(prompt="another")],
-            "row 1: outputs/aurora/0.png was made under other conditions",
+            "row 1: the conditions of outputs/aurora/0.png differ from an earlier row",
         ),
         ("points", [{"gen": "x.png"}], "row 0: no input"),
         (
             "pairs",
             [pair(winner="sdedit")],
-            "row 0: winner is 'sdedit', not tie or one of two models",
+            "row 0: winner must be tie or one of two models, got 'sdedit'",
         ),
         (
             "pairs",
             [pair(), pair(1, models=["aurora"])],
-            "row 1: models and gens are not two names each",
+            "row 1: models and gens must have two names each",
         ),
-        ("pairs", [pair(gens=None)], "row 0: models and gens are not two names each"),
+        ("pairs", [pair(gens=None)], "row 0: models and gens must have two names each"),
         (
             "pairs",
             [pair(models=["aurora", "aurora"])],
-            "row 0: winner is 'aurora', not tie or one of two models",
+            "row 0: winner must be tie or one of two models, got 'aurora'",
         ),
         ("edits", [edit(), edit(1, input="/etc/passwd")], "row 1: input is"),
     ],
@@ -211,7 +211,7 @@ def test_what_is_wrong_is_told_with_file_and_row(tmp_path, part, rows, said):
 def test_a_file_that_is_absent_is_one_line_with_what_to_do(tmp_path, part):
     with pytest.raises(
         VievalError,
-        match=r"no such file; take test\.json and data/ from github\.com/McGill-NLP/AURORA",
+        match=r"no such file; download test\.json and data/ from github\.com/McGill-NLP/AURORA",
     ):
         load(tmp_path, part)
 

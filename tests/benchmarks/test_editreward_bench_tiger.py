@@ -193,18 +193,18 @@ def test_pairs_that_no_ranking_fits_are_a_contest_without_a_vote(tmp_path, hub):
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        (hub_rows("1", 2, {"AvsB": "A>C"}), "ranking 'A>C' of A, B"),
+        (hub_rows("1", 2, {"AvsB": "A>C"}), "the ranking must have A, B, got 'A>C'"),
         (
             hub_rows("1", 3, {"AvsB": "A>B"}),
-            "do not make contests (ValueError: group 3-1 of 3 has 2 candidates in 1 rows)",
+            "cannot be combined (ValueError: group 3-1 must have 3 candidates, got 2 in 1 rows)",
         ),
         (
             hub_rows("1", 3, THREE) + hub_rows("1", 3, {"AvsB": "A>B"}),
-            "has 3 candidates in 4 rows",
+            "must have 3 candidates, got 3 in 4 rows",
         ),
         (
             [{**hub_rows("1", 2, TWO)[0], "ranking": None}],
-            "row 0 of TIGER-Lab/EditReward-Bench is not as expected",
+            "row 0 of TIGER-Lab/EditReward-Bench is malformed",
         ),
     ],
 )
@@ -246,7 +246,7 @@ def test_a_vote_that_ranks_no_three_candidates_is_told_with_file_and_line(
     )
     line = refusal(BENCHMARK.load, tmp_path, "all")
     assert line.startswith(f"{path}: line 2")
-    assert f"'{vote}' is not a ranking of 3 candidates, such as 2>1=3" in line
+    assert f"a vote must rank 3 candidates, such as 2>1=3, got '{vote}'" in line
 
 
 def test_published_numbers_stand_in_the_report_and_are_marked(tmp_path):

@@ -118,11 +118,11 @@ def test_a_tie_is_wrong():
     [
         (
             {"dimension": "beauty"},
-            "row 0 of EditScore/EditReward-Bench is not as expected (ValueError: dimension",
+            "row 0 of EditScore/EditReward-Bench is malformed (ValueError: dimension",
         ),
         (
             {"output_images": None},
-            "row 0 of EditScore/EditReward-Bench is not as expected (TypeError",
+            "row 0 of EditScore/EditReward-Bench is malformed (TypeError",
         ),
     ],
 )

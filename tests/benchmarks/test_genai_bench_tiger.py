@@ -76,7 +76,7 @@ def test_contests_of_a_log_have_its_texts_and_no_images(shared_data):
     assert first.id != second.id
     assert (
         missing_inputs_reason(viescore.SPEC, contest)
-        == "candidate 1: the sample has no image source"
+        == "candidate 1: the sample has no source image"
     )
     [line] = BENCHMARK.missing(shared_data, "edit")
     assert line.startswith(
@@ -113,7 +113,7 @@ def test_a_log_without_prompts_is_taken_only_where_no_other_has_them(tmp_path):
     [
         (
             [logged(), logged(idx=1, human_vote="leftish")],
-            r"row 1: 'leftish' is not a four_way vote; those are first, second",
+            r"row 1: a four_way vote must be one of first, second, both_good, both_bad, got 'leftish'",
         ),
         ([logged(), logged()], "row 1 repeats id 0"),
         ([{"idx": 0}], "row 0: no human_vote"),
@@ -184,9 +184,12 @@ def test_one_output_in_several_contests_is_one_sample(tmp_path):
     [
         (
             {"vote": "left"},
-            "'left' is not a four_way vote; those are first, second, both_good, both_bad",
+            "a four_way vote must be one of first, second, both_good, both_bad, got 'left'",
         ),
-        ({"annotators": ["first", "tie"]}, "'tie' is not a four_way vote"),
+        (
+            {"annotators": ["first", "tie"]},
+            "a four_way vote must be one of first, second, both_good, both_bad, got 'tie'",
+        ),
         ({"annotators": "first"}, "vote is no text, or annotators no list of texts"),
         # nothing is null or an empty text: what else is false is a mistake, and no vote that was
         # not given
@@ -210,11 +213,11 @@ def test_one_output_in_several_contests_is_one_sample(tmp_path):
         ({"group": "\ud800"}, "half of a character"),
         (
             {"candidates": [candidate(0)]},
-            "it has 1 candidate, but a contest has two or more",
+            "a contest must have at least 2 candidates, got 1",
         ),
         (
             {"candidates": [candidate(0), candidate(1), candidate(1, uid="x")]},
-            "four_way votes are between two candidates",
+            "four_way votes require exactly 2 candidates",
         ),
         ({"candidates": [candidate(0), 3]}, "candidates is no list of objects"),
         (
@@ -272,7 +275,7 @@ def test_a_candidate_of_which_no_image_is_named_keeps_its_row_and_does_not_apply
     [contest] = BENCHMARK.load(tmp_path, "edit")
     assert (
         missing_inputs_reason(viescore.SPEC, contest)
-        == "candidate 2: the sample has no image output"
+        == "candidate 2: the sample has no output image"
     )
     assert "1 of 2 outputs have no image" in BENCHMARK.missing(tmp_path, "edit")[-1]
 
@@ -428,7 +431,7 @@ def test_votes_alone_will_do_without_images(tmp_path, hub):
     report = prepare(tmp_path, "edit")
     assert not report.complete
     assert report.lines[1] == (
-        "genai_bench_tiger/edit: TIGER-Lab/GenAI-Bench (image_edition) cannot be had from the hub "
+        "genai_bench_tiger/edit: TIGER-Lab/GenAI-Bench (image_edition) cannot be downloaded from the hub "
         "(ConnectionError: no route to the hub); run the command again to retry"
     )
     hub[0]["image_edition"] = edit_rows()
@@ -455,7 +458,7 @@ def test_an_image_that_cannot_be_read_is_told_and_its_row_kept(tmp_path, hub):
     contest = BENCHMARK.load(tmp_path, "edit")[1]
     assert (
         missing_inputs_reason(viescore.SPEC, contest)
-        == "candidate 2: the sample has no image output"
+        == "candidate 2: the sample has no output image"
     )
 
 
@@ -472,10 +475,10 @@ def test_rows_of_another_form_are_one_line(tmp_path, hub):
     report = prepare(tmp_path, "edit")
     assert not report.complete
     assert (
-        "row 0 of TIGER-Lab/GenAI-Bench is not as expected (KeyError: 'left_output_image')"
+        "row 0 of TIGER-Lab/GenAI-Bench is malformed (KeyError: 'left_output_image')"
         in report.lines[1]
     )
-    assert "no such file, nor a judge's log" in report.lines[2]
+    assert "no such file, and no judge's log" in report.lines[2]
 
 
 def test_without_datasets_one_line_says_what_to_install(tmp_path, monkeypatch):

@@ -204,11 +204,13 @@ def test_what_is_wrong_with_a_file_is_told_in_one_line(tmp_path):
         BENCHMARK.load, tmp_path, "counting"
     )
     write(tmp_path, prompts=[{**PROMPTS[0], "include": [{"class": ""}]}])
-    assert "line 1: a text `objects` must have the form of GenEval" in refusal(
+    assert "line 1: `objects` must have the form of GenEval" in refusal(
         GENERATED.load, tmp_path, "counting"
     )
     write(tmp_path, prompts=[{**PROMPTS[0], "tag": "colours"}])
-    assert "no geneval part 'colours'" in refusal(GENERATED.load, tmp_path, "counting")
+    assert "unknown part 'colours' of geneval" in refusal(
+        GENERATED.load, tmp_path, "counting"
+    )
 
 
 def test_prompts_are_fetched_once_and_only_with_their_digest(
@@ -220,7 +222,7 @@ def test_prompts_are_fetched_once_and_only_with_their_digest(
         monkeypatch.setattr(geneval, "ADDRESS", f"http://{host}/prompts")
         refused = GENERATED.prepare(tmp_path, Preparing())
         assert not refused.complete
-        assert "its SHA-256 is not 5c48e0813e81..." in refused.lines[0]
+        assert "its SHA-256 must begin with 5c48e0813e81" in refused.lines[0]
         assert not (tmp_path / "geneval" / geneval.PROMPTS).exists()
         for _ in range(2):
             done = GENERATED.prepare(tmp_path, Preparing())

@@ -80,7 +80,7 @@ def test_annotators_that_did_not_rate_everything_are_a_mean_which_is_said_once(
     benchmark.load(tmp_path, "all")
     [line] = capsys.readouterr().err.splitlines()
     assert f"SC of {samples[0].id} has 2 of 3 ratings" in line
-    assert "there is no human ceiling; fill the empty cell" in line
+    assert "without a human ceiling; fill the empty cell" in line
 
 
 def test_a_table_of_votes_becomes_contests(write, tmp_path):
@@ -158,7 +158,7 @@ def test_candidates_are_samples_that_are_rated_with_their_share_of_the_vote(
     )
     assert "votes.csv: line 3: no vote in choice" in said
     said = refusal(in_folder.read_benchmark, write(PAIRS, rows, statistics=["auroc"]))
-    assert "statistics: of votes there is preference_accuracy" in said
+    assert "statistics: must be preference_accuracy" in said
 
 
 def test_examples_of_two_images_and_two_captions_need_no_columns(tmp_path):
@@ -228,7 +228,7 @@ def test_a_folder_of_benchmarks_has_tasks_and_what_is_wrong_is_left_out(
     judge_registry.judges.cache_clear()
     assert {"signs", "sign_pairs"} <= set(registry.benchmarks())
     said = capsys.readouterr().err
-    assert "name: signs is the name of the benchmark Street signs" in said
+    assert "name: signs is already the name of the benchmark Street signs" in said
     assert "unknown key name_" in said
     names = set(tasks.entries())
     assert {
@@ -357,7 +357,10 @@ def test_candidates_in_cells_are_refused_and_need_no_other_columns(write, tmp_pa
     cells = {"left": ["images/0.png"], **{name: ["A"] for name in ("choice", "a", "b")}}
     for right, said in (
         ("images/1.png", ""),
-        ({"bytes": b"x", "path": "1.png"}, "row 1: right holds an image"),
+        (
+            {"bytes": b"x", "path": "1.png"},
+            "row 1: right must be a file name, got an image",
+        ),
     ):
         parquet.write_table(
             pyarrow.table({**cells, "right": [right]}), folder / "votes.parquet"

@@ -109,19 +109,19 @@ def test_four_to_six_is_for_the_first(tmp_path):
 @pytest.mark.parametrize(
     ("cells", "said"),
     [
-        ({"chosen": "C"}, "'C' is not a two_way vote; those are first, second"),
+        ({"chosen": "C"}, "a two_way vote must be one of first, second, got 'C'"),
         (
             {"human_annotations": [6, 4, 7]},
             "annotation 3 is 7, not a rating from 1 to 6",
         ),
-        ({"human_annotations": None}, "human_annotations no list"),
+        ({"human_annotations": None}, "human_annotations a list"),
         (
             {"response_b": {"model_name": "m"}},
-            "a response is no model_name with response_content",
+            "each response must have model_name",
         ),
         (
             {"response_b": {"model_name": "m", "response_content": [["text", "no"]]}},
-            "that names an image",
+            "response_content with an image",
         ),
     ],
 )
@@ -198,7 +198,7 @@ def test_preparing_writes_edits_and_their_sources(tmp_path, hub):
     # an edit of several images is not judged by one of them
     assert (
         missing_inputs_reason(viescore.SPEC, several)
-        == "candidate 1: the sample has no image source"
+        == "candidate 1: the sample has no source image"
     )
     assert several.candidates[0].texts["instruction"] == "Put <image_0> on <image_1>"
 

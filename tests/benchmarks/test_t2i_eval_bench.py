@@ -221,17 +221,17 @@ def test_a_score_that_was_not_given_is_nan_and_comes_back_from_a_result_as_nan(
         (
             BENCH,
             lambda rows: rows[1].update(structured_info_str={}),
-            "row 1: structured_info_str is no text",
+            "row 1: structured_info_str must be a string",
         ),
         (
             BENCH,
             lambda rows: rows[1].update(intrinsic_questions="a"),
-            "intrinsic_questions holds no list of questions",
+            "intrinsic_questions must be a list of questions",
         ),
         (
             BENCH,
             lambda rows: rows[1].update(intrinsic_questions=[1]),
-            "row 1: intrinsic_questions holds int, not a text",
+            "row 1: intrinsic_questions must have strings or objects with question, got int",
         ),
         (
             BENCH,
@@ -246,27 +246,27 @@ def test_a_score_that_was_not_given_is_nan_and_comes_back_from_a_result_as_nan(
         (
             "scores.json",
             lambda rows: rows[1].update(overall=[1]),
-            "scores.json: id 1: no object under overall",
+            "scores.json: id 1: overall must be an object",
         ),
         (
             "scores.json",
             lambda rows: rows[1].update(overall={"x": {}}),
-            "id 1: no overall among x",
+            "id 1: overall must have an overall score, got x",
         ),
         (
             "scores.json",
             lambda rows: rows[1]["overall"].update({"Overall score": {}}),
-            "id 1: overall and Overall score both name an aspect",
+            "id 1: overall and Overall score are the same aspect",
         ),
         (
             "scores.json",
             lambda rows: rows[1]["overall"].update(overall=5),
-            "id 1: overall is no object with manual_score",
+            "id 1: overall must be an object with manual_score",
         ),
         (
             "scores.json",
             lambda rows: rows[1]["overall"]["overall"].update(manual_score=[1, 2]),
-            "id 1, overall: manual_score is not a list of 3 annotators' scores and their mean",
+            "id 1, overall: manual_score must be a list of the scores of 3 annotators",
         ),
         (
             "scores.json",
@@ -318,7 +318,7 @@ def test_preparing_says_what_is_missing_a_line_each(folder):
     (folder / "scores.json").unlink()
     [line] = prepare(folder).lines
     assert re.search(
-        r"scores.json: no such file; put .*DataHammer/T2I-Eval-Bench there and run `vieval prepare",
+        r"scores.json: no such file; put .*DataHammer/T2I-Eval-Bench into that folder and run `vieval prepare",
         line,
     )
 

@@ -103,7 +103,7 @@ def test_it_is_drawn_once_a_process(tmp_path):
         ("tig", True)
     }
     assert {task: len(drawn(task)) for task in TASKS} == vieval_demo.BENCHMARK.parts
-    assert "No human rated these" in vieval_demo.BENCHMARK.note
+    assert "These are not human ratings" in vieval_demo.BENCHMARK.note
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -287,7 +287,8 @@ def falls(metric, task, defect):
 
 def test_unknown_tasks_and_samples_say_what_there_is():
     with pytest.raises(
-        VievalError, match=r"'editing'; known: tig, mie, tie, sdig, sdie, mcic, cig"
+        VievalError,
+        match=r"'editing' of vieval_demo; known parts: tig, mie, tie, sdig, sdie, mcic, cig",
     ):
         samples("editing")
     known = SampleId(NAME, "tie", "demo_a", "demo_00.png")

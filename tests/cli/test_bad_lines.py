@@ -107,19 +107,19 @@ def line(uid, file="a.png", **more):
             "tool_error",
             "is an address, not a file",
         ),
-        (line("u", texts={}), "u", "not_applicable", "the sample has no text prompt"),
+        (line("u", texts={}), "u", "not_applicable", "the sample has no prompt text"),
         (
             line("u", texts={}, kind=""),
             "u",
             "not_applicable",
-            "the sample has no text prompt",
+            "the sample has no prompt text",
         ),
-        (line("u", images={}), "u", "no_image", "the sample has no image output"),
+        (line("u", images={}), "u", "no_image", "the sample has no output image"),
         (
             line("u", kind="sculpture"),
             "u",
             "not_applicable",
-            "does not know the kind 'sculpture'",
+            "does not support the kind 'sculpture'",
         ),
     ],
     ids=lambda given: None if isinstance(given, dict) else str(given)[:24],
@@ -132,7 +132,7 @@ def test_a_bad_line_is_its_samples_verdict(score, server, bad, uid, status, reas
     assert len(rows[1]["trace"][0]["reason"]) < 500
     assert reason in said
     assert code == (
-        0 if reason.startswith(("the sample has no", "does not know")) else 1
+        0 if reason.startswith(("the sample has no", "does not support")) else 1
     )
     assert (
         server.stats()["requests"] == 3
@@ -184,7 +184,7 @@ def test_a_byte_order_mark_and_carriage_returns_are_read(score):
         (b"{", "not a JSON object"),
         (line("u", image="x"), "unknown key 'image'; the keys are"),
         (line("u", "nowhere.png"), "the image output is not there"),
-        (line("u", texts={}), "the sample has no text prompt"),
+        (line("u", texts={}), "the sample has no prompt text"),
         (line("u", "cut"), "/cut "),
     ],
 )

@@ -32,9 +32,9 @@ def test_two_lines_say_what_to_fetch_elsewhere_and_where_to_put_it(
         "prepare", name, "--root", tmp_path, *given, code=1
     ).out.splitlines()
     assert first == f"data folder: {tmp_path}"
-    assert why.startswith(f"{name}: nothing can be fetched from here: ")
+    assert why.startswith(f"{name}: cannot be downloaded on this machine: ")
     assert "127.0.0.1:9" in why
     assert what == (
-        f"where there is a network, run `vieval prepare {name} --root FOLDER`; then copy "
+        f"on a machine with network access, run `vieval prepare {name} --root FOLDER`, then copy "
         f"FOLDER/{name} to {tmp_path / name}"
     )

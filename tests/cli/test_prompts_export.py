@@ -169,7 +169,7 @@ def test_prompts_that_the_data_lacks_are_one_line(tmp_path, capsys):
     )
     line = refusal(export_prompts, benchmark, "tig", tmp_path, tmp_path / "out")
     assert (
-        "vieval_demo/tig: 1 of 1 prompts have no text in the data here; run `vieval prepare "
+        "vieval_demo/tig: 1 of 1 prompts have no text in the local data; run `vieval prepare "
         "vieval_demo`"
     ) in line
 
@@ -181,7 +181,7 @@ def test_files_of_the_user_are_not_replaced(tmp_path, vieval):
     (tmp_path / "out/tie/expected.csv").write_text("mine")
     [line] = vieval(*command, code=1).err.splitlines()
     assert (
-        f"{tmp_path / 'out/tie/expected.csv'} is there, and not from this export"
+        f"{tmp_path / 'out/tie/expected.csv'} already exists and is not from this export"
         in line
     )
     assert (tmp_path / "out/tie/expected.csv").read_text() == "mine"

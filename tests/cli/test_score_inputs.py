@@ -175,7 +175,7 @@ def test_an_edit_is_shown_with_the_source_that_lmms_eval_kept(score, tmp_path):
     )
     assert [row["status"] for row in found] == ["ok", "not_applicable"]
     assert code == 0
-    assert "the sample has no image source" in said
+    assert "the sample has no source image" in said
 
 
 def test_a_folder_with_a_name_of_broken_characters_gives_verdicts_that_can_be_read(

@@ -440,7 +440,7 @@ def test_edits_of_imgedit_keep_their_type_as_category(host_generator, tmp_path):
 def test_a_benchmark_of_the_host_that_cannot_be_had_ends_in_one_line(
     host_generator, tmp_path, no_downloads
 ):
-    assert "stepfun-ai/GEdit-Bench cannot be had" in refusal(
+    assert "cannot load lmms-eval's data set stepfun-ai/GEdit-Bench" in refusal(
         run, tmp_path, host_generator("json"), "generate_gedit_bench_viescore"
     )
 

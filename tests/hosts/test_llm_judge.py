@@ -422,7 +422,7 @@ def test_no_prompt_kwargs_are_as_empty_ones():
             {"kind": "picture"},
             "not_applicable: there is no kind 'picture'; there are tig, mie, tie",
         ),
-        ((1,), {"question": " "}, "not_applicable: the sample has no text prompt"),
+        ((1,), {"question": " "}, "not_applicable: the sample has no prompt text"),
         (("/nowhere.png",), {}, "no_image: "),
         ((7.5,), {}, "not_applicable: a number"),
     ],

@@ -149,7 +149,7 @@ def test_images_and_conditions_that_are_not_there_leave_a_task_out_and_a_replay_
         (museum / folder).mkdir(parents=True)
         for uid in (2, 10):
             (museum / folder / f"sample_{uid}.jpg").write_bytes(b"")
-    assert "the sample has no text prompt" in refused(*given, data=ratings_folder)
+    assert "the sample has no prompt text" in refused(*given, data=ratings_folder)
     in_process.run(
         *replay(cig_logs, tmp_path / "out", "imagenhub_vie*"), data=ratings_folder
     )

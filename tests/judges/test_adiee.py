@@ -114,7 +114,7 @@ def test_an_edit_without_its_source_is_not_applicable_and_not_asked_about():
             verdict = play(judge.program(lacking)).verdict
             assert (verdict.scores, verdict.status) == ({}, Status.NOT_APPLICABLE)
     assert (
-        "no image source"
+        "no source image"
         in play(judge.program(sample(without=["source"]))).verdict.reason
     )
 

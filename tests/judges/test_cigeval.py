@@ -140,7 +140,7 @@ def test_a_sample_without_an_image_is_not_applicable_and_the_image_named():
         playing.prepared("cigeval", "no_grounding").program(sample("sdie", ("source",)))
     )
     assert game.verdict.status is Status.NOT_APPLICABLE
-    assert game.verdict.trace[0].reason == "the sample has no image source"
+    assert game.verdict.trace[0].reason == "the sample has no source image"
     assert game.asks == []
 
 
@@ -336,7 +336,7 @@ def test_both_subjects_share_an_entry_unless_each_is_planned():
         (
             [None, "difference"],
             "plan: forbidden tool",
-            "difference is not for this task",
+            "difference does not apply to this task",
         ),
         ([None], "plan: no entry", "the plan has no entry for this question"),
     ],
@@ -364,7 +364,7 @@ def test_no_tool_is_used_on_a_control_image(tool):
     assert game.labels == [["plan"], ["control/rating", "prompt/rating"]]
     assert shown(game, "control/rating") == ["control", "output"]
     assert game.verdict.findings == ("plan: forbidden tool", "plan: no tool")
-    assert step(game, "plan/control").reason == "no tool is of use on a guidance map"
+    assert step(game, "plan/control").reason == "tools are not used on guidance maps"
 
 
 def test_an_unreadable_plan_is_asked_for_again_and_then_done_without():
@@ -513,7 +513,7 @@ def test_improvements_are_named_beside_the_setting():
 def test_unknown_names_are_refused():
     with pytest.raises(
         VievalError,
-        match="no tool 'saw'; known: difference, grounding, ocr, scene_graph",
+        match="unknown tool 'saw'; known tools: difference, grounding, ocr, scene_graph",
     ):
         prepared(removed=("saw",))
     with pytest.raises(VievalError, match="no setting 'no_saw'"):

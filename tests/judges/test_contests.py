@@ -74,25 +74,29 @@ def test_every_vote_of_a_scheme_is_one(scheme, vote):
 @pytest.mark.parametrize(
     ("number", "votes", "said"),
     [
-        (1, Votes("two_way"), "1 candidate, "),
-        (0, Votes("two_way"), "0 candidates, "),
+        (1, Votes("two_way"), "2 candidates, got 1"),
+        (0, Votes("two_way"), "2 candidates, got 0"),
         (2, Votes("seven_way"), "unknown vote scheme 'seven_way'"),
-        (3, Votes("four_way"), "between two candidates, but it has 3"),
+        (3, Votes("four_way"), "votes require exactly 2 candidates, got 3"),
         (
             2,
             Votes("two_way", "tie"),
-            "'tie' is not a two_way vote; those are first, second",
+            "a two_way vote must be one of first, second, got 'tie'",
         ),
         (
             2,
             Votes("two_way", "first", ("first", "both_bad")),
-            "'both_bad' is not a two_way vote",
+            "a two_way vote must be one of first, second, got 'both_bad'",
         ),
-        (3, Votes(RANKING, "1>2"), "'1>2' is not a ranking of 3 candidates"),
+        (
+            3,
+            Votes(RANKING, "1>2"),
+            "a vote must rank 3 candidates, such as 2>1=3, got '1>2'",
+        ),
         (
             3,
             Votes(RANKING, "1>2=3", ("first",)),
-            "'first' is not a ranking of 3 candidates",
+            "a vote must rank 3 candidates, such as 2>1=3, got 'first'",
         ),
     ],
 )
@@ -203,7 +207,9 @@ def test_what_a_candidate_lacks_is_said_with_its_number():
     judged = Contest(SampleId("b", "edit", "", "1"), (whole, half))
     assert (
         missing_inputs_reason(SPEC, judged)
-        == "candidate 2: the sample has no image output"
+        == "candidate 2: the sample has no output image"
     )
     assert missing_inputs_reason(SPEC, contest()) == ""
-    assert missing_inputs_reason(SPEC, contest(1)).startswith("it has 1 candidate")
+    assert missing_inputs_reason(SPEC, contest(1)).startswith(
+        "a contest must have at least 2 candidates"
+    )

@@ -183,14 +183,14 @@ def test_one_aspect_of_the_one_shot_setting_needs_that_aspects_examples_alone():
     example = {"images": ["a.png", "b.png"], "scores": [9, 9]}
     examples = {f"SC_{kind}": example for kind in registry.judge("viescore").needs}
     options = {"viescore": {"examples": examples}}
-    with pytest.raises(VievalError, match=r"\(PQ missing\)"):
+    with pytest.raises(VievalError, match=r"\(missing: PQ\)"):
         viescore(options, "1shot")
     assert viescore({**options, **SC}, "1shot").calls == "1"
 
 
 def test_an_aspect_that_no_question_is_about_is_refused_with_those_that_are():
     with pytest.raises(
-        VievalError, match="aspects: no question is about O, but about SC, PQ"
+        VievalError, match="aspects: unknown aspect 'O'; known aspects: SC, PQ"
     ):
         viescore({"aspects": ["O"]})
     with pytest.raises(

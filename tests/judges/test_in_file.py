@@ -312,36 +312,42 @@ def test_kinds_are_those_that_have_what_is_shown_and_named(file):
         ),
         (
             {"scale": [10, 0]},
-            "scale: the first number must be less than the second (better: lower turns it round)",
+            "scale: the first number must be less than the second (use better: lower to reverse the scale)",
         ),
         ({"scale": [-1, 1]}, "scale: must not go below 0"),
         ({"scale": [0, float("inf")]}, "scale: both numbers must be finite"),
         (
             {"name": "viescore"},
-            "name: viescore is the name of the judge VIEScore; give this one a name of its own",
+            "name: viescore is already the name of the judge VIEScore; choose another name",
         ),
         (
             {"name": "My judge"},
-            "name: 'My judge' is not a name of small letters, digits and _",
+            "name: must be lowercase letters, digits and _, got 'My judge'",
         ),
         (
             {"judge": "viescore"},
-            "judge: this is a prompt pack for viescore, not a judge: set judges.viescore.pack to it",
+            "judge: this file is a prompt pack for viescore, not a judge; set judges.viescore.pack to its path",
         ),
-        ({"kinds": ["tgi"]}, "kinds: no 'tgi'; did you mean tig?; known: tig, mie,"),
+        (
+            {"kinds": ["tgi"]},
+            "kinds: unknown name 'tgi'; did you mean tig?; known names: tig, mie,",
+        ),
         (
             {"questions": {"QP": question()}},
-            "questions: no 'QP'; did you mean PQ?; known: SC, PQ, O",
+            "questions: unknown name 'QP'; did you mean PQ?; known names: SC, PQ, O",
         ),
-        ({"questions": {"PQ_xyz": question()}}, "questions.PQ_xyz: no 'xyz'"),
-        ({"questions": {"PQ_tig": question()}}, "questions: no 'PQ' for the kind tie"),
+        ({"questions": {"PQ_xyz": question()}}, "questions.PQ_xyz: unknown name 'xyz'"),
+        (
+            {"questions": {"PQ_tig": question()}},
+            "questions: unknown name 'PQ' for the kind tie",
+        ),
         (
             {"questions": {"PQ": question(images=["sorce"])}},
-            "questions.PQ.images: no 'sorce' in the kind tig",
+            "questions.PQ.images: unknown name 'sorce' in the kind tig",
         ),
         (
             {"questions": {"PQ": question("{{ instruction }}")}},
-            "questions.PQ: PQ: no 'instruction' in the kind tig; known: prompt",
+            "questions.PQ: PQ: unknown name 'instruction' in the kind tig; known names: prompt",
         ),
         (
             {"kinds": ["tie"], "questions": {"PQ": question("{{ instructon }}")}},
@@ -349,15 +355,15 @@ def test_kinds_are_those_that_have_what_is_shown_and_named(file):
         ),
         (
             {"questions": {"PQ": question(scores=())}},
-            "questions.PQ.scores: name what is scored",
+            "questions.PQ.scores: must have a name for each number",
         ),
         (
             {"questions": {"PQ": {"scores": ["a"]}}},
-            "questions.PQ: one of text and template is needed",
+            "questions.PQ: must have exactly one of text and template",
         ),
         (
             {"questions": {"PQ": {"template": "x.jinja", "scores": ["a"]}}},
-            "names the template x.jinja, which is not in",
+            "the template x.jinja is not in",
         ),
         (
             {"questions": {"PQ": question("{% for %}")}},
@@ -365,50 +371,50 @@ def test_kinds_are_those_that_have_what_is_shown_and_named(file):
         ),
         (
             {"questions": {"PQ": question("{{ prompt | pprint }}")}},
-            "no filter named 'pprint' in prompts",
+            "unknown filter 'pprint'; known in prompts",
         ),
         ({"questions": {}}, "questions: Dictionary should have at least 1 item"),
-        ({"combine": {"SC": "min"}}, "combine: no 'SC'"),
+        ({"combine": {"SC": "min"}}, "combine: unknown name 'SC'"),
         (
             {"combine": {"O": "min"}},
-            "combine.O: is combined from SC and PQ, but the questions are only about PQ",
+            "combine.O: requires questions about SC and PQ, got PQ only",
         ),
         (
             {"combine": {"PQ": "median"}},
             "combine.PQ: Input should be 'min', 'mean', 'product' or 'geometric_mean'",
         ),
-        ({"replies": "markdown"}, "replies: no 'markdown'"),
+        ({"replies": "markdown"}, "replies: unknown name 'markdown'"),
         (
             {"replies": "number", "questions": {"PQ": question(scores=("a", "b"))}},
-            "one name, where replies are number",
+            "must have one name with `replies: number`",
         ),
         (
             {
                 "replies": "labelled_lines",
                 "questions": {"PQ": question(scores=("score", "Final Score"))},
             },
-            "'score' is part of 'Final Score'",
+            "labels must not contain each other, got 'score' in 'Final Score'",
         ),
-        ({"answers": {"Yes": 1}}, "answers: not for replies: json"),
+        ({"answers": {"Yes": 1}}, "answers: does not apply to `replies: json`"),
         (
             {"answers": {True: 1}, "replies": "expected"},
             "answers: write words such as Yes and No in quotation marks",
         ),
         (
             {"replies": "expected", "scale": [0, 1000]},
-            "answers: name them, where the scale has more than 100 steps",
+            "answers: required because the scale has more than 100 steps",
         ),
         (
             {"network": {"base": "x"}, "combine": None},
-            "network.form: name what sort of network it is",
+            "network.form: must be the type of the network",
         ),
         (
             {"network": {"form": "x"}, "combine": None, "scale": None},
-            "scale: set scale or sigmoid",
+            "scale: set either scale or sigmoid",
         ),
         (
             {"network": {"form": "x"}, "replies": "number"},
-            "combine: does not apply if a network answers",
+            "combine: does not apply to a judge with a network",
         ),
     ],
 )
@@ -422,7 +428,7 @@ def test_what_is_wrong_is_one_line_with_its_file_and_key(file, changes, line):
 def test_two_judges_of_one_name_and_a_file_that_is_not_there(file, tmp_path):
     registry.judge(file())
     (tmp_path / "other.yaml").write_text(LEGIBILITY)
-    assert "legibility is the name of the judge in" in refusal(
+    assert "legibility is already the name of the judge in" in refusal(
         registry.judge, str(tmp_path / "other.yaml")
     )
     assert registry.judge(file(title="Changed")).title == "Changed"
@@ -539,8 +545,8 @@ def read_as(text):
     ("subject_and_style", "reading", "overall", "reason"),
     [
         ([9, 5], read_as("OPEN"), 0.5**0.5, ""),
-        ([9, 4], read_as("OPEN"), 0, "O: 0, as style is 0.40, where 0.5 is needed"),
-        ([9, 5], read_as("OPN"), 0, "O: 0, as text is 0.00, where 0.9 is needed"),
+        ([9, 4], read_as("OPEN"), 0, "O: 0, as style is 0.40, below the required 0.5"),
+        ([9, 5], read_as("OPN"), 0, "O: 0, as text is 0.00, below the required 0.9"),
         ([9, 5], Failure(Status.TOOL_ERROR, "broken"), None, ""),
         ([9, 4], Failure(Status.TOOL_ERROR, "broken"), 0, "O: 0, as style is 0.40"),
     ],
@@ -591,14 +597,17 @@ def test_a_prompt_that_asks_for_no_text_needs_none(file):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"require": {"styl": 0.5}}, "require: no 'styl'; did you mean style"),
+        (
+            {"require": {"styl": 0.5}},
+            "require: unknown name 'styl'; did you mean style",
+        ),
         (
             {"require": {"style": 5}},
             "require.style: Input should be less than or equal to 1",
         ),
         (
             {"measure": {"text": "text_rendering:word"}},
-            "measure.text: no 'text_rendering:word'; did you mean",
+            "measure.text: unknown name 'text_rendering:word'; did you mean",
         ),
         (
             {"measure": {"clean": "text_rendering:SC"}},
@@ -606,7 +615,7 @@ def test_a_prompt_that_asks_for_no_text_needs_none(file):
         ),
         (
             {"combine": {"SC": "min"}},
-            "require: makes O 0, and there is none: add combine: {O: geometric_mean}",
+            "require: requires O; add `combine: {O: geometric_mean}`",
         ),
     ],
 )

@@ -71,7 +71,7 @@ def test_a_sample_without_a_prompt_is_not_applicable():
     bare = Sample(SampleId("b", "tig", "m", "u"), IMAGES, {"prompt": " "})
     assert (
         missing_inputs_reason(prepared("clip_score").spec, bare)
-        == "the sample has no text prompt"
+        == "the sample has no prompt text"
     )
     assert (
         play(prepared("clip_score").program(bare)).verdict.status

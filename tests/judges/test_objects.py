@@ -98,9 +98,12 @@ def test_numbers_are_what_a_prompt_is_about_by_its_tag_else_by_its_limits(
         ('{"include": []}', "no object"),
         ('{"include": ["cat"]}', "must have the form of GenEval"),
         ('{"include": [{"count": 1}]}', "must have the form of GenEval"),
-        ('{"include": [{"class": ""}]}', "a class must be a text"),
-        ('{"include": [{"class": "cat", "count": 0}]}', "a whole number from 1"),
-        ('{"include": [{"class": "cat", "count": true}]}', "a whole number from 1"),
+        ('{"include": [{"class": ""}]}', "a class must be a string"),
+        ('{"include": [{"class": "cat", "count": 0}]}', "a whole number of at least 1"),
+        (
+            '{"include": [{"class": "cat", "count": true}]}',
+            "a whole number of at least 1",
+        ),
         ('{"include": [{"class": "cat", "color": "grey"}]}', "unknown color 'grey'"),
         (
             '{"include": [{"class": "a"}, {"class": "b", "position": ["beside", 0]}]}',
@@ -108,7 +111,7 @@ def test_numbers_are_what_a_prompt_is_about_by_its_tag_else_by_its_limits(
         ),
         (
             '{"include": [{"class": "a", "position": ["above", 0]}]}',
-            "an entry before its own",
+            "an earlier entry",
         ),
     ],
 )

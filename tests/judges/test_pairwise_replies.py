@@ -167,9 +167,9 @@ def test_options_that_labels_cannot_answer_are_refused(tmp_path):
         (tmp_path / "pack" / "manifest.yaml").read_text() + "replies: labels\n"
     )
     for options in ({"answers": "two_way"}, {"mode": "expected"}):
-        with pytest.raises(VievalError, match="mine is answered with four labels"):
+        with pytest.raises(VievalError, match="mine requires four labels"):
             prepared("pairwise", pack=pack, **options)
     assert (
         not_applicable(contest(3), pack=pack)
-        == "the prompt pack mine is for two candidates, but the contest has 3"
+        == "prompt pack mine requires exactly 2 candidates, got 3"
     )

@@ -94,7 +94,7 @@ def test_the_scale_and_the_keys_are_those_of_the_schema():
     )
     assert parse_scores(
         '{"score": [7], "answer": "a cat", "final": true}', asked
-    ).reason.endswith("asked for: final")
+    ).reason.endswith("unknown keys: final")
 
 
 def test_a_refusal_in_the_reasoning_is_counted_and_not_obeyed():

@@ -127,7 +127,7 @@ def test_the_share_of_choices_that_are_as_expected():
     assert played.verdict.scores == {"SC": 0.75}
     assert (
         played.verdict.rationale
-        == "3 of 4 as expected; not: What colour is the animal? (answered otherwise)"
+        == "3 of 4 as expected; not: What colour is the animal? (answered differently)"
     )
     assert played.asked("answers/1").schema["properties"]["answer"]["enum"] == (
         "dog",
@@ -297,7 +297,7 @@ def test_a_pack_without_words_for_the_setting_is_refused():
         if key != "tifa_answer"
     }
     with pytest.raises(
-        VievalError, match="does not word 'tifa_answer', which tifa asks"
+        VievalError, match="has no question 'tifa_answer', which tifa requires"
     ):
         question_answering.build(
             question_answering.QuestionAnsweringOptions(),

@@ -109,9 +109,9 @@ def test_an_empty_answer_is_not_put_into_the_models_mouth(text):
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        ('{"score": [7], "reasoning": "x"}', "values given: 1, asked: 2"),
-        ('{"score": [7, 80], "reasoning": "x"}', "not a number from 0 to 10"),
-        ('{"score": [7,', "cut off"),
+        ('{"score": [7], "reasoning": "x"}', "number of values must be 2, got 1"),
+        ('{"score": [7, 80], "reasoning": "x"}', "score must be a number from 0 to 10"),
+        ('{"score": [7,', "expected one complete JSON object"),
     ],
 )
 def test_the_reminder_says_what_was_wrong(answer, reason):
@@ -236,7 +236,7 @@ def test_a_refusal_in_words_is_asked_again_and_its_beginning_is_listed():
         pytest.param(
             '{"score": [7, 8], "reasoning": "it is', (), id="in the reasoning"
         ),
-        pytest.param(f"{GOOD.text} And now", (), id="behind the answer"),
+        pytest.param(f"{GOOD.text} And now", (), id="text after the answer"),
         pytest.param('{"score": [7, 1', (), id="within a score"),
     ],
 )

@@ -213,12 +213,12 @@ def test_a_summary_reads_its_own_dimension_and_the_overall_one_reads_all_three()
         ),
         (
             '{"entities": [{"name": "cat", "attributes": [{"na',
-            "not one JSON object, or cut off",
+            "expected one complete JSON object",
             "unreadable answer",
         ),
         (
             '{"entities": [], "relations": []}',
-            "entities: values given: 0, asked: 1",
+            "entities: number of values must be 1, got 0",
             "unreadable answer",
         ),
         (
@@ -285,7 +285,7 @@ def test_one_unanswered_question_is_not_the_end_of_a_sample():
         (
             "evaluation",
             {"overall": {"explanation": "fine", "score": "high"}},
-            "score: not a number from 0 to 10",
+            "score must be a number from 0 to 10",
         ),
     ],
 )
@@ -460,7 +460,7 @@ def test_explanations_are_graded_against_the_annotators():
     assert "A fine tree." in str(waves[8][1].messages[0].parts[-1])
     verdict, waves = outcome(played(TREE.sample, Script((TREE,)), options))
     assert len(waves) == 8
-    assert verdict.findings == ("no explanation to compare with",)
+    assert verdict.findings == ("no explanation with a reference",)
 
 
 @pytest.mark.parametrize(*table("scores_in_markdown.jsonl"))

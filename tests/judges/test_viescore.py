@@ -101,5 +101,5 @@ def test_a_pack_that_does_not_word_it_is_refused():
         pack,
         questions={key: q for key, q in pack.questions.items() if key != "pq_inputs"},
     )
-    with pytest.raises(VievalError, match="viescore/v1 does not word 'pq_inputs'"):
+    with pytest.raises(VievalError, match="viescore/v1 has no question 'pq_inputs'"):
         viescore.build(viescore.VIEScoreOptions(), others, "pq_inputs")

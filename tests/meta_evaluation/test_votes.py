@@ -169,16 +169,22 @@ def test_votes_of_another_scheme_are_an_error():
             contest("b", "first", "two_way", forward="first"),
             "its votes are two_way, and this benchmark reports on four_way",
         ),
-        (contest("b", "left", forward="first"), "'left' is not a four_way vote"),
+        (contest("b", "left", forward="first"), "got 'left'"),
         (
             contest("b", "first", annotators=("first", "tie"), forward="first"),
-            "'tie' is not a four_way vote",
+            "got 'tie'",
         ),
-        (contest("b", "first", models=(), forward="first"), "it has 0 candidates"),
-        (contest("b", "first", models=("x",), forward="first"), "it has 1 candidate,"),
+        (
+            contest("b", "first", models=(), forward="first"),
+            "exactly 2 candidates, got 0",
+        ),
+        (
+            contest("b", "first", models=("x",), forward="first"),
+            "exactly 2 candidates, got 1",
+        ),
         (
             contest("b", "first", models=("x", "y", "z"), forward="first"),
-            "votes are between two candidates, but it has 3",
+            "votes require exactly 2 candidates, got 3",
         ),
         (
             contest("b", "first", forward="left"),

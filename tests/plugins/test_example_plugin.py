@@ -267,7 +267,7 @@ def test_without_the_package_its_results_are_named_in_one_line(
         "x",
     )
     assert code == 1
-    assert error.startswith("vieval: no judge 'prais'; did you mean praise?")
+    assert error.startswith("vieval: unknown judge 'prais'; did you mean praise?")
 
 
 @pytest.mark.parametrize(
@@ -276,27 +276,27 @@ def test_without_the_package_its_results_are_named_in_one_line(
         (
             "vieval.judges",
             "raise RuntimeError('no luck')",
-            "broken (entry point mine of vieval.judges) cannot be loaded",
+            "skipping broken (entry point mine of vieval.judges), which cannot be loaded",
         ),
         (
             "vieval.judges",
             "SPEC = 5",
-            "broken (entry point mine of vieval.judges) leads to no JudgeSpec",
+            "skipping broken (entry point mine of vieval.judges), which has no JudgeSpec",
         ),
         (
             "vieval.judges",
             "from vieval_plugin.judges.vqascore import SPEC",
-            "broken (entry point mine of vieval.judges) brings 'vqascore', a name that is taken",
+            "skipping 'vqascore' of broken (entry point mine of vieval.judges): the name is already used",
         ),
         (
             "vieval.benchmarks",
             "import nowhere_to_be_found",
-            "broken (entry point mine of vieval.benchmarks) cannot be",
+            "skipping broken (entry point mine of vieval.benchmarks), which cannot be",
         ),
         (
             "vieval.tasks",
             "TASKS = ()",
-            "broken (entry point mine of vieval.tasks) leads to no TaskRow",
+            "skipping broken (entry point mine of vieval.tasks), which has no TaskRow",
         ),
     ],
 )

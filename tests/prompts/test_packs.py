@@ -80,11 +80,11 @@ def test_a_changed_pack_under_a_name_that_is_taken_is_refused(tmp_path):
         (lambda p: (p / "manifest.yaml").write_text("judge: [x"), "not a manifest"),
         (
             lambda p: (p / "manifest.yaml").write_text(MANIFEST + "colour: red"),
-            "unknown key colour; keys are name, judge",
+            "unknown key colour; known keys: name, judge",
         ),
         (
             lambda p: (p / "PQ.jinja").unlink(),
-            "names the template PQ.jinja, which is not in the folder",
+            "the template PQ.jinja is not in the folder",
         ),
         (
             lambda p: (p / "PQ.jinja").write_text("{% if %}"),
@@ -168,7 +168,7 @@ def test_import_names_what_is_missing_and_leaves_nothing(checkout, tmp_path):
 
 def test_import_does_not_overwrite(checkout, tmp_path):
     import_wording(checkout, tmp_path / "packs")
-    with pytest.raises(VievalError, match="is there already"):
+    with pytest.raises(VievalError, match="already exists"):
         import_wording(checkout, tmp_path / "packs")
 
 

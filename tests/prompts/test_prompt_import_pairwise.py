@@ -154,12 +154,16 @@ def test_the_pack_says_how_it_is_answered_and_for_what(checkout):
         (
             "<instruct_prompt>",
             "<instruct_prompt> <mood>",
-            "has a place for mood, which is not known here",
+            "has an unknown place mood",
         ),
-        ("<right_output_image>", "", "each picture must have one"),
-        ("<right_output_image>", "<left_output_image>", "each picture must have one"),
-        ("<source_image>", "", "each picture must have one"),
-        ("Before", "<right_image>", "each picture must have one"),
+        ("<right_output_image>", "", "must have one place for each picture"),
+        (
+            "<right_output_image>",
+            "<left_output_image>",
+            "must have one place for each picture",
+        ),
+        ("<source_image>", "", "must have one place for each picture"),
+        ("Before", "<right_image>", "must have one place for each picture"),
     ],
 )
 def test_a_file_that_is_not_as_it_was_is_named(checkout, capsys, old, new, said):
@@ -171,7 +175,7 @@ def test_a_file_that_is_not_as_it_was_is_named(checkout, capsys, old, new, said)
 
 
 def test_what_is_no_checkout_is_refused(checkout, capsys):
-    assert "leave --context out" in refused(checkout, capsys, "--context", "x.txt")
+    assert "--context does not apply" in refused(checkout, capsys, "--context", "x.txt")
     file = checkout / "genaibench" / "templates" / "image_edition" / "pairwise.txt"
     file.write_bytes(b"\xff\xfe")
     assert f"{file}: the wording cannot be read" in refused(checkout, capsys)

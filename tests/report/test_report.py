@@ -37,7 +37,7 @@ def results(folder, benchmark=BENCHMARK, lacking=0):
         verdict = Verdict(scores, Status.OK, findings=("no plan",) * (number % 2))
         if number < lacking:
             verdict = Verdict(
-                {}, Status.NOT_APPLICABLE, rationale="the sample has no image source"
+                {}, Status.NOT_APPLICABLE, rationale="the sample has no source image"
             )
         provenance = Provenance("mine", ("plain",), ("SC",), "a backbone | of pipes")
         rows.append(result(sample, verdict, provenance))

@@ -262,9 +262,9 @@ def test_a_contest_that_is_none_is_not_judged_and_holds_up_no_other(
     )
     assert [verdict.status for verdict in verdicts[:3]] == [Status.NOT_APPLICABLE] * 3
     assert [verdict.reason for verdict in verdicts[:3]] == [
-        "it has 0 candidates, but a contest has two or more",
-        "it has 1 candidate, but a contest has two or more",
-        "'left' is not a two_way vote; those are first, second",
+        "a contest must have at least 2 candidates, got 0",
+        "a contest must have at least 2 candidates, got 1",
+        "a two_way vote must be one of first, second, got 'left'",
     ]
     assert verdicts[3].status is not Status.NOT_APPLICABLE
 

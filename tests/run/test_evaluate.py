@@ -102,7 +102,7 @@ def test_a_sample_that_lacks_its_output_alone_is_no_image_and_one_that_lacks_mor
     ]
     assert (
         verdicts[0].trace[0].reason
-        == "the sample has no image output or frame_0 or view_0"
+        == "the sample has no output or frame_0 or view_0 image"
     )
 
 

@@ -51,12 +51,12 @@ FAILED = Verdict({}, Status.PARSE_FAILURE, findings=("unreadable answer",))
 
 def test_why_samples_were_not_asked_about_is_told():
     lines = counted(
-        *[not_applicable("it has no image source")] * 3,
+        *[not_applicable("it has no source image")] * 3,
         not_applicable("x" * 9000),
         FAILED,
     ).lines()
     assert [line for line in lines if line.startswith("not asked")] == [
-        "not asked: 3, as it has no image source (and 1 other reasons)"
+        "not asked: 3, as it has no source image (and 1 other reasons)"
     ]
     assert not [
         line for line in counted(FAILED).lines() if line.startswith("not asked")

@@ -173,10 +173,10 @@ def test_a_test_split_trains_nothing(tmp_path, capsys):
     [
         ("image", "turn 2 of sequence magicbrush/train/7 has no image"),
         ("instruction", "turn 2 of sequence magicbrush/train/7 has no instruction"),
-        ("order", "a turn begins at 7-input.png"),
+        ("order", "one before, got 7-input.png"),
         ("pixels", "7-output2.png"),
-        ("json", "not as this layout has it"),
-        ("nothing", "no folder of turns"),
+        ("json", "does not fit this layout"),
+        ("nothing", "not a folder of turns"),
     ],
 )
 def test_bad_turns_are_one_line(tmp_path, capsys, broken, said):
@@ -205,7 +205,7 @@ def test_bad_turns_are_one_line(tmp_path, capsys, broken, said):
     ("broken", "said"),
     [
         ("about", "about.json: cannot be read"),
-        ("row", "line 3: no sequence ('images')"),
+        ("row", "line 3: not a sequence ('images')"),
         ("json", "line 3: not a JSON object"),
         ("twice", "sequence drawn/1_00000 occurs 2 times"),
     ],

@@ -26,23 +26,23 @@ from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import isfile
 
 NAME = "aurora_bench"
-POINTS, PAIRS, EDITS = "points", "pairs", "edits"
-KIND, ASPECT, SCHEME = "tie", "O", "three_way"
-LOWEST, HIGHEST = 0.0, 2.0
-POINTS_FILE, PAIRS_FILE, EDITS_FILE = (
-    "human_ratings.json",
-    "human_ratings_pairwise.json",
-    "test.json",
-)
+POINTS = "points"
+PAIRS = "pairs"
+EDITS = "edits"
+KIND = "tie"
+ASPECT = "O"
+SCHEME = "three_way"
+LOWEST = 0.0
+HIGHEST = 2.0
+POINTS_FILE = "human_ratings.json"
+PAIRS_FILE = "human_ratings_pairwise.json"
+EDITS_FILE = "test.json"
 ADVICE = (
-    "take test.json and data/ from github.com/McGill-NLP/AURORA, and human_ratings.json, "
-    "human_ratings_pairwise.json and the edited images from where its README leads"
+    "download test.json and data/ from github.com/McGill-NLP/AURORA, and human_ratings.json, "
+    "human_ratings_pairwise.json and the edited images from the link in its README"
 )
 SOURCE = "Krojer et al., AURORA (2024), arXiv 2407.03471; github.com/McGill-NLP/AURORA"
-LICENCE = (
-    "MIT (the repository); images of the eight sources on their own terms; ratings: on no stated "
-    "terms"
-)
+LICENCE = "MIT (the repository); images: the terms of their eight sources; ratings: no stated terms"
 
 
 def read_points(folder: Path, part: str) -> list[Sample]:
@@ -57,7 +57,7 @@ def read_points(folder: Path, part: str) -> list[Sample]:
             row.text(column) != first.text(column) for column in ("input", "prompt")
         ):
             raise VievalError(
-                f"{row.where}: {output_file} was made under other conditions in a row before; "
+                f"{row.where}: the conditions of {output_file} differ from an earlier row; "
                 "correct the file"
             )
         scores.append(row.rating("score", LOWEST, HIGHEST))
@@ -68,14 +68,18 @@ def read_points(folder: Path, part: str) -> list[Sample]:
             "source": Image(folder / row.file("input")),
             "output": Image(folder / output_file),
         }
-        sample_id, texts = (
-            SampleId(NAME, part, model, output_file),
-            {"instruction": row.text("prompt")},
-        )
+        sample_id = SampleId(NAME, part, model, output_file)
+        texts = {"instruction": row.text("prompt")}
         ratings = {ASPECT: tuple(scores)}
         samples.append(
             Sample(
-                sample_id, images, texts, ratings, _tags(row), KIND, group=_edit(row)
+                sample_id,
+                images,
+                texts,
+                ratings=ratings,
+                tags=_tags(row),
+                kind=KIND,
+                group=_edit(row),
             )
         )
     return samples
@@ -85,10 +89,9 @@ def read_pairs(folder: Path, part: str) -> list[Contest]:
     """A contest a row: two edits of one image, and which editor people prefer, or that they are
     alike.
     """
-    rows = [
-        _pair(number, row)
-        for number, row in enumerate(read_objects(folder / PAIRS_FILE, ADVICE))
-    ]
+    rows = []
+    for number, row in enumerate(read_objects(folder / PAIRS_FILE, ADVICE)):
+        rows.append(_pair(number, row))
     return read_contests(rows, folder, ContestRows(_PAIRS_NAME, part, KIND, SCHEME))
 
 
@@ -102,23 +105,30 @@ def _pair(number: int, row: Row) -> Row:
             isinstance(name, str) and name.strip() for name in names
         ):
             raise VievalError(
-                f"{row.where}: models and gens are not two names each; correct the file"
+                f"{row.where}: models and gens must have two names each; correct the file"
             )
     winner = row.text("winner")
     if winner not in (*models, TIE) or models[0] == models[1]:
         raise VievalError(
-            f"{row.where}: winner is {winner[:40]!r}, not {TIE} or one of two models; correct the "
-            "file"
+            f"{row.where}: winner must be {TIE} or one of two models, got {winner[:40]!r}; "
+            "correct the file"
         )
+    vote = FIRST if winner == models[0] else SECOND
+    if winner == TIE:
+        vote = TIE
     cells: dict[str, Any] = {
         "id": str(number),
         "texts": {"instruction": row.text("prompt")},
         "images": {"source": row.file("input")},
         "candidates": [
-            {"image_model": model, "uid": file, "images": {"output": file}}
+            {
+                "image_model": model,
+                "uid": file,
+                "images": {"output": file},
+            }
             for model, file in zip(models, files, strict=True)
         ],
-        "vote": TIE if winner == TIE else FIRST if winner == models[0] else SECOND,
+        "vote": vote,
         "group": _edit(row),
         "tags": list(_tags(row)),
     }
@@ -145,13 +155,11 @@ def _missing_sources(root: Path, part: str) -> list[str]:
     """Notice that sources of edits are not there, in one line."""
     sources = list(files_of(load_edits(root, part)))
     missing = [file for file in dict.fromkeys(sources) if not isfile(file)]
-    return (
-        [
-            f"{len(missing)} of {len(sources)} sources are not there, first {missing[0]}; {ADVICE}"
+    if missing:
+        return [
+            f"{len(missing)} of {len(sources)} source images missing, first {missing[0]}; {ADVICE}"
         ]
-        if missing
-        else []
-    )
+    return []
 
 
 def _tags(row: Row) -> tuple[str, ...]:
@@ -182,8 +190,8 @@ _PRINTED = Printed(
         "EditReward (MiMo-VL-7B)": (63.62,),
     },
     (
-        "% in the README of github.com/TIGER-AI-Lab/EditReward, whose ties of scores are chosen on "
-        "the test set itself"
+        "% in the README of github.com/TIGER-AI-Lab/EditReward, which chose the thresholds for "
+        "ties on the test set"
     ),
 )
 
@@ -213,5 +221,10 @@ BENCHMARKS = (
         ),
         name=_PAIRS_NAME,
     ),
-    generating(BENCHMARK, {EDITS: 400}, load_edits, _missing_sources),
+    generating(
+        BENCHMARK,
+        {EDITS: 400},
+        load_edits,
+        _missing_sources,
+    ),
 )

@@ -92,7 +92,7 @@ class Benchmark:
 
     @property
     def truth(self) -> str:
-        """What judges are to agree with, as sentences call it."""
+        """Name of the standard that judges are compared with, for sentences."""
         return "the planted order" if self.synthetic else "people"
 
     def page_words(self, text: str) -> str:
@@ -108,7 +108,9 @@ def known_part(name: str, parts: Collection[str], part: str) -> str:
     called `name`.
     """
     if part not in parts:
-        raise VievalError(f"no {name} part {part!r}; known: {', '.join(parts)}")
+        raise VievalError(
+            f"unknown part {part!r} of {name}; known parts: {', '.join(parts)}"
+        )
     return part
 
 
@@ -120,7 +122,7 @@ def data_root(benchmark: Benchmark, options: Config) -> Path:
         return options.data_folder()
     if options.generate.prompts is None:
         raise VievalError(
-            f"{benchmark.name}: name the file of prompts as generate.prompts in the options "
+            f"{benchmark.name}: set generate.prompts to a file of prompts in the options "
             f"({FILE_VARIABLE})"
         )
     return options.generate.prompts

@@ -23,8 +23,10 @@ from vieval_plugin.readers.rows import read_lines
 from vieval_plugin.text.yaml_json import JsonObject
 
 NAME = "editreward_bench_tiger"
-PART, KIND = "all", "tie"
-DATASET, SPLIT = "TIGER-Lab/EditReward-Bench", "train"
+PART = "all"
+KIND = "tie"
+DATASET = "TIGER-Lab/EditReward-Bench"
+SPLIT = "train"
 ADVICE = f"run `vieval prepare {NAME}`"
 SOURCE = f"Wu et al., EditReward (2025), arXiv 2509.26346; the hub's {DATASET}"
 LICENCE = "Apache-2.0 (the hub's card)"
@@ -46,42 +48,52 @@ def _comparison(_number: int, row: Mapping[str, Any], keep: Keep) -> JsonObject:
     """A row of the hub: the edits of a group that it shows, by letter, and which of them people
     put before which.
     """
-    name, compared = str(row["id"]), row.get("comparison_type")
-    size = row.get("num_candidates") or int(
-        str(row.get("dataset", ""))[:1] or len(_LETTERS)
-    )
-    numbers = [
-        k for k in range(1, len(_LETTERS) + 1) if row.get(f"candidate_{k}") is not None
-    ]
-    letters = compared.split("vs") if compared else list(_LETTERS[: len(numbers)])
+    group = str(row["id"])
+    compared = row.get("comparison_type")
+    first_letter = str(row.get("dataset", ""))[:1]
+    size = row.get("num_candidates") or int(first_letter or len(_LETTERS))
+    numbers = []
+    for k in range(1, len(_LETTERS) + 1):
+        if row.get(f"candidate_{k}") is not None:
+            numbers.append(k)
+    letters = list(_LETTERS[: len(numbers)])
+    if compared:
+        letters = compared.split("vs")
     if len(letters) != len(numbers) or not set(letters) <= set(_LETTERS):
-        raise ValueError(f"comparison_type {compared!r} with {len(numbers)} candidates")
-    return {
+        raise ValueError(
+            f"comparison_type {compared!r} does not fit {len(numbers)} candidates"
+        )
+    if compared and size > 2:
         # of three and four, the rows of a group have its name before their own
-        "id": f"{size}-{name.split('_')[0] if compared and size > 2 else name}",
+        group = group.split("_")[0]
+    pair: JsonObject = {
+        "id": f"{size}-{group}",
         "size": size if compared else len(numbers),
         "instruction": row["instruction"],
         "source": keep(row["source_image"]),
-        "candidates": {
-            letter: {
-                "image_model": row.get(f"model_{k}"),
-                "images": {"output": keep(row[f"candidate_{k}"])},
-            }
-            for letter, k in zip(letters, numbers, strict=True)
-        },
-        "ranks": _ranks(row["ranking"], letters),
     }
+    candidates = {}
+    for letter, k in zip(letters, numbers, strict=True):
+        output = keep(row[f"candidate_{k}"])
+        candidates[letter] = {
+            "image_model": row.get(f"model_{k}"),
+            "images": {"output": output},
+        }
+    pair["candidates"] = candidates
+    pair["ranks"] = _ranks(row["ranking"], letters)
+    return pair
 
 
 def _ranks(ranking: str, letters: Sequence[str]) -> dict[str, int]:
     """The rank of each letter, such as in `B>A=C` or `A=B=Good`, from 0; ties share one."""
-    ranks, rank = {}, 0
+    ranks = {}
+    rank = 0
     for sign, name in re.findall(r"(^|[>=])\s*([^>=\s]+)", str(ranking).strip()):
         rank += sign == ">"
         if name not in ("Good", "Bad"):
             ranks[name] = rank
     if sorted(ranks) != sorted(letters):
-        raise ValueError(f"ranking {ranking!r} of {', '.join(letters)}")
+        raise ValueError(f"the ranking must have {', '.join(letters)}, got {ranking!r}")
     return ranks
 
 
@@ -92,20 +104,22 @@ def _groups(pairs: Sequence[JsonObject]) -> list[JsonObject]:
         groups.setdefault(pair["id"], []).append(pair)
     contests = []
     for name, rows in groups.items():
-        candidates = {
-            letter: candidate
-            for row in rows
-            for letter, candidate in row["candidates"].items()
-        }
-        letters, size = sorted(candidates), rows[0]["size"]
-        if len(letters) != size or len(rows) > len(list(combinations(letters, 2))):
+        candidates = {}
+        for row in rows:
+            for letter, candidate in row["candidates"].items():
+                candidates[letter] = candidate
+        letters = sorted(candidates)
+        first_row = rows[0]
+        size = first_row["size"]
+        pairs_of_letters = list(combinations(letters, 2))
+        if len(letters) != size or len(rows) > len(pairs_of_letters):
             raise ValueError(
-                f"group {name} of {size} has {len(letters)} candidates in {len(rows)} rows"
+                f"group {name} must have {size} candidates, got {len(letters)} in {len(rows)} rows"
             )
         contest = {
             "id": name,
-            "texts": {"instruction": rows[0]["instruction"]},
-            "images": {"source": rows[0]["source"]},
+            "texts": {"instruction": first_row["instruction"]},
+            "images": {"source": first_row["source"]},
             "candidates": [candidates[letter] for letter in letters],
             "vote": _ranking(letters, [row["ranks"] for row in rows]),
         }
@@ -117,24 +131,39 @@ def _ranking(letters: Sequence[str], ranks_by_row: Sequence[Mapping[str, int]]) 
     """The ranking that says the same of each two as people did; empty where none does, or where
     two were not compared.
     """
-    preferred = {
-        (a, b): (ranks[a] < ranks[b]) - (ranks[a] > ranks[b])
-        for ranks in ranks_by_row
-        for a, b in permutations(ranks, 2)
-    }
-    wins = {a: sum(preferred.get((a, b), 0) > 0 for b in letters) for a in letters}
+    preferred = {}
+    for ranks in ranks_by_row:
+        for a, b in permutations(ranks, 2):
+            # a lower rank is preferred
+            preferred[a, b] = _sign(ranks[b] - ranks[a])
+    wins = {}
+    for a in letters:
+        wins[a] = sum(preferred.get((a, b), 0) > 0 for b in letters)
     for a, b in combinations(letters, 2):
-        if preferred.get((a, b)) != (wins[a] > wins[b]) - (wins[a] < wins[b]):
+        if preferred.get((a, b)) != _sign(wins[a] - wins[b]):
             return ""
     ordered = sorted(letters, key=lambda letter: -wins[letter])
     ranking = str(letters.index(ordered[0]) + 1)
     for a, b in pairwise(ordered):
-        ranking += f"{'=' if wins[a] == wins[b] else '>'}{letters.index(b) + 1}"
+        sign = "=" if wins[a] == wins[b] else ">"
+        ranking += f"{sign}{letters.index(b) + 1}"
     return ranking
 
 
+def _sign(difference: int) -> int:
+    return (difference > 0) - (difference < 0)
+
+
 _FOLDER = DataFolder(NAME, {PART: 484}, read, ADVICE)
-_HUB = {PART: HubRows(DATASET, "", SPLIT, _comparison, _groups)}
+_HUB = {
+    PART: HubRows(
+        DATASET,
+        "",
+        SPLIT,
+        _comparison,
+        _groups,
+    )
+}
 
 
 _PRINTED = Printed(
@@ -153,10 +182,9 @@ _PRINTED = Printed(
         "EditReward (Qwen2.5-VL-7B)": (56.99, 36.00, 10.81, 36.78),
         "EditReward (MiMo-VL-7B)": (56.45, 42.67, 11.49, 38.42),
     },
-    "% of groups all of whose pairs are right, in the README of "
-    "github.com/TIGER-AI-Lab/EditReward. Judges that vote were asked "
-    "pair by pair; of those that score, the difference up to which two of two candidates tie is "
-    "the best on the test set itself",
+    "% of groups with all pairs right, in the README of github.com/TIGER-AI-Lab/EditReward. "
+    "Judges that vote were asked pair by pair. For judges that score, the threshold for a tie "
+    "between two candidates was chosen on the test set",
 )
 
 BENCHMARK = _FOLDER.benchmark(

@@ -21,9 +21,15 @@ from vieval_plugin.readers.rows import read_lines
 from vieval_plugin.text.yaml_json import JsonObject
 
 NAME = "editscore_bench"
-KIND, SCHEME = "tie", "two_way"
-PARTS = {"prompt_following": 944, "consistency": 890, "overall": 1238}
-DATASET, SPLIT = "EditScore/EditReward-Bench", "train"
+KIND = "tie"
+SCHEME = "two_way"
+PARTS = {
+    "prompt_following": 944,
+    "consistency": 890,
+    "overall": 1238,
+}
+DATASET = "EditScore/EditReward-Bench"
+SPLIT = "train"
 ADVICE = f"run `vieval prepare {NAME}`"
 SOURCE = f"Luo et al., EditScore (2025), arXiv 2509.23909; the hub's {DATASET}"
 LICENCE = "Apache-2.0 (the hub's card)"
@@ -33,7 +39,9 @@ def read(folder: Path, part: str) -> list[Contest]:
     """The pairs of a dimension, from `<part>/contests.jsonl`."""
     home = folder / part
     return read_contests(
-        read_lines(home / CONTESTS, ADVICE), home, ContestRows(NAME, part, KIND, SCHEME)
+        read_lines(home / CONTESTS, ADVICE),
+        home,
+        ContestRows(NAME, part, KIND, SCHEME),
     )
 
 
@@ -65,18 +73,24 @@ def _alternate_preferred(rows: Sequence[JsonObject]) -> list[JsonObject]:
     """The rows of the dimension, the preferred edit first and second by turns: who always names the
     first has one half.
     """
-    return [
-        {**row, "candidates": row["candidates"][::-1], "vote": SECOND}
-        if number % 2
-        else row
-        for number, row in enumerate(row for row in rows if row)
-    ]
+    pairs = []
+    for number, row in enumerate(filter(None, rows)):
+        pair = row
+        if number % 2:
+            candidates = row["candidates"][::-1]
+            pair = {**row, "candidates": candidates, "vote": SECOND}
+        pairs.append(pair)
+    return pairs
 
 
 _FOLDER = DataFolder(NAME, PARTS, read, ADVICE)
 _HUB = {
     part: HubRows(
-        DATASET, "", SPLIT, partial(_convert_hub_row, part), _alternate_preferred
+        DATASET,
+        "",
+        SPLIT,
+        partial(_convert_hub_row, part),
+        _alternate_preferred,
     )
     for part in PARTS
 }

@@ -19,7 +19,8 @@ from vieval_plugin.readers.rows import KIND, Row, read_lines, read_objects
 
 NAME = "eqben_mini"
 ADVICE = (
-    "put all_select.json and images/ of the VQAScore authors' eqben_vllm.zip there and run "
+    "put all_select.json and images/ from the VQAScore authors' eqben_vllm.zip into that folder "
+    "and run "
     f"`vieval prepare {NAME}`"
 )
 
@@ -33,13 +34,23 @@ def read(folder: Path, part: str) -> list[Sample]:
     image that is there as a NumPy array (`.npy`) is named as the PNG that `convert_arrays` makes of
     it.
     """
-    examples, selection = folder / "examples.jsonl", folder / "all_select.json"
+    examples = folder / "examples.jsonl"
+    selection = folder / "all_select.json"
     if examples.exists() or not selection.exists():
-        return read_two_by_two(folder, NAME, part, read_lines(examples, ADVICE))
+        return read_two_by_two(
+            folder,
+            NAME,
+            part,
+            read_lines(examples, ADVICE),
+        )
     rows = []
     for number, row in enumerate(read_objects(selection, ADVICE)):
-        images = {f"image_{i}": row.file(f"image{i}") for i in (0, 1)}
-        captions = {f"caption_{t}": row.text(f"caption{t}") for t in (0, 1)}
+        images = {}
+        for i in (0, 1):
+            images[f"image_{i}"] = row.file(f"image{i}")
+        captions = {}
+        for t in (0, 1):
+            captions[f"caption_{t}"] = row.text(f"caption{t}")
         cells = {
             "id": number,
             **images,
@@ -73,12 +84,13 @@ def convert_arrays(folder: Path, preparing: Preparing) -> list[str]:
             pixels = np.load(array, allow_pickle=False)
         except (OSError, ValueError, EOFError) as error:
             problems.append(
-                f"{array}: not readable as a NumPy array ({error}); unpack it again"
+                f"{array}: cannot be read as a NumPy array ({error}); unpack it again"
             )
             continue
         if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3:
             problems.append(
-                f"{array}: {pixels.dtype} of shape {pixels.shape} is no image; unpack it again"
+                f"{array}: must be an image (uint8, height x width x 3), got {pixels.dtype} of "
+                f"shape {pixels.shape}; unpack it again"
             )
             continue
         body = io.BytesIO()
@@ -87,7 +99,13 @@ def convert_arrays(folder: Path, preparing: Preparing) -> list[str]:
     return problems
 
 
-_FOLDER = DataFolder(NAME, {_ALL: 560}, read, ADVICE, convert_arrays)
+_FOLDER = DataFolder(
+    NAME,
+    {_ALL: 560},
+    read,
+    ADVICE,
+    convert_arrays,
+)
 
 BENCHMARK = _FOLDER.benchmark(
     WithLabels(STATISTICS),

@@ -25,8 +25,9 @@ from vieval_plugin.readers.rows import (
 from vieval_plugin.text.errors import VievalError
 
 NAME = "flickr8k"
-ADVICE = "put flickr8k.json of the CLIPScore authors and the folder of photos that it names there"
-LOWEST, HIGHEST = 0.0, 4.0
+ADVICE = "put the CLIPScore authors' flickr8k.json and the photos that it lists into that folder"
+LOWEST = 0.0
+HIGHEST = 4.0
 
 
 def read(folder: Path, part: str) -> list[Sample]:
@@ -46,7 +47,14 @@ def read(folder: Path, part: str) -> list[Sample]:
             sample_id = SampleId(NAME, part, UNNAMED, f"{uid}#{number}")
             rated = {ASPECT: tuple(ratings)}
             samples.append(
-                Sample(sample_id, images, {"prompt": text}, rated, kind=KIND, group=uid)
+                Sample(
+                    sample_id,
+                    images,
+                    {"prompt": text},
+                    rated,
+                    kind=KIND,
+                    group=uid,
+                )
             )
     return samples
 
@@ -56,14 +64,16 @@ def _captions(photo: Row) -> dict[str, list[float]]:
     if not isinstance(judgements, list) or not all(
         isinstance(judgement, dict) for judgement in judgements
     ):
-        raise VievalError(f"{photo.where}: no list of human_judgement; {ADVICE}")
+        raise VievalError(
+            f"{photo.where}: human_judgement must be a list of objects; {ADVICE}"
+        )
     captions: dict[str, list[float]] = {}
     for number, judgement in enumerate(judgements, start=1):
         row = Row(f"{photo.where}, judgement {number}", judgement)
         text = " ".join(row.text("caption").split()).strip(".").strip()
         if not text:
             raise VievalError(
-                f"{row.where}: the caption is a full stop; correct the file"
+                f"{row.where}: the caption must have words, got a full stop; correct the file"
             )
         captions.setdefault(text, []).append(row.rating("rating", LOWEST, HIGHEST))
     return captions
@@ -79,5 +89,5 @@ BENCHMARK = _FOLDER.benchmark(
         "Hodosh et al., Framing Image Description as a Ranking Task (2013); files made by "
         "download.py of github.com/jmhessel/clipscore"
     ),
-    licence="unknown: ask its authors; the photos are Flickr users' own",
+    licence="unknown: ask its authors; photos: property of Flickr users",
 )

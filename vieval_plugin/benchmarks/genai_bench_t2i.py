@@ -43,11 +43,11 @@ def read(folder: Path, part: str) -> list[Sample]:
     return read_rated(
         path,
         prompts,
-        NAME,
-        part,
-        MODELS,
-        images,
-        _skills(folder / "genai_skills.json", prompts),
+        benchmark=NAME,
+        part=part,
+        models=MODELS,
+        images=images,
+        tags=_skills(folder / "genai_skills.json", prompts),
     )
 
 
@@ -58,21 +58,28 @@ def _skills(path: Path, prompts: Mapping[str, Any]) -> Mapping[str, tuple[str, .
     skills: dict[str, tuple[str, ...]] = defaultdict(tuple)
     for skill, uids in read_object(path, ADVICE).items():
         if not isinstance(uids, list):
-            raise VievalError(f"{path}: skill {skill!r} has no list of ids; {ADVICE}")
+            raise VievalError(
+                f"{path}: skill {skill!r} must be a list of ids; {ADVICE}"
+            )
         for uid in dict.fromkeys(
             f"{value:0>5}" if isinstance(value, (int, str)) else str(value)
             for value in uids
         ):
             if uid not in prompts:
                 raise VievalError(
-                    f"{path}: skill {skill!r} names prompt {uid}, which genai_image.json beside it "
-                    "lacks; take both from one release"
+                    f"{path}: skill {skill!r} has prompt {uid}, which is missing from "
+                    "genai_image.json; use both files from the same release"
                 )
             skills[uid] += (skill,)
     return skills
 
 
-_FOLDER = DataFolder(NAME, {"527": 3162, "1600": 9600}, read, ADVICE)
+_FOLDER = DataFolder(
+    NAME,
+    {"527": 3162, "1600": 9600},
+    read,
+    ADVICE,
+)
 
 BENCHMARK = _FOLDER.benchmark(
     WithLabels(GRADED),
@@ -83,7 +90,7 @@ BENCHMARK = _FOLDER.benchmark(
         "zhiqiulin/GenAI-Bench-527 and BaiqiL/GenAI-Bench-1600"
     ),
     licence=(
-        "1600: Apache-2.0 says the hub's card of BaiqiL/GenAI-Bench, which holds the same data; "
+        "1600: Apache-2.0 (the hub's card of BaiqiL/GenAI-Bench, which has the same data); "
         "527: unknown, ask its authors"
     ),
 )

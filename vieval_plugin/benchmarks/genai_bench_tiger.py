@@ -32,21 +32,29 @@ from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.yaml_json import JsonObject
 
 NAME = "genai_bench_tiger"
-EDIT, GENERATION, VIDEO = "edit", "generation", "video"
+EDIT = "edit"
+GENERATION = "generation"
+VIDEO = "video"
 CONFIGS = {
     "image_edition": EDIT,
     "image_generation": GENERATION,
     "video_generation": VIDEO,
 }
-KINDS = {EDIT: "tie", GENERATION: "tig", VIDEO: "tig"}
+KINDS = {
+    EDIT: "tie",
+    GENERATION: "tig",
+    VIDEO: "tig",
+}
 VOTES = {
     "leftvote": FIRST,
     "rightvote": SECOND,
     "tievote": BOTH_GOOD,
     "bothbad_vote": BOTH_BAD,
 }
-FRAMES, FRAMES_FILE = 4, "frames.json"
-DATASET, SPLIT = "TIGER-Lab/GenAI-Bench", "test_v1"
+FRAMES = 4
+FRAMES_FILE = "frames.json"
+DATASET = "TIGER-Lab/GenAI-Bench"
+SPLIT = "test_v1"
 ADVICE = f"run `vieval prepare {NAME}`"
 SOURCE = f"Jiang et al., GenAI Arena (2024), arXiv 2406.04485; the hub's {DATASET}, split {SPLIT}"
 LICENCE = "CC BY 4.0 (the hub's card)"
@@ -59,7 +67,7 @@ _PROMPTS = {
     }
 }
 _PROMPT = {"prompt": "prompt"}
-_RESTORE = "restore the log from where it came"
+_RESTORE = "restore the log from its source"
 
 
 def read(folder: Path, part: str) -> list[Contest]:
@@ -69,18 +77,21 @@ def read(folder: Path, part: str) -> list[Contest]:
     A log has the votes and mostly the prompts: enough to compare recorded answers with.
     """
     common = ContestRows(
-        NAME, part, KINDS[part], "four_way", read_count(folder / FRAMES_FILE, FRAMES)
+        NAME,
+        part,
+        KINDS[part],
+        "four_way",
+        read_count(folder / FRAMES_FILE, FRAMES),
     )
     home = folder / part
     if (home / CONTESTS).exists():
         return read_contests(read_lines(home / CONTESTS, ADVICE), home, common)
-    config = next(
-        config for config, config_part in CONFIGS.items() if config_part == part
-    )
+    config_by_part = {config_part: config for config, config_part in CONFIGS.items()}
+    config = config_by_part[part]
     logs = sorted((folder / config).glob("*/*.json"))
     if not logs:
         raise VievalError(
-            f"{home / CONTESTS}: no such file, nor a judge's log below {folder / config}; {ADVICE}"
+            f"{home / CONTESTS}: no such file, and no judge's log in {folder / config}; {ADVICE}"
         )
     return read_contests(_logged(logs, part), home, common)
 
@@ -94,48 +105,50 @@ def _logged(logs: Sequence[Path], part: str) -> list[Row]:
             first = rows
             break
         first = first or rows
-    return [
-        Row(
-            row.where,
-            _cells(row.uid("idx"), row.cells, part, row.text("human_vote"), [{}, {}]),
+    logged_rows = []
+    for row in first:
+        cells = _cells(
+            row.uid("idx"),
+            row.cells,
+            part,
+            vote=row.text("human_vote"),
+            candidates=[{}, {}],
         )
-        for row in first
-    ]
+        logged_rows.append(Row(row.where, cells))
+    return logged_rows
 
 
 def _convert_hub_row(
     part: str, number: int, row: Mapping[str, Any], keep: Keep
 ) -> JsonObject:
     """A row of the hub as one of ours."""
-    candidates = [
-        {
-            "image_model": row.get(f"{side}_model"),
-            **(
-                _video(row, side)
-                if part == VIDEO
-                else {"images": {"output": keep(row[f"{side}_output_image"])}}
-            ),
-        }
-        for side in ("left", "right")
-    ]
-    cells = _cells(str(number), row, part, row["vote_type"], candidates)
-    return (
-        {**cells, "images": {"source": keep(row["source_image"])}}
-        if part == EDIT
-        else cells
+    candidates = []
+    for side in ("left", "right"):
+        candidate: JsonObject = {"image_model": row.get(f"{side}_model")}
+        if part == VIDEO:
+            candidate |= _video(row, side)
+        else:
+            output = keep(row[f"{side}_output_image"])
+            candidate["images"] = {"output": output}
+        candidates.append(candidate)
+    cells = _cells(
+        str(number),
+        row,
+        part,
+        row["vote_type"],
+        candidates,
     )
+    if part == EDIT:
+        return {**cells, "images": {"source": keep(row["source_image"])}}
+    return cells
 
 
 def _video(row: Mapping[str, Any], side: str) -> JsonObject:
     url = row[f"{side}_video"]
-    return (
-        {
-            "video": f"videos/{hashlib.sha256(url.encode()).hexdigest()[:16]}.mp4",
-            "url": url,
-        }
-        if url
-        else {}
-    )
+    if not url:
+        return {}
+    digest = hashlib.sha256(url.encode()).hexdigest()
+    return {"video": f"videos/{digest[:16]}.mp4", "url": url}
 
 
 def _cells(
@@ -161,12 +174,12 @@ def _cells(
 
 def _texts(row: Mapping[str, Any], part: str) -> dict[str, str]:
     """The prompts of a row, by our names."""
-    names = _PROMPTS.get(part, _PROMPT)
-    return {
-        name: row[column]
-        for column, name in names.items()
-        if isinstance(row.get(column), str) and row[column]
-    }
+    texts = {}
+    for column, name in _PROMPTS.get(part, _PROMPT).items():
+        text = row.get(column)
+        if isinstance(text, str) and text:
+            texts[name] = text
+    return texts
 
 
 def _make(folder: Path, preparing: Preparing) -> list[str]:
@@ -175,38 +188,34 @@ def _make(folder: Path, preparing: Preparing) -> list[str]:
     """
     from vieval_plugin.readers.download import Download, fetch_all
 
-    home, count = folder / VIDEO, read_count(folder / FRAMES_FILE, FRAMES)
+    home = folder / VIDEO
+    count = read_count(folder / FRAMES_FILE, FRAMES)
     if VIDEO not in (preparing.parts or ()) or not (home / CONTESTS).exists():
         return []
-    candidates = [
-        candidate
-        for row in read_lines(home / CONTESTS, ADVICE)
-        for candidate in row.cells["candidates"]
-    ]
-    urls = {
-        candidate["video"]: candidate.get("url")
-        for candidate in candidates
-        if candidate.get("video")
-    }
-    frameless = [
-        video
-        for video in urls
-        if not complete(frames_folder(home, video, count), count)
-    ]
-    downloads = [
-        Download(url, home / video, _check_video)
-        for video in frameless
-        if (url := urls[video])
-    ]
-    reasons = {
-        failed.path: failed.reason
-        for failed in asyncio.run(fetch_all(downloads, label="videos"))
-    }
-    pairs = [
-        (home / video, frames_folder(home, video, count))
-        for video in frameless
-        if home / video not in reasons
-    ]
+    candidates = []
+    for row in read_lines(home / CONTESTS, ADVICE):
+        candidates += row.cells["candidates"]
+    urls = {}
+    for candidate in candidates:
+        if candidate.get("video"):
+            urls[candidate["video"]] = candidate.get("url")
+    frameless = []
+    for video in urls:
+        if not complete(frames_folder(home, video, count), count):
+            frameless.append(video)
+    downloads = []
+    for video in frameless:
+        url = urls[video]
+        if url:
+            downloads.append(Download(url, home / video, _check_video))
+    reasons = {}
+    for failed in asyncio.run(fetch_all(downloads, label="videos")):
+        reasons[failed.path] = failed.reason
+    pairs = []
+    for video in frameless:
+        path = home / video
+        if path not in reasons:
+            pairs.append((path, frames_folder(home, video, count)))
     reasons |= extract_all(pairs, count)
     return failure_lines(reasons, len(urls), "run the command again to retry")
 
@@ -217,10 +226,24 @@ def _check_video(body: bytes) -> None:
 
 
 _FOLDER = DataFolder(
-    NAME, {EDIT: 919, GENERATION: 1735, VIDEO: 1069}, read, ADVICE, _make, FRAMES_FILE
+    NAME,
+    {
+        EDIT: 919,
+        GENERATION: 1735,
+        VIDEO: 1069,
+    },
+    read=read,
+    advice=ADVICE,
+    make=_make,
+    count_file=FRAMES_FILE,
 )
 _HUB = {
-    part: HubRows(DATASET, config, SPLIT, partial(_convert_hub_row, part))
+    part: HubRows(
+        DATASET,
+        config,
+        SPLIT,
+        partial(_convert_hub_row, part),
+    )
     for config, part in CONFIGS.items()
 }
 

@@ -35,17 +35,23 @@ def load(root: Path, part: str) -> list[Sample]:
         row = {**prompt.row, "uid": prompt.uid}
         try:
             for sample, files in samples_of_row(
-                prompts.folder, prompt.number, row, None, NAME
+                prompts.folder,
+                prompt.number,
+                row,
+                None,
+                NAME,
             ):
-                no_kind = "" if sample.kind else "it has no kind, such as tig"
-                if problem := address_among(files) or no_kind or absent_image(sample):
+                no_kind = "" if sample.kind else "it must have a kind, such as tig"
+                problem = address_among(files) or no_kind or absent_image(sample)
+                if problem:
                     raise BadLine(problem)
                 if sample.id.uid in samples:
                     raise BadLine(
-                        f"the uid {sample.id.uid!r} is another's as well; give each its own"
+                        f"the uid {sample.id.uid!r} is used twice; use a different uid for each row"
                     )
                 samples[sample.id.uid] = replace(
-                    sample, id=SampleId(NAME, part, "", sample.id.uid)
+                    sample,
+                    id=SampleId(NAME, part, "", sample.id.uid),
                 )
         except BadLine as bad:
             raise VievalError(
@@ -68,10 +74,10 @@ BENCHMARK = Benchmark(
     load,
     _missing,
     OfGenerators(),
-    source="a file of the user's, named by the option generate.prompts",
+    source="the user's file in the option generate.prompts",
     licence="the user's own",
     trainable=True,
     generates=True,
     root="prompts",
-    note="A generator makes the images, from the user's own prompts.",
+    note="A generator makes the images from the user's prompts.",
 )

@@ -50,11 +50,12 @@ ADDRESS = f"https://raw.githubusercontent.com/djghosh13/geneval/main/prompts/{PR
 #: SHA-256 of the prompts at commit af4902f.
 DIGEST = "5c48e0813e812e3c373fa5c8ed07a8f0a483be30272b4427b0559c8048e67c13"
 ADVICE = (
-    f"put {PROMPTS} and annotations_<image model>.csv of github.com/djghosh13/geneval there, and "
-    "images as <image model>/00000/samples/0000.png"
+    f"put {PROMPTS} and annotations_<image model>.csv from github.com/djghosh13/geneval into "
+    "that folder, and images as <image model>/00000/samples/0000.png"
 )
 _COLUMNS = ("Input.prompt_id", "Input.image_id")
-_COUNT, _COLOR = "Answer.task-count-", "Answer.task-color-"
+_COUNT = "Answer.task-count-"
+_COLOR = "Answer.task-color-"
 _PLACES = ("Answer.task-position-x", "Answer.task-position-y")
 #: Images of each tag that workers saw, of all three image models.
 _RATED = dict(zip(TAGS, (156, 216, 204, 228, 240, 156), strict=True))
@@ -76,14 +77,25 @@ def _read_prompts(folder: Path) -> list[Sample]:
     for number, row in enumerate(read_lines(folder / PROMPTS, ADVICE)):
         tag = known_part(NAME, TAGS, row.text("tag"))
         fields = ("tag", "include", "exclude")
-        wanted = {name: row.cells[name] for name in fields if name in row.cells}
+        wanted = {}
+        for name in fields:
+            if name in row.cells:
+                wanted[name] = row.cells[name]
         texts = {"prompt": row.text("prompt"), WANTED_OBJECTS: json.dumps(wanted)}
         try:
             read_scene(texts[WANTED_OBJECTS])
         except VievalError as error:
             raise VievalError(f"{row.where}: {error}") from None
         sample_id = SampleId(NAME, tag, "", f"{number:05}")
-        prompts.append(Sample(sample_id, {}, texts, kind=KIND, category=tag))
+        prompts.append(
+            Sample(
+                sample_id,
+                {},
+                texts,
+                kind=KIND,
+                category=tag,
+            )
+        )
     return prompts
 
 
@@ -157,13 +169,14 @@ def is_right(scene: WantedScene, answer: Mapping[str, str]) -> bool:
 
 def _check_digest(body: bytes) -> None:
     if hashlib.sha256(body).hexdigest() != DIGEST:
-        raise ValueError(f"its SHA-256 is not {DIGEST[:12]}...")
+        raise ValueError(f"its SHA-256 must begin with {DIGEST[:12]}")
 
 
 def prepare_prompts(root: Path, preparing: Preparing) -> Prepared:
     """Fetch the prompts where they are not there."""
     job = Download(ADDRESS, root / NAME / PROMPTS, _check_digest)
-    if failed := asyncio.run(fetch_all([job])):
+    failed = asyncio.run(fetch_all([job]))
+    if failed:
         why = f"{ADDRESS}: {failed[0].reason}"
         return Prepared(manual_download_lines(NAME, root, why), False)
     return Prepared((f"{job.path}: ready, {sum(TAGS.values())} prompts",), True)
@@ -190,7 +203,7 @@ BENCHMARK = _FOLDER.benchmark(
         "Ghosh, Hajishirzi, Schmidt, GenEval (2023), arXiv 2310.11513; "
         "github.com/djghosh13/geneval"
     ),
-    licence="MIT (prompts and answers); images by the image models, on no stated terms",
+    licence="MIT (prompts and answers); images by the image models: no stated terms",
 )
 
 BENCHMARKS = (

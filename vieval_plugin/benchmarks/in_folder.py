@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from vieval_plugin.benchmarks.benchmark import Benchmark
-from vieval_plugin.benchmarks.loading.description import Description
+from vieval_plugin.benchmarks.loading.description import Description, VoteSection
 from vieval_plugin.benchmarks.loading.folders import DataFolder
 from vieval_plugin.benchmarks.loading.lmms_eval_task import lmms_eval_benchmark
 from vieval_plugin.benchmarks.loading.two_by_two import read_two_by_two
@@ -93,16 +93,15 @@ class _Reading:
     @property
     def _extra(self) -> list[str]:
         """The columns of all that is no part of a sample."""
-        described, names = self.described, list[str]()
+        described = self.described
+        names = list[str]()
         for columns in described.ratings.values():
             names += [columns] if isinstance(columns, str) else columns
         if described.vote:
             names += [described.vote.column, *described.vote.annotators]
-        names += [
-            described.group,
-            *described.tags,
-            described.parts.column if described.parts else "",
-        ]
+        names += [described.group, *described.tags]
+        if described.parts:
+            names.append(described.parts.column)
         for candidate in described.candidates:
             names += candidate.values()
         return [name for name in names if name]
@@ -116,25 +115,30 @@ class _Reading:
                 else {_ONLY_PART: None}
             )
         column = self.described.parts.column
-        names = dict.fromkeys(_text_of(row.cells.get(column)) for row in self._rows())
-        if unfit := [name for name in names if not re.fullmatch(r"[\w.-]{1,60}", name)]:
+        cells = [row.cells.get(column) for row in self._rows()]
+        parts = dict.fromkeys(map(_text_of, cells))
+        for name in parts:
+            if not re.fullmatch(r"[\w.-]{1,60}", name):
+                raise VievalError(
+                    f"{self.table.name}: {column} names parts, so it must have only letters, "
+                    f"digits, _, - and ., got {name[:80]!r}"
+                )
+        count = len(parts)
+        if count > _MOST_PARTS:
             raise VievalError(
-                f"{self.table.name}: {column} is {unfit[0][:80]!r} in a row, and a part is a "
-                "name of letters, digits, _, - and ."
+                f"{self.file}: parts: must be at most {_MOST_PARTS}, got {count} in "
+                f"{column!r}; use another column"
             )
-        if len(names) > _MOST_PARTS:
-            raise VievalError(
-                f"{self.file}: parts: {len(names)} of them in {column!r}; name another column"
-            )
-        return dict.fromkeys(names)
+        return parts
 
     def _rows(self, part: str = "") -> Iterator[Row]:
         """The rows of a part, or all, each with its number under an empty name; VievalError for
         one that cannot be read.
         """
         columns = [*self.fields.columns.values(), *self._extra]
-        for number, cells in self.table.read(list(dict.fromkeys(columns))):
-            where = f"{self.table.name}: {self.table.unit} {number}"
+        table = self.table
+        for number, cells in table.read(list(dict.fromkeys(columns))):
+            where = f"{table.name}: {table.unit} {number}"
             if isinstance(cells, BadLine):
                 raise VievalError(f"{where}: {cells}")
             row = Row(where, {"": number, **cells})
@@ -149,7 +153,12 @@ class _Reading:
                 self._path("two_by_two", self.described.two_by_two),
                 self.described.advice,
             )
-            return read_two_by_two(self.folder, self.described.name, part, rows)
+            return read_two_by_two(
+                self.folder,
+                self.described.name,
+                part,
+                rows,
+            )
         if not self.described.vote:
             return self._samples(part)
         contests = self._contests(part)
@@ -161,64 +170,68 @@ class _Reading:
             for sample in self._samples_of(row, part):
                 if sample.id in samples:
                     raise VievalError(
-                        f"{row.where}: {sample.id} was in a row before; give each a uid of its "
-                        "own, or a draw where they are images of one prompt"
+                        f"{row.where}: {sample.id} is already in an earlier row; use another "
+                        "uid, or a draw for several images of one prompt"
                     )
                 samples[sample.id] = sample
         for aspect in self.described.ratings:
-            counts = {
-                sample_id: len(sample.ratings[aspect])
-                for sample_id, sample in samples.items()
-            }
+            counts = {}
+            for sample_id, sample in samples.items():
+                counts[sample_id] = len(sample.ratings[aspect])
             if len(set(counts.values())) < 2:
                 continue
-            fewest, total = (
-                min(counts, key=lambda sample_id: counts[sample_id]),
-                max(counts.values()),
-            )
+            fewest = min(counts, key=counts.__getitem__)
+            total = max(counts.values())
+            name = self.file.parent.name
             _tell_without_ceiling(
-                f"{self.file.parent.name}: {aspect} of {fewest} has {counts[fewest]} of {total} "
-                "ratings, so the mean of each sample counts and there is no human ceiling; fill "
-                "the empty cell, or remove the row"
+                f"{name}: {aspect} of {fewest} has {counts[fewest]} of {total} ratings, so "
+                "only the mean of each sample is used, without a human ceiling; fill the "
+                "empty cell, or remove the row"
             )
             # which annotator gave which rating cannot be said where not all rated everything
             for sample_id, sample in samples.items():
                 mean = math.fsum(sample.ratings[aspect]) / counts[sample_id]
                 samples[sample_id] = replace(
-                    sample, ratings={**sample.ratings, aspect: (mean,)}
+                    sample,
+                    ratings={**sample.ratings, aspect: (mean,)},
                 )
         return list(samples.values())
 
     def _samples_of(self, row: Row, part: str) -> Iterator[Sample]:
-        described, number = self.described, int(row.cells[""])
-        cells = {
-            name: cell
-            for name, cell in row.cells.items()
-            if name and (self.fields.columns or name not in self._extra)
-        }
+        described = self.described
+        number = int(row.cells[""])
+        cells = {}
+        for name, cell in row.cells.items():
+            if name and (self.fields.columns or name not in self._extra):
+                cells[name] = cell
         try:
             sample_cells = sample_row(cells, self.fields)
             sample_cells["images"] = located_images(
-                sample_cells.get("images", {}), self.table
+                sample_cells.get("images", {}),
+                self.table,
             )
             samples = samples_of_row(
-                self.table.folder, number, sample_cells, described.kind, described.name
+                self.table.folder,
+                number,
+                sample_cells,
+                described.kind,
+                described.name,
             )
         except BadLine as bad:
             raise VievalError(f"{row.where}: {bad}") from None
-        ratings = {
-            aspect: self._ratings(row, aspect, columns)
-            for aspect, columns in described.ratings.items()
-        }
+        ratings = {}
+        for aspect, columns in described.ratings.items():
+            ratings[aspect] = self._ratings(row, aspect, columns)
         tags = self._tags(row)
         for sample, _ in samples:
+            all_tags = dict.fromkeys((*sample.tags, *tags))
             yield replace(
                 sample,
                 id=replace(sample.id, part=part),
                 ratings=ratings,
                 kind=described.kind,
                 group=self._group(row, sample.texts, sample.id.uid),
-                tags=tuple(dict.fromkeys((*sample.tags, *tags))),
+                tags=tuple(all_tags),
             )
 
     def _ratings(
@@ -227,12 +240,8 @@ class _Reading:
         assert self.described.scale
         if isinstance(columns, str):
             cell = row.cells.get(columns)
-            cells = [
-                (columns, value)
-                for value in (
-                    cell if isinstance(cell, list) else _text_of(cell).split(";")
-                )
-            ]
+            values = cell if isinstance(cell, list) else _text_of(cell).split(";")
+            cells = [(columns, value) for value in values]
         else:
             cells = [(column, row.cells.get(column)) for column in columns]
         ratings = []
@@ -243,13 +252,16 @@ class _Reading:
                 ratings.append(read(column, *self.described.scale))
         if not ratings:
             raise VievalError(
-                f"{row.where}: no rating of {aspect}; write one, or remove the row"
+                f"{row.where}: no rating of {aspect}; add one, or remove the row"
             )
         return tuple(ratings)
 
     def _tags(self, row: Row) -> list[str]:
-        cells = (_text_of(row.cells.get(column)) for column in self.described.tags)
-        return [tag.strip() for cell in cells for tag in cell.split(";") if tag.strip()]
+        tags = list[str]()
+        for column in self.described.tags:
+            cell_tags = _text_of(row.cells.get(column)).split(";")
+            tags += filter(None, map(str.strip, cell_tags))
+        return tags
 
     def _group(self, row: Row, texts: Mapping[str, str], uid: str) -> str:
         if self.described.group:
@@ -262,37 +274,37 @@ class _Reading:
         assert vote
         rows = []
         for row in self._rows(part):
-            shared = {
-                "texts": {},
-                "images": {},
-                **(sample_row(row.cells, self.fields) if self.fields.columns else {}),
-            }
+            shared: dict[str, Any] = {"texts": {}, "images": {}}
+            if self.fields.columns:
+                shared |= sample_row(row.cells, self.fields)
             uid = _text_of(shared.get("uid", row.cells[""]))
-            votes = [
-                _text_of(row.cells.get(column))
-                for column in (vote.column, *vote.annotators)
-            ]
-            first, *annotators = [vote.words.get(text, text) for text in votes]
+            first, *annotators = _votes(row, vote)
             if described.statistics and not first:
                 raise VievalError(
-                    f"{row.where}: no vote in {vote.column}; write one, or remove the row"
+                    f"{row.where}: no vote in {vote.column}; add one, or remove the row"
                 )
-            cells = {
+            texts = shared["texts"]
+            cells: dict[str, Any] = {
                 "id": uid,
-                "texts": shared["texts"],
-                "images": {
-                    role: _file(row, image) for role, image in shared["images"].items()
-                },
-                "candidates": [
-                    _candidate(row, candidate) for candidate in described.candidates
-                ],
-                "vote": first,
-                "annotators": annotators,
-                "group": self._group(row, shared["texts"], uid),
-                "tags": self._tags(row),
+                "texts": texts,
+                "images": {},
             }
+            for role, image in shared["images"].items():
+                cells["images"][role] = _file(row, image)
+            cells["candidates"] = [
+                _candidate(row, candidate) for candidate in described.candidates
+            ]
+            cells["vote"] = first
+            cells["annotators"] = annotators
+            cells["group"] = self._group(row, texts, uid)
+            cells["tags"] = self._tags(row)
             rows.append(Row(row.where, cells))
-        common = ContestRows(described.name, part, described.kind, vote.scheme)
+        common = ContestRows(
+            described.name,
+            part,
+            described.kind,
+            vote.scheme,
+        )
         return read_contests(rows, self.table.folder, common)
 
 
@@ -313,44 +325,55 @@ def _derive_columns(
             template. Rows whose text has not the form of its template are `BadLine`.
     """
     require_columns(table, split)
-    parts = [
-        name for template in split.values() for name in _IN_BRACES.findall(template)
-    ]
-    for number, name in enumerate(parts):
-        if name in table.columns or name in parts[:number]:
-            raise VievalError(
-                f"{table.name}: split: there is a column {name!r} already; choose another name"
-            )
+    parts: list[str] = []
     for template in split.values():
-        if not all(_IN_BRACES.split(template)[2:-1:2]) or not _IN_BRACES.search(
-            template
-        ):
-            raise VievalError(
-                f"{table.name}: split: {template!r} is not names in braces with text between each "
-                "two"
-            )
-    sources = {
-        template: _IN_BRACES.findall(template)
-        for template in columns
-        if _IN_BRACES.search(template)
-    }
+        parts += _IN_BRACES.findall(template)
+    _check_split(table, split.values(), parts)
+    sources: dict[str, list[str]] = {}
+    source_columns: list[str] = []
+    for template in columns:
+        names = _IN_BRACES.findall(template)
+        if names:
+            sources[template] = names
+            source_columns += names
     wider = replace(table, columns=(*table.columns, *parts))
-    source_columns = [name for names in sources.values() for name in names]
     require_columns(wider, source_columns)
 
     def read(requested: Sequence[str]) -> Iterator[NumberedRow]:
         needed = dict.fromkeys([*requested, *split, *source_columns])
-        for number, cells in table.read(
-            [column for column in needed if column in table.columns]
-        ):
-            yield (
-                number,
-                cells
-                if isinstance(cells, BadLine)
-                else _derived(cells, split, sources),
-            )
+        own_columns = [column for column in needed if column in table.columns]
+        for number, cells in table.read(own_columns):
+            if not isinstance(cells, BadLine):
+                cells = _derived(cells, split, sources)
+            yield number, cells
 
     return replace(wider, columns=(*wider.columns, *sources), read=read)
+
+
+def _check_split(
+    table: InputTable, templates: Iterable[str], parts: Sequence[str]
+) -> None:
+    for number, name in enumerate(parts):
+        if name in table.columns or name in parts[:number]:
+            raise VievalError(
+                f"{table.name}: split: the column {name!r} already exists; choose another name"
+            )
+    for template in templates:
+        separators = _IN_BRACES.split(template)[2:-1:2]
+        if not all(separators) or not _IN_BRACES.search(template):
+            raise VievalError(
+                f"{table.name}: split: must be names in braces with text between them, got "
+                f"{template!r}"
+            )
+
+
+def _votes(row: Row, vote: VoteSection) -> list[str]:
+    """The vote of a row, then those of its annotators, in the words of the scheme."""
+    votes = []
+    for column in (vote.column, *vote.annotators):
+        text = _text_of(row.cells.get(column))
+        votes.append(vote.words.get(text, text))
+    return votes
 
 
 def _text_of(cell: Any) -> str:
@@ -375,7 +398,8 @@ def _derived(
         parts = _parts(text, template)
         if parts is None:
             return BadLine(
-                f"{column} is {text[:80]!r}, which has not the form {template}", cells
+                f"{column} must have the form {template}, got {text[:80]!r}",
+                cells,
             )
         row |= parts
     for template, names in sources.items():
@@ -393,29 +417,33 @@ def _parts(text: str, template: str) -> dict[str, str] | None:
     {'suffix': 'jpg', 'uid': '007', 'image_model': 'sd_1.5_low'}
     """
     prefix, first_name, *pieces, suffix = _IN_BRACES.split(template)
-    remainder, parts = text.removeprefix(prefix).removesuffix(suffix), dict[str, str]()
-    if remainder != text[len(prefix) : len(text) - len(suffix)]:
+    remainder = text.removeprefix(prefix).removesuffix(suffix)
+    parts = dict[str, str]()
+    end = len(text) - len(suffix)
+    if remainder != text[len(prefix) : end]:
         return None
-    for separator, name in zip(pieces[-2::-2], pieces[::-2], strict=True):
+    names = pieces[::-2]
+    separators = pieces[-2::-2]
+    for separator, name in zip(separators, names, strict=True):
         remainder, _, parts[name] = remainder.rpartition(separator)
     parts[first_name] = remainder
     return parts if all(parts.values()) else None
 
 
 def _candidate(row: Row, columns: Mapping[str, str]) -> dict[str, Any]:
-    names = {
-        key: _text_of(row.cells.get(columns[key]))
-        for key in ("image_model", "uid")
-        if key in columns
-    }
-    return {**names, "images": {"output": _file(row, row.cells.get(columns["output"]))}}
+    names = {}
+    for key in ("image_model", "uid"):
+        if key in columns:
+            names[key] = _text_of(row.cells.get(columns[key]))
+    output = _file(row, row.cells.get(columns["output"]))
+    return {**names, "images": {"output": output}}
 
 
 def _file(row: Row, image: Any) -> Any:
     """The file of an image that a cell names; VievalError where the cell holds the image itself."""
     if isinstance(image, StoredImage) and image.data is not None:
         raise VievalError(
-            f"{row.where}: {image.cell.column} holds an image; write it to a file, and name that"
+            f"{row.where}: {image.cell.column} must be a file name, got an image; save it as a file"
         )
     return image.name if isinstance(image, StoredImage) else image
 
@@ -423,18 +451,21 @@ def _file(row: Row, image: Any) -> Any:
 def _rated_candidates(contests: Sequence[Contest]) -> list[Sample]:
     """Each candidate as a sample, at its place in its contest, rated with its share of the vote."""
     shares = {FIRST: (1.0, 0.0), SECOND: (0.0, 1.0)}
-    return [
-        replace(
-            candidate,
-            id=replace(candidate.id, uid=f"{contest.id.uid}#{index}"),
-            ratings={ASPECT: (shares.get(contest.votes.vote, (0.5, 0.5))[index],)},
-            group=contest.id.uid,
-            tags=contest.tags,
-            place=(index,),
-        )
-        for contest in contests
-        for index, candidate in enumerate(contest.candidates)
-    ]
+    samples = []
+    for contest in contests:
+        uid = contest.id.uid
+        contest_shares = shares.get(contest.votes.vote, (0.5, 0.5))
+        for index, candidate in enumerate(contest.candidates):
+            sample = replace(
+                candidate,
+                id=replace(candidate.id, uid=f"{uid}#{index}"),
+                ratings={ASPECT: (contest_shares[index],)},
+                group=uid,
+                tags=contest.tags,
+                place=(index,),
+            )
+            samples.append(sample)
+    return samples
 
 
 @cache
@@ -473,16 +504,20 @@ def described_benchmark(file: Path, folder: Path | None = None) -> Benchmark:
         file,
         Description,
         read_mapping(
-            file, "benchmark", docs_url("guides/extending.md#a-benchmark-in-a-folder")
+            file,
+            "benchmark",
+            docs_url("guides/extending.md#a-benchmark-in-a-folder"),
         ),
     )
-    common = {
-        key: getattr(described, key)
-        for key in ("title", "source", "licence", "trainable", "synthetic", "note")
-    }
+    common = {}
+    for key in ("title", "source", "licence", "trainable", "synthetic", "note"):
+        common[key] = getattr(described, key)
     if described.lmms_eval:
         return lmms_eval_benchmark(
-            described.lmms_eval, described.name, described.kind, **common
+            described.lmms_eval,
+            described.name,
+            described.kind,
+            **common,
         )
     reading = _Reading(file, described, folder or Path())
     if folder and described.table:
@@ -494,9 +529,17 @@ def described_benchmark(file: Path, folder: Path | None = None) -> Benchmark:
 
     advice = (
         described.advice
-        or f"put the images where {described.table or described.two_by_two} names them"
+        or f"put the images at the paths in {described.table or described.two_by_two}"
     )
-    data = DataFolder(described.name, parts, read, advice, path=folder)
+    data = DataFolder(
+        described.name,
+        parts,
+        read,
+        advice,
+        path=folder,
+    )
     return data.benchmark(
-        described.report(), kinds=dict.fromkeys(parts, described.kind), **common
+        described.report(),
+        kinds=dict.fromkeys(parts, described.kind),
+        **common,
     )

@@ -25,21 +25,22 @@ from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.yaml_json import JsonObject
 
 NAME = "mmrb2"
-T2I, EDIT = "t2i", "edit"
+T2I = "t2i"
+EDIT = "edit"
 KINDS = {T2I: "tig", EDIT: "tie"}
 TEXTS = {T2I: "prompt", EDIT: "instruction"}
 LETTERS = {"A": FIRST, "B": SECOND}
-FIRST_FROM, LOWEST, HIGHEST = 4, 1, 6
-DATASET, SPLIT = "rl-research/multimodal-rewardbench-2", "test"
+FIRST_FROM = 4
+LOWEST = 1
+HIGHEST = 6
+DATASET = "rl-research/multimodal-rewardbench-2"
+SPLIT = "test"
 ADVICE = f"run `vieval prepare {NAME}`"
 SOURCE = (
     "Hu et al., Multimodal RewardBench 2 (2025), arXiv 2512.16899; votes of "
     f"github.com/facebookresearch/MMRB2, images of the hub's {DATASET}"
 )
-LICENCE = (
-    "CC BY-NC 4.0, for evaluation only; prompts and source images are on the terms of "
-    "where they come from"
-)
+LICENCE = "CC BY-NC 4.0, for evaluation only; prompts and source images: the terms of their sources"
 
 
 def read(folder: Path, part: str) -> list[Contest]:
@@ -56,42 +57,42 @@ def read(folder: Path, part: str) -> list[Contest]:
     path = folder / f"{part}_response_only.json"
     if not path.exists():
         raise VievalError(
-            f"{home / CONTESTS}: no such file, nor {path.name} beside it; {ADVICE}"
+            f"{home / CONTESTS}: no such file, and no {path.name} in {folder}; {ADVICE}"
         )
     pairs = read_object(path, ADVICE).get("pairs")
     if not isinstance(pairs, list) or not all(isinstance(pair, dict) for pair in pairs):
-        raise VievalError(f"{path}: holds no list of objects under pairs; {ADVICE}")
-    return read_contests(
-        (_voted(Row(f"{path}: row {n}", pair)) for n, pair in enumerate(pairs)),
-        home,
-        common,
-    )
+        raise VievalError(f"{path}: pairs must be a list of objects; {ADVICE}")
+    rows = (Row(f"{path}: row {number}", pair) for number, pair in enumerate(pairs))
+    return read_contests(map(_voted, rows), home, common)
 
 
 def _voted(row: Row) -> Row:
     """A row of the authors' file as one of ours; what was answered is named by its first file."""
-    responses = [
-        row.cells[side] for side in ("response_a", "response_b") if side in row.cells
-    ]
+    responses = []
+    for side in ("response_a", "response_b"):
+        if side in row.cells:
+            responses.append(row.cells[side])
     try:
-        candidates = [
-            {
-                "image_model": response["model_name"],
-                "uid": next(
-                    Path(f).stem
-                    for kind, f in response["response_content"]
-                    if kind == "image"
-                ),
-            }
-            for response in responses
-        ]
+        candidates = []
+        for response in responses:
+            image_model = response["model_name"]
+            file = next(
+                file for kind, file in response["response_content"] if kind == "image"
+            )
+            uid = Path(file).stem
+            candidates.append({"image_model": image_model, "uid": uid})
     except (KeyError, TypeError, ValueError, StopIteration):
         raise VievalError(
-            f"{row.where}: a response is no model_name with response_content that names an "
+            f"{row.where}: each response must have model_name, and response_content with an "
             "image; correct the file"
         ) from None
     return Row(
-        row.where, {**_votes(row), "id": row.uid("id"), "candidates": candidates}
+        row.where,
+        {
+            **_votes(row),
+            "id": row.uid("id"),
+            "candidates": candidates,
+        },
     )
 
 
@@ -99,31 +100,34 @@ def _votes(row: Row) -> JsonObject:
     """Votes, group and tags: pairs of one prompt are drawn together, and told apart by where it
     comes from.
     """
-    winner, source = row.text("chosen").upper(), row.text("prompt_source")
+    winner = row.text("chosen").upper()
+    source = row.text("prompt_source")
     metadata = row.cells.get("prompt_metadata")
     annotations = row.cells.get("human_annotations")
     if not isinstance(metadata, dict) or not isinstance(annotations, list):
         raise VievalError(
-            f"{row.where}: prompt_metadata is no object, or human_annotations no list; correct the "
-            "file"
+            f"{row.where}: prompt_metadata must be an object, and human_annotations a list; "
+            "correct the file"
         )
-    values = [
-        rating(annotation, LOWEST, HIGHEST, f"{row.where}: annotation {n}")
-        for n, annotation in enumerate(annotations, start=1)
-    ]
+    values = []
+    for n, annotation in enumerate(annotations, start=1):
+        values.append(
+            rating(
+                annotation,
+                LOWEST,
+                HIGHEST,
+                f"{row.where}: annotation {n}",
+            )
+        )
+    annotators = [FIRST if value >= FIRST_FROM else SECOND for value in values]
+    group = [source]
+    for name in ("category", "id"):
+        if name in metadata:
+            group.append(str(metadata[name]))
     return {
         "vote": LETTERS.get(winner, winner),
-        "annotators": [FIRST if value >= FIRST_FROM else SECOND for value in values],
-        "group": "/".join(
-            [
-                source,
-                *(
-                    str(metadata[name])
-                    for name in ("category", "id")
-                    if name in metadata
-                ),
-            ]
-        ),
+        "annotators": annotators,
+        "group": "/".join(group),
         "tags": [source],
     }
 
@@ -132,44 +136,39 @@ def _convert_hub_row(
     part: str, number: int, row: Mapping[str, Any], keep: Keep
 ) -> JsonObject:
     """A row of the hub as one of ours; its annotations and metadata are texts of JSON."""
-    parsed = {
-        **row,
-        **{
-            name: json.loads(row[name])
-            for name in ("human_annotations", "prompt_metadata")
-        },
-    }
+    parsed = dict(row)
+    for name in ("human_annotations", "prompt_metadata"):
+        parsed[name] = json.loads(row[name])
     sources = row.get("prompt_images") or []
     # a judge that is shown one of several sources would judge something else: it gets none that is
     # called the source
-    roles = (
-        ["source"]
-        if len(sources) == 1
-        else [f"source_{k}" for k in range(len(sources))]
-    )
-    return {
-        **_votes(Row(f"{DATASET}: row {number}", parsed)),
-        "id": row["pair_id"],
-        "texts": {TEXTS[part]: _text(row["prompt_text"], len(sources))},
-        "images": {
-            role: keep(stored) for role, stored in zip(roles, sources, strict=True)
-        },
-        "candidates": [
-            {
-                "image_model": row[f"response_{side}_model"],
-                "images": _outputs(row[f"response_{side}_images"], keep),
-            }
-            for side in "ab"
-        ],
-    }
+    if len(sources) == 1:
+        roles = ["source"]
+    else:
+        roles = [f"source_{k}" for k in range(len(sources))]
+    cells = _votes(Row(f"{DATASET}: row {number}", parsed))
+    cells["id"] = row["pair_id"]
+    cells["texts"] = {TEXTS[part]: _text(row["prompt_text"], len(sources))}
+    images = {}
+    for role, stored in zip(roles, sources, strict=True):
+        images[role] = keep(stored)
+    cells["images"] = images
+    candidates = []
+    for side in "ab":
+        image_model = row[f"response_{side}_model"]
+        outputs = _outputs(row[f"response_{side}_images"], keep)
+        candidates.append({"image_model": image_model, "images": outputs})
+    cells["candidates"] = candidates
+    return cells
 
 
 def _outputs(stored: Sequence[Any] | None, keep: Keep) -> dict[str, str | None]:
     """Nearly all responses are one image; the first of several is what judges of one see."""
-    return {
-        "output" if k == 0 else f"output_{k}": keep(image)
-        for k, image in enumerate(stored or [])
-    }
+    outputs = {}
+    for k, image in enumerate(stored or []):
+        role = "output" if k == 0 else f"output_{k}"
+        outputs[role] = keep(image)
+    return outputs
 
 
 def _text(text: str, images: int) -> str:
@@ -181,7 +180,12 @@ def _text(text: str, images: int) -> str:
 
 _FOLDER = DataFolder(NAME, {T2I: 1000, EDIT: 1000}, read, ADVICE)
 _HUB = {
-    part: HubRows(DATASET, part, SPLIT, partial(_convert_hub_row, part))
+    part: HubRows(
+        DATASET,
+        part,
+        SPLIT,
+        partial(_convert_hub_row, part),
+    )
     for part in KINDS
 }
 

@@ -37,23 +37,29 @@ _NAMES = ("BENCHMARK", "BENCHMARKS")
 def benchmarks() -> dict[str, Benchmark]:
     """Return all benchmarks by name, ours first; then those in folders."""
     registered = dict(
-        descriptions(vieval_plugin.benchmarks, _NAMES, "vieval.benchmarks", Benchmark)
+        descriptions(
+            vieval_plugin.benchmarks,
+            _NAMES,
+            "vieval.benchmarks",
+            Benchmark,
+        )
     )
-    if home := os.environ.get(FOLDER_VARIABLE):
+    home = os.environ.get(FOLDER_VARIABLE)
+    if home:
         from vieval_plugin.benchmarks import in_folder
 
         candidates = (path_of(home), *sorted(path_of(home).glob("*")))
         folders = [folder for folder in candidates if in_folder.is_benchmark(folder)]
         if not folders:
             _warn(
-                f"{FOLDER_VARIABLE}: {home}: no folder with a {in_folder.FILE}, or with folders "
-                "that have one"
+                f"{FOLDER_VARIABLE}: {home}: must be a folder with a {in_folder.FILE}, or with "
+                "subfolders that have one"
             )
         for folder in folders:
             try:
                 _add(folder, registered)
             except VievalError as error:
-                _warn(f"{error}; it is left out")
+                _warn(f"{error}; this benchmark is skipped")
     return registered
 
 
@@ -62,7 +68,12 @@ def find(name: str) -> Benchmark | None:
 
     Others are loaded only where no module of ours has the name.
     """
-    ours = description_in_module(vieval_plugin.benchmarks, name, _NAMES, Benchmark)
+    ours = description_in_module(
+        vieval_plugin.benchmarks,
+        name,
+        _NAMES,
+        Benchmark,
+    )
     return ours or benchmarks().get(name)
 
 
@@ -70,7 +81,8 @@ def benchmark(name: str) -> Benchmark:
     """Return a benchmark by its name or folder; VievalError, with the nearest name, if there is
     none.
     """
-    if known_benchmark := find(name):
+    known_benchmark = find(name)
+    if known_benchmark:
         return known_benchmark
     from vieval_plugin.benchmarks import in_folder
 
@@ -79,7 +91,7 @@ def benchmark(name: str) -> Benchmark:
         return _add(path_of(name), registered)
     if path_of(name).is_dir():
         raise VievalError(
-            f"{name}: a folder without {in_folder.FILE}, so it is no benchmark"
+            f"{name}: not a benchmark, because the folder has no {in_folder.FILE}"
         )
     return find_entry(name, registered, "benchmark")
 
@@ -94,9 +106,8 @@ def _add(folder: Path, registered: dict[str, Benchmark]) -> Benchmark:
         namesake.file and added.file and real(namesake.file) == real(added.file)
     ):
         raise VievalError(
-            f"{folder / in_folder.FILE}: name: {added.name} is the name of the benchmark "
-            f"{namesake.title or namesake.name} ({namesake.source}); give this one a name of its "
-            "own"
+            f"{folder / in_folder.FILE}: name: {added.name} is already the name of the benchmark "
+            f"{namesake.title or namesake.name} ({namesake.source}); choose another name"
         )
     registered[added.name] = added
     return added
@@ -122,13 +133,12 @@ def source(name: str, options: Config) -> SampleSource:
     entry = benchmark(name)
     if entry.generates:
         raise VievalError(
-            f"{entry.name}: its images are yet to be made; run its tasks in lmms-eval or VLMEvalKit"
+            f"{entry.name}: its images must be generated; run its tasks in lmms-eval or VLMEvalKit"
         )
-    judged = [
-        sample
-        for part in entry.parts
-        for sample in entry.load(data_root(entry, options), part)
-    ]
+    root = data_root(entry, options)
+    judged: list[Judged] = []
+    for part in entry.parts:
+        judged += entry.load(root, part)
     digests = (
         text for sample in judged for text in (target_json(sample), fingerprint(sample))
     )
@@ -137,7 +147,10 @@ def source(name: str, options: Config) -> SampleSource:
         return (SampleRow(sample, str(sample.id)) for sample in judged)
 
     return SampleSource(
-        entry.name, rows, fingerprint_of([], *digests), total=len(judged)
+        entry.name,
+        rows,
+        fingerprint_of([], *digests),
+        total=len(judged),
     )
 
 

@@ -15,7 +15,7 @@ from vieval_plugin.readers.rows import ASPECT, KIND, UNNAMED, image_file, read_t
 from vieval_plugin.text.errors import VievalError
 
 NAME = "seetrue"
-ADVICE = "put SeeTRUE.csv of linzhiqiu/t2v_metrics there, and the images in images/"
+ADVICE = "put SeeTRUE.csv from linzhiqiu/t2v_metrics into that folder, and the images into images/"
 
 
 def read(folder: Path, part: str) -> list[Sample]:
@@ -33,16 +33,19 @@ def read(folder: Path, part: str) -> list[Sample]:
     texts: dict[str, int] = {}
     samples: dict[str, Sample] = {}
     for row in rows:
-        name, text, label = row.file("image"), row.text("text"), row.cells["label"]
+        name = row.file("image")
+        text = row.text("text")
+        label = row.cells["label"]
         if label not in {"0", "1"}:
             raise VievalError(
-                f"{row.where}: label {label!r} is not 0 or 1; correct the line"
+                f"{row.where}: label must be 0 or 1, got {label!r}; correct the line"
             )
         group = str(texts.setdefault(text, len(texts)))
         uid = f"{group}#{name}"
         if uid in samples:
             raise VievalError(
-                f"{row.where} repeats an image with its text, {name}; remove one of the lines"
+                f"{row.where}: {name} with this text is already in an earlier line; remove one of "
+                "the lines"
             )
         samples[uid] = Sample(
             SampleId(NAME, part, UNNAMED, uid),
@@ -56,7 +59,14 @@ def read(folder: Path, part: str) -> list[Sample]:
 
 
 _FOLDER = DataFolder(
-    NAME, {"drawbench": 1312, "editbench": 3827, "coco_t2i": 1791}, read, ADVICE
+    NAME,
+    {
+        "drawbench": 1312,
+        "editbench": 3827,
+        "coco_t2i": 1791,
+    },
+    read,
+    ADVICE,
 )
 
 BENCHMARK = _FOLDER.benchmark(
@@ -68,6 +78,6 @@ BENCHMARK = _FOLDER.benchmark(
         "yonatanbitton/SeeTRUE, labels also in github.com/linzhiqiu/t2v_metrics"
     ),
     licence=(
-        "CC BY 4.0, and by the hub's terms for research and as a test set only, not to train on"
+        "CC BY 4.0; under the hub's terms only for research and as a test set, not for training"
     ),
 )

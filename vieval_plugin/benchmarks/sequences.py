@@ -24,7 +24,8 @@ from vieval_plugin.text.errors import VievalError, docs_url, line_of
 from vieval_plugin.text.untrusted import isfile, real
 from vieval_plugin.text.yaml_json import read_json
 
-FILE, DESCRIPTION_FILE = "sequences.jsonl", "about.json"
+FILE = "sequences.jsonl"
+DESCRIPTION_FILE = "about.json"
 MAGICBRUSH_FILE = "edit_sessions.json"
 #: The label of an image to which more was done than was asked for.
 OVER_EDITED = 0.5
@@ -94,7 +95,7 @@ def read_sequences(folder: Path) -> SequenceFolder:
     file = next((folder / name for name in layouts if isfile(folder / name)), None)
     if file is None:
         raise VievalError(
-            f"{folder}: no folder of turns; one has {' or '.join(layouts)} in it; {_HELP}"
+            f"{folder}: not a folder of turns, because it has no {' or '.join(layouts)}; {_HELP}"
         )
     try:
         sequences = layouts[file.name](folder)
@@ -103,14 +104,13 @@ def read_sequences(folder: Path) -> SequenceFolder:
             f"{error.filename}: cannot be read ({error.strerror}); {_HELP}"
         ) from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        reason = (
-            f"{error.args[0]} is missing"
-            if isinstance(error, KeyError)
-            else line_of(error)
-        )
-        raise VievalError(f"{file}: not as this layout has it ({reason})") from None
+        if isinstance(error, KeyError):
+            reason = f"{error.args[0]} is missing"
+        else:
+            reason = line_of(error)
+        raise VievalError(f"{file}: does not fit this layout ({reason})") from None
     if not sequences.sequences:
-        raise VievalError(f"{file}: no sequences in it")
+        raise VievalError(f"{file}: no sequences found")
     for sequence in sequences.sequences:
         _require_complete(file, sequence)
     return sequences
@@ -126,11 +126,15 @@ def _read_own(folder: Path) -> SequenceFolder:
             images = tuple(folder / name for name in row.cells["images"])
             sequences.append(
                 EditingSequence(
-                    str(row.cells["uid"]), images, tuple(row.cells["instructions"])
+                    str(row.cells["uid"]),
+                    images,
+                    tuple(row.cells["instructions"]),
                 )
             )
         except (KeyError, TypeError) as error:
-            raise VievalError(f"{row.where}: no sequence ({error}); {_HELP}") from None
+            raise VievalError(
+                f"{row.where}: not a sequence ({error}); {_HELP}"
+            ) from None
     terms = (
         str(description["source"]),
         str(description["licence"]),
@@ -153,12 +157,13 @@ def _read_magicbrush(folder: Path) -> SequenceFolder:
         for earlier, later in pairwise(turns):
             if earlier["output"] != later["input"]:
                 raise ValueError(
-                    f"session {session}: a turn begins at {later['input']} and not where the one "
-                    "before ended"
+                    f"session {session}: each turn must begin with the output of the one before, "
+                    f"got {later['input']}"
                 )
-        names = (
-            [turns[0]["input"], *(turn["output"] for turn in turns)] if turns else []
-        )
+        if turns:
+            names = [turns[0]["input"], *(turn["output"] for turn in turns)]
+        else:
+            names = []
         # the folder of a session is called by what its files' names begin with
         paths = tuple(folder / "images" / session / Path(name).name for name in names)
         instructions = tuple(turn.get("instruction", "") for turn in turns)
@@ -166,7 +171,10 @@ def _read_magicbrush(folder: Path) -> SequenceFolder:
             EditingSequence(f"magicbrush/{split}/{session}", paths, instructions)
         )
     return SequenceFolder(
-        f"MagicBrush, split {split}", "CC BY 4.0", split != "test", tuple(sequences)
+        f"MagicBrush, split {split}",
+        "CC BY 4.0",
+        split != "test",
+        tuple(sequences),
     )
 
 
@@ -176,12 +184,13 @@ def _require_complete(file: Path, sequence: EditingSequence) -> None:
         or not sequence.instructions
     ):
         raise VievalError(
-            f"{file}: sequence {sequence.uid} has {len(sequence.images)} images and "
-            f"{len(sequence.instructions)} "
-            "instructions; there is one image more than instructions, of which there is one or more"
+            f"{file}: sequence {sequence.uid} must have an instruction, and one image more than "
+            f"instructions, got {len(sequence.images)} images and "
+            f"{len(sequence.instructions)} instructions"
         )
     for turn, (image, instruction) in enumerate(
-        zip(sequence.images[1:], sequence.instructions, strict=True), start=1
+        zip(sequence.images[1:], sequence.instructions, strict=True),
+        start=1,
     ):
         if not isinstance(instruction, str) or not instruction.strip():
             raise VievalError(
@@ -189,8 +198,8 @@ def _require_complete(file: Path, sequence: EditingSequence) -> None:
             )
         if not isfile(image):
             raise VievalError(
-                f"{file}: turn {turn} of sequence {sequence.uid} has no image ({image} is not "
-                "there)"
+                f"{file}: turn {turn} of sequence {sequence.uid} has no image ({image} is "
+                "missing)"
             )
     for image in sequence.images:
         examine(Image(image))
@@ -205,14 +214,23 @@ def write_sequences(
     Raises:
         VievalError: a file cannot be written.
     """
-    terms = {"source": source, "licence": licence, "trainable": True}
+    terms = {
+        "source": source,
+        "licence": licence,
+        "trainable": True,
+    }
     write_whole(folder / DESCRIPTION_FILE, [json.dumps(terms, indent=1)])
     write_whole(
-        folder / FILE, (f"{_line(folder, sequence)}\n" for sequence in sequences)
+        folder / FILE,
+        (f"{_line(folder, sequence)}\n" for sequence in sequences),
     )
 
 
 def _line(folder: Path, sequence: EditingSequence) -> str:
     images = [str(path.relative_to(folder)) for path in sequence.images]
-    row = {"uid": sequence.uid, "images": images, "instructions": sequence.instructions}
+    row = {
+        "uid": sequence.uid,
+        "images": images,
+        "instructions": sequence.instructions,
+    }
     return json.dumps(row, ensure_ascii=False)

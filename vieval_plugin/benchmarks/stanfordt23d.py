@@ -17,9 +17,10 @@ from vieval_plugin.readers.rated_models import numbered_roles, read_rated
 from vieval_plugin.readers.rows import GRADED, numbered, read_count, read_object
 
 NAME = "stanfordt23d"
-VIEWS, VIEWS_FILE = 9, "views.json"
+VIEWS = 9
+VIEWS_FILE = "views.json"
 MODELS = ("dreamfusion", "instant3d", "latent-nerf", "magic3d", "mvdream", "shap-e")
-ADVICE = "put stanfordt23d.json of linzhiqiu/t2v_metrics and the rendered views/ there"
+ADVICE = "put stanfordt23d.json from linzhiqiu/t2v_metrics and the rendered views/ into that folder"
 
 
 def read(folder: Path, part: str) -> list[Sample]:
@@ -33,13 +34,27 @@ def read(folder: Path, part: str) -> list[Sample]:
 
     def images(model: str, uid: str) -> Mapping[str, Image]:
         return numbered_roles(
-            "view", numbered(folder / "views" / model / uid, count, (".png", ".jpg"))
+            "view",
+            numbered(folder / "views" / model / uid, count, (".png", ".jpg")),
         )
 
-    return read_rated(path, read_object(path, ADVICE), NAME, part, MODELS, images)
+    return read_rated(
+        path,
+        read_object(path, ADVICE),
+        benchmark=NAME,
+        part=part,
+        models=MODELS,
+        images=images,
+    )
 
 
-_FOLDER = DataFolder(NAME, {"all": 360}, read, ADVICE, count_file=VIEWS_FILE)
+_FOLDER = DataFolder(
+    NAME,
+    {"all": 360},
+    read,
+    ADVICE,
+    count_file=VIEWS_FILE,
+)
 
 BENCHMARK = _FOLDER.benchmark(
     WithLabels(GRADED),
@@ -50,7 +65,7 @@ BENCHMARK = _FOLDER.benchmark(
         "of github.com/linzhiqiu/t2v_metrics, renderings of the hub's zhiqiulin/vqascore_ablation"
     ),
     licence=(
-        "renderings: MIT says the hub's card of the VQAScore authors; objects and ratings: "
+        "renderings: MIT (the hub's card of the VQAScore authors); objects and ratings: "
         "unknown, ask their authors"
     ),
 )

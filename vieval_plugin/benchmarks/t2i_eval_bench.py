@@ -36,11 +36,13 @@ PART = "tig"
 DIMENSIONS = ("appearance", "intrinsic", "relationship")
 OVERALL = "O"
 ANNOTATORS = 3
-LOWEST, HIGHEST = 0.0, 10.0
-ARCHIVE, IMAGES = "images.tar.gz", "images"
+LOWEST = 0.0
+HIGHEST = 10.0
+ARCHIVE = "images.tar.gz"
+IMAGES = "images"
 ADVICE = (
-    f"put t2i-eval-bench.json, scores.json and {ARCHIVE} of the hub's DataHammer/T2I-Eval-Bench "
-    f"there and run `vieval prepare {NAME}`"
+    f"put t2i-eval-bench.json, scores.json and {ARCHIVE} from the hub's "
+    f"DataHammer/T2I-Eval-Bench into that folder and run `vieval prepare {NAME}`"
 )
 
 _MISSING = (None, "N/A")
@@ -55,25 +57,21 @@ def read(folder: Path, part: str) -> list[Sample]:
     `reference_explanations` by overall, dimension or question.
     """
     path = folder / "t2i-eval-bench.json"
-    rows, scores = (
-        rows_by_uid(read_objects(path, ADVICE)),
-        _scores(folder / "scores.json"),
-    )
+    rows = rows_by_uid(read_objects(path, ADVICE))
+    scores = _scores(folder / "scores.json")
     # the authors' own evaluation names pairs by their position
-    keys = (
-        list(rows)
-        if any(uid in scores for uid in rows)
-        else list(map(str, range(len(rows))))
-    )
+    if any(uid in scores for uid in rows):
+        keys = list(rows)
+    else:
+        keys = list(map(str, range(len(rows))))
     samples = []
     for (uid, row), key in zip(rows.items(), keys, strict=True):
         if key not in scores:
             raise VievalError(
                 f"{row.where}: id {uid} has no row in scores.json; correct the files"
             )
-        samples.append(
-            _sample(folder, SampleId(NAME, part, UNNAMED, uid), row, scores[key])
-        )
+        sample_id = SampleId(NAME, part, UNNAMED, uid)
+        samples.append(_sample(folder, sample_id, row, scores[key]))
     return samples
 
 
@@ -84,9 +82,9 @@ def unpack_images(folder: Path, preparing: Preparing) -> list[str]:
     from vieval_plugin.readers.unpack import unpack
 
     archive = folder / ARCHIVE
-    if not archive.is_file() or all(
-        isfile(path) for path in files_of(read(folder, PART))
-    ):
+    if not archive.is_file():
+        return []
+    if all(map(isfile, files_of(read(folder, PART)))):
         return []
     try:
         unpack(archive, folder / IMAGES)
@@ -100,19 +98,25 @@ def _sample(folder: Path, sample_id: SampleId, row: Row, scores: Row) -> Sample:
     if row.cells.get("ref_image"):
         images["reference"] = _image(folder, row.file("ref_image"))
     aspects = _aspects(scores)
-    annotations: dict[str, Mapping[str, Any]] = {
-        "extraction": _extraction(row),
-        "reference_explanations": _explanations(row, scores, aspects),
-    }
-    ratings = {
-        aspect: _ratings(Row(f"{scores.where}, {key}", cell))
-        for aspect, (key, cell) in aspects.items()
-    }
-    annotations = {
-        name: value for name, value in annotations.items() if any(value.values())
-    }
+    extraction = _extraction(row)
+    explanations = _explanations(row, scores, aspects)
+    ratings = {}
+    for aspect, (key, cell) in aspects.items():
+        ratings[aspect] = _ratings(Row(f"{scores.where}, {key}", cell))
+    annotations: dict[str, Mapping[str, Any]] = {}
+    if any(extraction.values()):
+        annotations["extraction"] = extraction
+    if any(explanations.values()):
+        annotations["reference_explanations"] = explanations
     texts = {"prompt": row.text("image_caption")}
-    return Sample(sample_id, images, texts, ratings, kind=KIND, annotations=annotations)
+    return Sample(
+        sample_id,
+        images,
+        texts,
+        ratings,
+        kind=KIND,
+        annotations=annotations,
+    )
 
 
 def _image(folder: Path, name: str) -> Image:
@@ -124,15 +128,14 @@ def _extraction(row: Row) -> dict[str, Any]:
     structure = row.cells.get("structured_info_str")
     if structure is not None and not isinstance(structure, str):
         raise VievalError(
-            f"{row.where}: structured_info_str is no text; correct the file"
+            f"{row.where}: structured_info_str must be a string; correct the file"
         )
     extraction: dict[str, Any] = {"structured_info": structure or ""}
     for column in (f"{dimension}_questions" for dimension in DIMENSIONS):
-        questions = _questions(row, column)
-        extraction[column] = [
-            {"entity": entity, "question": text} if entity else text
-            for text, entity, _ in questions
-        ]
+        questions: list[Any] = []
+        for text, entity, _ in _questions(row, column):
+            questions.append({"entity": entity, "question": text} if entity else text)
+        extraction[column] = questions
     return extraction
 
 
@@ -145,17 +148,19 @@ def _questions(row: Row, column: str) -> Iterator[tuple[str, str, Mapping[str, A
     for group, questions in groups:
         if not isinstance(questions, list):
             raise VievalError(
-                f"{row.where}: {column} holds no list of questions; correct the file"
+                f"{row.where}: {column} must be a list of questions; correct the file"
             )
         for question in questions:
             cells = {"question": question} if isinstance(question, str) else question
             if not isinstance(cells, dict):
+                kind = type(question).__name__
                 raise VievalError(
-                    f"{row.where}: {column} holds {type(question).__name__}, not a text or an "
-                    "object with question; correct the file"
+                    f"{row.where}: {column} must have strings or objects with question, got "
+                    f"{kind}; correct the file"
                 )
             entity = cells.get("entity")
-            text = Row(f"{row.where}, {column}", cells).text("question")
+            question_row = Row(f"{row.where}, {column}", cells)
+            text = question_row.text("question")
             yield text, entity if isinstance(entity, str) else group, cells
 
 
@@ -163,22 +168,20 @@ def _explanations(
     row: Row, scores: Row, aspects: Mapping[str, tuple[str, Mapping[str, Any]]]
 ) -> dict[str, str]:
     """Explanations of the annotators, by `overall`, dimension or question."""
-    explanations = {
-        "overall" if aspect == OVERALL else aspect: _explanation(cell)
-        for aspect, (_, cell) in aspects.items()
-    }
+    explanations = {}
+    for aspect, (_, cell) in aspects.items():
+        explanations["overall" if aspect == OVERALL else aspect] = _explanation(cell)
     for dimension in DIMENSIONS:
+        questions = _questions(row, f"{dimension}_questions")
+        question_cells: list[Any] = [cells for _, _, cells in questions]
         rated = scores.cells.get(dimension)
-        question_cells = [
-            cells for _, _, cells in _questions(row, f"{dimension}_questions")
-        ]
-        for cells in (*question_cells, *(rated if isinstance(rated, list) else ())):
-            if isinstance(cells, dict) and isinstance(
-                question := cells.get("question"), str
-            ):
-                explanations[question] = _explanation(cells) or explanations.get(
-                    question, ""
-                )
+        if isinstance(rated, list):
+            question_cells += rated
+        for cells in question_cells:
+            question = cells.get("question") if isinstance(cells, dict) else None
+            if isinstance(question, str):
+                earlier = explanations.get(question, "")
+                explanations[question] = _explanation(cells) or earlier
     return {name: text for name, text in explanations.items() if text}
 
 
@@ -188,37 +191,40 @@ def _explanation(cells: Mapping[str, Any]) -> str:
     """
     value = cells.get("manual_explanation", cells.get("reference_explanation"))
     texts = value if isinstance(value, list) else [value]
-    return "\n".join(
-        text.strip() for text in texts if isinstance(text, str) and text.strip()
-    )
+    stripped = [text.strip() for text in texts if isinstance(text, str)]
+    return "\n".join(filter(None, stripped))
 
 
 def _aspects(scores: Row) -> dict[str, tuple[str, Mapping[str, Any]]]:
     """The name and cell of each aspect under `overall`; O is always among them."""
     overall = scores.cells.get("overall")
     if not isinstance(overall, dict):
-        raise VievalError(f"{scores.where}: no object under overall; correct the file")
+        raise VievalError(
+            f"{scores.where}: overall must be an object; correct the file"
+        )
     cells_by_aspect: dict[str, tuple[str, Mapping[str, Any]]] = {}
     for key, cell in overall.items():
-        aspect = next(
-            (d for d in DIMENSIONS if d in key.lower()),
-            OVERALL if "overall" in key.lower() else "",
-        )
+        lower_key = key.lower()
+        aspect = OVERALL if "overall" in lower_key else ""
+        for dimension in reversed(DIMENSIONS):
+            if dimension in lower_key:
+                aspect = dimension
         if not aspect:
             continue
         if aspect in cells_by_aspect:
+            first_key, _ = cells_by_aspect[aspect]
             raise VievalError(
-                f"{scores.where}: {cells_by_aspect[aspect][0]} and {key} both name an aspect; "
-                "correct the file"
+                f"{scores.where}: {first_key} and {key} are the same aspect; correct the file"
             )
         if cell is not None and not isinstance(cell, dict):
             raise VievalError(
-                f"{scores.where}: {key} is no object with manual_score; correct the file"
+                f"{scores.where}: {key} must be an object with manual_score; correct the file"
             )
         cells_by_aspect[aspect] = (key, cell or {})
     if OVERALL not in cells_by_aspect:
+        keys = ", ".join(overall) or "none"
         raise VievalError(
-            f"{scores.where}: no overall among {', '.join(overall) or 'nothing'}; correct the file"
+            f"{scores.where}: overall must have an overall score, got {keys}; correct the file"
         )
     return cells_by_aspect
 
@@ -227,31 +233,39 @@ def _ratings(aspect: Row) -> tuple[float, ...]:
     scores = aspect.cells.get("manual_score")
     if scores is None:
         return (math.nan,) * ANNOTATORS
-    if not isinstance(scores, list) or len(scores) not in (ANNOTATORS, ANNOTATORS + 1):
+    score_counts = (ANNOTATORS, ANNOTATORS + 1)
+    if not isinstance(scores, list) or len(scores) not in score_counts:
         raise VievalError(
-            f"{aspect.where}: manual_score is not a list of {ANNOTATORS} annotators' scores and "
-            "their mean; correct the file"
+            f"{aspect.where}: manual_score must be a list of the scores of {ANNOTATORS} "
+            "annotators and perhaps their mean; correct the file"
         )
-    return tuple(
-        math.nan
-        if score in _MISSING
-        else rating(score, LOWEST, HIGHEST, f"{aspect.where}: score {number}")
-        for number, score in enumerate(scores[:ANNOTATORS], start=1)
-    )
+    ratings = []
+    for number, score in enumerate(scores[:ANNOTATORS], start=1):
+        if score in _MISSING:
+            ratings.append(math.nan)
+        else:
+            where = f"{aspect.where}: score {number}"
+            ratings.append(rating(score, LOWEST, HIGHEST, where))
+    return tuple(ratings)
 
 
 def _scores(path: Path) -> dict[str, Row]:
     """Rows of scores by id, from a list of rows that have one or from an object."""
     document = read_json(path, ADVICE)
-    if isinstance(document, dict) and all(
-        isinstance(cells, dict) for cells in document.values()
-    ):
-        return {uid: Row(f"{path}: id {uid}", cells) for uid, cells in document.items()}
-    rows = rows_by_uid(read_objects(path, ADVICE))
-    return {uid: Row(f"{path}: id {uid}", row.cells) for uid, row in rows.items()}
+    is_by_id = isinstance(document, dict)
+    if not is_by_id or not all(isinstance(row, dict) for row in document.values()):
+        rows = rows_by_uid(read_objects(path, ADVICE))
+        document = {uid: row.cells for uid, row in rows.items()}
+    return {uid: Row(f"{path}: id {uid}", cells) for uid, cells in document.items()}
 
 
-_FOLDER = DataFolder(NAME, {PART: 301}, read, ADVICE, unpack_images)
+_FOLDER = DataFolder(
+    NAME,
+    {PART: 301},
+    read,
+    ADVICE,
+    unpack_images,
+)
 
 BENCHMARK = _FOLDER.benchmark(
     WithAnnotators(DIMENSIONS, OVERALL, ANNOTATORS),
@@ -261,8 +275,8 @@ BENCHMARK = _FOLDER.benchmark(
         "the hub's DataHammer/T2I-Eval-Bench"
     ),
     licence=(
-        "MIT (the hub's card); made to evaluate on: what is trained on it must not be "
-        "reported on it"
+        "MIT (the hub's card); an evaluation set: do not report results on it for models that "
+        "were trained on it"
     ),
     trainable=True,
 )

@@ -19,10 +19,12 @@ from vieval_plugin.readers.rows import GRADED, numbered, read_count, read_object
 from vieval_plugin.readers.video_frames import SUFFIXES, extract_all, failure_lines
 
 NAME = "t2vscore"
-FRAMES, FRAMES_FILE = 4, "frames.json"
+FRAMES = 4
+FRAMES_FILE = "frames.json"
 MODELS = ("floor33", "gen2", "pika", "modelscope", "zeroscope")
 ADVICE = (
-    "put t2vscore_alignment_score.json of linzhiqiu/t2v_metrics and videos/ there and run "
+    "put t2vscore_alignment_score.json from linzhiqiu/t2v_metrics and videos/ into that folder "
+    "and run "
     f"`vieval prepare {NAME}`"
 )
 
@@ -39,7 +41,8 @@ def read(folder: Path, part: str) -> list[Sample]:
 
     def images(model: str, uid: str) -> Mapping[str, Image]:
         return numbered_roles(
-            "frame", numbered(folder / f"frames{count}" / model / uid, count, SUFFIXES)
+            "frame",
+            numbered(folder / f"frames{count}" / model / uid, count, SUFFIXES),
         )
 
     return _rated(folder, part, images)
@@ -53,7 +56,8 @@ def videos(folder: Path, count: int) -> list[tuple[Path, Path]]:
     """
     pairs = []
     for sample in _rated(folder, _ALL, lambda _model, _uid: {}):
-        model, uid = sample.id.image_model, sample.id.uid
+        model = sample.id.image_model
+        uid = sample.id.uid
         video = folder / "videos" / model / f"{uid}.mp4"
         padded = video.with_name(f"{uid:0>4}.mp4")
         frames = folder / f"frames{count}" / model / uid
@@ -70,17 +74,31 @@ def make_frames(folder: Path, preparing: Preparing) -> list[str]:
     lines = failure_lines(
         extract_all(pairs, count),
         len(pairs),
-        "fetch them again and run the command again",
+        "download them again, then repeat the command",
     )
     return [f"{NAME}: {line}" for line in lines]
 
 
 def _rated(folder: Path, part: str, images: Images) -> list[Sample]:
     path = folder / "t2vscore_alignment_score.json"
-    return read_rated(path, read_object(path, ADVICE), NAME, part, MODELS, images)
+    return read_rated(
+        path,
+        read_object(path, ADVICE),
+        benchmark=NAME,
+        part=part,
+        models=MODELS,
+        images=images,
+    )
 
 
-_FOLDER = DataFolder(NAME, {_ALL: 2543}, read, ADVICE, make_frames, FRAMES_FILE)
+_FOLDER = DataFolder(
+    NAME,
+    {_ALL: 2543},
+    read=read,
+    advice=ADVICE,
+    make=make_frames,
+    count_file=FRAMES_FILE,
+)
 
 BENCHMARK = _FOLDER.benchmark(
     WithLabels(GRADED),

@@ -29,12 +29,10 @@ ENTRY_POINTS = "vieval.tasks"
 #: Where the table is, and lmms-eval's files of the plain tasks.
 FOLDER = Path(vieval_plugin.task_configs.__path__[0])
 
-DATA_READY, NOTHING, RATINGS, DATA_MISSING = (
-    "ready",
-    "nothing to prepare",
-    "ratings only",
-    "not there",
-)
+DATA_READY = "ready"
+NOTHING = "nothing to prepare"
+RATINGS = "ratings only"
+DATA_MISSING = "missing"
 COMPLETE = (DATA_READY, NOTHING)
 #: Says of a benchmark's part what `data_state` says.
 StateOf: TypeAlias = Callable[[str, str], tuple[str, str]]
@@ -84,25 +82,24 @@ class TaskGroup:
 @cache
 def table() -> tuple[TaskRow, ...]:
     """The rows of `task_configs/tasks.yaml`, in its order."""
-    return tuple(
-        TaskRow(**{**row, "parts": tuple(row.get("parts", ()))})
-        for row in _document()["tasks"]
-    )
+    rows = []
+    for row in _document()["tasks"]:
+        parts = tuple(row.get("parts", ()))
+        rows.append(TaskRow(**{**row, "parts": parts}))
+    return tuple(rows)
 
 
 @cache
 def plugin_rows() -> tuple[TaskRow, ...]:
     """The rows of other packages whose judge and benchmark are there."""
-    known_judges, known_benchmarks = (
-        judge_registry.judges(),
-        benchmark_registry.benchmarks(),
-    )
+    known_judges = judge_registry.judges()
+    known_benchmarks = benchmark_registry.benchmarks()
     rows = judge_registry.load_entry_points(ENTRY_POINTS, ("TASKS",), TaskRow)
-    return tuple(
-        row
-        for row in rows
-        if row.judge in known_judges and row.benchmark in known_benchmarks
-    )
+    known_rows = []
+    for row in rows:
+        if row.judge in known_judges and row.benchmark in known_benchmarks:
+            known_rows.append(row)
+    return tuple(known_rows)
 
 
 def file_rows() -> tuple[TaskRow, ...]:
@@ -110,41 +107,42 @@ def file_rows() -> tuple[TaskRow, ...]:
     is described in a file.
     """
     rows = []
-    judges, benchmarks = (
-        judge_registry.judges().values(),
-        benchmark_registry.benchmarks().values(),
-    )
+    judges = judge_registry.judges().values()
+    benchmarks = benchmark_registry.benchmarks().values()
     in_files = [
         (judge, benchmark)
         for judge in judges
         for benchmark in benchmarks
         if judge.file or benchmark.file
     ]
-    names = (
-        {task.name for row in (*table(), *plugin_rows()) for task in tasks_of(row)}
-        if in_files
-        else set()
-    )
+    if in_files:
+        names = {
+            task.name for row in (*table(), *plugin_rows()) for task in tasks_of(row)
+        }
+    else:
+        names = set()
     benchmarks_of_variants = {row.benchmark for row in table() if row.variant}
     for judge, benchmark in in_files:
-        parts = tuple(
-            part
-            for part in benchmark.parts
-            if judge.kinds([benchmark.kinds.get(part, part)])
+        parts = []
+        for part in benchmark.parts:
+            if judge.kinds([benchmark.kinds.get(part, part)]):
+                parts.append(part)
+        row = TaskRow(
+            benchmark.name,
+            judge.name,
+            parts=tuple(parts),
+            variant=benchmark.name in benchmarks_of_variants,
         )
-        variant = benchmark.name in benchmarks_of_variants
-        row = TaskRow(benchmark.name, judge.name, parts=parts, variant=variant)
-        if (
-            parts
-            and (benchmark.report.rates_contests or judge.rates == "sample")
-            and _name(row) not in names
-        ):
+        fits = benchmark.report.rates_contests or judge.rates == "sample"
+        if parts and fits and _name(row) not in names:
             rows.append(row)
     return tuple(rows)
 
 
 def _rows(rows: Iterable[TaskRow] | None) -> Iterable[TaskRow]:
-    return (*table(), *plugin_rows(), *file_rows()) if rows is None else rows
+    if rows is None:
+        return (*table(), *plugin_rows(), *file_rows())
+    return rows
 
 
 def _document() -> Any:
@@ -154,29 +152,33 @@ def _document() -> Any:
 def tasks_of(row: TaskRow) -> list[Task]:
     """The tasks of a row, named `[variant_]<benchmark>_<judge>[_<setting>][_<part>]`."""
     parts = tuple(benchmark_registry.benchmark(row.benchmark).parts)
-    kinds = row.parts or tuple(judge_registry.judge(row.judge).kinds(parts)) or parts
-    name, setting = _name(row), row.setting or judge_registry.judge(row.judge).plain
-    return [
-        Task(
-            f"{name}_{part}" if len(parts) > 1 else name,
+    judge = judge_registry.judge(row.judge)
+    kinds = row.parts or tuple(judge.kinds(parts)) or parts
+    name = _name(row)
+    setting = row.setting or judge.plain
+    row_tasks = []
+    for part in kinds:
+        task_name = f"{name}_{part}" if len(parts) > 1 else name
+        task = Task(
+            task_name,
             row.benchmark,
             part,
             row.judge,
             setting,
         )
-        for part in kinds
-    ]
+        row_tasks.append(task)
+    return row_tasks
 
 
 def group_of(row: TaskRow) -> TaskGroup | None:
     """The group over a row's tasks; None where the benchmark is one part or they are not
     averaged.
     """
-    if not row.grouped or len(benchmark_registry.benchmark(row.benchmark).parts) == 1:
+    benchmark = benchmark_registry.benchmark(row.benchmark)
+    if not row.grouped or len(benchmark.parts) == 1:
         return None
-    return TaskGroup(
-        _name(row), tuple(task.name for task in tasks_of(row)), row.benchmark
-    )
+    members = tuple(task.name for task in tasks_of(row))
+    return TaskGroup(_name(row), members, row.benchmark)
 
 
 def _name(row: TaskRow) -> str:
@@ -206,7 +208,10 @@ def task_groups_without_average() -> list[TaskGroup]:
     """The groups of the table that run together and are not averaged."""
     return [
         TaskGroup(
-            group["name"], tuple(group["members"]), group["benchmark"], averaged=False
+            group["name"],
+            tuple(group["members"]),
+            group["benchmark"],
+            averaged=False,
         )
         for group in _document()["groups"]
     ]
@@ -220,10 +225,11 @@ def entries() -> Mapping[str, Task | TaskGroup]:
 
 def leaves(name: str, task_groups: Sequence[TaskGroup]) -> list[str]:
     """The tasks below a group; none for a name that is no group's."""
-    members = next((group.members for group in task_groups if group.name == name), ())
-    return [
-        leaf for member in members for leaf in (leaves(member, task_groups) or [member])
-    ]
+    members_by_name = {group.name: group.members for group in reversed(task_groups)}
+    tasks_below: list[str] = []
+    for member in members_by_name.get(name, ()):
+        tasks_below += leaves(member, task_groups) or [member]
+    return tasks_below
 
 
 def data_state(name: str, part: str) -> tuple[str, str]:
@@ -237,22 +243,17 @@ def data_state(name: str, part: str) -> tuple[str, str]:
         return DATA_MISSING, str(error)
     missing = benchmark.missing(root, part)
     if not missing:
-        return (
-            NOTHING
-            if benchmark.prepare is None and benchmark.root == "data"
-            else DATA_READY,
-            "",
-        )
+        if benchmark.prepare is None and benchmark.root == "data":
+            return NOTHING, ""
+        return DATA_READY, ""
     if benchmark.generates:
         return DATA_MISSING, missing[0]
     try:
         benchmark.load(root, part)
     except VievalError as error:
         return DATA_MISSING, str(error)
-    return (
-        RATINGS,
-        f"{missing[0]}; for live judging run `vieval prepare {name} --part {part}`",
-    )
+    command = f"vieval prepare {name} --part {part}"
+    return RATINGS, f"{missing[0]}; for live judging run `{command}`"
 
 
 def joined_states(members: Sequence[Task], state_of: StateOf) -> str:
@@ -281,13 +282,15 @@ def matching(text: str, benchmarks: Mapping[str, str]) -> set[str]:
     """
     if text in benchmarks.values():
         return {name for name, benchmark in benchmarks.items() if benchmark == text}
-    pattern = text if any(sign in text for sign in "*?[") else f"*{text}*"
-    if matches := set(fnmatch.filter(benchmarks, pattern)):
+    pattern = text
+    if not any(sign in text for sign in "*?["):
+        pattern = f"*{text}*"
+    matches = set(fnmatch.filter(benchmarks, pattern))
+    if matches:
         return matches
     suggestions = [*dict.fromkeys(benchmarks.values()), *benchmarks]
-    raise VievalError(
-        f"no task or benchmark fits {text!r}{did_you_mean(text.strip('*'), suggestions)}"
-    )
+    hint = did_you_mean(text.strip("*"), suggestions)
+    raise VievalError(f"no task or benchmark matches {text!r}{hint}")
 
 
 def needs(task: Task) -> str:
@@ -323,6 +326,9 @@ def table_row(name: str, members: Sequence[Task], state_of: StateOf) -> tuple[st
     calls and the state of its data.
     """
     first = members[0]
-    parts = [task.name.removeprefix(name) for task in members if first.name != name]
+    parts = []
+    for task in members:
+        if first.name != name:
+            parts.append(task.name.removeprefix(name))
     state = joined_states(members, state_of)
     return name, " ".join(parts), needs(first), calls(first), state

@@ -25,8 +25,8 @@ from vieval_plugin.text.errors import VievalError
 
 NAME = "tifa160"
 ADVICE = (
-    "put tifa160.json and dsg_tifa160_anns.csv of linzhiqiu/t2v_metrics there, and the "
-    "images in images/"
+    "put tifa160.json and dsg_tifa160_anns.csv from linzhiqiu/t2v_metrics into that folder, and "
+    "the images into images/"
 )
 #: The image models as the ratings call them, and as the images do.
 MODEL_NAMES = {
@@ -50,11 +50,13 @@ def read(folder: Path, part: str) -> list[Sample]:
     samples = []
     for key, cells in images.items():
         row = Row(f"{path}: {key}", cells if isinstance(cells, dict) else {})
-        uid, text, image = row.uid("text_id"), row.text("text"), row.file("image_path")
+        uid = row.uid("text_id")
+        text = row.text("text")
+        image = row.file("image_path")
         model = key.removeprefix(f"{uid}_")
         if model not in MODEL_NAMES.values():
             raise VievalError(
-                f"{row.where} is not text_id and a known image model; {ADVICE}"
+                f"{row.where}: the key must be text_id and a known image model; {ADVICE}"
             )
         if key not in answers:
             raise VievalError(
@@ -78,27 +80,27 @@ def _answers(path: Path, images: Collection[str]) -> dict[str, dict[str, float]]
     """Answers by image and worker."""
     answers: dict[str, dict[str, float]] = defaultdict(dict)
     for row in read_table(
-        path, ("model_type", "source_id", "worker_id", "answer"), ADVICE
+        path,
+        ("model_type", "source_id", "worker_id", "answer"),
+        ADVICE,
     ):
-        model, worker, answer = (
-            row.text("model_type"),
-            row.text("worker_id"),
-            row.text("answer"),
-        )
+        model = row.text("model_type")
+        worker = row.text("worker_id")
+        answer = row.text("answer")
         if model not in MODEL_NAMES:
             raise VievalError(
-                f"{row.where}: unknown model_type {model!r}; known: {', '.join(MODEL_NAMES)}"
+                f"{row.where}: unknown model_type {model!r}; known model types: {', '.join(MODEL_NAMES)}"
             )
         key = f"{row.text('source_id')}_{MODEL_NAMES[model]}"
         if key not in images:
             raise VievalError(f"{row.where}: {key} is not in tifa160.json; {ADVICE}")
         if answer not in {"1", "2", "3", "4", "5"}:
             raise VievalError(
-                f"{row.where}: answer {answer!r} is not 1 to 5; correct the line"
+                f"{row.where}: answer must be from 1 to 5, got {answer!r}; correct the line"
             )
         if worker in answers[key]:
             raise VievalError(
-                f"{row.where}: worker {worker} rates {key} a second time; remove one of the lines"
+                f"{row.where}: worker {worker} already rated {key}; remove one of the lines"
             )
         answers[key][worker] = float(answer)
     return answers

@@ -9,7 +9,8 @@ it fills one by one.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import chain
 from pathlib import Path
 
 from vieval_plugin.importers import python_texts
@@ -23,12 +24,12 @@ from vieval_plugin.importers.importing import (
 from vieval_plugin.prompts.packs import built_in, load
 from vieval_plugin.text.escaping import say
 
-_PROMPTS, _NOTES, _GRAPH = (
-    Path("agent/prompt_agent.py"),
-    Path("evaluate.py"),
-    Path("tools/scene_graph.py"),
-)
-_PLAN, _SCENE_GRAPH, _FUNCTION = "Tool_Decide", "sgPrompt", "get_tool_text"
+_PROMPTS = Path("agent/prompt_agent.py")
+_NOTES = Path("evaluate.py")
+_GRAPH = Path("tools/scene_graph.py")
+_PLAN = "Tool_Decide"
+_SCENE_GRAPH = "sgPrompt"
+_FUNCTION = "get_tool_text"
 _ONE_IMAGE = "_llava"
 _MOST_NAMED = 3
 
@@ -90,55 +91,46 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
     path = source / _PROMPTS
     _, author_texts = python_texts.read(path)
     ours = load(built_in("cigeval")[-1]).questions
-    rated = {
-        key: _name(*key.split("/")) for key in ours if key.partition("/")[0] in _TASKS
-    }
-    planned = {kind: _plan_names(kind, list(rated.values())) for kind in _TASKS}
-    needed = dict.fromkeys(
-        [
-            _PLAN,
-            *(name for parts in planned.values() for name in parts),
-            *rated.values(),
-        ]
-    )
-    if missing := [name for name in needed if name not in author_texts]:
-        raise unexpected(
-            path,
-            f"has no text {', '.join(missing[:_MOST_NAMED])} (in all {len(missing)} are missing)",
-        )
+    rated = {}
+    for key in ours:
+        kind, _, name = key.partition("/")
+        if kind in _TASKS:
+            rated[key] = _name(kind, name)
+    rated_names = list(rated.values())
+    planned = {kind: _plan_names(kind, rated_names) for kind in _TASKS}
+    plan_names = chain.from_iterable(planned.values())
+    needed = dict.fromkeys([_PLAN, *plan_names, *rated_names])
+    _require_texts(path, author_texts, needed)
     graph_text = python_texts.read(source / _GRAPH)[1].get(_SCENE_GRAPH)
     if graph_text is None:
         raise unexpected(source / _GRAPH, f"has no text {_SCENE_GRAPH}")
-    texts = {
-        "reminder": _REMINDER,
-        _TOOL_TEXT: _tool_text(source / _NOTES),
-        "scene_graph": _jinja_template(source / _GRAPH, _SCENE_GRAPH, graph_text, {}),
-    }
+    texts = {"reminder": _REMINDER, _TOOL_TEXT: _tool_text(source / _NOTES)}
+    texts["scene_graph"] = _jinja_template(
+        source / _GRAPH,
+        _SCENE_GRAPH,
+        graph_text,
+        variables={},
+    )
     for kind, parts in planned.items():
-        task = "".join(
-            _jinja_template(path, part, author_texts[part], _variables(kind))
-            for part in parts
-        )
-        texts[f"plan_{kind}"] = _jinja_template(
-            path, _PLAN, author_texts[_PLAN], {"task": task}, once="task"
-        )
+        texts[f"plan_{kind}"] = _plan_template(path, author_texts, kind, parts)
     for key, name in rated.items():
-        variables = {
-            **_variables(*key.split("/")),
-            _TOOL_TEXT: f"{{{{ {_TOOL_TEXT} }}}}",
-        }
-        texts[key.replace("/", "_")] = _HEAD + _jinja_template(
-            path, name, author_texts[name], variables, once=_TOOL_TEXT
+        variables = _variables(*key.split("/"))
+        variables[_TOOL_TEXT] = f"{{{{ {_TOOL_TEXT} }}}}"
+        template = _jinja_template(
+            path,
+            name,
+            author_texts[name],
+            variables=variables,
+            once=_TOOL_TEXT,
         )
-    questions = {
-        key: question_of(question, file)
-        for key, question in ours.items()
-        if (file := key.replace("/", "_")) in texts
-    }
-    questions["plan/mcic"]["images"] = [
-        "concepts",
-        "output",
-    ]  # the authors plan on the concepts side by side
+        texts[key.replace("/", "_")] = _HEAD + template
+    questions = {}
+    for key, question in ours.items():
+        file = key.replace("/", "_")
+        if file in texts:
+            questions[key] = question_of(question, file)
+    # the authors plan on the concepts side by side
+    questions["plan/mcic"]["images"] = ["concepts", "output"]
     manifest = {
         "judge": "cigeval",
         "name": "cigeval/authors",
@@ -148,11 +140,43 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
         "questions": questions,
     }
     folder = write_pack(to / "authors", manifest, texts)
-    if left_out := [name for name in author_texts if name.endswith(_ONE_IMAGE)]:
-        say(
-            f"left out, as they are for backbones that take one image: {', '.join(left_out)}"
-        )
+    left_out = [name for name in author_texts if name.endswith(_ONE_IMAGE)]
+    if left_out:
+        say(f"skipped texts for backbones that take one image: {', '.join(left_out)}")
     return [folder]
+
+
+def _require_texts(
+    path: Path, author_texts: Mapping[str, str], needed: Iterable[str]
+) -> None:
+    missing = [name for name in needed if name not in author_texts]
+    if missing:
+        first_missing = ", ".join(missing[:_MOST_NAMED])
+        raise unexpected(
+            path,
+            f"has no text {first_missing} ({len(missing)} missing in all)",
+        )
+
+
+def _plan_template(
+    path: Path, author_texts: Mapping[str, str], kind: str, parts: Iterable[str]
+) -> str:
+    variables = _variables(kind)
+    task = ""
+    for part in parts:
+        task += _jinja_template(
+            path,
+            part,
+            author_texts[part],
+            variables,
+        )
+    return _jinja_template(
+        path,
+        _PLAN,
+        author_texts[_PLAN],
+        variables={"task": task},
+        once="task",
+    )
 
 
 def _name(kind: str, question: str) -> str:
@@ -163,19 +187,22 @@ def _name(kind: str, question: str) -> str:
 
 def _plan_names(kind: str, rated: list[str]) -> list[str]:
     """The texts that say in a plan what a task is, in the order in which the authors join them."""
-    tasks = [f"{_TASKS[kind]}_Task_{number}" for number in (1, 2)]
-    return [
-        f"{_TASKS[kind]}_Rule",
-        *(task for task in tasks if f"{task}_evaluation" in rated),
-    ]
+    names = [f"{_TASKS[kind]}_Rule"]
+    for number in (1, 2):
+        task = f"{_TASKS[kind]}_Task_{number}"
+        if f"{task}_evaluation" in rated:
+            names.append(task)
+    return names
 
 
 def _variables(kind: str, question: str = "") -> dict[str, str]:
     """Variables of a kind's texts by placeholder; of several concepts, only what asks about one
     has its name.
     """
-    concept = ("subject",) if question.startswith("concept") else ()
-    return {name: _TEXTS[name] for name in (*_KIND_NAMES[kind], *concept)}
+    names = list(_KIND_NAMES[kind])
+    if question.startswith("concept"):
+        names.append("subject")
+    return {name: _TEXTS[name] for name in names}
 
 
 def _jinja_template(
@@ -184,11 +211,15 @@ def _jinja_template(
     """A text as a Jinja template, each placeholder being its variable; there is exactly one of
     `once`.
     """
-    template, names = jinja_template(f"{path}: {name}", text, _PLACEHOLDER, variables)
-    if once and names.count(once) != 1:
-        raise unexpected(
-            path, f"{name} has {names.count(once)} places {{{once}}} and not one"
-        )
+    template, names = jinja_template(
+        f"{path}: {name}",
+        text,
+        _PLACEHOLDER,
+        variables,
+    )
+    count = names.count(once)
+    if once and count != 1:
+        raise unexpected(path, f"{name} must have one place {{{once}}}, got {count}")
     return template
 
 
@@ -197,16 +228,23 @@ def _tool_text(path: Path) -> str:
     graphs of one image or two.
     """
     texts: dict[frozenset[str], str] = {}
-    for text in python_texts.function_literals(python_texts.read(path)[0], _FUNCTION):
+    module, _ = python_texts.read(path)
+    where = f"{path}: a text of {_FUNCTION}"
+    for text in python_texts.function_literals(module, _FUNCTION):
         template, names = jinja_template(
-            f"{path}: a text of {_FUNCTION}", text.strip(), _PLACEHOLDER, _GRAPHS
+            where,
+            text.strip(),
+            _PLACEHOLDER,
+            _GRAPHS,
         )
-        if frozenset(names) in texts:
+        placeholders = frozenset(names)
+        if placeholders in texts:
+            places = ", ".join(names) or "none"
             raise unexpected(
                 path,
-                f"{_FUNCTION} has two texts with the places {', '.join(names) or 'of none'}",
+                f"{_FUNCTION} has two texts with the same places ({places})",
             )
-        texts[frozenset(names)] = template
+        texts[placeholders] = template
     kinds = [
         frozenset[str](),
         frozenset(("scene_graph_1", "scene_graph_2")),
@@ -215,7 +253,7 @@ def _tool_text(path: Path) -> str:
     if texts.keys() != set(kinds):
         raise unexpected(
             path,
-            f"{_FUNCTION} has not the three texts of a note, of two scene graphs and of one",
+            f"{_FUNCTION} must have three texts: for a note, for two scene graphs and for one",
         )
     highlighted, two, single = (texts[placeholders] for placeholders in kinds)
     return (

@@ -30,10 +30,11 @@ def importers() -> dict[str, Importer]:
     names = [
         module.name for module in pkgutil.iter_modules(vieval_plugin.importers.__path__)
     ]
-    modules = {
-        name: importlib.import_module(f"{vieval_plugin.importers.__name__}.{name}")
-        for name in names
-    }
+    modules = {}
+    for name in names:
+        modules[name] = importlib.import_module(
+            f"{vieval_plugin.importers.__name__}.{name}"
+        )
     return {
         name: module.import_wording
         for name, module in modules.items()
@@ -46,10 +47,10 @@ def require_checkout(source: Path, context: str | None) -> None:
     folder.
     """
     if context is not None:
-        raise VievalError("this wording has no context file; leave --context out")
+        raise VievalError("--context does not apply to this wording; remove it")
     if not source.is_dir():
         raise VievalError(
-            f"{source}: no such folder; pass a checkout of the authors' repository; see "
+            f"{source}: no such folder; pass a checkout of the authors' repository, see "
             f"{docs_url('guides/judges.md#use-the-authors-own-wording')}"
         )
 
@@ -66,7 +67,9 @@ def question_of(ours: PackQuestion, template: str) -> dict[str, Any]:
 def raw(text: str) -> str:
     """Text as Jinja source that renders to itself, also with an expression after it."""
     return re.sub(
-        r"\{(?:[{%#]|\Z)", lambda match: "{{ '" + match.group() + "' }}", text
+        r"\{(?:[{%#]|\Z)",
+        lambda match: "{{ '" + match.group() + "' }}",
+        text,
     )
 
 
@@ -87,10 +90,9 @@ def jinja_template(
     """
     pieces = places.split(text)
     names = pieces[1::2]
-    if unknown := [name for name in names if name not in variables]:
-        raise unexpected(
-            where, f"has a place for {unknown[0][:40]}, which is not known here"
-        )
+    unknown = [name for name in names if name not in variables]
+    if unknown:
+        raise unexpected(where, f"has an unknown place {unknown[0][:40]!r}")
     return "".join(
         variables[piece] if number % 2 else raw(piece)
         for number, piece in enumerate(pieces)
@@ -98,8 +100,8 @@ def jinja_template(
 
 
 def unexpected(where: object, what: str) -> VievalError:
-    """The one line that says in what a file is not as it was when its importer was written."""
-    return VievalError(f"{where}: {what}; was the repository changed?")
+    """The error for a file that differs from the one that its importer was written for."""
+    return VievalError(f"{where}: {what}; has the repository changed?")
 
 
 def write_pack(
@@ -109,14 +111,13 @@ def write_pack(
     or the pack is none.
     """
     if folder.exists():
-        raise VievalError(
-            f"{folder}: is there already; remove it or choose another --to"
-        )
+        raise VievalError(f"{folder} already exists; remove it, or choose another --to")
     folder.parent.mkdir(parents=True, exist_ok=True)
     staging = Path(tempfile.mkdtemp(dir=folder.parent))
     try:
         (staging / MANIFEST).write_text(
-            yaml.safe_dump(dict(manifest), sort_keys=False), encoding="utf-8"
+            yaml.safe_dump(dict(manifest), sort_keys=False),
+            encoding="utf-8",
         )
         for key, text in texts.items():
             (staging / f"{key}.jinja").write_text(text, encoding="utf-8")

@@ -19,14 +19,18 @@ from vieval_plugin.importers.importing import (
 from vieval_plugin.prompts.packs import read_text
 
 _TEMPLATES = Path("genaibench") / "templates"
-_EDIT, _IMAGE, _VIDEO = "image_edition", "image_generation", "video_generation"
+_EDIT = "image_edition"
+_IMAGE = "image_generation"
+_VIDEO = "video_generation"
 _TEXTS = {
     "prompt": "prompt",
     "source_prompt": "source_prompt",
     "target_prompt": "target_prompt",
     "instruct_prompt": "instruction",
 }
-_FIRST, _SECOND, _SOURCE = "candidates[0].place", "candidates[1].place", "places.source"
+_FIRST = "candidates[0].place"
+_SECOND = "candidates[1].place"
+_SOURCE = "places.source"
 _PICTURES = {
     **dict.fromkeys(("left_image", "left_output_image", "left_video"), _FIRST),
     **dict.fromkeys(("right_image", "right_output_image", "right_video"), _SECOND),
@@ -46,7 +50,8 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
     """
     require_checkout(source, context)
     edit = _template(
-        source / _TEMPLATES / _EDIT / "pairwise.txt", {_FIRST, _SECOND, _SOURCE}
+        source / _TEMPLATES / _EDIT / "pairwise.txt",
+        {_FIRST, _SECOND, _SOURCE},
     )
     image, video = (
         _template(source / _TEMPLATES / config / "pairwise.txt", {_FIRST, _SECOND})
@@ -75,9 +80,9 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
 
 def _template(path: Path, pictures: set[str]) -> str:
     """A file as a Jinja template, in which each of these pictures has one place."""
-    variables = {
-        name: f"{{{{ {variable} }}}}" for name, variable in (_TEXTS | _PICTURES).items()
-    }
+    variables = {}
+    for name, variable in (_TEXTS | _PICTURES).items():
+        variables[name] = f"{{{{ {variable} }}}}"
     text = read_text(path.parent, path.name, "wording").strip()
     template, names = jinja_template(path, text, _PLACEHOLDER, variables)
     if sorted(_PICTURES[name] for name in names if name in _PICTURES) != sorted(
@@ -85,6 +90,6 @@ def _template(path: Path, pictures: set[str]) -> str:
     ):
         raise unexpected(
             path,
-            f"has places {', '.join(names) or 'for nothing'}, and each picture must have one",
+            f"must have one place for each picture, got {', '.join(names) or 'none'}",
         )
     return template

@@ -26,7 +26,7 @@ def read(
     try:
         if path.stat().st_size > _MOST_BYTES:
             raise ValueError(
-                f"larger than {_MOST_BYTES} bytes, which no file of prompts is"
+                f"too large for a file of prompts (limit {_MOST_BYTES} bytes)"
             )
         with warnings.catch_warnings():
             warnings.simplefilter(
@@ -56,14 +56,15 @@ def function_literals(module: ast.Module, function: str) -> list[str]:
     """The different texts that a function returns or assigns as literals, in order, without
     empty ones.
     """
-    values = [
-        node.value
-        for definition in module.body
-        if isinstance(definition, ast.FunctionDef) and definition.name == function
-        for node in ast.walk(definition)
-        if isinstance(node, (ast.Return, ast.Assign))
-        and isinstance(node.value, ast.Constant)
-    ]
+    values = []
+    for definition in module.body:
+        if isinstance(definition, ast.FunctionDef) and definition.name == function:
+            for node in ast.walk(definition):
+                if isinstance(node, (ast.Return, ast.Assign)) and isinstance(
+                    node.value,
+                    ast.Constant,
+                ):
+                    values.append(node.value)
     texts = [
         _text(value, {}) for value in sorted(values, key=lambda value: value.lineno)
     ]

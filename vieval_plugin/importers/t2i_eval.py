@@ -77,13 +77,12 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
     for file in sorted(source.rglob("*.py")):
         with contextlib.suppress(VievalError):  # a file of other things
             author_texts = python_texts.read(file, author_texts)[1]
-    needed = {
-        name
-        for pattern in _CONSTANTS.values()
-        for name in (pattern.format(reference) for reference in _REFERENCES)
-    }
-    if missing := sorted(needed - set(author_texts)):
-        raise unexpected(source, f"its Python files have no texts {', '.join(missing)}")
+    needed = set[str]()
+    for pattern in _CONSTANTS.values():
+        needed.update(pattern.format(reference) for reference in _REFERENCES)
+    missing = sorted(needed - set(author_texts))
+    if missing:
+        raise unexpected(source, f"the Python files have no text {', '.join(missing)}")
     texts = {
         key: _template(author_texts, pattern) for key, pattern in _CONSTANTS.items()
     }
@@ -106,11 +105,8 @@ def _question(key: str, wording: str) -> dict[str, Any]:
     for one.
     """
     images = ["output"] if _PLACEHOLDER in wording or key.endswith("_answer") else []
-    images += (
-        ["reference"]
-        if images and key.startswith("appearance") and "summary" not in key
-        else []
-    )
+    if images and key.startswith("appearance") and "summary" not in key:
+        images.append("reference")
     return {
         "template": f"{key}.jinja",
         "images": images,
@@ -141,8 +137,6 @@ def _jinja_template(text: str, name: str) -> str:
         pieces.append(raw(literal))
         if field is not None:
             if field not in _FIELDS:
-                raise unexpected(
-                    name, f"has a place for {field}, which is not known here"
-                )
+                raise unexpected(name, f"has an unknown place {field}")
             pieces.append(_FIELDS[field])
     return "".join(pieces).strip()

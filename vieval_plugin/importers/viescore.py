@@ -60,11 +60,10 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
             f"{source}: no such folder; pass a checkout of the authors' repository or a folder "
             "of their results"
         )
-    logged = {
-        part: source / folder
-        for folder, (_, part) in benchmark_registry.folders().items()
-        if (source / folder).is_dir()
-    }
+    logged = {}
+    for folder, (_, part) in benchmark_registry.folders().items():
+        if (source / folder).is_dir():
+            logged[part] = source / folder
     if logged:
         return [
             _write(
@@ -82,11 +81,16 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
         if folders:
             texts = _checkout_questions(folders, context or "context.txt")
             pack_folders.append(
-                _write(to / setting, f"viescore/authors-{setting}", (setting,), texts)
+                _write(
+                    to / setting,
+                    f"viescore/authors-{setting}",
+                    (setting,),
+                    texts,
+                )
             )
     if not pack_folders:
         raise VievalError(
-            f"{source}: no folder prompts_0shot or prompts_1shot in it; pass a checkout of the "
+            f"{source}: no subfolder prompts_0shot or prompts_1shot; pass a checkout of the "
             "authors' repository"
         )
     return pack_folders
@@ -105,15 +109,11 @@ def _checkout_questions(folders: list[Path], context: str) -> dict[str, str]:
             missing.append(context)
         if not missing:
             opening = next(path for path in contexts if path.is_file())
-            return {
-                key: _templated(
-                    "\n".join(
-                        _text(path)
-                        for path in (opening, *(folder / file for file in rule))
-                    )
-                )
-                for key, rule in _RULES.items()
-            }
+            questions = {}
+            for key, rule in _RULES.items():
+                files = [opening, *(folder / file for file in rule)]
+                questions[key] = _templated("\n".join(map(_text, files)))
+            return questions
         incomplete.append((len(missing), folder, missing))
     _, folder, missing = min(incomplete)
     raise VievalError(
@@ -130,10 +130,10 @@ def _log_questions(results: Path, logged: Mapping[str, Path]) -> dict[str, str]:
         for aspect, key in (("SC", f"SC_{kind}"), ("PQ", "PQ")):
             for path in sorted(folder.glob(f"*/{aspect}.json")):
                 prompts[key] += _prompts_of(path)
-    if missing := [key for key in _RULES if not prompts[key]]:
+    missing = [key for key in _RULES if not prompts[key]]
+    if missing:
         raise VievalError(
-            f"{results}: no prompt_input for {', '.join(missing)} in it; pass results of all seven "
-            "tasks"
+            f"{results}: no prompt_input for {', '.join(missing)}; pass results of all seven tasks"
         )
     return {
         key: Counter(_add_variables(prompts[key])).most_common(1)[0][0]
@@ -147,7 +147,7 @@ def _prompts_of(path: Path) -> list[str]:
         return [row["prompt_input"].strip() for row in rows if "prompt_input" in row]
     except (ValueError, AttributeError, TypeError):
         raise VievalError(
-            f"{path}: not the authors' JSON, an object of rows with prompt_input; restore it"
+            f"{path}: must be the authors' JSON, an object of rows with prompt_input; restore it"
         ) from None
 
 

@@ -101,10 +101,9 @@ class Pack:
 
     def text_first(self) -> Pack:
         """The pack with the text of each question before its images."""
-        questions = {
-            key: replace(question, order="text_first")
-            for key, question in self.questions.items()
-        }
+        questions = {}
+        for key, question in self.questions.items():
+            questions[key] = replace(question, order="text_first")
         pack = replace(self, questions=questions)
         pack.check_order()
         return pack
@@ -157,13 +156,12 @@ class Pack:
         """The names that a template must be given; not those of which it asks whether they are
         there.
         """
-        trees = [
-            self.environment.parse(self.wording(name))
-            for name in (template, *self.parts(template))
-        ]
-        tests = [
-            test for tree in trees for test in tree.find_all((nodes.Test, nodes.Filter))
-        ]
+        trees = []
+        for name in (template, *self.parts(template)):
+            trees.append(self.environment.parse(self.wording(name)))
+        tests: list[nodes.Test | nodes.Filter] = []
+        for tree in trees:
+            tests += tree.find_all((nodes.Test, nodes.Filter))
         optional = {
             test.node.name
             for test in tests
@@ -179,13 +177,11 @@ class Pack:
         """The keys of the JSON that a template asks for: as it shows them where answers are
         `free_json`, else ours.
         """
-        texts = (
-            map(self.wording, (template, *self.parts(template)))
-            if self.replies == "free_json"
-            else ()
-        )
-        keys = tuple(dict.fromkeys(key for text in texts for key in _KEY.findall(text)))
-        return keys if "score" in keys else ("score", "reasoning")
+        keys: dict[str, None] = {}
+        if self.replies == "free_json":
+            for name in (template, *self.parts(template)):
+                keys |= dict.fromkeys(_KEY.findall(self.wording(name)))
+        return tuple(keys) if "score" in keys else ("score", "reasoning")
 
     def render(self, template: str, variables: Mapping[str, Any]) -> str:
         """The text of a template. VievalError names the template and what is wrong, or what the
@@ -200,7 +196,7 @@ class Pack:
                 )
                 or "none"
             )
-            hint = f"; the sample's texts are {texts} (a benchmark's come with `vieval prepare`)"
+            hint = f"; the sample's texts are {texts} (`vieval prepare` adds a benchmark's texts)"
             is_absent = isinstance(error.__cause__, UndefinedError)
             raise VievalError(
                 f"prompt pack {self.name}, template {error}{hint if is_absent else ''}"

@@ -65,37 +65,25 @@ def load(name_or_folder: str) -> Pack:
     file = _file(name_or_folder)
     folder = file.parent
     manifest = _read_manifest(file)
-    shared = {
-        path.name: read_text(root / SHARED, path.name)
-        for path in sorted((root / SHARED).glob("*.jinja"))
-    }
-    if manifest.replies in _REMINDERS:
-        shared[REMINDER] = _REMINDERS[manifest.replies]
-    texts = shared | {
-        path.name: read_text(folder, path.name)
-        for path in sorted(folder.glob("*.jinja"))
-    }
-    texts |= {
-        key: question.text
-        for key, question in manifest.questions.items()
-        if question.text
-    }
+    texts = _read_texts(root / SHARED, folder, manifest)
     try:
         environment = PackEnvironment(texts)
     except PromptTemplateError as error:
         raise VievalError(
             f"{folder}/{error}; see {docs_url('guides/extending.md#templates')}"
         ) from None
-    if missing := {q.template for q in manifest.questions.values()} - {*texts, ""}:
-        raise VievalError(
-            f"{file}: names the template {min(missing)}, which is not in the folder"
+    templates = {question.template for question in manifest.questions.values()}
+    missing = templates - {*texts, ""}
+    if missing:
+        raise VievalError(f"{file}: the template {min(missing)} is not in the folder")
+    questions = {}
+    for key, question in manifest.questions.items():
+        questions[key] = PackQuestion(
+            question.template or key,
+            question.images,
+            question.scores,
+            question.order or manifest.order,
         )
-    questions = {
-        key: PackQuestion(
-            q.template or key, q.images, q.scores, q.order or manifest.order
-        )
-        for key, q in manifest.questions.items()
-    }
     identity = manifest.name, manifest.judge or manifest.name, manifest.settings
     pack = Pack(
         *identity,
@@ -108,18 +96,7 @@ def load(name_or_folder: str) -> Pack:
         manifest.tools,
     )
     pack.check_order()
-    # files of one folder share templates, and a change of another's words is none of this one's
-    used = (
-        texts
-        if file.name == MANIFEST
-        else dict.fromkeys(q.template for q in questions.values())
-    )
-    digest = hashlib.sha256(file.read_bytes())
-    for name in dict.fromkeys(
-        (*used, *(part for template in used for part in pack.parts(template)))
-    ):
-        digest.update(name.encode() + b"\0" + texts[name].encode() + b"\0")
-    pack = replace(pack, hash=digest.hexdigest()[:16])
+    pack = replace(pack, hash=_hash(pack, texts))
     if (
         folder != root / pack.name
         and pack.name in built_in()
@@ -130,6 +107,35 @@ def load(name_or_folder: str) -> Pack:
             "wording; choose another name (`vieval prompts copy` does)"
         )
     return pack
+
+
+def _read_texts(shared: Path, folder: Path, manifest: Manifest) -> dict[str, str]:
+    """The templates that a pack can use, by name; its own come before shared ones of that name."""
+    texts = {}
+    for path in sorted(shared.glob("*.jinja")):
+        texts[path.name] = read_text(shared, path.name)
+    if manifest.replies in _REMINDERS:
+        texts[REMINDER] = _REMINDERS[manifest.replies]
+    for path in sorted(folder.glob("*.jinja")):
+        texts[path.name] = read_text(folder, path.name)
+    for key, question in manifest.questions.items():
+        if question.text:
+            texts[key] = question.text
+    return texts
+
+
+def _hash(pack: Pack, texts: Mapping[str, str]) -> str:
+    used = list(texts)
+    if pack.path.name != MANIFEST:
+        # files of one folder share templates, and a change of another's words is none of this one's
+        used = [question.template for question in pack.questions.values()]
+    names = dict.fromkeys(used)
+    for template in used:
+        names |= dict.fromkeys(pack.parts(template))
+    digest = hashlib.sha256(pack.path.read_bytes())
+    for name in names:
+        digest.update(name.encode() + b"\0" + texts[name].encode() + b"\0")
+    return digest.hexdigest()[:16]
 
 
 def copy(name_or_folder: str, folder: Path) -> Pack:
@@ -156,7 +162,8 @@ def copy(name_or_folder: str, folder: Path) -> Pack:
     name = json.dumps(folder.name, ensure_ascii=False)
     # a function, as a name may hold what a replacement text would read as an escape
     write_whole(
-        folder / MANIFEST, [_NAME.sub(lambda _: f"name: {name}", manifest, count=1)]
+        folder / MANIFEST,
+        [_NAME.sub(lambda _: f"name: {name}", manifest, count=1)],
     )
     return load(str(folder))
 
@@ -165,9 +172,10 @@ def network_settings(pack: Pack, model: type[P]) -> P:
     """The settings under `network`, as its form has them; VievalError names an unknown key and
     the nearest known one.
     """
-    settings = {
-        key: value for key, value in pack.manifest.network.items() if key != "form"
-    }
+    settings = {}
+    for key, value in pack.manifest.network.items():
+        if key != "form":
+            settings[key] = value
     return parsed(pack.path, model, settings, ("network",))
 
 
@@ -188,8 +196,8 @@ def _file(name_or_path: str) -> Path:
 def _read_manifest(file: Path) -> Manifest:
     if not exists(file):
         reason = (
-            f"not a prompt pack ({MANIFEST} is missing); `vieval prompts list` shows "
-            "the built-in ones"
+            f"not a prompt pack ({MANIFEST} is missing); `vieval prompts list` lists "
+            "the built-in packs"
         )
         raise VievalError(
             f"{file.parent}: {reason}"
@@ -200,7 +208,9 @@ def _read_manifest(file: Path) -> Manifest:
         file,
         Manifest,
         read_mapping(
-            file, "manifest", docs_url("guides/extending.md#a-judge-in-one-file")
+            file,
+            "manifest",
+            docs_url("guides/extending.md#a-judge-in-one-file"),
         ),
     )
 
@@ -217,7 +227,7 @@ def read_mapping(file: Path, what: str, page: str) -> dict[Any, Any]:
             f"{file}: not a {what} ({' '.join(line.strip() for line in first[:3])})"
         ) from None
     if not isinstance(document, dict):
-        raise VievalError(f"{file}: a {what} is a mapping; see {page}")
+        raise VievalError(f"{file}: a {what} must be a mapping; see {page}")
     return document
 
 

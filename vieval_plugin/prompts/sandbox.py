@@ -114,7 +114,7 @@ _YIELDED, _TURNS = (
     "what is yielded",
     "turns of a loop",
 )  # filters that no template can name
-_TOO_LONG = f"the templates have more than {_LONGEST_SOURCE} characters together, or too many tags"
+_TOO_LONG = f"the templates have more than {_LONGEST_SOURCE} characters in all, or too many tags"
 _ONLY_BLOCKS = "only self.BLOCK() and super() can be called in prompts"
 
 _allowance_left: ContextVar[list[int]] = ContextVar("characters left")
@@ -205,12 +205,15 @@ class _Restriction(NodeTransformer):
         self.source += _NODE + (
             len(node.data) if isinstance(node, nodes.TemplateData) else 0
         )
-        if reason := _TOO_LONG if self.source > _LONGEST_SOURCE else _refusal(node):
+        reason = _TOO_LONG if self.source > _LONGEST_SOURCE else _refusal(node)
+        if reason:
             raise TemplateSyntaxError(reason, node.lineno)
         self.generic_visit(node)
         if isinstance(node, nodes.For):
             node.iter = _filtered(
-                node.iter, _TURNS, nodes.Const(self.source - length_before_node)
+                node.iter,
+                _TURNS,
+                nodes.Const(self.source - length_before_node),
             )
         is_charged = (
             type(node).__name__ in _CHARGED and getattr(node, "ctx", "load") == "load"
@@ -219,7 +222,15 @@ class _Restriction(NodeTransformer):
 
 
 def _filtered(node: nodes.Node, name: str, *arguments: nodes.Expr) -> nodes.Filter:
-    return nodes.Filter(node, name, list(arguments), [], None, None, lineno=node.lineno)
+    return nodes.Filter(
+        node,
+        name,
+        list(arguments),
+        [],
+        None,
+        None,
+        lineno=node.lineno,
+    )
 
 
 def _refusal(node: nodes.Node) -> str:
@@ -229,20 +240,18 @@ def _refusal(node: nodes.Node) -> str:
         return f"{kind} is not available in prompts"
     if isinstance(node, nodes.Call):
         owner = node.node.node if isinstance(node.node, nodes.Getattr) else node.node
-        return (
-            ""
-            if isinstance(owner, nodes.Name) and owner.name in ("self", "super")
-            else _ONLY_BLOCKS
-        )
+        if isinstance(owner, nodes.Name) and owner.name in ("self", "super"):
+            return ""
+        return _ONLY_BLOCKS
     if isinstance(node, (nodes.Filter, nodes.Test)):
         offered = _FILTERS if kind == "Filter" else _TESTS
         if node.name not in offered:
-            return f"no {kind.lower()} named {node.name!r} in prompts; there are {', '.join(offered)}"
+            return f"unknown {kind.lower()} {node.name!r}; known in prompts: {', '.join(offered)}"
         if node.name not in ("d", "default") and not all(
             map(_is_short, node.iter_child_nodes(exclude=("node",)))
         ):
             return (
-                f"{node.name}: arguments must be literal texts of at most "
+                f"{node.name}: arguments must be literal strings of at most "
                 f"{_LONGEST_ARGUMENT} characters"
             )
     return ""
@@ -269,7 +278,7 @@ def _yielded(_context: Any, value: Any) -> Any:
     """Charge a value with all that hangs below it."""
     size = len(value) if isinstance(value, str) else 0
     if size > LONGEST:
-        raise TemplateError(f"a text is longer than {LONGEST} characters")
+        raise TemplateError(f"a text must have at most {LONGEST} characters")
     _charge(_NODE + size)
     if isinstance(value, (list, tuple)):
         for item in value:
@@ -297,7 +306,8 @@ def _failure(template: str, error: Exception) -> PromptTemplateError:
     if isinstance(error, TemplateSyntaxError):
         location = f"{template}, line {error.lineno}"
     if isinstance(
-        error, (RecursionError, MemoryError, SyntaxError)
+        error,
+        (RecursionError, MemoryError, SyntaxError),
     ):  # the last is Python's, of what Jinja compiles to
         reason = "nested too deeply"
     elif isinstance(error, TemplateError) and not isinstance(error, LookupError):

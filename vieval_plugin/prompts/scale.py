@@ -38,8 +38,6 @@ class Scale:
         if self.kind == "linear":
             return min(max(position, 0.0), 1.0)
         # the same either way, and neither overflows
-        return (
-            1 / (1 + math.exp(-position))
-            if position >= 0
-            else math.exp(position) / (1 + math.exp(position))
-        )
+        if position >= 0:
+            return 1 / (1 + math.exp(-position))
+        return math.exp(position) / (1 + math.exp(position))

@@ -32,13 +32,12 @@ def _require_words(mapping: Any) -> Any:
         isinstance(answer, bool) for answer in mapping
     ):
         raise ValueError(
-            "write words such as Yes and No in quotation marks: YAML takes them for truth values"
+            "write words such as Yes and No in quotation marks, because YAML reads them as true "
+            "and false"
         )
-    return (
-        {str(answer): value for answer, value in mapping.items()}
-        if isinstance(mapping, dict)
-        else mapping
-    )
+    if isinstance(mapping, dict):
+        return {str(answer): value for answer, value in mapping.items()}
+    return mapping
 
 
 #: A mapping whose keys are words that people or models answer with; numbers may be written as they
@@ -49,7 +48,11 @@ ByWord = BeforeValidator(_require_words)
 class StrictModel(BaseModel):
     """A part of a manifest, in which an unknown key is an error."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        defer_build=True,
+    )
 
 
 class QuestionSection(StrictModel):
@@ -67,12 +70,12 @@ class QuestionSection(StrictModel):
     @model_validator(mode="after")
     def _check_words(self) -> QuestionSection:
         if bool(self.text) == bool(self.template):
-            raise ValueError("one of text and template is needed")
+            raise ValueError("must have exactly one of text and template")
         return self
 
 
 class About(StrictModel):
-    """What a user should know of the network of a judge before the first run."""
+    """Facts on the network of a judge, for its user before the first run."""
 
     #: Licence of the weights as their authors state it, or that it is not known.
     licence: str
@@ -121,8 +124,8 @@ class Manifest(StrictModel):
                 raise ValueError(f"{key}: both numbers must be finite")
             if ends and ends[0] >= ends[1]:
                 raise ValueError(
-                    f"{key}: the first number must be less than the second (better: lower turns it "
-                    "round)"
+                    f"{key}: the first number must be less than the second (use better: lower to "
+                    "reverse the scale)"
                 )
         return self
 
@@ -140,7 +143,7 @@ class Manifest(StrictModel):
 #: Needs of a file in words, by pydantic's name of the fault.
 _NEEDED = {
     "tuple_type": "a list such as [a, b]",
-    "string_type": "a text",
+    "string_type": "a string",
     "dict_type": "keys with values",
     "model_type": "keys with values",
     "float_type": "a number",
@@ -163,22 +166,19 @@ def parsed(
         first = error.errors()[0]
         where = ".".join(map(str, (*location, *first["loc"])))
         if first["type"] != "extra_forbidden":
-            needed = (
-                "a value" if first["type"] == "missing" else _NEEDED.get(first["type"])
-            )
-            has = "nothing" if first["type"] == "missing" else repr(first["input"])[:60]
-            message = (
-                f"it needs {needed}, but has {has}"
-                if needed
-                else first["msg"].removeprefix("Value error, ")
-            )
+            message = first["msg"].removeprefix("Value error, ")
+            if first["type"] == "missing":
+                message = "this key is required"
+            elif first["type"] in _NEEDED:
+                got = repr(first["input"])[:60]
+                message = f"must be {_NEEDED[first['type']]}, got {got}"
             raise VievalError(
                 f"{file}: {f'{where}: ' if where else ''}{message}"
             ) from None
         keys = _keys(model, first["loc"][:-1])
         hint = (
             did_you_mean(str(first["loc"][-1]), keys, 0.5)
-            or f"; keys are {', '.join(keys)}"
+            or f"; known keys: {', '.join(keys)}"
         )
         raise VievalError(f"{file}: unknown key {where}{hint}") from None
 
@@ -189,12 +189,13 @@ def _keys(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
     """
     models = [model]
     for name in path:
-        fields = [
-            part.model_fields[str(name)].annotation
-            for part in models
-            if str(name) in part.model_fields
-        ]
-        kinds = [kind for field in fields for kind in (field, *get_args(field))]
+        fields = []
+        for part in models:
+            if str(name) in part.model_fields:
+                fields.append(part.model_fields[str(name)].annotation)
+        kinds = []
+        for field in fields:
+            kinds += [field, *get_args(field)]
         # of alternatives the error names the one that was tried
         models = [
             k for k in kinds if isinstance(k, type) and issubclass(k, BaseModel)

@@ -211,7 +211,10 @@ def test_case_and_full_stops_do_not_count_and_of_two_uids_the_first_is_taken(roo
         ("[3]", "holds no list of objects"),
         ([vote(), vote(winner="")], 'row 1: model1 is "", not a text'),
         ([{"prompt": "add a hat", "model1": "SDEdit"}], "row 0: no model2"),
-        ([vote(loser="MagicBrush")], "row 0: both editors are MagicBrush"),
+        (
+            [vote(loser="MagicBrush")],
+            "row 0: model1 and model2 must differ, got MagicBrush",
+        ),
         (
             [vote("add a scarf")],
             "no row has an instruction and two editors of ImagenHub",
@@ -228,7 +231,7 @@ def test_what_is_wrong_with_the_votes_is_one_line_with_file_and_row(root, rows, 
 def test_what_is_not_there_is_said(root):
     with pytest.raises(
         VievalError,
-        match=r"valid_dataset_1\.json: no such file; put valid_dataset_1\.json of github",
+        match=r"valid_dataset_1\.json: no such file; put valid_dataset_1\.json from github",
     ):
         BENCHMARK.load(root, "tie")
     write(root, vote())

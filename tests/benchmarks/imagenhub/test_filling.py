@@ -129,7 +129,7 @@ class TestAll:
         assert not (tmp_path / "imagenhub" / "museum" / TIE / "input").exists()
 
     def test_unknown_task(self, tmp_path):
-        with pytest.raises(VievalError, match="no imagenhub part 'tei'"):
+        with pytest.raises(VievalError, match="unknown part 'tei' of imagenhub"):
             fill(tmp_path, parts=["tei"])
 
     def test_public_hosts_are_reached_at_the_documented_addresses(self, tmp_path):
@@ -161,7 +161,7 @@ class TestBenchmark:
 
     def test_refuses_what_it_has_not(self, tmp_path):
         assert imagenhub.BENCHMARK.prepare
-        with pytest.raises(VievalError, match="imagenhub has one image a sample"):
+        with pytest.raises(VievalError, match="imagenhub has one image per sample"):
             imagenhub.BENCHMARK.prepare(tmp_path, Preparing(count=3))
 
 
@@ -252,7 +252,7 @@ class TestFaults:
         site.files[f"/ratings/{TIE}/Text-Guided_IE_rater2.tsv"] = b"<html>moved</html>"
         report = await prepared(site, tmp_path, parts=["tie"])
         assert (
-            "not a table of ratings, as it has no column uid"
+            "not a table of ratings: the column uid is missing"
             in summary_lines(report)[0]
         )
 
@@ -263,7 +263,7 @@ class TestFaults:
                 f"\r\n{uid}\t[0,0]\t[0,0]\t[0,0]".encode()
             )
         report = await prepared(site, tmp_path, parts=["tie"])
-        assert "is not the name of an image" in summary_lines(report)[0]
+        assert "a uid must be the name of an image" in summary_lines(report)[0]
         assert set(site.hits) == {
             f"/ratings/{TIE}/Text-Guided_IE_rater{rater}.tsv" for rater in (1, 2, 3)
         }
@@ -275,7 +275,7 @@ class TestConditions:
         report = await prepared(site, tmp_path, parts=["tie"])
         (line,) = (line for line in summary_lines(report) if "conditions" in line)
         assert "dataset ImagenHub/Text_Guided_Image_Editing, split filtered" in line
-        assert "no row for 1 of 2 rated uids, first sample_34_2.jpg" in line
+        assert "1 of 2 rated uids have no row, first sample_34_2.jpg" in line
         assert not is_complete(report)
         assert not (
             tmp_path / "imagenhub" / "museum" / TIE / "dataset_lookup.json"
@@ -291,7 +291,7 @@ class TestConditions:
         report = await prepared(site, tmp_path, parts=["tie"], retries=1)
         assert is_complete(report)
         assert any(
-            "conditions are the museum's, as the hub failed" in line
+            "conditions come from the museum, because the hub failed" in line
             for line in summary_lines(report)
         )
         assert (
@@ -304,7 +304,7 @@ class TestConditions:
             ({"img_id": "34", "instruction": "x"}, "no column 'turn_index'"),
             (
                 {"img_id": "34", "turn_index": 1, "instruction": None},
-                "no text in instruction of sample_34_1.jpg",
+                "instruction of sample_34_1.jpg must be a string",
             ),
         ],
     )
@@ -314,7 +314,7 @@ class TestConditions:
         site.rows["tie"][0] = row
         report = await prepared(site, tmp_path, parts=["tie"], images=False)
         (failed,) = report[-1].failed
-        assert failed.reason.startswith("404 not found; before it the hub failed: ")
+        assert failed.reason.startswith("404 not found; the hub failed first: ")
         assert reason in failed.reason
 
     async def test_a_mirrored_lookup_is_kept_and_a_broken_one_replaced(
@@ -337,7 +337,9 @@ class TestConditions:
     async def test_a_row_count_out_of_all_proportion(self, site, tmp_path, monkeypatch):
         monkeypatch.setattr(conditions, "MAX_ROWS", 100)
         report = await prepared(site, tmp_path, parts=["tig"], images=False)
-        assert "num_rows_total is 230" in summary_lines(report)[-1]
+        assert (
+            "num_rows_total must be from 0 to 100, got 230" in summary_lines(report)[-1]
+        )
 
 
 class TestImages:

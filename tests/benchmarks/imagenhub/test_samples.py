@@ -47,11 +47,11 @@ def test_nothing_but_ratings_is_needed_to_name_images(ratings_folder):
         ),
         (
             lambda t: t.replace("[0, 1]", "[0.7, x]"),
-            r"rater2.tsv: line 3, column ControlNet: '\[0.7, x\]' is not \[SC, PQ\]",
+            r"rater2.tsv: line 3, column ControlNet: must be \[SC, PQ\] .* got '\[0.7, x\]'",
         ),
         (
             lambda t: t.replace("[0, 1]", "[0.7, 1]"),
-            r"line 3, column ControlNet: '\[0.7, 1\]' is not \[SC, PQ\]",
+            r"line 3, column ControlNet: must be \[SC, PQ\] .* got '\[0.7, 1\]'",
         ),
         (lambda t: t.replace("[0, 1]", "[true, 1]"), r"line 3, column ControlNet"),
         (
@@ -64,7 +64,7 @@ def test_nothing_but_ratings_is_needed_to_name_images(ratings_folder):
         ),
         (
             lambda t: t.replace("sample_10", "sample_11"),
-            r"raters 1 and 2 do not rate the same uids \(first: sample_10.jpg\)",
+            r"raters 1 and 2 must rate the same uids \(first difference: sample_10.jpg\)",
         ),
         (
             lambda t: "",
@@ -123,7 +123,7 @@ def test_malformed_conditions_are_one_line_that_says_how_to_get_them(
 def test_an_unknown_part_is_told_with_the_seven(tmp_path):
     with pytest.raises(
         VievalError,
-        match="no imagenhub part 'tei'; known: tig, mie, tie, sdig, sdie, mcic, cig",
+        match="unknown part 'tei' of imagenhub; known parts: tig, mie, tie, sdig, sdie, mcic, cig",
     ):
         imagenhub.load(tmp_path, "tei")
 

@@ -151,16 +151,16 @@ def test_without_a_network_two_lines_say_what_to_do(vieval, tmp_path):
         "prepare", "published_verdicts", *given, code=1
     ).out.splitlines()
     assert why.startswith(
-        "published_verdicts: nothing can be fetched from here: 127.0.0.1:9 does not answer"
+        "published_verdicts: cannot be downloaded on this machine: 127.0.0.1:9 does not answer"
     )
     assert what.startswith(
-        "where there is a network, run `vieval prepare published_verdicts --root FOLDER`"
+        "on a machine with network access, run `vieval prepare published_verdicts --root FOLDER`"
     )
 
 
 def test_another_part_and_another_host_are_told(vieval):
     assert (
-        "no published_verdicts part 'mine'"
+        "unknown part 'mine' of published_verdicts"
         in vieval("prepare", "published_verdicts", "--part", "mine", code=1).err
     )
 

@@ -384,7 +384,7 @@ def test_bad_rows_are_rows_with_their_status(vieval, server, tmp_path):
         "not_applicable",
     ]
     assert [*bad] == [3, 5, 7, 11, 13]
-    assert bad[13][1] == "the sample has no text prompt"
+    assert bad[13][1] == "the sample has no prompt text"
     assert "absent.jpg" in bad[7][1]
     assert [row["row"] for row in found if row["uid"] == "u8"] == [8, 9]
 

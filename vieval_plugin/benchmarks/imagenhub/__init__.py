@@ -42,11 +42,15 @@ BENCHMARK = Benchmark(
     ),
     licence=(
         "ratings: MIT (the VIEScore repository), which CIGEval's authors train on; conditions: CC "
-        "BY 4.0 where the hub's cards name a licence; images: made by the image models from these"
+        "BY 4.0 where the hub's cards state a licence; images: made from these by the image models"
     ),
     trainable=True,
     prepare=_prepare,
-    hosts={"ratings": "human ratings", "hub": "the hub's rows API", "museum": "images"},
+    hosts={
+        "ratings": "human ratings",
+        "hub": "the hub's rows API",
+        "museum": "images",
+    },
     folders={info.folder: task for task, info in TASKS.items()},
 )
 

@@ -24,8 +24,8 @@ NAME = "imagenhub_arena"
 PART = "tie"
 VOTES = "valid_dataset_1.json"
 ADVICE = (
-    f"put {VOTES} of github.com/TIGER-AI-Lab/EditReward there, and run `vieval prepare imagenhub "
-    f"--part {PART}` (`--no-images` for a replay)"
+    f"put {VOTES} from github.com/TIGER-AI-Lab/EditReward into that folder, and run `vieval "
+    f"prepare imagenhub --part {PART}` (`--no-images` for a replay)"
 )
 SOURCE = (
     "Jiang et al., GenAI Arena (2024), arXiv 2406.04485, with the editors' names in Wu et al., "
@@ -49,10 +49,9 @@ def read(folder: Path, part: str) -> list[Contest]:
     """
     path = folder / VOTES
     rows = read_objects(path, ADVICE)
-    samples = {
-        (sample.id.image_model, sample.id.uid): sample
-        for sample in load_rated(folder.parent, part)
-    }
+    samples = {}
+    for sample in load_rated(folder.parent, part):
+        samples[(sample.id.image_model, sample.id.uid)] = sample
     uids = _uids(folder, part, samples.values())
     contests: list[Contest] = []
     for number, row in enumerate(rows):
@@ -60,7 +59,7 @@ def read(folder: Path, part: str) -> list[Contest]:
         editors = row.text("model1"), row.text("model2")
         if editors[0] == editors[1]:
             raise VievalError(
-                f"{row.where}: both editors are {editors[0]}; correct the file"
+                f"{row.where}: model1 and model2 must differ, got {editors[0]}; correct the file"
             )
         if all((editor, uid) in samples for editor in editors):
             winner, loser = (samples[editor, uid] for editor in editors)
@@ -84,16 +83,15 @@ def _uids(folder: Path, part: str, samples: Iterable[Sample]) -> Mapping[str, st
     """ImagenHub's uid of each instruction; of several with one instruction the first in sorted
     order.
     """
-    prepared = {
-        sample.id.uid: sample.texts["instruction"]
-        for sample in samples
-        if "instruction" in sample.texts
-    }
+    prepared = {}
+    for sample in samples:
+        if "instruction" in sample.texts:
+            prepared[sample.id.uid] = sample.texts["instruction"]
     instructions = prepared or dict(_logged(folder, part))
     if not instructions:
         raise VievalError(
-            f"{folder}: no instructions of ImagenHub, neither in its own folder nor in logs "
-            f"below this one; {ADVICE}"
+            f"{folder}: no instructions of ImagenHub in its data folder or in logs in this "
+            f"folder; {ADVICE}"
         )
     uid_by_instruction: dict[str, str] = {}
     for uid in sorted(instructions):
@@ -104,7 +102,7 @@ def _uids(folder: Path, part: str, samples: Iterable[Sample]) -> Mapping[str, st
 def _logged(folder: Path, part: str) -> Iterator[tuple[str, str]]:
     """Uid and instruction from the questions in logs of VIEScore's authors."""
     for path in sorted(folder.glob(f"*/{task_info(part).folder}/*/SC.json")):
-        for uid, row in read_object(path, "restore the log from where it came").items():
+        for uid, row in read_object(path, "restore the log from its source").items():
             prompt_text = row.get("prompt_input") if isinstance(row, dict) else None
             lines: Sequence[str] = (
                 prompt_text.splitlines() if isinstance(prompt_text, str) else ()
@@ -129,7 +127,7 @@ BENCHMARK = _FOLDER.benchmark(
     source=SOURCE,
     licence=LICENCE,
     note=(
-        "Votes of an arena on pairs of ImagenHub's edits. People's ratings of the same edits "
-        "stand beside the judges."
+        "Votes from an arena on pairs of ImagenHub's edits. Human ratings of the same edits are "
+        "shown with the judges."
     ),
 )

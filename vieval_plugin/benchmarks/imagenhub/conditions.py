@@ -83,13 +83,19 @@ class HubSplit:
         return f"dataset {self.dataset}, split {self.split}"
 
 
-_PLAIN, _EDIT = "sample_{uid}.jpg", "sample_{img_id}_{turn_index}.jpg"
+_PLAIN = "sample_{uid}.jpg"
+_EDIT = "sample_{img_id}_{turn_index}.jpg"
 _CONTROL = "sample_{img_id}_control_{control_type}.jpg"
 _CAPTIONS = ("source_global_caption", "target_global_caption")
 _CONCEPTS = ("prompt", "concept1", "concept2")
 
 HUB: dict[str, HubSplit] = {
-    "tig": HubSplit("ImagenHub/Text_to_Image", "eval", _PLAIN, ("prompt",)),
+    "tig": HubSplit(
+        "ImagenHub/Text_to_Image",
+        "eval",
+        _PLAIN,
+        ("prompt",),
+    ),
     "mie": HubSplit(
         "ImagenHub/Mask_Guided_Image_Editing",
         "filtered",
@@ -118,7 +124,10 @@ HUB: dict[str, HubSplit] = {
         ("prompt",),
     ),
     "mcic": HubSplit(
-        "ImagenHub/Multi_Subject_Driven_Image_Generation", "train", _PLAIN, _CONCEPTS
+        "ImagenHub/Multi_Subject_Driven_Image_Generation",
+        "train",
+        _PLAIN,
+        _CONCEPTS,
     ),
     "cig": HubSplit(
         "ImagenHub/Control_Guided_Image_Generation",
@@ -137,7 +146,8 @@ async def fetch_conditions(
     Rows of the hub that lack a rated uid are an error all the same: they would be those of another
     version.
     """
-    kind, split = "conditions", HUB[task]
+    kind = "conditions"
+    split = HUB[task]
     path = museum_folder(root, task) / LOOKUP
     check = partial(_check_lookup, uids, split.columns)
     museum = Download(
@@ -152,16 +162,19 @@ async def fetch_conditions(
         rows = await _hub_rows(hosts.hub, split, fetch)
         lookup = _lookup(split, rows)
     except ValueError as error:
-        if failed := await fetch([museum]):
-            reason = f"{failed[0].reason}; before it the hub failed: {error}"
+        failed = await fetch([museum])
+        if failed:
+            reason = f"{failed[0].reason}; the hub failed first: {error}"
             return FileKindReport(
-                task, kind, failed=(Failed(museum.url, path, reason),)
+                task,
+                kind,
+                failed=(Failed(museum.url, path, reason),),
             )
         return FileKindReport(
             task,
             kind,
             downloaded_count=1,
-            note=f"{kind} are the museum's, as the hub failed: {error}",
+            note=f"{kind} come from the museum, because the hub failed: {error}",
         )
     body = json.dumps(lookup, indent=4, ensure_ascii=False).encode()
     try:
@@ -178,16 +191,18 @@ async def fetch_conditions(
 
 def _check_lookup(uids: Collection[str], columns: Collection[str], body: bytes) -> None:
     lookup = _json_object(body)
-    if missing := [uid for uid in uids if uid not in lookup]:
+    missing = [uid for uid in uids if uid not in lookup]
+    if missing:
         raise ValueError(
-            f"no row for {len(missing)} of {len(uids)} rated uids, first {missing[0]}"
+            f"{len(missing)} of {len(uids)} rated uids have no row, first {missing[0]}"
         )
     for uid in uids:
         for column in columns:
             if not isinstance(lookup[uid], dict) or not isinstance(
-                lookup[uid].get(column), str
+                lookup[uid].get(column),
+                str,
             ):
-                raise ValueError(f"no text in {column} of {uid}")
+                raise ValueError(f"{column} of {uid} must be a string")
 
 
 def _passes(check: Callable[[bytes], None], path: Path) -> bool:
@@ -203,13 +218,17 @@ async def _hub_rows(hub: str, split: HubSplit, fetch: Fetch) -> list[JsonObject]
     with tempfile.TemporaryDirectory(prefix="vieval-") as folder:
 
         async def pages(offsets: Iterable[int]) -> list[JsonObject]:
-            jobs = [
-                Download(
-                    rows_url(hub, split, at), Path(folder) / f"{at}.json", _check_page
+            jobs = []
+            for at in offsets:
+                jobs.append(
+                    Download(
+                        rows_url(hub, split, at),
+                        Path(folder) / f"{at}.json",
+                        _check_page,
+                    )
                 )
-                for at in offsets
-            ]
-            if failed := await fetch(jobs):
+            failed = await fetch(jobs)
+            if failed:
                 raise ValueError(f"{redacted(failed[0].url)}: {failed[0].reason}")
             return [_json_object(job.path.read_bytes()) for job in jobs]
 
@@ -232,13 +251,14 @@ def rows_url(hub: str, split: HubSplit, offset: int) -> str:
 
 def _check_page(body: bytes) -> None:
     page = _json_object(body)
-    rows, total = page.get("rows"), page.get("num_rows_total")
+    rows = page.get("rows")
+    total = page.get("num_rows_total")
     if not isinstance(rows, list) or not all(
         isinstance(r, dict) and isinstance(r.get("row"), dict) for r in rows
     ):
         raise ValueError("not a page of rows")
     if not isinstance(total, int) or not 0 <= total <= MAX_ROWS:
-        raise ValueError(f"not a page of rows, as num_rows_total is {total!r}")
+        raise ValueError(f"num_rows_total must be from 0 to {MAX_ROWS}, got {total!r}")
 
 
 def _lookup(
@@ -251,13 +271,13 @@ def _lookup(
             uid = split.uid.format_map(row)
         except KeyError as error:
             raise ValueError(f"{split}: no column {error}") from None
-        texts = {
-            column: row[column]
-            for column in split.columns + split.optional
-            if isinstance(row.get(column), str)
-        }
-        if missing := [column for column in split.columns if column not in texts]:
-            raise ValueError(f"{split}: no text in {missing[0]} of {uid}")
+        texts = {}
+        for column in split.columns + split.optional:
+            if isinstance(row.get(column), str):
+                texts[column] = row[column]
+        missing = [column for column in split.columns if column not in texts]
+        if missing:
+            raise ValueError(f"{split}: {missing[0]} of {uid} must be a string")
         lookup[uid] = texts
     return lookup
 

@@ -53,7 +53,12 @@ def prepare(root: Path, preparing: Preparing) -> Prepared:
     """
     if preparing.count is not None:
         raise missing_count_error(NAME)
-    reports = fill(root, Hosts(**preparing.hosts), preparing.parts, preparing.images)
+    reports = fill(
+        root,
+        Hosts(**preparing.hosts),
+        preparing.parts,
+        preparing.images,
+    )
     failed = [failure for report in reports for failure in report.failed]
     is_host_reachable = any(failure.host_answered for failure in failed)
     if (
@@ -64,7 +69,9 @@ def prepare(root: Path, preparing: Preparing) -> Prepared:
         hosts = ", ".join(dict.fromkeys(failure.host for failure in failed))
         return Prepared(
             manual_download_lines(
-                NAME, root, f"{hosts} does not answer ({failed[0].reason})"
+                NAME,
+                root,
+                f"{hosts} does not answer ({failed[0].reason})",
             ),
             False,
         )
@@ -98,7 +105,12 @@ def fill(
     for task in selected:
         task_info(task)
     bases = (hosts.ratings, hosts.hub, hosts.museum)
-    fetch = partial(fetch_all, retries=retries, timeout=timeout, hosts=bases)
+    fetch = partial(
+        fetch_all,
+        retries=retries,
+        timeout=timeout,
+        hosts=bases,
+    )
     reports = asyncio.run(
         _fill(
             root,
@@ -119,15 +131,28 @@ async def _fill(
     fetch_images: Fetch | None,
 ) -> list[FileKindReport]:
     ratings = await _fetch_kind(
-        "ratings", {task: _ratings(root, hosts, task) for task in tasks}, fetch
+        "ratings",
+        {task: _ratings(root, hosts, task) for task in tasks},
+        fetch,
     )
     uids: dict[str, list[str]] = {}
     reports = [_read_uids(root, rating_report, uids) for rating_report in ratings]
     reports += await asyncio.gather(
-        *(fetch_conditions(root, hosts, task, uids[task], fetch) for task in uids)
+        *(
+            fetch_conditions(
+                root,
+                hosts,
+                task,
+                uids[task],
+                fetch,
+            )
+            for task in uids
+        )
     )
     if fetch_images:
-        jobs = {task: _images(root, hosts, task, uids[task]) for task in uids}
+        jobs = {}
+        for task in uids:
+            jobs[task] = _images(root, hosts, task, uids[task])
         reports += await _fetch_kind("images", jobs, fetch_images)
     return reports
 
@@ -175,13 +200,20 @@ async def _fetch_kind(
         failures = tuple(failed[job.path] for job in task_jobs if job.path in failed)
         downloaded_count = len(task_jobs) - present[task] - len(failures)
         reports.append(
-            FileKindReport(task, kind, present[task], downloaded_count, failures)
+            FileKindReport(
+                task,
+                kind,
+                present[task],
+                downloaded_count,
+                failures,
+            )
         )
     return reports
 
 
 def _ratings(root: Path, hosts: Hosts, task: str) -> list[Download]:
-    info, folder = task_info(task), ratings_folder(root, task)
+    info = task_info(task)
+    folder = ratings_folder(root, task)
     check = partial(_check_table, ("uid", *info.image_models))
     return [
         Download(address(hosts.ratings, info.folder, name), folder / name, check)
@@ -191,8 +223,9 @@ def _ratings(root: Path, hosts: Hosts, task: str) -> list[Download]:
 
 def _check_table(columns: Collection[str], body: bytes) -> None:
     header = body.decode("utf-8", "replace").partition("\n")[0].strip().split("\t")
-    if missing := [column for column in columns if column not in header]:
-        raise ValueError(f"not a table of ratings, as it has no column {missing[0]}")
+    missing = [column for column in columns if column not in header]
+    if missing:
+        raise ValueError(f"not a table of ratings: the column {missing[0]} is missing")
 
 
 def _read_uids(
@@ -207,12 +240,15 @@ def _read_uids(
     try:
         rated = list(read_ratings(root, task))
         # A uid becomes a file name, and must stay below its folder.
-        if unsafe := [uid for uid in rated if not re.fullmatch(r"\w[\w.-]*", uid)]:
-            raise VievalError(f"{unsafe[0]!r} is not the name of an image")
+        unsafe = [uid for uid in rated if not re.fullmatch(r"\w[\w.-]*", uid)]
+        if unsafe:
+            raise VievalError(f"a uid must be the name of an image, got {unsafe[0]!r}")
     except VievalError as error:
         folder = ratings_folder(root, task)
         failed = Failed(
-            str(folder), folder, f"{error}; remove this folder to have it fetched anew"
+            str(folder),
+            folder,
+            f"{error}; remove this folder to download it again",
         )
         return FileKindReport(task, ratings.kind, failed=(failed,))
     uids[task] = rated
@@ -220,7 +256,8 @@ def _read_uids(
 
 
 def _images(root: Path, hosts: Hosts, task: str, uids: Iterable[str]) -> list[Download]:
-    info, museum = task_info(task), museum_folder(root, task)
+    info = task_info(task)
+    museum = museum_folder(root, task)
     return [
         Download(
             address(hosts.museum, info.folder, kind, uid),

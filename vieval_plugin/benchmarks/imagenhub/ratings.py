@@ -23,13 +23,15 @@ def read_ratings(
     `root` is the data folder. Only the image models of the papers are kept.
     Raises VievalError naming file, row and column of what is wrong.
     """
-    info, folder = task_info(task), ratings_folder(root, task)
+    info = task_info(task)
+    folder = ratings_folder(root, task)
     tables = [_read(folder / name, info.image_models) for name in info.ratings_files]
     first = tables[0]
     for number, table in enumerate(tables[1:], start=2):
-        if differing := sorted(set(first) ^ set(table)):
+        differing = sorted(set(first) ^ set(table))
+        if differing:
             raise VievalError(
-                f"{folder}: raters 1 and {number} do not rate the same uids (first: "
+                f"{folder}: raters 1 and {number} must rate the same uids (first difference: "
                 f"{differing[0]}); {ADVICE} again"
             )
     return {
@@ -75,5 +77,6 @@ def _rating(row: Row, column: str) -> tuple[float, float]:
     except (ValueError, TypeError, RecursionError):
         pass
     raise VievalError(
-        f"{row.where}, column {column}: {cell!r} is not [SC, PQ] of 0, 0.5 or 1; correct the cell"
+        f"{row.where}, column {column}: must be [SC, PQ] with values 0, 0.5 or 1, got {cell!r}; "
+        "correct the cell"
     )

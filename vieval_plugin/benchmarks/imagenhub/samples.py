@@ -31,14 +31,15 @@ def load(root: Path, part: str) -> list[Sample]:
     there (a run on recorded verdicts needs neither). VievalError for an unknown task, and for a
     file that is absent or malformed.
     """
-    info, museum = task_info(part), museum_folder(root, part)
+    info = task_info(part)
+    museum = museum_folder(root, part)
     lookup = _read_lookup(museum / LOOKUP)
     samples = []
     for uid, by_model in read_ratings(root, part).items():
         texts = _texts(part, lookup.get(uid, {}), info)
-        conditions = {
-            role: Image(museum / subfolder / uid) for role, subfolder in info.images
-        }
+        conditions = {}
+        for role, subfolder in info.images:
+            conditions[role] = Image(museum / subfolder / uid)
         for model in info.image_models:
             images = {**conditions, "output": Image(museum / model / uid)}
             samples.append(
@@ -60,11 +61,12 @@ def conditions(root: Path, part: str) -> list[Sample]:
     Raises:
         VievalError: an unknown task, or no `dataset_lookup.json`.
     """
-    info, museum = task_info(part), museum_folder(root, part)
+    info = task_info(part)
+    museum = museum_folder(root, part)
     lookup = _read_lookup(museum / LOOKUP)
     if not lookup:
         raise VievalError(
-            f"{museum / LOOKUP} is not there; run `vieval prepare {NAME} --part {part}`"
+            f"{museum / LOOKUP}: no such file; run `vieval prepare {NAME} --part {part}`"
         )
     return [
         Sample(
@@ -79,7 +81,8 @@ def conditions(root: Path, part: str) -> list[Sample]:
 
 def missing_conditions(root: Path, part: str) -> list[str]:
     """Images of conditions that a generator would lack, a line a folder."""
-    info, museum = task_info(part), museum_folder(root, part)
+    info = task_info(part)
+    museum = museum_folder(root, part)
     uids = [sample.id.uid for sample in conditions(root, part)]
     return _missing_images((museum / subfolder for _, subfolder in info.images), uids)
 
@@ -88,23 +91,25 @@ def missing(root: Path, part: str) -> list[str]:
     """Files that a live run on a task would lack, a line each with what to do; empty when all is
     there.
     """
-    info, museum = task_info(part), museum_folder(root, part)
+    info = task_info(part)
+    museum = museum_folder(root, part)
     try:
-        ratings, lookup = read_ratings(root, part), _read_lookup(museum / LOOKUP)
+        ratings = read_ratings(root, part)
+        lookup = _read_lookup(museum / LOOKUP)
     except VievalError as error:
         return [str(error)]
     missing_uids = [uid for uid in ratings if uid not in lookup]
-    lines = (
-        [
+    if missing_uids:
+        lines = [
             f"{museum / LOOKUP}: no conditions for {len(missing_uids)} of {len(ratings)} uids"
         ]
-        if missing_uids
-        else []
-    )
+    else:
+        lines = []
     return [
         *lines,
         *_missing_images(
-            (museum / subfolder for subfolder in info.museum_folders), ratings
+            (museum / subfolder for subfolder in info.museum_folders),
+            ratings,
         ),
     ]
 
@@ -112,7 +117,8 @@ def missing(root: Path, part: str) -> list[str]:
 def _missing_images(folders: Iterable[Path], uids: Collection[str]) -> list[str]:
     lines = []
     for folder in folders:
-        if missing_uids := [uid for uid in uids if not isfile(folder / uid)]:
+        missing_uids = [uid for uid in uids if not isfile(folder / uid)]
+        if missing_uids:
             lines.append(
                 f"{folder}: {len(missing_uids)} of {len(uids)} images missing, first "
                 f"{missing_uids[0]}"
@@ -124,14 +130,17 @@ def _read_lookup(path: Path) -> dict[str, JsonObject]:
     lookup = read_object(path, f"{ADVICE} again") if exists(path) else {}
     if not all(isinstance(row, dict) for row in lookup.values()):
         raise VievalError(
-            f"{path}: must be an object of uid -> object of conditions; {ADVICE} again"
+            f"{path}: must map uids to objects of conditions; {ADVICE} again"
         )
     return lookup
 
 
 def _texts(task: str, row: JsonObject, info: TaskInfo) -> dict[str, str]:
     """The texts of an instruction, cleaned as the authors do before they ask."""
-    texts = {name: str(row[column]) for name, column in info.texts if column in row}
+    texts = {}
+    for name, column in info.texts:
+        if column in row:
+            texts[name] = str(row[column])
     if task == "sdig" and "prompt" in texts:
         texts["prompt"] = texts["prompt"].replace("<token> ", "")
     if task == "sdie" and "subject" in texts:

@@ -55,7 +55,7 @@ def generating(
         trainable=rated.trainable,
         prepare=rated.prepare,
         kinds=rated.kinds,
-        note=f"A generator makes the images, under the conditions of {rated.name}.",
+        note=f"A generator makes the images under the conditions of {rated.name}.",
         generates=True,
     )
 
@@ -76,11 +76,9 @@ def conditions_of(samples: Sequence[Judged], benchmark: str) -> list[Sample]:
     first: dict[Hashable, Sample] = {}
     for judged in samples:
         sample = _conditions(judged, benchmark)
-        key = (
-            sample.id.uid
-            if isinstance(judged, Sample)
-            else (*sample.images.values(), *sample.texts.items())
-        )
+        key: Hashable = sample.id.uid
+        if not isinstance(judged, Sample):
+            key = (*sample.images.values(), *sample.texts.items())
         first.setdefault(key, sample)
     return list(first.values())
 
@@ -89,14 +87,14 @@ def _conditions(judged: Judged, benchmark: str) -> Sample:
     sample = candidates_of(judged)[0]
     uids = {candidate.id.uid for candidate in candidates_of(judged)}
     uid = uids.pop() if len(uids) == 1 else judged.id.uid
+    images = {}
+    for role in CONDITION_ROLES:
+        if role in sample.images:
+            images[role] = sample.images[role]
     return replace(
         sample,
         id=SampleId(benchmark, judged.id.part, "", uid),
-        images={
-            role: sample.images[role]
-            for role in CONDITION_ROLES
-            if role in sample.images
-        },
+        images=images,
         ratings={},
         annotations={},
         group=judged.group,

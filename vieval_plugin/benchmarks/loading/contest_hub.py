@@ -71,11 +71,10 @@ def hub_loader(
 
     def prepare(root: Path, preparing: Preparing) -> Prepared:
         parts = folder.requested(preparing)
-        incomplete = [
-            part
-            for part in parts
-            if not _is_there(folder, root, part, preparing.images)
-        ]
+        incomplete = []
+        for part in parts:
+            if not _is_there(folder, root, part, preparing.images):
+                incomplete.append(part)
         if incomplete and (silent := unreachable()):
             available = [part for part in parts if part not in incomplete]
             check_lines = (
@@ -84,13 +83,16 @@ def hub_loader(
                 else ()
             )
             return Prepared(
-                (*check_lines, *manual_download_lines(folder.name, root, silent)), False
+                (*check_lines, *manual_download_lines(folder.name, root, silent)),
+                False,
             )
         lines = []
         for part in incomplete:
             try:
                 lines += _fetch(
-                    root / folder.name / part, sources[part], preparing.images
+                    root / folder.name / part,
+                    sources[part],
+                    preparing.images,
                 )
             except _HubError as error:
                 lines.append(
@@ -99,7 +101,8 @@ def hub_loader(
         checked = folder.prepare(root, preparing)
         notice = f"{folder.name}: {source}; licence: {licence}"
         return Prepared(
-            (notice, *lines, *checked.lines), checked.complete and not lines
+            (notice, *lines, *checked.lines),
+            checked.complete and not lines,
         )
 
     return prepare
@@ -137,23 +140,28 @@ def _fetch(home: Path, source: HubRows, images: bool) -> list[str]:
     def keep(stored: Any) -> str | None:
         if stored is None or not images:
             return None
-        body = (
-            stored["bytes"]
-            if stored.get("bytes")
-            else Path(stored["path"]).read_bytes()
-        )
-        if (form := format_of(body)) not in _FORMATS:
+        if stored.get("bytes"):
+            body = stored["bytes"]
+        else:
+            body = Path(stored["path"]).read_bytes()
+        form = format_of(body)
+        if form not in _FORMATS:
             unreadable.append(number)
             return None
-        name = f"{IMAGES}/{hashlib.sha256(body).hexdigest()[:16]}.{form.lower()}"
+        digest = hashlib.sha256(body).hexdigest()
+        name = f"{IMAGES}/{digest[:16]}.{form.lower()}"
         if not (home / name).is_file():
             write_whole(home / name, body, "folder")
         return name
 
     hub_rows = []
-    for number, row in enumerate(
-        tqdm(_rows(source), desc=home.name, unit="row", disable=None)
-    ):
+    rows = tqdm(
+        _rows(source),
+        desc=home.name,
+        unit="row",
+        disable=None,
+    )
+    for number, row in enumerate(rows):
         try:
             hub_rows.append(source.cells(number, row, keep))
         except (
@@ -165,7 +173,7 @@ def _fetch(home: Path, source: HubRows, images: bool) -> list[str]:
             VievalError,
         ) as error:
             raise _HubError(
-                f"row {number} of {source.dataset} is not as expected ({one_line(error)})"
+                f"row {number} of {source.dataset} is malformed ({one_line(error)})"
             ) from None
     _write_contests(home / CONTESTS, source, hub_rows)
     if not unreadable:
@@ -177,13 +185,12 @@ def _fetch(home: Path, source: HubRows, images: bool) -> list[str]:
 
 def _write_contests(file: Path, source: HubRows, hub_rows: Sequence[Any]) -> None:
     try:
-        lines = [
-            json.dumps(_identified(cells), ensure_ascii=False)
-            for cells in source.combine(hub_rows)
-        ]
+        lines = []
+        for cells in source.combine(hub_rows):
+            lines.append(json.dumps(_identified(cells), ensure_ascii=False))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise _HubError(
-            f"rows of {source.dataset} do not make contests ({one_line(error)})"
+            f"the rows of {source.dataset} cannot be combined ({one_line(error)})"
         ) from None
     write_whole(file, (f"{line}\n" for line in lines), "folder")
 
@@ -199,11 +206,12 @@ def _rows(source: HubRows) -> Iterator[JsonObject]:
     except VievalError:
         raise
     except Exception as error:  # of many types, its own and those of what it builds on
-        name = (
-            f"{source.dataset} ({source.config})" if source.config else source.dataset
-        )
+        if source.config:
+            name = f"{source.dataset} ({source.config})"
+        else:
+            name = source.dataset
         raise _HubError(
-            f"{name} cannot be had from the hub ({one_line(error)})"
+            f"{name} cannot be downloaded from the hub ({one_line(error)})"
         ) from None
 
 
@@ -212,10 +220,11 @@ def _identified(cells: JsonObject) -> JsonObject:
     several contests has one.
     """
     for candidate in cells["candidates"]:
-        file = candidate.get("video") or (candidate.get("images") or {}).get("output")
+        images = candidate.get("images") or {}
+        file = candidate.get("video") or images.get("output")
         if file:
-            content_key = json.dumps(
-                [cells.get("texts"), cells.get("images"), file], sort_keys=True
-            )
-            candidate["uid"] = hashlib.sha256(content_key.encode()).hexdigest()[:16]
+            content = [cells.get("texts"), cells.get("images"), file]
+            content_key = json.dumps(content, sort_keys=True)
+            digest = hashlib.sha256(content_key.encode()).hexdigest()
+            candidate["uid"] = digest[:16]
     return cells

@@ -59,8 +59,7 @@ class PartsSection(StrictModel):
     def _check_column(self) -> PartsSection:
         if not self.column and len(self.samples) != 1:
             raise ValueError(
-                "without the column of a row's part there is one part, with the number of its "
-                "samples"
+                "without a column, samples must have exactly one part with its number of samples"
             )
         return self
 
@@ -80,8 +79,8 @@ class VoteSection(StrictModel):
         for answer in self.words.values():
             if answer not in SCHEMES[self.scheme]:
                 raise ValueError(
-                    f"{answer!r} is no {self.scheme} vote; those are "
-                    f"{', '.join(SCHEMES[self.scheme])}"
+                    f"a {self.scheme} vote must be one of "
+                    f"{', '.join(SCHEMES[self.scheme])}, got {answer!r}"
                 )
         return self
 
@@ -122,7 +121,9 @@ class Description(StrictModel):
     @classmethod
     def _check_name(cls, name: str) -> str:
         if not re.fullmatch("[a-z][a-z0-9_]{0,60}", name):
-            raise ValueError(f"{name[:80]!r} is no name of small letters, digits and _")
+            raise ValueError(
+                f"must be lowercase letters, digits and _, got {name[:80]!r}"
+            )
         return name
 
     @field_validator("statistics")
@@ -131,7 +132,7 @@ class Description(StrictModel):
         for name in names:
             if name not in STATISTICS:
                 raise ValueError(
-                    f"no statistic {name!r}{did_you_mean(name, STATISTICS)} known: "
+                    f"unknown statistic {name!r}{did_you_mean(name, STATISTICS)}; known statistics: "
                     f"{', '.join(STATISTICS)}"
                 )
         return names
@@ -141,22 +142,22 @@ class Description(StrictModel):
         standards = [key for key in _KEYS if getattr(self, key)]
         if len(standards) != 1:
             raise ValueError(
-                f"one of {', '.join(_KEYS)} is needed, for what its samples are judged against"
+                f"must have exactly one of {', '.join(_KEYS)}, to judge its samples against"
             )
         keys = _KEYS[standards[0]]
-        if useless := [
-            key for key in self.model_fields_set - keys if getattr(self, key)
-        ]:
-            raise ValueError(f"{min(useless)}: means nothing beside {standards[0]}")
+        useless = [key for key in self.model_fields_set - keys if getattr(self, key)]
+        if useless:
+            raise ValueError(f"{min(useless)}: does not apply with {standards[0]}")
         if "table" in keys and not self.table:
-            raise ValueError("table: the file of its rows is needed")
-        if unknown := [aspect for aspect in self.ratings if aspect not in _ASPECTS]:
+            raise ValueError("table: required, as the file with the rows")
+        unknown = [aspect for aspect in self.ratings if aspect not in _ASPECTS]
+        if unknown:
             raise ValueError(
-                f"ratings: no aspect {unknown[0]!r}; there are {', '.join(_ASPECTS)}"
+                f"ratings: unknown aspect {unknown[0]!r}; known aspects: {', '.join(_ASPECTS)}"
             )
         if self.statistics and self.by_image_model:
             raise ValueError(
-                "statistics: those by image model are fixed; name some, or set by_image_model"
+                "statistics: cannot be combined with by_image_model; remove one of the two"
             )
         if self.ratings and not (
             self.scale
@@ -164,25 +165,24 @@ class Description(StrictModel):
             and all(map(math.isfinite, self.scale))
         ):
             raise ValueError(
-                "scale: the lowest and the highest rating that people could give, such as [1, 5]"
+                "scale: must be the lowest and the highest possible rating, such as [1, 5]"
             )
         if self.vote and not (
             len(self.candidates) == 2
             and all("output" in columns for columns in self.candidates)
         ):
             raise ValueError(
-                "candidates: a vote is on two of them, each with the column of its output"
+                "candidates: must be two for a vote, each with the column of its output"
             )
         for key in (key for candidate in self.candidates for key in candidate):
             if key not in _CANDIDATE:
-                hint = did_you_mean(key, _CANDIDATE, 0.5) or ";"
+                hint = did_you_mean(key, _CANDIDATE, 0.5)
                 raise ValueError(
-                    f"candidates: unknown key {key!r}{hint} keys are {', '.join(_CANDIDATE)}"
+                    f"candidates: unknown key {key!r}{hint}; known keys: {', '.join(_CANDIDATE)}"
                 )
         if self.vote and self.statistics not in ((), (_PAIR_METRIC,)):
             raise ValueError(
-                f"statistics: of votes there is {_PAIR_METRIC}, for which each candidate is a "
-                "sample"
+                f"statistics: must be {_PAIR_METRIC} for votes, with each candidate as a sample"
             )
         return self
 

@@ -31,14 +31,14 @@ def manual_download_lines(name: str, root: Path, why: str) -> tuple[str, str]:
     where to put it.
 
     >>> print(*manual_download_lines("mine", Path("/data"), "hub.example does not answer"), sep="\\n")
-    mine: nothing can be fetched from here: hub.example does not answer
-    where there is a network, run `vieval prepare mine --root FOLDER`; then copy FOLDER/mine to /data/mine
+    mine: cannot be downloaded on this machine: hub.example does not answer
+    on a machine with network access, run `vieval prepare mine --root FOLDER`, then copy FOLDER/mine to /data/mine
     """
     return (
-        f"{name}: nothing can be fetched from here: {why}",
+        f"{name}: cannot be downloaded on this machine: {why}",
         (
-            f"where there is a network, run `vieval prepare {name} --root FOLDER`; then copy "
-            f"FOLDER/{name} to {root / name}"
+            f"on a machine with network access, run `vieval prepare {name} --root FOLDER`, then "
+            f"copy FOLDER/{name} to {root / name}"
         ),
     )
 
@@ -74,9 +74,18 @@ class DataFolder:
 
         The other arguments are fields of `Benchmark`.
         """
-        fields = {"prepare": self.prepare, "trainable": trainable, **fields}
+        fields = {
+            "prepare": self.prepare,
+            "trainable": trainable,
+            **fields,
+        }
         return Benchmark(
-            self.name, self.parts, self.load, self.missing, report, **fields
+            self.name,
+            self.parts,
+            self.load,
+            self.missing,
+            report,
+            **fields,
         )
 
     def requested(self, preparing: Preparing) -> list[str]:
@@ -106,7 +115,7 @@ class DataFolder:
         except VievalError as error:
             return [str(error)]
         if not samples:
-            return [f"{self._path(root)}: no sample of part {part}; {self.advice}"]
+            return [f"{self._path(root)}: no samples of part {part}; {self.advice}"]
         return missing_images(samples, self.advice) if images else []
 
     def prepare(self, root: Path, preparing: Preparing) -> Prepared:
@@ -139,12 +148,11 @@ class DataFolder:
         return Prepared(tuple(lines), complete)
 
     def _part_ready_line(self, root: Path, part: str) -> str:
-        loaded, published = self.load(root, part), self.parts[part]
-        difference = (
-            ""
-            if published in (None, len(loaded))
-            else f" (the published set has {published})"
-        )
+        loaded = self.load(root, part)
+        published = self.parts[part]
+        difference = ""
+        if published not in (None, len(loaded)):
+            difference = f" (the published set has {published})"
         noun = "contest" if isinstance(loaded[0], Contest) else "sample"
         return f"{self.name}/{part}: ready, {plural(len(loaded), noun)}{difference}"
 
@@ -153,7 +161,7 @@ class DataFolder:
             raise missing_count_error(self.name)
         if count < 1:
             raise VievalError(
-                f"{count} frames or views cannot stand for a sample; ask for 1 or more"
+                f"the number of frames or views must be at least 1, got {count}"
             )
         write_whole(
             self._path(root) / self.count_file,
@@ -165,7 +173,7 @@ class DataFolder:
 def missing_count_error(name: str) -> VievalError:
     """The error for a count of frames or views where there are none."""
     return VievalError(
-        f"{name} has one image a sample; leave the count of frames or views out"
+        f"{name} has one image per sample; remove the number of frames or views"
     )
 
 
@@ -188,14 +196,16 @@ def missing_images(loaded: Iterable[Judged], advice: str) -> list[str]:
         files_by_model[sample.id.image_model].update(dict.fromkeys(files))
     lines = []
     for model_files in files_by_model.values():
-        if missing := [file for file in model_files if not isfile(file)]:
+        missing = [file for file in model_files if not isfile(file)]
+        if missing:
             folder = Path(os.path.commonpath([file.parent for file in model_files]))
             first = missing[0].relative_to(folder).as_posix()
             lines.append(
                 f"{folder}: {len(missing)} of {len(model_files)} images missing, first {first}; "
                 f"{advice}"
             )
-    if unseen := [sample for sample in samples if "output" not in sample.images]:
+    unseen = [sample for sample in samples if "output" not in sample.images]
+    if unseen:
         lines.append(
             f"{len(unseen)} of {len(samples)} outputs have no image, first {unseen[0].id}; {advice}"
         )

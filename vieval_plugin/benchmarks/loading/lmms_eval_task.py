@@ -56,13 +56,12 @@ def lmms_eval_benchmark(
         return list(_samples(task, SampleId(name, part, "", ""), root))
 
     def missing(root: Path, part: str) -> list[str]:
-        return (
-            []
-            if _parquet(root / task.task)
-            else [f"lmms-eval downloads it, or: {_advice(task, root)}"]
-        )
+        if _parquet(root / task.task):
+            return []
+        return [f"lmms-eval downloads it; if that fails, {_advice(task, root)}"]
 
-    note = f"A generator makes the images of lmms-eval's {task.task}."
+    default_note = f"A generator makes the images for lmms-eval's task {task.task}."
+    note = described["note"] or default_note
     return Benchmark(
         name,
         {kind: None},
@@ -70,16 +69,16 @@ def lmms_eval_benchmark(
         missing,
         OfGenerators(),
         generates=True,
-        **{**described, "note": described["note"] or note},
+        **{**described, "note": note},
     )
 
 
 def _samples(task: HostTask, common: SampleId, root: Path) -> Iterator[Sample]:
     task_config = _yaml(task)
-    text, visual = (
-        _function(task, task_config[key]) for key in ("doc_to_text", "doc_to_visual")
-    )
-    conditions_folder, uid_counts = root / task.task / "conditions", dict[str, int]()
+    text = _function(task, task_config["doc_to_text"])
+    visual = _function(task, task_config["doc_to_visual"])
+    conditions_folder = root / task.task / "conditions"
+    uid_counts = dict[str, int]()
     for number, row in enumerate(_rows(task, task_config, root)):
         try:
             [picture, *_] = visual(row)
@@ -87,25 +86,21 @@ def _samples(task: HostTask, common: SampleId, root: Path) -> Iterator[Sample]:
             uid = str(row.get(task.uid, number))
         except Exception as error:
             raise VievalError(
-                f"{task.task}: row {number} is none of lmms-eval's task ({one_line(error)})"
+                f"{task.task}: row {number} does not fit lmms-eval's task ({one_line(error)})"
             ) from None
         uid_counts[uid] = uid_counts.get(uid, 0) + 1
         uid = uid if uid_counts[uid] == 1 else f"{uid}-{uid_counts[uid]}"
-        tags = tuple(
-            f"{column} {row[column]}"
-            for column in task.tags
-            if row.get(column) is not None
-        )
-        images, texts = (
-            {task.image: Image(_file(conditions_folder, picture))},
-            {task.text: instruction},
-        )
+        tags = []
+        for column in task.tags:
+            if row.get(column) is not None:
+                tags.append(f"{column} {row[column]}")
+        images = {task.image: Image(_file(conditions_folder, picture))}
+        texts = {task.text: instruction}
         yield Sample(
             replace(common, uid=uid),
             images,
             texts,
-            {},
-            tags,
+            tags=tuple(tags),
             category=str(row.get(task.category) or ""),
         )
 
@@ -129,9 +124,12 @@ def _rows(
     split = task_config.get("test_split", "test")
     dataset: Any
     try:
-        if files := _parquet(root / task.task):
+        files = _parquet(root / task.task)
+        if files:
             dataset = datasets.load_dataset(
-                "parquet", data_files={split: files}, split=split
+                "parquet",
+                data_files={split: files},
+                split=split,
             )
         else:
             dataset_kwargs = dict(task_config.get("dataset_kwargs") or {})
@@ -143,7 +141,7 @@ def _rows(
             )
     except Exception as error:
         raise VievalError(
-            f"{task.task}: lmms-eval's data set {task_config['dataset_path']} cannot be had "
+            f"{task.task}: cannot load lmms-eval's data set {task_config['dataset_path']} "
             f"({one_line(error)}); {_advice(task, root)}"
         ) from None
     rows: Sequence[Mapping[str, Any]] = dataset
@@ -155,7 +153,7 @@ def _parquet(folder: Path) -> list[str]:
 
 
 def _advice(task: HostTask, root: Path) -> str:
-    return f"log in with a token that may read it, or put its Parquet files into {root / task.task}"
+    return f"log in with a token that can read it, or put its Parquet files into {root / task.task}"
 
 
 def _yaml(task: HostTask) -> Mapping[str, Any]:
@@ -187,7 +185,8 @@ def _function(task: HostTask, path: str) -> Callable[[Mapping[str, Any]], Any]:
     try:
         function: Callable[[Mapping[str, Any]], Any]
         function = getattr(
-            importlib.import_module(f"lmms_eval.tasks.{task.task}.{module}"), name
+            importlib.import_module(f"lmms_eval.tasks.{task.task}.{module}"),
+            name,
         )
     except Exception as error:
         raise VievalError(

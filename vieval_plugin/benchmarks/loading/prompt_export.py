@@ -18,7 +18,9 @@ from vieval_plugin.media.files import write_whole
 from vieval_plugin.readers.image_names import expected_name
 from vieval_plugin.text.errors import VievalError
 
-PROMPTS_FILE, EXPECTED_FILE, CONDITIONS = "prompts.jsonl", "expected.csv", "conditions"
+PROMPTS_FILE = "prompts.jsonl"
+EXPECTED_FILE = "expected.csv"
+CONDITIONS = "conditions"
 
 
 def export_prompts(benchmark: Benchmark, part: str, root: Path, folder: Path) -> int:
@@ -44,12 +46,11 @@ def export_prompts(benchmark: Benchmark, part: str, root: Path, folder: Path) ->
     """
     load = benchmark.prompts or benchmark.load
     samples = conditions_of(load(root, part), benchmark.name)
-    if empty := [
-        sample for sample in samples if not sample.texts and not sample.images
-    ]:
+    empty = [sample for sample in samples if not sample.texts and not sample.images]
+    if empty:
         raise VievalError(
             f"{benchmark.name}/{part}: {len(empty)} of {len(samples)} prompts have no text in the "
-            f"data here; run `vieval prepare {benchmark.name}`, or export another part"
+            f"local data; run `vieval prepare {benchmark.name}`, or export another part"
         )
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
@@ -83,14 +84,14 @@ def _require_own(path: Path, text: str) -> None:
     except OSError:
         pass
     raise VievalError(
-        f"{path} is there, and not from this export; move it away, or choose another --out"
+        f"{path} already exists and is not from this export; move it, or choose another --out"
     )
 
 
 def _row(sample: Sample, folder: Path) -> dict[str, object]:
-    images = {
-        role: _copy(image, folder / CONDITIONS) for role, image in sample.images.items()
-    }
+    images = {}
+    for role, image in sample.images.items():
+        images[role] = _copy(image, folder / CONDITIONS)
     row: dict[str, object] = {"uid": sample.id.uid, "kind": sample.kind}
     row |= {"texts": dict(sample.texts), "images": images}
     labels = {"tags": list(sample.tags), "category": sample.category}

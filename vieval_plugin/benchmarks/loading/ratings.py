@@ -29,7 +29,8 @@ def _plan_among(paths: Sequence[Path]) -> LabelPlan | None:
     plans = [path for path in paths if path.suffix == ".json"]
     if len(plans) > 1:
         raise VievalError(
-            f"{plans[1]}: ratings have one plan, got {len(plans)}; use that of one vieval label"
+            f"{plans[1]}: ratings must have one plan, got {len(plans)}; pass the plan of one "
+            "vieval label"
         )
     return read_plan(plans[0]) if plans else None
 
@@ -46,10 +47,8 @@ def read_ratings(paths: Sequence[Path]) -> HumanRatings:
             its page.
 
     Raises:
-        VievalError: in one line, for a file that cannot be read, a row that is no judgement, one
-            judgement twice, and
-        no
-            judgement at all.
+        VievalError: in one line, for a file that cannot be read, a row that is not a judgement,
+            a repeated judgement, and no judgement at all.
     """
     scores: dict[SampleId, dict[str, dict[str, float]]] = {}
     votes: dict[SampleId, dict[str, str]] = {}
@@ -60,18 +59,17 @@ def read_ratings(paths: Sequence[Path]) -> HumanRatings:
         for row in _rows(path):
             if not str(row.cells["value"]).strip():
                 continue
-            identity, annotator, aspect = (
-                _identity(row),
-                row.text("rater"),
-                row.text("aspect"),
-            )
+            identity = _identity(row)
+            annotator = row.text("rater")
+            aspect = row.text("aspect")
             first_row = first_row_by_judgement.setdefault(
-                (identity, annotator, aspect), row.where
+                (identity, annotator, aspect),
+                row.where,
             )
             if first_row != row.where:
                 raise VievalError(
-                    f"{row.where}: {annotator!r} said {aspect} of {identity} in {first_row} "
-                    "already; two raters need two names, and one judgement counts once"
+                    f"{row.where}: {annotator!r} already judged {aspect} of {identity} in "
+                    f"{first_row}; use one name per rater, and remove repeated judgements"
                 )
             where.setdefault(identity, row.where)
             if aspect == VOTE:
@@ -82,7 +80,7 @@ def read_ratings(paths: Sequence[Path]) -> HumanRatings:
                 )
     if not where:
         raise VievalError(
-            f"{paths[0]}: no judgement in it; finish some of the page that it comes from"
+            f"{paths[0]}: no judgements found; answer at least one item on its labelling page"
         )
     return HumanRatings(scores, votes, where, plan)
 
@@ -95,9 +93,7 @@ def read_plan(path: Path) -> LabelPlan:
         return _PLAN.validate_python(document)
     except (ValueError, TypeError, VievalError) as error:
         reason = line_of(error, 100)
-        raise VievalError(
-            f"{path}: not a plan of labels ({reason}); {advice}"
-        ) from None
+        raise VievalError(f"{path}: not a label plan ({reason}); {advice}") from None
 
 
 def _rows(path: Path) -> list[Row]:
@@ -106,7 +102,7 @@ def _rows(path: Path) -> list[Row]:
         raise VievalError(f"{path}: no such file; pass a CSV of ratings ({advice})")
     if path.stat().st_size > _LARGEST:
         raise VievalError(
-            f"{path}: larger than {_LARGEST >> 20} MiB, no file of ratings is"
+            f"{path}: too large for a ratings file (limit {_LARGEST >> 20} MiB)"
         )
     return read_table(path, COLUMNS, advice)
 
@@ -115,7 +111,8 @@ def _identity(row: Row) -> SampleId:
     draw = str(row.cells["draw"]).strip() or "0"
     if not draw.isascii() or not draw.isdecimal() or len(draw) > 9:
         raise VievalError(
-            f"{row.where}: draw is {draw[:40]!r}, not a whole number from 0; correct the file"
+            f"{row.where}: draw must be a whole number of at least 0, got {draw[:40]!r}; "
+            "correct the file"
         )
     return SampleId(
         row.text("benchmark"),
@@ -130,7 +127,7 @@ def _vote(row: Row) -> str:
     vote_text = row.text("value").strip().replace("_", " ")
     if vote_text not in _VOTES:
         raise VievalError(
-            f"{row.where}: value is {vote_text[:40]!r}, not a vote ({', '.join(_VOTES)}); "
+            f"{row.where}: value must be one of {', '.join(_VOTES)}, got {vote_text[:40]!r}; "
             "correct the file"
         )
     return _VOTES[vote_text]
@@ -139,7 +136,7 @@ def _vote(row: Row) -> str:
 def _score(row: Row, aspect: str) -> float:
     if aspect not in _ASPECTS:
         raise VievalError(
-            f"{row.where}: aspect is {aspect[:40]!r}, not one of {', '.join((*_ASPECTS, VOTE))}; "
-            "correct the file"
+            f"{row.where}: aspect must be one of {', '.join((*_ASPECTS, VOTE))}, got "
+            f"{aspect[:40]!r}; correct the file"
         )
     return row.number("value", 0, 1)

@@ -53,11 +53,11 @@ def read_two_by_two(
                         sample_id,
                         {"output": image},
                         {"prompt": caption},
-                        fits,
-                        tags,
-                        KIND,
-                        uid,
-                        (i, t),
+                        ratings=fits,
+                        tags=tags,
+                        kind=KIND,
+                        group=uid,
+                        place=(i, t),
                     )
                 )
     return samples
@@ -66,16 +66,18 @@ def read_two_by_two(
 def _image(folder: Path, name: str) -> Image:
     image = image_file(folder, name)
     path = image.source
-    return (
-        Image(path.with_suffix(".png"))
-        if isinstance(path, Path) and path.suffix.lower() == ".npy"
-        else image
-    )
+    if isinstance(path, Path) and path.suffix.lower() == ".npy":
+        return Image(path.with_suffix(".png"))
+    return image
 
 
 def _tags(row: Row) -> tuple[str, ...]:
-    values = [row.text(column) for column in _TAGS if row.cells.get(column)]
-    if predicates := row.cells.get("num_main_preds"):
+    values = []
+    for column in _TAGS:
+        if row.cells.get(column):
+            values.append(row.text(column))
+    predicates = row.cells.get("num_main_preds")
+    if predicates:
         values.append(f"{predicates} Main Pred")
     return tuple(dict.fromkeys(values))
 
@@ -83,5 +85,5 @@ def _tags(row: Row) -> tuple[str, ...]:
 def _skills(path: Path) -> Mapping[str, tuple[str, ...]] | None:
     if not path.exists():
         return None
-    skills = read_object(path, "it maps an id to a list of skills")
+    skills = read_object(path, "it must map ids to lists of skills")
     return {uid: tag_list(tags, f"{path}: id {uid}") for uid, tags in skills.items()}

@@ -51,8 +51,8 @@ BENCHMARK = Benchmark(
     trainable=True,
     synthetic=True,
     note=(
-        "Synthetic: images drawn by VIEval with known defects, ratings that follow from them. "
-        "No human rated these."
+        "Synthetic: images drawn by VIEval with known defects, and ratings derived from them. "
+        "These are not human ratings."
     ),
 )
 
@@ -60,5 +60,10 @@ BENCHMARKS = (
     BENCHMARK,
     CONTESTS,
     EDITS,
-    generating(BENCHMARK, dict.fromkeys(TASKS, INSTRUCTIONS), load, BENCHMARK.missing),
+    generating(
+        BENCHMARK,
+        dict.fromkeys(TASKS, INSTRUCTIONS),
+        load,
+        BENCHMARK.missing,
+    ),
 )

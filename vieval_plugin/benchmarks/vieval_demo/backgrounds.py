@@ -53,16 +53,18 @@ def photograph(caption: str, mirrored: bool = False) -> Picture:
     package = importlib.util.find_spec("skimage")
     if package is None or package.origin is None:
         raise VievalError(
-            f"{NAME} shows photographs of scikit-image; {install_advice('metrics')}"
+            f"{NAME} uses photographs from scikit-image; {install_advice('metrics')}"
         )
     path = Path(package.origin).parent / "data" / file
     if not path.is_file():
         raise VievalError(
-            f"{path} is missing; scikit-image has it from 0.22 on: install scikit-image again"
+            f"{path} is missing; scikit-image has it since 0.22, so reinstall scikit-image"
         )
     with PIL.Image.open(path) as opened:
         picture = opened.convert("RGB").resize(
-            (SIZE, SIZE), PIL.Image.Resampling.LANCZOS, box=square
+            (SIZE, SIZE),
+            PIL.Image.Resampling.LANCZOS,
+            box=square,
         )
     return PIL.ImageOps.mirror(picture) if mirrored else picture
 
@@ -70,18 +72,27 @@ def photograph(caption: str, mirrored: bool = False) -> Picture:
 @lru_cache(maxsize=4)
 def backdrop(name: str) -> Picture:
     """Draw one of `PLACES`, empty: sky or wall above the middle, ground below."""
-    draw = {"meadow": _meadow, "beach": _beach, "night": _night, "room": _room}[name]
+    draw = {
+        "meadow": _meadow,
+        "beach": _beach,
+        "night": _night,
+        "room": _room,
+    }[name]
     return draw(random.Random(name)).resize((SIZE, SIZE), PIL.Image.Resampling.LANCZOS)
 
 
 def _meadow(rng: random.Random) -> Picture:
     canvas = _two_gradients(
-        (110, 180, 240), (215, 235, 250), (130, 190, 90), (70, 140, 50)
+        (110, 180, 240),
+        (215, 235, 250),
+        (130, 190, 90),
+        (70, 140, 50),
     )
     pen = PIL.ImageDraw.Draw(canvas)
     for left, top in ((90, 80), (330, 50), (430, 120)):
         for dx, dy, radius in ((-28, 6, 20), (0, 0, 28), (30, 6, 22)):
-            centre_x, centre_y = left + dx, top + dy
+            centre_x = left + dx
+            centre_y = top + dy
             corners = (
                 centre_x - radius,
                 centre_y - radius,
@@ -92,10 +103,8 @@ def _meadow(rng: random.Random) -> Picture:
     pen.ellipse((-120, 215, 260, 400), fill=(105, 165, 85))
     pen.ellipse((200, 230, 640, 420), fill=(120, 178, 88))
     for _ in range(420):
-        x, y = (
-            rng.random() * _CANVAS,
-            _HORIZON + 30 + rng.random() * (_CANVAS - _HORIZON - 30),
-        )
+        x = rng.random() * _CANVAS
+        y = _HORIZON + 30 + rng.random() * (_CANVAS - _HORIZON - 30)
         pen.line(
             (x, y, x + rng.random() * 8 - 4, y - 12),
             fill=(60, int(115 + 55 * rng.random()), 45),
@@ -106,7 +115,10 @@ def _meadow(rng: random.Random) -> Picture:
 
 def _beach(rng: random.Random) -> Picture:
     canvas = _two_gradients(
-        (130, 200, 240), (240, 240, 225), (236, 212, 150), (222, 188, 120)
+        (130, 200, 240),
+        (240, 240, 225),
+        (236, 212, 150),
+        (222, 188, 120),
     )
     pen = PIL.ImageDraw.Draw(canvas)
     pen.ellipse((380, 30, 450, 100), fill=(255, 235, 120))
@@ -121,27 +133,27 @@ def _beach(rng: random.Random) -> Picture:
                 width=3,
             )
     for _ in range(600):
-        x, y = (
-            rng.random() * _CANVAS,
-            _HORIZON + 14 + rng.random() * (_CANVAS - _HORIZON),
-        )
+        x = rng.random() * _CANVAS
+        y = _HORIZON + 14 + rng.random() * (_CANVAS - _HORIZON)
         pen.ellipse((x, y, x + 4, y + 3), fill=(190, 150, 90))
     return canvas
 
 
 def _night(rng: random.Random) -> Picture:
     canvas = _two_gradients(
-        (12, 16, 50), (50, 60, 120), (225, 232, 245), (185, 198, 225)
+        (12, 16, 50),
+        (50, 60, 120),
+        (225, 232, 245),
+        (185, 198, 225),
     )
     pen = PIL.ImageDraw.Draw(canvas)
     for _ in range(110):
-        x, y, radius = (
-            rng.random() * _CANVAS,
-            rng.random() * _HORIZON * 0.9,
-            1 + rng.random() * 2,
-        )
+        x = rng.random() * _CANVAS
+        y = rng.random() * _HORIZON * 0.9
+        radius = 1 + rng.random() * 2
         pen.ellipse(
-            (x - radius, y - radius, x + radius, y + radius), fill=(255, 250, 220)
+            (x - radius, y - radius, x + radius, y + radius),
+            fill=(255, 250, 220),
         )
     pen.ellipse((400, 40, 460, 100), fill=(250, 245, 215))
     for left in range(-20, _CANVAS, 46):
@@ -151,17 +163,18 @@ def _night(rng: random.Random) -> Picture:
             fill=(25, 45, 55),
         )
     for _ in range(160):
-        x, y = (
-            rng.random() * _CANVAS,
-            _HORIZON + 16 + rng.random() * (_CANVAS - _HORIZON),
-        )
+        x = rng.random() * _CANVAS
+        y = _HORIZON + 16 + rng.random() * (_CANVAS - _HORIZON)
         pen.line((x, y, x + 14, y), fill=(165, 180, 212), width=3)
     return canvas
 
 
 def _room(rng: random.Random) -> Picture:
     canvas = _two_gradients(
-        (205, 212, 205), (190, 200, 192), (172, 118, 72), (140, 92, 54)
+        (205, 212, 205),
+        (190, 200, 192),
+        (172, 118, 72),
+        (140, 92, 54),
     )
     pen = PIL.ImageDraw.Draw(canvas)
     for stripe in range(0, _CANVAS, 44):
@@ -172,10 +185,8 @@ def _room(rng: random.Random) -> Picture:
         for seam in range(row * 130 % 310, _CANVAS, 310):
             pen.line((seam, board, seam, board + 30), fill=(95, 60, 36), width=3)
     for _ in range(200):
-        x, y = (
-            rng.random() * _CANVAS,
-            _HORIZON + 6 + rng.random() * (_CANVAS - _HORIZON),
-        )
+        x = rng.random() * _CANVAS
+        y = _HORIZON + 6 + rng.random() * (_CANVAS - _HORIZON)
         pen.line((x, y, x + 24, y), fill=(152, 100, 60), width=2)
     return canvas
 

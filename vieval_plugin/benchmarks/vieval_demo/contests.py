@@ -62,11 +62,10 @@ def contests(part: str) -> tuple[Contest, ...]:
     by_uid: dict[str, list[Sample]] = {}
     for sample in _samples_of(part):
         by_uid.setdefault(sample.id.uid, []).append(sample)
-    pairs = [
-        (uid, pair)
-        for uid, outputs in by_uid.items()
-        for pair in combinations(outputs, 2)
-    ]
+    pairs = []
+    for uid, outputs in by_uid.items():
+        for pair in combinations(outputs, 2):
+            pairs.append((uid, pair))
     turns = [turn % 2 for turn in range(len(pairs))]
     random.Random(f"{NAME}/{part}").shuffle(turns)
     pairs_drawn = []
@@ -74,14 +73,10 @@ def contests(part: str) -> tuple[Contest, ...]:
         better, worse = sorted(pair, key=_rated, reverse=True)
         first, second = (better, worse) if turn else (worse, better)
         name = f"{uid}#{pair[0].id.image_model}-{pair[1].id.image_model}"
-        tie = BOTH_GOOD if _rated(better) >= _GOOD else BOTH_BAD
-        vote = (
-            tie
-            if _rated(better) == _rated(worse)
-            else FIRST
-            if better is first
-            else SECOND
-        )
+        if _rated(better) == _rated(worse):
+            vote = BOTH_GOOD if _rated(better) >= _GOOD else BOTH_BAD
+        else:
+            vote = FIRST if better is first else SECOND
         pairs_drawn.append(
             Contest(
                 SampleId(NAME, part, "", name),
@@ -108,7 +103,7 @@ CONTESTS = Benchmark(
     trainable=True,
     synthetic=True,
     note=(
-        "Synthetic: images drawn by VIEval with known defects, votes that follow from them. No "
-        "human voted on these."
+        "Synthetic: images drawn by VIEval with known defects, and votes derived from them. "
+        "These are not human votes."
     ),
 )

@@ -286,7 +286,9 @@ def draw_parts(parts: tuple[Part, ...], colours: dict[str, Rgb], size: int) -> P
     width = max(2, side // 60)
     for primitive, name, corners in parts:
         # 4% of margin, for what stands out over the edge
-        xy = [(0.04 + 0.92 * corner / 100) * side for corner in corners]
+        xy = []
+        for corner in corners:
+            xy.append((0.04 + 0.92 * corner / 100) * side)
         fill = palette[name]
         if primitive == "line":
             pen.line(xy, fill=fill, width=width * 2)
@@ -298,7 +300,12 @@ def draw_parts(parts: tuple[Part, ...], colours: dict[str, Rgb], size: int) -> P
                 width=width,
             )
         elif primitive == "rectangle":
-            pen.rectangle(xy, fill=fill, outline=_INK, width=width)
+            pen.rectangle(
+                xy,
+                fill=fill,
+                outline=_INK,
+                width=width,
+            )
         else:
             pen.ellipse(
                 xy,

@@ -16,7 +16,8 @@ from vieval_plugin.meta_evaluation.image_models import ByImageModel
 NAME = "vieval_demo_sequences"
 SEED = 1_000_003
 SEQUENCES = 60
-_PART, _EDITOR = "tie", "drawn"
+_PART = "tie"
+_EDITOR = "drawn"
 
 
 @cache
@@ -45,7 +46,12 @@ def edits(part: str) -> tuple[Sample, ...]:
         for j1, j2, k in triples(len(sequence.instructions)):
             samples.append(
                 Sample(
-                    SampleId(NAME, _PART, _EDITOR, f"{sequence.uid}_{j1}_{j2}_{k}"),
+                    SampleId(
+                        NAME,
+                        _PART,
+                        _EDITOR,
+                        f"{sequence.uid}_{j1}_{j2}_{k}",
+                    ),
                     {"source": scenes[j1], "output": scenes[k]},
                     {"instruction": " ".join(sequence.instructions[j1:j2])},
                     {"O": (label(j1, j2, k),)},
@@ -66,7 +72,7 @@ EDITS = Benchmark(
     trainable=False,
     synthetic=True,
     note=(
-        "Synthetic: edits drawn by VIEval one after the other, rated by how many of those asked "
-        "for were made."
+        "Synthetic: edits drawn by VIEval one after another, rated by the share of requested "
+        "edits that were made."
     ),
 )

@@ -55,7 +55,13 @@ def samples(part: str) -> list[Sample]:
             )
             images = {**conditions, "output": png(picture)}
             rendered_samples.append(
-                Sample(sample_id, images, instruction.texts, ratings(defect), kind=part)
+                Sample(
+                    sample_id,
+                    images,
+                    instruction.texts,
+                    ratings(defect),
+                    kind=part,
+                )
             )
     return rendered_samples
 

@@ -13,9 +13,7 @@ from vieval_plugin.text.errors import VievalError
 
 NAME = "vieval_demo"
 INSTRUCTIONS = 16
-LICENCE = (
-    "Apache-2.0; photographs of scikit-image, which are CC0 or in the public domain"
-)
+LICENCE = "Apache-2.0; photographs from scikit-image: CC0 or in the public domain"
 
 _CONTENT_DEFECTS: dict[str, tuple[tuple[str, ...], ...]] = {
     "tig": (("wrong_count", "wrong_colour"), ("missing_object", "wrong_colour")),
@@ -31,7 +29,11 @@ QUALITY_DEFECTS = ("noise", "blur", "watermark")
 
 # Exponents on evenly spaced strengths, for content and for quality: above 1 most defects are mild,
 # below 1 severe.
-_MIXTURES = {"demo_a": (1.8, 0.7), "demo_b": (1.0, 1.5), "demo_c": (0.6, 1.0)}
+_MIXTURES = {
+    "demo_a": (1.8, 0.7),
+    "demo_b": (1.0, 1.5),
+    "demo_c": (0.6, 1.0),
+}
 IMAGE_MODELS = tuple(_MIXTURES)
 
 
@@ -82,7 +84,7 @@ def defects(sample_id: SampleId) -> Defects:
     )
     if sample_id.benchmark != NAME or not is_planned:
         raise VievalError(
-            f"{NAME} has no sample {sample_id}; one is {NAME}/tie/{IMAGE_MODELS[0]}/{uids()[0]}"
+            f"{NAME} has no sample {sample_id}; an example is {NAME}/tie/{IMAGE_MODELS[0]}/{uids()[0]}"
         )
     return _planned(sample_id.part, sample_id.image_model, uids().index(sample_id.uid))
 
@@ -93,7 +95,11 @@ def ratings(output_defects: Defects) -> dict[str, tuple[float, ...]]:
     """
     sc = 1 - quarters(output_defects.content_strength) / 4
     pq = 1 - quarters(output_defects.quality_strength) / 4
-    return {"SC": (sc,), "PQ": (pq,), "O": (math.sqrt(sc * pq),)}
+    return {
+        "SC": (sc,),
+        "PQ": (pq,),
+        "O": (math.sqrt(sc * pq),),
+    }
 
 
 def _planned(task: str, image_model: str, index: int) -> Defects:
@@ -118,7 +124,8 @@ def _strength(rank: int, exponent: float) -> float:
     """
     clean = INSTRUCTIONS // 4
     return round(
-        math.pow(max(0, rank - clean + 1) / (INSTRUCTIONS - clean), exponent), 3
+        math.pow(max(0, rank - clean + 1) / (INSTRUCTIONS - clean), exponent),
+        3,
     )
 
 

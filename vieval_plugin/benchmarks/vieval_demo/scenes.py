@@ -8,7 +8,7 @@ missing thing, a feature of a subject) goes by quarters of the strength.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import PIL.Image
@@ -53,6 +53,7 @@ _CORNERS = {
     "lower left": (48, 208),
 }
 _FOUR = ((66, 92), (190, 92), (66, 192), (190, 192))
+_MASK_CENTRES = ((70, 70), (186, 70), (186, 186), (70, 186), (128, 128))
 
 
 @dataclass(frozen=True)
@@ -69,15 +70,15 @@ class Case:
 
 def _tig(index: int) -> Case:
     where = _pick(tuple(PLACES), index)
-    return (
-        _counting(index // 2, where)
-        if index % 2 == 0
-        else _four_things(index // 2, where)
-    )
+    if index % 2 == 0:
+        return _counting(index // 2, where)
+    return _four_things(index // 2, where)
 
 
 def _counting(index: int, where: str) -> Case:
-    shape, colour, count = THINGS[index], HUES[index % 7], 3 + index % 3
+    shape = THINGS[index]
+    colour = HUES[index % 7]
+    count = 3 + index % 3
     plural_noun = shape if shape == "fish" else f"{shape}s"
     prompt = f"{_NUMERALS[count]} {colour} {plural_noun} {PLACES[where]}"
 
@@ -89,7 +90,8 @@ def _counting(index: int, where: str) -> Case:
         ink = _wrong_colour(colour, strength if kind == "wrong_colour" else 0)
         picture = backdrop(where)
         for number in range(drawn_count):
-            centre = (46 + 82 * (number % 3), 52 + 76 * (number // 3))
+            row, column = divmod(number, 3)
+            centre = (46 + 82 * column, 52 + 76 * row)
             picture = place(picture, draw_thing(shape, ink, 72), centre)
         return picture
 
@@ -98,26 +100,35 @@ def _counting(index: int, where: str) -> Case:
 
 def _four_things(index: int, where: str) -> Case:
     shapes, names = _shapes(index)
-    prompt = f"{', '.join(names[:3])} and {names[3]} {PLACES[where]}"
+    prompt = _four_things_prompt(names, where)
 
     def draw(kind: str, strength: float) -> Picture:
         missing = quarters(strength) if kind == "missing_object" else 0
+        wrong_colour_strength = strength if kind == "wrong_colour" else 0
         return _arranged(
             where,
             shapes[missing:],
             _FOUR[missing:],
-            strength if kind == "wrong_colour" else 0,
+            wrong_colour_strength,
         )
 
     return Case({"prompt": prompt}, {}, draw)
 
 
+def _four_things_prompt(names: Sequence[str], where: str) -> str:
+    first_names = ", ".join(names[:3])
+    return f"{first_names} and {names[3]} {PLACES[where]}"
+
+
 def _tie(index: int) -> Case:
-    return _recolouring(index // 2) if index % 2 else _adding(index // 2)
+    if index % 2:
+        return _recolouring(index // 2)
+    return _adding(index // 2)
 
 
 def _adding(index: int) -> Case:
-    shape, colour = THINGS[(index * 3 + 1) % 8], HUES[(index * 2) % 7]
+    shape = THINGS[(index * 3 + 1) % 8]
+    colour = HUES[(index * 2) % 7]
     corner = _pick(tuple(_CORNERS), index)
     instruction = f"Add {add_article(colour)} {shape} in the {corner} corner."
     source = photograph(_pick(tuple(PHOTOGRAPHS), index), mirrored=index >= 5)
@@ -130,17 +141,23 @@ def _adding(index: int) -> Case:
 
 
 def _mie(index: int) -> Case:
-    shape, colour = THINGS[index % 8], HUES[(index * 3) % 7]
-    centre = ((70, 70), (186, 70), (186, 186), (70, 186), (128, 128))[index % 5]
+    shape = THINGS[index % 8]
+    colour = HUES[(index * 3) % 7]
+    x, y = _MASK_CENTRES[index % 5]
+    centre = (x, y)
     instruction = f"Put {add_article(colour)} {shape} in the masked area."
-    source = photograph(
-        _pick(tuple(PHOTOGRAPHS), index * 2 + index // 5), mirrored=index % 2 == 1
-    )
+    caption = _pick(tuple(PHOTOGRAPHS), index * 2 + index // 5)
+    source = photograph(caption, mirrored=index % 2 == 1)
     mask = PIL.Image.new("L", (SIZE, SIZE))
-    box = (centre[0] - 56, centre[1] - 56, centre[0] + 56, centre[1] + 56)
+    box = (x - 56, y - 56, x + 56, y + 56)
     PIL.ImageDraw.Draw(mask).rounded_rectangle(box, radius=18, fill=255)
     sprite = draw_thing(shape, COLOURS[colour], 104)
-    return _inserting(instruction, {"source": source, "mask": mask}, sprite, centre)
+    return _inserting(
+        instruction,
+        {"source": source, "mask": mask},
+        sprite,
+        centre,
+    )
 
 
 def _inserting(
@@ -163,7 +180,8 @@ def _inserting(
 def _recolouring(index: int) -> Case:
     where = _pick(tuple(PLACES), index)
     shapes, _ = _shapes(index)
-    (shape, colour), target = shapes[0], HUES[(HUES.index(shapes[0][1]) + 3) % 7]
+    shape, colour = shapes[0]
+    target = _other_hue(colour)
     instruction = f"Make the {colour} {shape} {target}."
     source = _arranged(where, shapes, _FOUR)
 
@@ -171,7 +189,8 @@ def _recolouring(index: int) -> Case:
         undone, overdone = (
             (strength, 0.0) if kind == "edit_not_done" else (0.0, strength)
         )
-        surroundings = overdo_edit(_arranged(where, shapes[1:], _FOUR[1:]), overdone)
+        unchanged = _arranged(where, shapes[1:], _FOUR[1:])
+        surroundings = overdo_edit(unchanged, overdone)
         ink = blend(COLOURS[target], COLOURS[colour], undone)
         return place(surroundings, draw_thing(shape, ink, 110), _FOUR[0])
 
@@ -181,17 +200,13 @@ def _recolouring(index: int) -> Case:
 def _cig(index: int) -> Case:
     if index < 10:
         caption = _pick(tuple(PHOTOGRAPHS), index)
-        prompt, picture = (
-            f"a photograph of {caption}",
-            photograph(caption, mirrored=index >= 5),
-        )
+        prompt = f"a photograph of {caption}"
+        picture = photograph(caption, mirrored=index >= 5)
     else:
         where = _pick(tuple(PLACES), index)
         shapes, names = _shapes(index)
-        prompt, picture = (
-            f"{', '.join(names[:3])} and {names[3]} {PLACES[where]}",
-            _arranged(where, shapes, _FOUR),
-        )
+        prompt = _four_things_prompt(names, where)
+        picture = _arranged(where, shapes, _FOUR)
 
     def draw(kind: str, strength: float) -> Picture:
         return bend(picture, strength)
@@ -200,11 +215,10 @@ def _cig(index: int) -> Case:
 
 
 def _sdig(index: int) -> Case:
-    where, toy = _pick(tuple(PLACES), index + index // 4), toy_number(index)
-    texts = {
-        "prompt": f"a toy {toy.animal} {PLACES[where]}",
-        "subject": f"toy {toy.animal}",
-    }
+    where = _pick(tuple(PLACES), index + index // 4)
+    toy = toy_number(index)
+    subject = f"toy {toy.animal}"
+    texts = {"prompt": f"a {subject} {PLACES[where]}", "subject": subject}
 
     def draw(kind: str, strength: float) -> Picture:
         drawn_toy = altered(toy, toy_number(index + 5), kind, strength)
@@ -214,34 +228,35 @@ def _sdig(index: int) -> Case:
 
 
 def _sdie(index: int) -> Case:
-    scene = photograph(_pick(tuple(PHOTOGRAPHS), index), mirrored=index % 3 == 1)
-    toy, replaced = toy_number(index + 3), toy_number(index + 8)
+    caption = _pick(tuple(PHOTOGRAPHS), index)
+    scene = photograph(caption, mirrored=index % 3 == 1)
+    toy = toy_number(index + 3)
+    replaced = toy_number(index + 8)
     centre = (92 + 72 * (index % 2), 146)
 
     def draw(kind: str, strength: float) -> Picture:
         drawn_toy = altered(toy, replaced, kind, strength)
-        return place(
-            overdo_edit(scene, strength if kind == "over_edited" else 0),
-            draw_toy(drawn_toy, 180),
-            centre,
-        )
+        edit_strength = strength if kind == "over_edited" else 0
+        background = overdo_edit(scene, edit_strength)
+        return place(background, draw_toy(drawn_toy, 180), centre)
 
-    conditions = {
-        "source": place(scene, draw_toy(replaced, 180), centre),
-        "subject": portrait(toy),
-    }
+    source = place(scene, draw_toy(replaced, 180), centre)
+    conditions = {"source": source, "subject": portrait(toy)}
     return Case({"subject": f"toy {toy.animal}"}, conditions, draw)
 
 
 def _mcic(index: int) -> Case:
-    where, first, second = (
-        _pick(tuple(PLACES), index),
-        toy_number(index),
-        toy_number(index + 5),
-    )
-    names = (f"toy {first.animal}", f"toy {second.animal}")
-    prompt = f"a {names[0]} next to a {names[1]} {PLACES[where]}"
-    texts = {"prompt": prompt, "concept_1": names[0], "concept_2": names[1]}
+    where = _pick(tuple(PLACES), index)
+    first = toy_number(index)
+    second = toy_number(index + 5)
+    first_name = f"toy {first.animal}"
+    second_name = f"toy {second.animal}"
+    prompt = f"a {first_name} next to a {second_name} {PLACES[where]}"
+    texts = {
+        "prompt": prompt,
+        "concept_1": first_name,
+        "concept_2": second_name,
+    }
     portraits = portrait(first), portrait(second)
     side_by_side = PIL.Image.new("RGB", (2 * SIZE, SIZE))
     side_by_side.paste(portraits[0], (0, 0))
@@ -252,7 +267,12 @@ def _mcic(index: int) -> Case:
         picture = place(backdrop(where), draw_toy(left_toy, 140), (68, 160))
         right_toy = altered(second, toy_number(index + 15), kind, strength)
         opacity = 1 - strength if kind == "missing_object" else 1
-        return place(picture, draw_toy(right_toy, 140), (188, 160), opacity)
+        return place(
+            picture,
+            draw_toy(right_toy, 140),
+            (188, 160),
+            opacity,
+        )
 
     conditions = {
         "concepts": side_by_side,
@@ -264,11 +284,14 @@ def _mcic(index: int) -> Case:
 
 def _shapes(index: int) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
     """Four different things with four different colours, and what they are called."""
-    shapes = tuple(
-        (THINGS[(index + step) % 8], HUES[(index * 2 + step * 2) % 7])
-        for step in range(4)
-    )
-    return shapes, tuple(f"{add_article(colour)} {shape}" for shape, colour in shapes)
+    shapes = []
+    names = []
+    for number in range(index, index + 4):
+        shape = THINGS[number % 8]
+        colour = HUES[number * 2 % 7]
+        shapes.append((shape, colour))
+        names.append(f"{add_article(colour)} {shape}")
+    return tuple(shapes), tuple(names)
 
 
 def _arranged(
@@ -288,8 +311,13 @@ def _arranged(
 
 
 def _wrong_colour(colour: str, strength: float) -> Rgb:
-    """A colour on its way to another one, three further on in the list of names."""
-    return blend(COLOURS[colour], COLOURS[HUES[(HUES.index(colour) + 3) % 7]], strength)
+    """A colour on its way to another one."""
+    return blend(COLOURS[colour], COLOURS[_other_hue(colour)], strength)
+
+
+def _other_hue(colour: str) -> str:
+    """The colour three further on in the list of names."""
+    return HUES[(HUES.index(colour) + 3) % 7]
 
 
 def _pick(names: tuple[str, ...], index: int) -> str:

@@ -32,7 +32,8 @@ from vieval_plugin.media.files import write_whole
 #: Width and height of a drawn scene in pixels.
 SIDE = 96
 
-_ROWS, _COLUMNS = ("top", "middle", "bottom"), ("left", "centre", "right")
+_ROWS = ("top", "middle", "bottom")
+_COLUMNS = ("left", "centre", "right")
 _CELLS = tuple((row, column) for row in range(3) for column in range(3))
 ShapesByCell: TypeAlias = Mapping[tuple[int, int], tuple[str, str]]
 
@@ -63,9 +64,11 @@ def draw_sequence(
     [4, 3]
     """
     rng = random.Random(f"sequence/{seed}/{number}")
-    ground, cells = rng.choice(tuple(PLACES)), rng.sample(_CELLS, len(_CELLS))
+    ground = rng.choice(tuple(PLACES))
+    cells = rng.sample(_CELLS, len(_CELLS))
     shapes: ShapesByCell = {cell: _random_shape(rng) for cell in cells[:3]}
-    scenes, instructions = [_scene(ground, shapes)], []
+    scenes = [_scene(ground, shapes)]
+    instructions = []
     # an edit leaves alone what an earlier one changed, so that each is there to be seen until the
     # end
     for cell in rng.sample([*cells[:3], *cells[5:]], rng.choice(turns)):
@@ -84,23 +87,31 @@ def write_drawn(folder: Path, count: int, seed: int) -> None:
         seed: the same numbers of the same seed are the same sequences.
     """
     write_sequences(
-        folder, "drawn by VIEval", "Apache-2.0", _editing_sequences(folder, count, seed)
+        folder,
+        "drawn by VIEval",
+        "Apache-2.0",
+        _editing_sequences(folder, count, seed),
     )
 
 
 def _editing_sequences(
     folder: Path, count: int, seed: int
 ) -> Iterator[EditingSequence]:
-    for number in tqdm(range(count), desc="Drawing", unit="sequence", disable=None):
+    for number in tqdm(
+        range(count),
+        desc="Drawing",
+        unit="sequence",
+        disable=None,
+    ):
         sequence = draw_sequence(number, seed)
-        files = [
-            folder / "images" / f"{sequence.uid}_{turn}.png"
-            for turn in range(len(sequence.scenes))
-        ]
+        files = []
+        for turn in range(len(sequence.scenes)):
+            files.append(folder / "images" / f"{sequence.uid}_{turn}.png")
         for file, scene in zip(files, sequence.scenes, strict=True):
             source = png(scene).source
             write_whole(
-                file, source if isinstance(source, bytes) else source.read_bytes()
+                file,
+                source if isinstance(source, bytes) else source.read_bytes(),
             )
         yield EditingSequence(uid_of(sequence), tuple(files), sequence.instructions)
 

@@ -40,7 +40,8 @@ def overdo_edit(picture: Picture, strength: float) -> Picture:
     hue, saturation, value = picture.convert("HSV").split()
     turned = hue.point(lambda h: (h + round(90 * strength)) % 256)
     return bend(
-        PIL.Image.merge("HSV", (turned, saturation, value)).convert("RGB"), strength
+        PIL.Image.merge("HSV", (turned, saturation, value)).convert("RGB"),
+        strength,
     )
 
 
@@ -59,10 +60,16 @@ def bend(picture: Picture, share: float) -> Picture:
             x + push * np.sin(2 * np.pi * y / 130),
         ]
     )
-    channels = [
-        map_coordinates(pixels[..., c], where, order=1, mode="reflect")
-        for c in range(3)
-    ]
+    channels = []
+    for c in range(3):
+        channels.append(
+            map_coordinates(
+                pixels[..., c],
+                where,
+                order=1,
+                mode="reflect",
+            )
+        )
     return PIL.Image.fromarray(np.stack(channels, axis=-1))
 
 

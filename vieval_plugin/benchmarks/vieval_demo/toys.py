@@ -70,7 +70,9 @@ WEAR: dict[str, tuple[Part, ...]] = {
         ("ellipse", "third", (52, 19, 70, 33)),
     ),
 }
-_ANIMALS, _PATTERNS, _GARMENTS = tuple(EARS), tuple(BELLIES), tuple(WEAR)
+_ANIMALS = tuple(EARS)
+_PATTERNS = tuple(BELLIES)
+_GARMENTS = tuple(WEAR)
 
 
 @dataclass(frozen=True)
@@ -112,14 +114,17 @@ def draw_toy(toy: Toy, size: int) -> Picture:
         ("plain", "ink", (58, 24, 63, 29)),
         ("line", "ink", (42, 40, 50, 43, 58, 40)),
     )
-    parts = (
-        (*body, *WEAR[toy.wear], *face)
-        if toy.wear == "glasses"
-        else (*body, *face, *WEAR[toy.wear])
-    )
+    if toy.wear == "glasses":
+        parts = (*body, *WEAR[toy.wear], *face)
+    else:
+        parts = (*body, *face, *WEAR[toy.wear])
     return draw_parts(
         parts,
-        {"main": toy.body, "second": toy.belly_colour, "third": toy.wear_colour},
+        {
+            "main": toy.body,
+            "second": toy.belly_colour,
+            "third": toy.wear_colour,
+        },
         size,
     )
 
@@ -130,9 +135,16 @@ def toy_number(index: int) -> Toy:
     """
     body, belly, wear = (COLOURS[HUES[(index * step + step) % 7]] for step in (1, 2, 3))
     belly = COLOURS["white"] if belly == body else belly
-    animal, pattern, garment = index % 4, (index + index // 4) % 4, (index * 3 + 1) % 4
+    animal = index % 4
+    pattern = (index + index // 4) % 4
+    garment = (index * 3 + 1) % 4
     return Toy(
-        _ANIMALS[animal], body, _PATTERNS[pattern], belly, _GARMENTS[garment], wear
+        animal=_ANIMALS[animal],
+        body=body,
+        belly=_PATTERNS[pattern],
+        belly_colour=belly,
+        wear=_GARMENTS[garment],
+        wear_colour=wear,
     )
 
 
@@ -150,10 +162,14 @@ def altered(toy: Toy, stranger: Toy, kind: str, strength: float) -> Toy:
     if kind != "wrong_subject":
         return toy
     with_other_garment = replace(
-        toy, wear=stranger.wear, wear_colour=stranger.wear_colour
+        toy,
+        wear=stranger.wear,
+        wear_colour=stranger.wear_colour,
     )
     two = replace(
-        with_other_garment, belly=stranger.belly, belly_colour=stranger.belly_colour
+        with_other_garment,
+        belly=stranger.belly,
+        belly_colour=stranger.belly_colour,
     )
     three = replace(two, animal=stranger.animal)
     return (toy, with_other_garment, two, three, stranger)[quarters(strength)]
