@@ -49,7 +49,7 @@ NOTES = (
 #: By benchmark the words for the number in the leaderboard's first table, and what it is held
 #: against.
 MEASURES = {
-    "imagenhub": ("correlation", "human ceiling: each rater with the others"),
+    "imagenhub": ("correlation", "human ceiling: each rater against the others"),
     "genai_bench_tiger": ("share of votes", "best constant: always second"),
 }
 #: Judges of a benchmark with fewer verdicts are left out.

@@ -20,7 +20,7 @@ OPTIONS = StatisticsOptions(draws=100)
 
 
 CEILING = Number(
-    "human ceiling: each annotator with the others",
+    "human ceiling: each annotator against the others",
     Estimate(0.8, 0.75, 0.85, n=100),
     ALL,
     "votes",

@@ -84,7 +84,7 @@ def test_card(approve_text):
     ]
     people = [
         Number(
-            "human ceiling: each rater with the others",
+            "human ceiling: each rater against the others",
             estimate(0.7),
             ALL,
             "O",

@@ -297,7 +297,7 @@ def test_it_is_scored_reported_and_compared_with_ceiling_and_constants(
     assert re.search(r"human ceiling +1\.000\n", said)
     assert "best constant: always second" in report
     assert "signs: Spearman's correlation with the ratings on SC" in said
-    assert "human ceiling: each rater with the others" in report
+    assert "human ceiling: each rater against the others" in report
     assert "best constant: the same score for all" in report
     vieval("compare", "pairs.jsonl", "chosen.jsonl", *of)
 

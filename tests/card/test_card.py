@@ -412,7 +412,7 @@ def test_two_cards_are_compared_on_the_samples_in_common(options, tmp_path, viev
     ).out
     entries = [entries_of(out)["vieval_demo_contests"] for out in outs]
     assert re.search(
-        r"^Accuracy .* more than other \(95% interval .*\), on \d+ pairs of candidates",
+        r"^Accuracy .* higher than other \(95% interval .*\), on \d+ pairs of candidates",
         shown,
         re.M,
     )

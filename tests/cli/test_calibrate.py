@@ -259,7 +259,7 @@ def test_each_command_adds_the_score_and_the_hash_is_in_the_provenance(
     assert "PQ_calibrated" in (tmp_path / "report" / "numbers.csv").read_text()
     page = (tmp_path / "report" / "report.html").read_text()
     assert "typical error 0." in page
-    assert re.search(r"PQ 0\.\d\d, people would say PQ 0\.\d\d</span>", page)
+    assert re.search(r"PQ 0\.\d\d, PQ \(calibrated\) 0\.\d\d</span>", page)
 
 
 CHANGES = (

@@ -122,7 +122,7 @@ def test_draws_seed_and_policy_are_those_of_the_options(tmp_path, capsys, monkey
     shown = compare(capsys, failing, judged(tmp_path, "right", right))
     assert re.search(r"^right - failing +80 ", shown, re.MULTILINE)
     assert (
-        "Failed verdicts count as the lowest score. A judge's missing answer to a contest is wrong."
+        "Failed verdicts count as the lowest score. A judge's missing answer to a contest counts as wrong."
         in shown
     )
     assert "50 bootstrap resamples" in shown
@@ -176,7 +176,7 @@ def test_gpt4v_is_worse_with_an_example_and_no_different_from_itself(
     shown = compare(capsys, *gpt4v, "--out", tmp_path)
     title = "gpt4v_0shot agrees best with annotators on imagenhub."
     assert shown.startswith(
-        f"{title}\nSpearman of gpt4v_0shot 0.36, 0.07 more than gpt4v_1shot ("
+        f"{title}\nSpearman of gpt4v_0shot: 0.36, 0.07 higher than gpt4v_1shot ("
     )
     assert re.findall(
         r"^imagenhub: Spearman's correlation with the ratings on (.*)$",
@@ -250,7 +250,7 @@ def test_the_sentence_is_of_the_ranked_and_the_others_are_a_family_of_their_own(
         ]
         folders.append(samples(tmp_path / name, rows, name, ("SC",)))
     shown = compare(capsys, *folders, "--draws", 50, "--out", tmp_path / "out")
-    family = "Holm over 1 pair of ranked judges, and by itself over 2 pairs with unranked judges"
+    family = "Holm over 1 pair of ranked judges, and separately over 2 pairs with unranked judges"
     first, evidence, *_ = shown.splitlines()
     assert first == "Of the two ranked, first agrees best with annotators on imagenhub."
     assert family not in evidence

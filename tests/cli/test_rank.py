@@ -118,7 +118,7 @@ def test_generators_are_ranked_and_their_differences_tested(tmp_path, capsys):
     first, evidence, *_ = shown.splitlines()
     assert (
         first
-        == "viescore with judge-7b gives good the highest O, but cannot tell it from also."
+        == "viescore with judge-7b gives good the highest O, but cannot tell it apart from also."
     )
     assert evidence.startswith("Mean score of good 0.59 (95% interval 0.57 to 0.6")
     assert evidence.endswith("; good is better than poor; also is better than poor.")
@@ -128,7 +128,7 @@ def test_generators_are_ranked_and_their_differences_tested(tmp_path, capsys):
         ["3", "poor"],
     ]
     assert (
-        "Nobody has rated these images, and a judge can disagree with people. Rate 40 prompts of "
+        "These images have no human ratings, and a judge can disagree with people. Rate 40 prompts of "
         "each generator"
     ) in shown
     assert f"`vieval label {tmp_path / 'v.jsonl'} --n 120 --out label.html`" in shown
@@ -210,7 +210,7 @@ def test_generators_in_files_of_their_own_are_ranked_together_on_what_all_have(
         "often than good."
     )
     assert "), on 30 prompts." in shown
-    assert "Failed verdicts: poor: refusal 10 of 40." in shown
+    assert "Failed verdicts: poor (refusal 10 of 40)." in shown
 
 
 def test_the_best_of_several_images_counts_the_same_number_for_all(tmp_path, capsys):
@@ -273,7 +273,7 @@ def test_some_ratings_correct_a_judge_that_likes_a_generator_too_much(tmp_path, 
     )
     assert (corrected["also"]["value"], corrected["also"]["reason"]) == (
         "",
-        "people rated none of its images",
+        "its images have no ratings",
     )
     for name, bias in (("good", 0.25), ("poor", -0.1)):
         judged = np.mean([GENERATORS[name](prompt, 0) for prompt in range(40)])
@@ -294,7 +294,7 @@ def test_raters_are_told_how_far_they_agree(tmp_path, capsys):
     ]
     given = verdicts(tmp_path / "v.jsonl", GENERATORS)
     shown = rank(capsys, given, "--human", ratings(tmp_path / "r.csv", rows))
-    assert rows_under(shown, "People: how far raters agree") == [
+    assert rows_under(shown, "Agreement between human raters") == [
         ["SC", "3", "24", "20", "1.000"]
     ]
 
@@ -303,10 +303,7 @@ def test_ratings_of_some_other_samples_are_left_out_with_a_note(tmp_path, capsys
     rows = [*labels("good", 0.25), "own,tig,elsewhere,good,,ann,SC,1"]
     given = verdicts(tmp_path / "v.jsonl", {"good": GENERATORS["good"]})
     shown = rank(capsys, given, "--human", ratings(tmp_path / "r.csv", rows))
-    assert (
-        "note: ratings of 1 sample are left out, because no verdict is about them, the first in"
-        in shown
-    )
+    assert "note: ratings of 1 sample without a verdict are left out (first: " in shown
     assert "line 22: own/tig/good/elsewhere" in shown
 
 
@@ -377,7 +374,7 @@ def test_contests_rank_image_models_by_strength(tmp_path, capsys):
     # a won 48 of 60 and lost 12, whichever the other was
     assert a - b == pytest.approx(np.log(4), rel=1e-4)
     assert (
-        "no ranking: the contests fall into two sets" in shown
+        "no ranking: the image models split into two sets" in shown
     )  # by people, to whom the first is always better
 
 
@@ -385,7 +382,7 @@ def test_contests_that_name_no_generators_rank_none_and_say_so(tmp_path, capsys)
     unnamed = contests(tmp_path / "run", lambda *_: "first", ("unnamed", "unnamed"))
     shown = rank(capsys, unnamed, code=1)
     assert shown.startswith(
-        "vieval: no generator to rank in vieval_demo_contests: no contest there was judged whose "
+        "vieval: no generator to rank in vieval_demo_contests: its judged contests must have "
     )
     assert len(shown.splitlines()) == 1
 

@@ -47,21 +47,21 @@ def test_a_gate_that_cannot_decide_is_refused_before_anything_is_judged(
     ]
     assert vieval("rank", mine, *given, code=1).err.splitlines() == [
         (
-            "vieval: --margin compares mine with another generator, and there is none; name the "
-            "folder of its images too"
+            "vieval: --margin requires another generator to compare mine with; pass the folder of "
+            "its images too"
         )
     ]
     assert vieval(
         "rank", mine, theirs, *given, "--judge", "histogram", code=1
     ).err.splitlines() == [
-        "vieval: --margin decides by one judge, and here are 2 (sharpness, histogram); name one"
+        "vieval: --margin requires one judge, got 2 (sharpness, histogram); pass one"
     ]
     assert not out.exists()
     vieval(
         "rank", mine, *given[:4], "--out", out, code=1
     )  # grey squares have no sharpness
     [line] = vieval("rank", out, "--margin", "0.1", code=1).err.splitlines()
-    assert line.endswith("and there is none; rank verdicts on its images with these")
+    assert line.endswith("to compare mine with; pass verdicts on its images too")
 
 
 def test_judges_that_cannot_run_do_not_take_the_others_along(tmp_path, vieval):
@@ -151,11 +151,13 @@ def test_equal_scores_decide_nothing_on_too_few_prompts_and_the_very_same_files_
     with FakeServer(reply=by_brightness()) as server:
         shown, said = rank(capsys, server, mine, theirs, *given, "0.02", code=4)
         assert (
-            "on all 24 prompts even equal scores could not pass, which takes 148"
+            "with 24 prompts, equal scores cannot pass (148 prompts are required)"
             in said
         )
         assert any(
-            line.endswith(" prompts would tell, if the difference stays at 0.000.")
+            line.endswith(
+                " prompts would be enough to decide, if the difference stays at 0.000."
+            )
             for line in shown
         )
         asked = server.stats()["requests"]
@@ -163,11 +165,11 @@ def test_equal_scores_decide_nothing_on_too_few_prompts_and_the_very_same_files_
             shown, _ = rank(capsys, server, mine, same, *given, margin)
             assert len(shown) == 2
             assert "mine is not worse than same" in shown[0]
-            assert "the very same files" in shown[1]
+            assert "identical files" in shown[1]
         assert server.stats()["requests"] == asked
         out = tmp_path / "v.jsonl"
         rank(capsys, server, mine, same, *given, "0.02", "--out", out)
-    assert "the very same files" in vieval("rank", out, "--margin", "0.02").out
+    assert "identical files" in vieval("rank", out, "--margin", "0.02").out
 
 
 def test_the_very_same_files_that_are_no_images_do_not_pass(tmp_path, vieval):
@@ -180,7 +182,7 @@ def test_the_very_same_files_that_are_no_images_do_not_pass(tmp_path, vieval):
     for further in ([], ["--out", tmp_path / "v.jsonl"]):
         said = vieval("rank", *given, *further, code=1)
         assert "cannot compare new with old: new: no prompts with a score" in said.err
-        assert "the very same files" not in said.out
+        assert "identical files" not in said.out
 
 
 def test_columns_of_prompts_may_have_other_names(tmp_path, vieval):

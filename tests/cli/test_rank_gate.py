@@ -90,14 +90,14 @@ def test_a_generator_whose_images_fail_does_not_pass_whatever_the_status(gate, s
     assert code == 3
     assert shown[0].startswith("FAIL: new fails more often than old, ")
     sentence = shown[1]
-    assert sentence.startswith("new fails on 67 prompts, where old does on ")
-    assert "With failures as the lowest score it is 0.2" in sentence
+    assert sentence.startswith("Only new fails on 67 prompts, only old on ")
+    assert "With failures as the lowest score: 0.2" in sentence
     code, shown = gate(new, old, new_failed=[(n, status) for n in range(N)])
     assert code == 3
     assert any(
         line.startswith(
-            "new fails on 200 prompts, where old does on 0 others (p < .001). No prompt has a "
-            "score of both."
+            "Only new fails on 200 prompts, only old on 0 (p < .001). No prompt has scores of "
+            "both generators."
         )
         for line in shown
     )
@@ -108,8 +108,8 @@ def test_better_is_said_only_if_it_holds_with_failures_as_the_lowest_score(gate)
     worst = [(int(n), Status.NO_IMAGE) for n in np.argsort(new - old)[:99]]
     code, shown = gate(new, old, new_failed=worst)
     assert code == 3
-    assert "With failures as the lowest score it is " in shown[1]
-    assert "Failed verdicts: new: no_image 99 of 200." in shown
+    assert "With failures as the lowest score: " in shown[1]
+    assert "Failed verdicts: new (no_image 99 of 200)." in shown
     assert not any("better than" in line for line in shown)
     code, shown = gate(new + 0.2, old, new_failed=worst[:2])
     assert code == 0
@@ -147,7 +147,7 @@ def test_what_could_be_judged_again_decides_nothing_above_one_in_a_hundred(
     sentence = shown[1]
     assert " Allowed: 0.05 lower. " in sentence
     assert f"3 of 200 prompts of {side} have no verdict" in sentence
-    assert "judge them again: with the command that wrote " in sentence
+    assert "To judge them again, run the command that wrote " in sentence
     assert "v.jsonl. The mean O of new is" in sentence
     assert gate(new + 0.1, old, **{f"{side}_failed": lost[:2]})[0] == 0
 
@@ -171,12 +171,12 @@ def test_one_prompt_more_that_fell_by_the_whole_scale_is_in_the_bound(gate):
     ) / np.sqrt(N + 1)
     sentence = shown[1]
     assert (
-        f"With one bad prompt more, the one-sided 97.5% bound is {-low:.3f} lower."
+        f"With one more bad prompt: at most {-low:.3f} lower (one-sided 97.5% bound)."
         in sentence
     )
     fell, rose = int((new - old < -0.3).sum()), int((new - old > 0.3).sum())
     assert sentence.endswith(
-        f" {fell} of 200 prompts fell by more than 0.3, and {rose} rose."
+        f" Scores fell by more than 0.3 on {fell} of 200 prompts and rose as much on {rose}."
     )
 
 
@@ -262,15 +262,15 @@ def test_contests_without_the_new_image_are_lost(gate, tmp_path, vieval):
     votes = ["first" if rng.random() < 0.75 else "second" for _ in range(100)]
     file = contests(tmp_path, votes)
     text = file.read_text()
-    assert "the very same files" in vieval("rank", file, "--margin", "0.05").out
+    assert "identical files" in vieval("rank", file, "--margin", "0.05").out
     digest = re.search(r'"sha256": "(\w{64})"', text)[1]
     other = text.replace(digest, "0" * 64, 1)  # one picture of one side differs
     file.write_text(other)
-    assert "With one bad prompt more" in vieval("rank", file, "--margin", "0.05").out
+    assert "With one more bad prompt" in vieval("rank", file, "--margin", "0.05").out
     file = contests(tmp_path, votes, lost=range(60))
     file.write_text(file.read_text().replace(digest, "0" * 64, 1))
     shown = vieval("rank", file, "--margin", "0.05", code=3).out
-    assert "new fails on 60 prompts" in shown
+    assert "Only new fails on 60 prompts" in shown
     assert "is better" not in shown
 
 
@@ -461,7 +461,7 @@ def test_the_page_of_a_gate_begins_with_failures_and_the_largest_falls(gate, tmp
     failed = [(3, Status.REFUSAL)]
     gate(new, old, "--html", page, new_failed=failed)
     text = page.read_text()
-    falls = text.index("<h3>The largest falls of new</h3>")
+    falls = text.index("<h3>new&#39;s largest falls</h3>")
     chart = text.index('class="exhibit"')
     assert falls < chart < text.index("<table class=")
     cards = re.findall(r'<h3 id="[^"]*">(p\d+)', text[falls:chart])

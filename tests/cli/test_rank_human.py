@@ -69,7 +69,7 @@ def test_table_title_and_signs_follow_the_order_and_not_the_corrected_means(
     given, capsys
 ):
     """Ratings that differ by chance turn two close means over, and not the order."""
-    sentence = "The order goes by the labels and the judge, so it is not that of the corrected means"
+    sentence = "The order combines labels and judge, so it can differ from that of the corrected means"
     assert sentence not in "\n".join(rank(capsys, *given(60)))
     verdicts, flag, path = given(12)
     header, *lines = path.read_text().splitlines()
@@ -109,14 +109,14 @@ def test_the_difference_of_the_ratings_has_the_sign_of_the_answer(
     shown = rank(capsys, path, *human)
     assert shown[0] == "mine and theirs cannot be told apart."
     corrected = re.search(
-        r"of mine 0\.\d\d, (0\.\d+) (more|less) than theirs", shown[1]
+        r"of mine: 0\.\d\d, (0\.\d+) (higher|lower) than theirs", shown[1]
     )
     alone, sign = re.match(
-        r"By the ratings alone, mine has (0\.\d+) (more|less) ", shown[2]
+        r"By the ratings alone, mine scores (0\.\d+) (higher|lower) ", shown[2]
     ).groups()
     assert float(corrected[1]) == pytest.approx(float(alone), abs=0.1)
     assert sign == corrected[2]
-    assert not any("turned the judge's order over" in line for line in shown)
+    assert not any("ratings change the judge's order" in line for line in shown)
 
 
 def test_pairs_are_those_of_corrected_means_and_headings_say_whose_numbers_they_are(
@@ -177,9 +177,7 @@ def test_two_files_of_ratings_count_together_however_they_are_given(
 
 def test_labels_that_are_not_random_decide_nothing(given, capsys):
     verdicts, flag, path = given(120)
-    title = (
-        "The labels are not a random part of the images, so they cannot say which of "
-    )
+    title = "The labels are not a random sample of the images, so they cannot show which of "
     assert title not in "\n".join(rank(capsys, *given(60)))
     given(120)
     header, *rows = path.read_text().splitlines()
@@ -194,14 +192,16 @@ def test_labels_that_are_not_random_decide_nothing(given, capsys):
     )
     shown = rank(capsys, verdicts, flag, path)
     assert shown[0].startswith(title)
-    assert re.search(r"differs from that of the others \(\+0\.\d+ of mine", shown[1])
+    assert re.search(
+        r"differently from the others \(mean difference \+0\.\d+ for mine", shown[1]
+    )
     assert all(
         line.split()[0] == "1-3"
         for line in shown
         if re.match(r" *[\d-]+ +(mine|theirs|third) ", line)
     )
     shown = rank(capsys, verdicts, flag, path, "--margin", "0.3", code=4)
-    assert "The labels are not a random part of the images." in "\n".join(shown)
+    assert "The labels are not a random sample of the images." in "\n".join(shown)
 
 
 @pytest.fixture
@@ -247,21 +247,21 @@ def planned(given, tmp_path, capsys):
 LOOKS = [
     (
         100,
-        "The labels cannot decide yet",
+        "It is too early to tell",
         "99.995%",
-        "People rated 50 of 240 planned prompts, and the first look is at 60",
+        "People rated 50 of 240 planned prompts. The first look is at 60",
     ),
     (
         120,
         "a's images are better than b's",
         "99.995%",
-        "Look 1 of 4: 60 of 240 planned prompts count",
+        "Look 1 of 4 uses 60 of 240 planned prompts",
     ),
     (
         241,
         "a's images are better than b's",
         "99.58%",
-        "Look 2 of 4: 120 of 240 planned prompts count",
+        "Look 2 of 4 uses 120 of 240 planned prompts",
     ),
     (
         250,
@@ -297,12 +297,12 @@ def test_an_annotator_with_one_value_for_all_is_named_and_left_out(
     bored = [row.replace(",ann,", ",bea,").rpartition(",")[0] + ",0.5" for row in rows]
     path.write_text("\n".join([header, *rows, *bored]) + "\n")
     shown = rank(capsys, verdicts, flag, path)
-    note = "note: bea gave one value (0.5) to all 180 ratings, which decide nothing and are left out"
+    note = "note: all 180 ratings by bea are 0.5, so they are ignored"
     assert [line for line in shown if line != note] == alone
     assert note in shown
     path.write_text("\n".join([header, *bored]) + "\n")
     assert (
-        "ratings must differ: bea gave one value (0.5)"
+        "ratings must vary: all 180 ratings by bea are 0.5"
         in vieval("rank", verdicts, flag, path, code=1).err
     )
 

@@ -63,7 +63,7 @@ def test_a_build_is_gated_by_likeness_beside_the_model_run_again(
 ):
     assert ranked(builds, build, "rerun") in codes
     printed = capsys.readouterr().out
-    assert "Likeness to the reference images" in printed
+    assert "Similarity to the reference images" in printed
     assert re.search(rf"{build} +psnr +\d+\.\d \[", printed)
 
 
@@ -73,7 +73,7 @@ def test_the_page_shows_the_most_different_pairs(builds, tmp_path):
     text = page.read_text()
     assert "The 10 most different pairs" in text
     assert text.count("<b>difference ×4</b>") == 10
-    section = text[text.index("Likeness to the references") :]
+    section = text[text.index("Similarity to the references") :]
     assert "<td>old</td>" not in section[: section.index("</table>")]
 
 

@@ -62,7 +62,7 @@ def test_pages_show_the_images_of_folders_and_say_which_changed(
     vieval(*SCORE, "--judge", "sharpness")
     vieval("report", "out/v.jsonl", "--out", "r")
     page = (folder / "r" / "report.html").read_text()
-    assert "data of this benchmark is not here" not in page
+    assert "data of this benchmark is not on this machine" not in page
     assert page.count("data:image/") >= 6
     picture(folder / "images" / "mine" / "1.png", "black")
     vieval("report", "out/v.jsonl", "--out", "again")
@@ -305,7 +305,7 @@ def test_images_that_name_no_generator_are_yours_in_sentences_and_tables(
     vieval("score", samples_file, "--judge", "sharpness", "--out", out)
     ranked = vieval("rank", out).out
     answer = (
-        r"Only your images were judged, so there is nothing to compare them with\.\nMean PQ of "
+        r"Only your images were judged, so they cannot be compared\.\nMean PQ of "
         r"your images 0\.\d\d \(95% interval "
     )
     assert re.match(answer, ranked)

@@ -55,9 +55,9 @@ def test_the_commands_of_a_section_do_what_it_says(
             assert main(arguments) == 0, command
             lines = capsys.readouterr().out.splitlines()
             if "--margin" in arguments:
-                assert f" finds {first} not worse than {second}" in lines[0]
+                assert f" finds that {first} is not worse than {second}" in lines[0]
                 assert " Allowed: 0.02 lower." in lines[1]
-                controls = ("Positive control", "Not checked whether")
+                controls = ("Positive control", "The judge was not tested")
                 lines = [
                     lines[0],
                     *(line for line in lines[2:] if not line.startswith(controls)),

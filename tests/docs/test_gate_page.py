@@ -148,12 +148,12 @@ def builds(served, tmp_path):
 
 
 TITLES = {
-    ("fine", ""): (0, "fine not worse than good"),
+    ("fine", ""): (0, "fine is not worse than good"),
     ("same", ""): (0, "same is not worse than good"),
-    ("bad", ""): (3, "bad worse than good"),
-    ("doubtful", ""): (4, "doubtful worse than good, but perhaps"),
+    ("bad", ""): (3, "bad is worse than good"),
+    ("doubtful", ""): (4, "doubtful is worse than good, but perhaps"),
     ("fine", "drifted judge"): (5, "judge itself has drifted"),
-    ("fine", "other prompts"): (1, "Nothing was decided"),
+    ("fine", "other prompts"): (1, "The gate could not decide"),
 }
 """Exit code and key of the title of each build, in what else differs."""
 
@@ -183,7 +183,7 @@ def test_the_assertion_fails_with_title_and_evidence(builds):
             )
         )
     with pytest.raises(
-        AssertionError, match=r"^viescore with fake finds bad worse than good"
+        AssertionError, match=r"^viescore with fake finds that bad is worse than good"
     ):
         assert_not_worse("bad", **{**arguments, "baseline": "good"})
     calls = []

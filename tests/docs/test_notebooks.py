@@ -16,7 +16,7 @@ SHOWN = {
     "judge_a_folder": (
         "text_rendering rates new's images better than old's.",
         "0.00  demo/old/p00.png  a poster with an astronaut",
-        "Mean SC of new 1.00, 0.37 more than old",
+        "Mean SC of new: 1.00, 0.37 higher than old",
     ),
     "is_my_model_a_good_judge": (
         "Posters of vieval demo",

@@ -193,7 +193,7 @@ def test_an_undefined_correlation_is_null_with_its_reason(
     found = results["results"]["imagenhub_viescore_cig"]
     assert found["SC_fisher,none"] is None
     assert found["SC_count,none"] == 4
-    assert "undefined: SC ControlNet: 2 samples, 10 are needed" in found["remarks,none"]
+    assert "undefined: SC ControlNet: needs 10 samples, got 2" in found["remarks,none"]
     assert "seed 0" in found["remarks,none"]
 
 

@@ -340,7 +340,7 @@ def test_a_column_has_what_is_asked_for(table, posters, vieval):
     assert [verdict["scores"]["SC"] for verdict in verdicts] == pytest.approx(
         [1, 7 / 9, 1, 6 / 8]
     )
-    assert "Mean SC of new 1.00, 0.24 more than old" in vieval("rank", *flags).out
+    assert "Mean SC of new: 1.00, 0.24 higher than old" in vieval("rank", *flags).out
 
 
 @needs("rapidocr", "pyarrow")

@@ -304,7 +304,7 @@ def test_a_judge_of_one_aspect_is_compared_on_that() -> None:
     found = compared(three, one)
     assert found["SC"].pairs
     assert not found["PQ"].all_pairs
-    assert found["PQ"].reason == "two judges are needed, and the only one is three"
+    assert found["PQ"].reason == "at least two judges are required, got one (three)"
 
 
 def test_a_metric_whose_one_score_stands_for_all_is_compared_on_all() -> None:
@@ -367,7 +367,7 @@ def test_image_models_with_few_common_samples_are_left_out_and_said() -> None:
     found = compared(run("one", noisy(0.3, 1)), run("other", but_few_of_c))["SC"]
     assert found.pairs[0].n == 120
     assert found.pairs[0].notes == (
-        "left out for one and other: 3 samples, 10 are needed: tig/C",
+        "left out for one and other: needs 10 samples, got 3: tig/C",
     )
 
 
@@ -376,10 +376,7 @@ def test_judges_without_anything_in_common_are_told_in_one_line() -> None:
     found = compared(
         *(run(f"{n}", lacking(noisy(0.3, 1), *half)) for n, half in enumerate(halves))
     )["SC"]
-    assert (
-        found.reason
-        == "no two of these judges have samples in common that a test can use"
-    )
+    assert found.reason == "no two of these judges share samples that a test can use"
     nothing = run("nothing", lambda part, model, uid: None)
     found = compared(nothing, run("a", noisy(0.3, 1)), run("b", noisy(0.3, 2)))["SC"]
     assert found.pairs[0].n == 150
@@ -558,7 +555,7 @@ def test_a_statistic_without_a_paired_test_says_so() -> None:
     [found] = of_labels(("auroc",), *runs)
     assert (
         found.reason
-        == "judges cannot be compared yet by auroc, which has no paired test here"
+        == "judges cannot be compared by auroc, because it has no paired test"
     )
     assert not found.pairs
 

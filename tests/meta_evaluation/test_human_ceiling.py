@@ -59,7 +59,7 @@ def test_the_difference_is_its_definition():
 
 @pytest.mark.parametrize(
     ("noise", "position"),
-    [(0.01, "above"), (0.7, "not shown to be above or below"), (5, "below")],
+    [(0.01, "above"), (0.7, "not significantly above or below"), (5, "below")],
 )
 def test_a_judge_as_noisy_as_an_annotator_is_neither_above_nor_below(noise, position):
     scores = TRUTH + noise * np.random.default_rng(1).normal(size=TRUTH.shape)

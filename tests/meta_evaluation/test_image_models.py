@@ -157,7 +157,7 @@ def test_an_image_model_with_few_samples_or_constant_people_has_no_value_and_is_
     few = tuple(o for o in rows if o.image_model == "B" or int(o.uid[1:]) < 9)
     found = summarise(few).estimates["SC_fisher"]
     assert found.value == pytest.approx(alone.value)
-    assert found.reasons == ("A: 9 samples, 10 are needed",)
+    assert found.reasons == ("A: needs 10 samples, got 9",)
     papers = [
         summarise(some).estimates["SC_paper"].value
         for some in (few, [o for o in rows if o.image_model == "B"])

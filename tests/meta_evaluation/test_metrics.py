@@ -133,7 +133,7 @@ def test_an_undefined_number_is_none_and_its_reason_a_remark() -> None:
     )
     assert metrics.value(few, "SC_fisher") is None
     assert metrics.value(few, "remarks").endswith(
-        "undefined: SC m: 4 samples, 10 are needed"
+        "undefined: SC m: needs 10 samples, got 4"
     )
     with pytest.raises(KeyError):
         metrics.value(found, "PQ_fisher")

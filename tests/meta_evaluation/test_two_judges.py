@@ -112,10 +112,10 @@ def test_scores_agree_where_they_order_two_outputs_for_one_prompt_alike(shared_d
     )
     [sentence] = agreement_notes(runs, StatisticsOptions())
     assert re.fullmatch(
-        r"(.+) and (.+) agree on 2,582 of 4,638 pairs of images\. Of the 1,231 of these that "
-        r"are not rated equal, both are right in 84% \(95% interval 81 to 88%\)\. Of the 835 "
-        r"others that are not rated equal, \1 is right in 71% \(95% interval 65 to 76%\), and "
-        r"\2 in 18% \(.+\)\. The 2,572 pairs that are rated equal are in neither\.",
+        r"(.+) and (.+) agree on 2,582 of 4,638 pairs of images\. Where they agree and the "
+        r"ratings differ \(1,231\), both are right in 84% \(95% interval 81 to 88%\)\. Where they "
+        r"disagree and the ratings differ \(835\), \1 is right in 71% \(95% interval 65 to 76%\) "
+        r"and \2 in 18% \(.+\)\. The other 2,572 have equal ratings\.",
         sentence,
     )
     assert agreement_notes(runs[:1], StatisticsOptions()) == []

@@ -120,7 +120,7 @@ def test_strengths_are_those_of_the_model_by_hand():
         ["2:", "-0.55"],
     ]
     # people's ratings always prefer the first: no finite strength has the greatest likelihood
-    assert rows["x"][3].startswith("undefined (the contests fall into two sets")
+    assert rows["x"][3].startswith("undefined (the image models split into two sets")
     # the judge ties them all
     assert [rows[model][5].split()[1] for model in "xy"] == ["0.00", "0.00"]
 

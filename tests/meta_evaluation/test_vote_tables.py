@@ -183,7 +183,7 @@ def test_who_left_many_unanswered_is_told_where_judges_are_compared():
     runs = [run("whole", whole), run("half", half)]
     for compared in compared_of(ByVotes(), "b", ("t",), runs, OPTIONS):
         assert compared.notes == (
-            "a missing answer is wrong; answered: whole 40 of 40, half 20 of 40",
+            "missing answers count as wrong; answered: whole 40 of 40, half 20 of 40",
         )
     for compared in compared_of(
         ByVotes(), "b", ("t",), [run("whole", whole), run("other", whole)], OPTIONS

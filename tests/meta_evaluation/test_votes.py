@@ -87,7 +87,7 @@ def test_what_was_never_judged_or_never_voted_on_is_left_out_and_counted():
     assert row["left out"] == "3"
     [compared, *_] = compared_of(ByVotes(), "b", ("t",), [run("mine", rows)], OPTIONS)
     assert compared.notes == (
-        "left out of mine: 1 missing, 1 no vote of people, 1 not_applicable",
+        "left out of mine: 1 missing, 1 no human vote, 1 not_applicable",
     )
 
 
@@ -157,7 +157,7 @@ def test_a_bare_tie_is_right_for_every_tie_in_three_way_and_paper_and_for_none_i
 def test_votes_of_another_scheme_are_an_error():
     with pytest.raises(
         ValueError,
-        match="contest a has two_way votes, and this benchmark reports on four_way votes",
+        match="contest a must have four_way votes, got two_way",
     ):
         summarise([contest("a", "first", "two_way", forward="first")])
 
@@ -167,7 +167,7 @@ def test_votes_of_another_scheme_are_an_error():
     [
         (
             contest("b", "first", "two_way", forward="first"),
-            "its votes are two_way, and this benchmark reports on four_way",
+            "its votes must be four_way votes, got two_way",
         ),
         (contest("b", "left", forward="first"), "got 'left'"),
         (
@@ -188,35 +188,35 @@ def test_votes_of_another_scheme_are_an_error():
         ),
         (
             contest("b", "first", forward="left"),
-            "the judge's vote 'left' is none on 2 candidates",
+            "the judge's vote 'left' is not valid for 2 candidates",
         ),
         (
             contest("b", "first", sideways="first"),
-            "the judge has a vote in an order 'sideways'",
+            "must be forward, reverse or paper, got 'sideways'",
         ),
         (
             contest("b", "first", preferences={"forward": 2.0}),
-            "the judge's preference 2.0 in the order 'forward'",
+            "got 2.0 in the order 'forward'",
         ),
         (
             contest("b", "first", preferences={"forward": math.nan}),
-            "the judge's preference nan",
+            "got nan in the order 'forward'",
         ),
         (
             contest("b", "first", preferences={"forward": 0.5}),
-            "a judge gives one kind, and other contests have another",
+            "a judge must give the same kind of answer",
         ),
         (
             contest("b", "first", scores=({"O": 0.5},)),
-            "the judge has scores of 1 candidates, and there are 2",
+            "the judge must score 2 candidates, got 1 scores",
         ),
         (
             contest("b", "first", scores=({"O": 0.5}, {"O": 7.0})),
-            "a score of the judge is no number from -1 to 1",
+            "the judge's scores must be numbers from -1 to 1",
         ),
         (
             contest("b", "first", scores=({"O": 0.5}, {"O": math.nan})),
-            "a score of the judge is no number from -1 to 1",
+            "the judge's scores must be numbers from -1 to 1",
         ),
     ],
 )
@@ -244,11 +244,11 @@ def test_a_contest_that_no_judge_was_asked_about_for_its_votes_is_left_out():
     [
         (
             {"preferences": {"forward": 0.5}},
-            "a preference does not tell both good from both bad",
+            "preferences cannot distinguish both good from both bad",
         ),
         (
             {"scores": ({"O": 0.5}, {"O": 0.2})},
-            "thresholds need contests of two groups",
+            "thresholds require contests of at least two groups",
         ),
     ],
 )

@@ -132,7 +132,7 @@ def test_contests_of_one_group_have_no_thresholds_and_say_so():
     found = summarise(rows, aspects=("O",)).estimates
     assert (
         found["O_accuracy_four_way_value"].reason
-        == "thresholds need contests of two groups"
+        == "thresholds require contests of at least two groups"
     )
     assert not math.isnan(found["O_accuracy_decisive_value"].value)
 
@@ -161,11 +161,11 @@ def test_preferences_are_averaged_over_the_orders():
     assert found["votes_accuracy_decisive_value"].value == 0.5
     assert (
         found["votes_accuracy_four_way_value"].reason
-        == "a preference does not tell both good from both bad"
+        == "preferences cannot distinguish both good from both bad"
     )
     assert (
         found["votes_forward_accuracy_decisive_value"].reason
-        == "the judge gives preferences and no votes"
+        == "the judge gives preferences, not votes"
     )
     assert math.isnan(found["votes_both_orders_accuracy_value"].value)
 

@@ -89,11 +89,11 @@ def test_a_judge_that_rates_one_aspect_alone_does_not_choose_the_headline(tmp_pa
         (tmp_path / "out" / "report.md").read_text().split("\n\n")[1:4]
     )
     assert overall.startswith(
-        "whole agrees with the planted order of vieval_demo better than the same answer"
+        "whole agrees with the planted order of vieval_demo better than a constant answer"
     )
     assert re.match(r"Spearman (1\.00|0\.99\d*) ", of_whole)
     assert re.match(
-        r"By PQ, as looks has no O: .*(whole|looks) .*(looks|whole)", by_looks
+        r"By PQ \(looks has no O\): .*(whole|looks) .*(looks|whole)", by_looks
     )
 
 
@@ -111,10 +111,10 @@ def test_of_several_answers_each_says_where_it_holds(tmp_path):
     )
     assert html.unescape(inside(text, "h1")) == title
     assert [plain(lead) for lead in re.findall('<p class="lead">(.*?)</p>', text)] == [
-        "Mean SC of mine 0.90, 0.80 more than theirs (p = .004), on 9 prompts.",
+        "Mean SC of mine: 0.90, 0.80 higher than theirs (p = .004), on 9 prompts.",
         *leads,
     ]
-    assert text.split("<main>")[0].count("Nobody has rated these images") == 1
+    assert text.split("<main>")[0].count("These images have no human ratings") == 1
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_of_several_answers_each_says_where_it_holds(tmp_path):
     [
         (
             {"mine": [0.5, 0.6]},
-            "Only the images of mine were judged, so there is nothing to compare them with.",
+            "Only the images of mine were judged, so they cannot be compared.",
         ),
         (
             {"mine": [0.9] * 9, "theirs": [0.1] * 9},
@@ -169,7 +169,7 @@ def test_too_few_prompts_for_a_test_are_named_as_such(tmp_path):
 
 def test_a_result_without_verdicts_says_so(tmp_path):
     text = report_of(tmp_path, Results(()))
-    assert inside(text, "h1") == "No judge has a number here."
+    assert inside(text, "h1") == "No judge has a result."
     assert "Results without verdicts" in text
     assert "Gallery" not in text
 
@@ -253,7 +253,7 @@ def test_prompts_that_lack_a_score_have_no_bar_and_are_counted(tmp_path):
     scores = {"mine": [0.9, None, 0.3], "theirs": [0.2, 0.7, None]}
     text = report_of(tmp_path, generators(tmp_path, scores))
     assert [name for name, _, _ in buttons(text)] == ["p0"]
-    assert "2 prompts without a score of each are left out" in Page(text).said
+    assert "Left out: 2 prompts without scores to compare" in Page(text).said
 
 
 def test_each_picture_has_its_reason_of_the_aspect_that_differs_most(tmp_path):
@@ -297,7 +297,7 @@ def test_the_strip_has_the_largest_disagreements_where_judges_are_compared_with_
 ):
     text = rated(tmp_path, {"good": 0.05, "poor": 3.0})
     assert (
-        "Where judges and the planted order are furthest apart" not in text
+        "Where judges and the planted order disagree most" not in text
     )  # no pictures are here
     own = report_of(tmp_path, Results((rated_results(tmp_path),)))
     assert "Your images, judged by viescore 0shot (gpt)" in own
@@ -330,8 +330,8 @@ def test_with_few_ratings_the_page_says_who_leads_and_what_would_decide(tmp_path
     assert inside(text, "h1") == "mine leads so far."
     lead = plain(re.search('<p class="lead">(.*?)</p>', text)[1])
     assert lead.startswith(
-        "With ratings of about 20 more prompts of each generator, such a lead would be "
-        "decided four times in five. So far: Corrected mean SC of mine "
+        "Rating about 20 more prompts of each generator would confirm a lead this large four "
+        "times in five. Result so far: Corrected mean SC of mine: "
     )
     assert '<progress max="80" value="40"' in text
     assert "40 of 80 images are rated" in text
@@ -438,14 +438,16 @@ def test_a_pixel_measure_says_what_it_measures(tmp_path, scores, said):
     )
     text = report_of(tmp_path, Results((run,)))
     assert html.unescape(inside(text, "h1")) == said
-    assert "do not say how good an image is: noise counts as sharp." in Page(text).said
+    assert (
+        "measures pixels, not image quality: noise counts as sharp." in Page(text).said
+    )
 
 
 def test_contests_that_decide_nothing_say_so_once_and_win_rates_have_a_line_at_one_half(
     tmp_path,
 ):
     text = report_of(tmp_path, contests(tmp_path, ["tie"] * 8))
-    assert text.count("calls each of the 8 prompts a tie, so no generator wins") == 1
+    assert text.count("finds only ties on 8 prompts, so no generator wins") == 1
     assert "a tie" not in text.split('id="cards"')[1].split("verdict</summary>")[0]
     assert 'class="exhibit"' not in text
     decided = report_of(tmp_path, contests(tmp_path, ["first"] * 7 + ["tie"]))
@@ -497,7 +499,7 @@ def test_the_chart_is_as_wide_as_the_page_and_says_what_is_grey_what_is_hollow_a
     assert "Grey: significantly worse than the first." in text
     assert drawn.count('<circle class="dot unranked"') == 1
     assert "not ranked: a score for 20 of 60 samples" in drawn
-    assert drawn.count(">same answer for everything</text>") == 1
+    assert drawn.count(">best constant answer</text>") == 1
     assert drawn.count('class="band"') == 3
     assert all(
         place.endswith("%") for place in re.findall(r'(?:x1|x2|cx)="([^"]+)"', drawn)
@@ -512,7 +514,7 @@ def test_with_many_judges_there_are_fewer_cards_and_the_page_says_how_many(tmp_p
     )
     text = report_of(tmp_path, Results(runs))
     assert 100 <= text.split('id="cards"')[1].count("<article") <= 106
-    assert re.search(r"10\d of 250 cards are shown, .* and 25 drawn at random", text)
+    assert re.search(r"10\d of 250 cards are shown, .* and 25 random cards", text)
 
 
 def test_images_that_a_benchmark_draws_are_on_the_page_of_its_verdicts_file(

@@ -368,7 +368,7 @@ def test_a_judge_whose_place_depends_on_failures_is_marked_everywhere_with_what_
         run(tmp_path / "c", provenance("right"), right),
     ]
     texts = everywhere(tmp_path, vieval, *given)
-    meaning = "place depends on failures: failed verdicts are left out"
+    meaning = "place depends on failures: the first place leaves out failed verdicts"
     for words in ("failures: 2", "failures: 3", meaning):
         assert words in texts["terminal"]  # where cells are wrapped
     for where, text in texts.items():
@@ -407,8 +407,7 @@ def test_one_judge_alone_is_marked_too(tmp_path, vieval):
         tmp_path / "out",
     ).out
     assert printed.startswith(
-        "blind is not shown to be better than giving the same answer for every image of "
-        "vieval_demo."
+        "blind is not shown to be better than a constant answer on vieval_demo."
     )
     first, *_ = csv_rows(tmp_path / "out" / "vieval_demo_headline_1.csv")
     assert first["marks"] == "not above the constant"

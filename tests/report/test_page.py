@@ -132,7 +132,7 @@ def test_samples_that_a_replayed_log_lacks_stand_among_the_failures(tmp_path):
         "log": "7 of 60 missing",
         "all": "0",
     }
-    assert "log: the replay holds no verdict on 7 of 60 samples." in written.lines
+    assert "log: the replay has no verdict on 7 of 60 samples." in written.lines
     assert "7 of 60 missing" in page.said
 
 
@@ -325,7 +325,7 @@ def test_a_replay_without_data_has_cards_that_say_so(tmp_path, monkeypatch):
         for one in rows
     ]
     page, _ = report(tmp_path, rows)
-    assert page.said.count("The data of this benchmark is not here") == 1
+    assert page.said.count("The data of this benchmark is not on this machine") == 1
     assert page.all("image") == []
     assert "All 8 cards" in page.said
 
@@ -437,6 +437,6 @@ def test_a_run_that_failed_shows_a_reply(tmp_path):
     ]
     results = load_results([write_results(tmp_path / "run", rows)])
     assert (
-        "The first reply of mine that failed: 'I like cats. All of them.'."
+        "First failed reply of mine: 'I like cats. All of them.'."
         in Page(report_of(tmp_path, results)).said
     )

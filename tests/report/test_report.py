@@ -119,9 +119,12 @@ def test_image_models_are_ranked_against_an_order_given(tmp_path):
     ("text", "said"),
     [
         ("model 0\nmodel 1\nmodel 0\n", "'model 0' twice"),
-        ("model 0\n", "two image models or more"),
-        ("a\nb\n", "no results have scores of two of its image models; it names a, b"),
-        (None, "cannot be read"),
+        ("model 0\n", "must list at least two image models"),
+        (
+            "a\nb\n",
+            "the results must have scores of at least two of its image models; it lists a, b",
+        ),
+        (None, "cannot read "),
     ],
 )
 def test_an_order_that_cannot_be_used_is_one_line_and_nothing_is_written(
@@ -167,7 +170,7 @@ def test_a_benchmark_that_no_installed_package_brings_is_told_in_one_line(tmp_pa
     given = [results(tmp_path / "run"), results(tmp_path / "other", "from_elsewhere")]
     line = refusal(write_report, load_results(given), tmp_path / "out", OPTIONS)
     assert re.search(
-        "'from_elsewhere', which no installed package brings: pass --benchmark FOLDER",
+        "the benchmark 'from_elsewhere' of these results is not installed; pass --benchmark",
         line,
     )
     assert not (tmp_path / "out").exists()

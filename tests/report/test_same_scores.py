@@ -16,7 +16,9 @@ from vieval_plugin.results.runs import load_results
 from vieval_plugin.stats.options import StatisticsOptions
 
 OPTIONS = StatisticsOptions(draws=20)
-SENTENCE = "first and second gave the same score to all 48 samples; are they one model?"
+SENTENCE = (
+    "first and second gave the same score to all 48 samples. Are they the same model?"
+)
 
 
 def run(label, scores):
@@ -36,7 +38,7 @@ def test_two_and_three_judges_alike_are_one_sentence():
     other = run("other", [*VARYING[:-1], 0.95])
     assert same_scores([*alike, other]) == [SENTENCE]
     assert same_scores([*alike, other, run("third", VARYING)]) == [
-        "first, second and third gave the same score to all 48 samples; are they one model?"
+        "first, second and third gave the same score to all 48 samples. Are they the same model?"
     ]
 
 
@@ -71,7 +73,7 @@ def test_contests_have_answers():
         return Run(label, "b", "pairwise", (), {"p": records})
 
     assert same_scores([votes("a"), votes("b")]) == [
-        "a and b gave the same answer to all 20 contests; are they one model?"
+        "a and b gave the same answer to all 20 contests. Are they the same model?"
     ]
 
 

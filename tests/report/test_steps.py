@@ -32,16 +32,16 @@ def ranked(means, prompts=40, noise=0.05, name="step_{}", **arguments):
         ([0.5] * 4, "scores cannot tell the four generators apart."),
         (
             [0.3, 0.5, 0.7, 0.5],
-            "scores rates step_900's images best of the four.",
+            "scores rates step_900's images the best of the four.",
         ),
         (
             [0.3, 0.69, 0.71, 0.69, 0.4],
-            "By scores, step_900 is best; step_600 and step_1200 cannot be told from it.",
+            "scores rates step_900 best, but cannot tell it apart from step_600 and step_1200.",
         ),
         (
             [0.3, *[0.7] * 4, 0.71, 0.7],
-            "By scores, step_1800 is best; step_600 to step_1500 and step_2100 cannot be told "
-            "from it.",
+            "scores rates step_1800 best, but cannot tell it apart from step_600 to step_1500 and "
+            "step_2100.",
         ),
     ],
 )
@@ -53,8 +53,8 @@ def test_fifty_steps_are_still_told_apart():
     peak = [0.3 + 0.01 * min(n, 60 - n) for n in range(50)]
     ranking = ranked(peak, prompts=60, noise=0.03)
     assert ranking.answer == (
-        "By scores, step_9300 is best; step_9000, step_9600 and step_9900 cannot be told "
-        "from it."
+        "scores rates step_9300 best, but cannot tell it apart from step_9000, step_9600 and "
+        "step_9900."
     )
     assert ranking.lines[1].startswith(
         "The last step is worse. Mean score of step_9300"

@@ -318,9 +318,9 @@ def test_prompts_of_one_group_count_as_one_as_in_a_file(vieval, tmp_path):
     for out in (tmp_path / "out", tmp_path / "v.jsonl"):
         vieval("score", data, "--judge", "sharpness", "--out", out)
         printed = vieval("rank", out).out
-        assert "60 prompts in 12 groups, each of which counts as one" in printed
+        assert "60 prompts in 12 groups (each counts as one)" in printed
         answers.append(printed.splitlines()[1])
     assert answers[0] == answers[1]
     page = tmp_path / "label.html"
     printed = vieval("label", tmp_path / "out", "--n", "40", "--out", page).out
-    assert re.search(r"20 prompts in 1[0-2] groups, which count as one each", printed)
+    assert re.search(r"20 prompts in 1[0-2] groups \(each counts as one\)", printed)

@@ -337,7 +337,7 @@ def test_what_only_one_judge_has_is_an_error():
         CorrelationDifference(first, second, human, groups="abc")
     with pytest.raises(ValueError, match="same shape"):
         MeanDifference([1, 0], [1], "a")
-    with pytest.raises(ValueError, match="one group per item"):
+    with pytest.raises(ValueError, match="must have a group"):
         MeanDifference([1, 0], [1, 0], "a")
 
 

@@ -203,7 +203,7 @@ def test_the_test_of_two_rated_generators_is_students_paired_test(prompts: int) 
 def test_a_difference_to_an_undefined_mean_is_undefined() -> None:
     alone = prediction_powered_mean([0.5, np.nan], [0.5, 0.5])
     difference, p = prediction_powered_difference(alone, alone)
-    assert difference.reason == "fewer than two prompts rated"
+    assert difference.reason == "fewer than two rated prompts"
     assert math.isnan(p)
 
 

@@ -660,7 +660,7 @@ def _decided(
 ) -> Gate:
     """The gate, with its positive control and its history."""
     request = prepared.request
-    again = "run the same command again" if prepared.judging else _again(request)
+    again = "the same command" if prepared.judging else _again(request)
     gate = gate_of(report, margin, request.options.statistics.options(), limits, again)
     is_passed = gate.evidence and gate.decision == "not_worse"
     if is_passed and request.control and not request.human:
@@ -785,7 +785,7 @@ def _again(request: RankingRequest) -> str:
             if command := document["inputs"]["command"]:
                 commands.append(f"`{command}`")
     names = ", ".join(map(str, paths)) or "these verdicts"
-    return "; ".join(dict.fromkeys(commands)) or f"with the command that wrote {names}"
+    return "; ".join(dict.fromkeys(commands)) or f"the command that wrote {names}"
 
 
 def _best_of(request: RankingRequest, results: Results) -> Conclusion:

@@ -99,7 +99,6 @@ class Benchmark:
         """A text on its statistics that says `people` where they rated it, and else its truth."""
         if not self.synthetic:
             return text
-        text = text.replace("says what people say", f"agrees with {self.truth}")
         return text.replace("people", self.truth)
 
 

@@ -42,7 +42,7 @@ PROTOCOL = (
     "All judges are measured on the same samples, spread evenly over task types and image models "
     "by the seed. Intervals: 95%, by a bootstrap over instructions. Judges are compared two by "
     "two on the samples that both scored, by permutation tests; p is adjusted by Holm over the "
-    "pairs of the card's model, and by itself over those of the others; a rank such as 2-4 is the "
+    "pairs of the card's model, and separately over those of the others; a rank such as 2-4 is the "
     "range that significant differences leave. A card says nothing about other kinds of samples."
 )
 #: Samples on which the judge erred most that the page shows.

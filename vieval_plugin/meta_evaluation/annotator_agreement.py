@@ -138,20 +138,22 @@ def correlations(
     >>> [statistic.name for statistic in correlations(["overall"], ["avg"])]
     ['overall_manual_avg_spearman', 'overall_manual_avg_kendall']
     """
-    return tuple(
-        Statistic(
-            metric_stem(*key),
-            partial(_correlation_with_annotator, *key),
-            primary=key == _PRIMARY,
-            aspect=key[0],
-            ends=(-1.0, 1.0),
-            constant=0.0,
-            paired=PairedTestSpec(_overall_judged_items, "spearman")
-            if key == _PRIMARY
-            else None,
+    statistics = []
+    for key in product(dimensions, annotators, COEFFICIENTS):
+        primary = key == _PRIMARY
+        test = PairedTestSpec(_overall_judged_items, "spearman") if primary else None
+        statistics.append(
+            Statistic(
+                metric_stem(*key),
+                partial(_correlation_with_annotator, *key),
+                primary=primary,
+                aspect=key[0],
+                ends=(-1.0, 1.0),
+                constant=0.0,
+                paired=test,
+            )
         )
-        for key in product(dimensions, annotators, COEFFICIENTS)
-    )
+    return tuple(statistics)
 
 
 def mean_grade(score: str) -> Statistic:
@@ -164,10 +166,9 @@ def mean_grade(score: str) -> Statistic:
 
     def compute(rows: AnnotatedRows) -> Computed:
         graded = [o for o in rows.judged if score in o.scores]
+        clusters = [o.group for o in graded]
         return computed_mean(
-            [o.scores[score] for o in graded],
-            [o.group for o in graded],
-            "no explanation was graded",
+            [o.scores[score] for o in graded], clusters, "no explanation was graded"
         )
 
     return Statistic(f"{score}_mean", compute)
@@ -240,8 +241,9 @@ def _overall_judged_items(rows: AnnotatedRows) -> dict[str, JudgedItem]:
     known.
     """
     means = mean_of_known(rows.ratings(rows.scored, OVERALL))
-    return {
-        f"{o.uid}/{o.image_model}": JudgedItem(o.group, o.scores[rows.overall], mean)
-        for o, mean in zip(rows.scored, means.tolist(), strict=True)
-        if not math.isnan(mean)
-    }
+    judged_items = {}
+    for o, mean in zip(rows.scored, means.tolist(), strict=True):
+        if not math.isnan(mean):
+            score = o.scores[rows.overall]
+            judged_items[f"{o.uid}/{o.image_model}"] = JudgedItem(o.group, score, mean)
+    return judged_items

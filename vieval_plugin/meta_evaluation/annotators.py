@@ -45,20 +45,18 @@ from vieval_plugin.records import Run
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 
-WITH_ALL, WITH_OTHERS = (
-    "annotators, with the mean of all",
-    "annotators, with the mean of the others",
-)
+WITH_ALL = "annotators, with the mean of all"
+WITH_OTHERS = "annotators, with the mean of the others"
 PAPER = (
-    "Table 1 has the shape of that table in Tu et al., Automatic Evaluation for Text-to-Image "
-    "Generation (2024); the numbers are computed here, from these runs."
+    "Table 1 has the layout of Table 1 in Tu et al., Automatic Evaluation for Text-to-Image "
+    "Generation (2024). Its numbers are computed here, from these runs."
 )
 #: Grades are shown as Tu et al. ask for them, from 0 to 5; a verdict has them in [0, 1].
 HIGHEST_GRADE = 5.0
 _LEADING = metric_stem(OVERALL, MEAN, "spearman")
 _WHY = (
-    "What annotators disagree on cancels out in their mean, and the order is what counts, "
-    "whatever scale the judge uses."
+    "Differences between annotators cancel out in their mean. Only the order counts, so the "
+    "judge's scale does not matter."
 )
 _SYMBOLS = {"spearman": "rho", "kendall": "tau"}
 
@@ -122,12 +120,9 @@ class WithAnnotators(Annotated, Report):
             }
             rated = {o.uid: o for rows in judged.values() for o in rows.judged}
             ordered = tuple(sorted(rated.values(), key=lambda o: o.uid))
+            annotator_rows = replace(next(iter(judged.values())), judged=ordered)
             annotator_numbers = list(
-                self._annotator_numbers(
-                    replace(next(iter(judged.values())), judged=ordered),
-                    part,
-                    bootstrap,
-                )
+                self._annotator_numbers(annotator_rows, part, bootstrap)
             )
             numbers += annotator_numbers
             for run in (run for run in runs if run.label in judged):
@@ -174,8 +169,9 @@ class WithAnnotators(Annotated, Report):
         for label, leave_one_out in ((WITH_ALL, False), (WITH_OTHERS, True)):
             for dimension in (OVERALL, *self.dimensions):
                 yield Number(label, rated, part, dimension, "scored", "ceiling")
+            annotators = self.annotators[:-1]
             for statistic in annotator_correlation(
-                (OVERALL, *self.dimensions), self.annotators[:-1], leave_one_out
+                (OVERALL, *self.dimensions), annotators, leave_one_out
             ):
                 estimate = replace(
                     estimate_of(statistic, rows, bootstrap), n=len(rows.judged)
@@ -201,16 +197,16 @@ class WithAnnotators(Annotated, Report):
         yield from self._grade_numbers(rows, run, bootstrap, part)
 
     def _counts(self, rows: AnnotatedRows) -> dict[str, int]:
-        counts = {d: sum(d in o.scores for o in rows.judged) for d in self.dimensions}
+        counts = {}
+        for d in self.dimensions:
+            counts[d] = sum(d in o.scores for o in rows.judged)
         return {OVERALL: len(rows.scored)} | {d: n for d, n in counts.items() if n}
 
     def _grade_numbers(
         self, rows: AnnotatedRows, run: Run, bootstrap: Bootstrap, part: str
     ) -> Iterator[Number]:
-        grades = {name for o in rows.judged for name in o.scores} - {
-            *run.aspects,
-            *self.dimensions,
-        }
+        scored_names = {name for o in rows.judged for name in o.scores}
+        grades = scored_names - {*run.aspects, *self.dimensions}
         for name in sorted(grades):
             graded = sum(name in o.scores for o in rows.judged)
             mean = estimate_of(mean_grade(name), rows, bootstrap)
@@ -231,13 +227,12 @@ class WithAnnotators(Annotated, Report):
             if number.role == "judge" and number.statistic != "grade"
         }
         for dimension in (d for d in (OVERALL, *self.dimensions) if d in judged):
-            names = {
-                metric_stem(
-                    dimension, annotator, c
-                ): f"manual {annotator} {_SYMBOLS[c]}"
-                for annotator in self.annotators
-                for c in COEFFICIENTS
-            }
+            names = {}
+            for annotator in self.annotators:
+                for c in COEFFICIENTS:
+                    names[metric_stem(dimension, annotator, c)] = (
+                        f"manual {annotator} {_SYMBOLS[c]}"
+                    )
             is_overall = dimension == OVERALL
             title = (
                 "Table 1. Overall score"
@@ -287,13 +282,14 @@ def _number(
 
 
 def _references(annotator_numbers: Sequence[Number], part: str) -> Iterator[Number]:
-    """What judges stand beside: annotators with the others, on average, and a constant answer."""
+    """References for judges: annotators against the others, on average, and a constant answer."""
     leave_one_out = (
         n for n in annotator_numbers if n.system == WITH_OTHERS and n.aspect == OVERALL
     )
-    if correlations := [
+    correlations = [
         n.estimate for n in leave_one_out if n.statistic.endswith("spearman")
-    ]:
+    ]
+    if correlations:
         mean = replace(mean_over_parts(correlations), n=correlations[0].n)
         yield Number(CEILING_LABEL, mean, part, OVERALL, _LEADING, "ceiling")
     yield Number(CONSTANT_LABEL, Estimate(0.0), part, OVERALL, _LEADING, "baseline")

@@ -41,16 +41,14 @@ def candidates_by_prompt(
         VievalError: nothing has a score, or several judges gave them.
     """
     scored = [record for record in records if record.verdict.scores]
+    provenances = [record.provenance for record in scored]
     judges = list(
-        dict.fromkeys(
-            (r.provenance.judge, *r.provenance.settings, r.provenance.backbone)
-            for r in scored
-        )
+        dict.fromkeys((p.judge, *p.settings, p.backbone) for p in provenances)
     )
     if len(judges) != 1:
         names = ", ".join(" ".join(judge) for judge in judges) or "none"
         raise VievalError(
-            f"one judge that scores images is needed, and these are verdicts with scores of {names}"
+            f"verdicts must have scores of one judge, got scores of {names}"
         )
     aspects = list(
         dict.fromkeys(aspect for record in scored for aspect in record.verdict.scores)

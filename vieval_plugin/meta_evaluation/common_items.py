@@ -202,29 +202,27 @@ def compared_correlations(
         columns = [column for column, why in enumerate(why_not) if not why]
         if not common[:, columns].any():
             return CommonSamplesStatistic(0)
-        left_out = [
-            f"{'/'.join(name)}: {why}"
-            for name, why, any_common in zip(
-                tables.columns, why_not, np.any(common, axis=0), strict=True
-            )
-            if why and any_common
-        ]
+        left_out = []
+        for name, why, any_common in zip(
+            tables.columns, why_not, np.any(common, axis=0), strict=True
+        ):
+            if why and any_common:
+                left_out.append(f"{'/'.join(name)}: {why}")
         common = common[:, columns]
         rows = np.any(common, axis=1)
+        sides = (tables.scores[first], tables.scores[second], tables.human)
         first_scores, second_scores, human = (
-            np.where(common, values[:, columns], np.nan)[rows]
-            for values in (tables.scores[first], tables.scores[second], tables.human)
+            np.where(common, side[:, columns], np.nan)[rows] for side in sides
         )
+        row_groups = zip(tables.groups, rows, strict=True)
+        common_groups = [group for group, is_common in row_groups if is_common]
+        column_parts = [tables.columns[column][0] for column in columns]
         statistic = CorrelationDifference(
             first_scores,
             second_scores,
             human,
-            [
-                group
-                for group, is_common in zip(tables.groups, rows, strict=True)
-                if is_common
-            ],
-            [tables.columns[column][0] for column in columns],
+            common_groups,
+            column_parts,
             coefficient=coefficient,
         )
         note = f"left out for {labels[first]} and {labels[second]}: {because(left_out)}"
@@ -286,13 +284,13 @@ class _Tables(NamedTuple):
 def _by_cell(
     items: Mapping[str, Items],
 ) -> list[dict[tuple[str, str, str], JudgedItem]]:
-    return [
-        {
-            (item.part, item.cell[0] or name, item.cell[1]): item
-            for name, item in label_items.items()
-        }
-        for label_items in items.values()
-    ]
+    by_cell = []
+    for label_items in items.values():
+        cells = {}
+        for name, item in label_items.items():
+            cells[(item.part, item.cell[0] or name, item.cell[1])] = item
+        by_cell.append(cells)
+    return by_cell
 
 
 def _systems(items: Mapping[str, Items], unit: str, total: int) -> tuple[System, ...]:
@@ -307,7 +305,6 @@ def _systems(items: Mapping[str, Items], unit: str, total: int) -> tuple[System,
         n = len(system_items)
         missing_parts = [part for part in parts if part not in parts_of[label]]
         unranked = unranked_reason(n, available_count, missing_parts if n else (), unit)
-        systems.append(
-            System(label, n, "" if n else f"no {unit} with a score", unranked)
-        )
+        undefined = "" if n else f"no {unit} with a score"
+        systems.append(System(label, n, undefined, unranked))
     return tuple(systems)

@@ -77,11 +77,9 @@ class CommonSamplesStatistic:
         self, draws: int, seed: Seed, intervals: bool
     ) -> PairedComparison | None:
         """Return the result of the two; None where there is nothing to test."""
-        return (
-            self.result
-            if self.statistic is None
-            else paired_comparison(self.statistic, draws, seed, intervals)
-        )
+        if self.statistic is None:
+            return self.result
+        return paired_comparison(self.statistic, draws, seed, intervals)
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +169,7 @@ class SystemPair:
         """Reason why a small adjusted p shows no difference; empty where there is none."""
         better = self.better_first()
         return (
-            f"significant only while failures of {better.first} are left out"
+            f"significant only if failures of {better.first} are left out"
             if self.doubtful
             else ""
         )
@@ -220,9 +218,9 @@ class Comparison:
         order = self.compared.order
         if not order or pair.significant:
             return pair.better_first()
-        return (
-            pair if order.index(pair.first) < order.index(pair.second) else pair.turned
-        )
+        if order.index(pair.first) < order.index(pair.second):
+            return pair
+        return pair.turned
 
     @property
     def ranked(self) -> tuple[System, ...]:
@@ -239,7 +237,7 @@ class Comparison:
             return f"Holm over {ranked}"
         entrants = self.compared.entrants
         ranked_share = (
-            f"{ranked} of ranked {entrants}, and by itself over " if self.pairs else ""
+            f"{ranked} of ranked {entrants}, and separately over " if self.pairs else ""
         )
         return f"Holm over {ranked_share}{unranked} with unranked {entrants}"
 
@@ -273,9 +271,10 @@ class Comparison:
         below.
         """
         labels = [system.label for system in self.ranked]
+        positions = range(1, len(labels))
         return tuple(
             position
-            for position in range(1, len(labels))
+            for position in positions
             if all(
                 self.beats(better, worse)
                 for better in labels[:position]
@@ -291,16 +290,19 @@ class Comparison:
         lines = []
         if len(self.pairs) > SIGNIFICANCE_LEVEL * (1 + PERMUTATIONS):
             lines.append(
-                f"{PERMUTATIONS} permutations cannot resolve any of {len(self.pairs)} pairs after "
-                "the correction: no rank is supported"
+                f"{PERMUTATIONS} permutations are too few to resolve any of {len(self.pairs)} pairs "
+                "after the correction, so the ranks have no support"
             )
         for position, better in enumerate(labels):
-            lines += [
-                f"{worse} stands below {better} by its own number and is significantly better on "
-                f"the {pair.n} {self.compared.unit} that both scored"
-                for worse in labels[position + 1 :]
-                if self.beats(worse, better) and (pair := self.pair_of(better, worse))
-            ]
+            lower_labels = labels[position + 1 :]
+            for worse in lower_labels:
+                pair = self.pair_of(better, worse)
+                if pair and self.beats(worse, better):
+                    common = f"{pair.n} {self.compared.unit} they have in common"
+                    lines.append(
+                        f"{worse} ranks below {better} by its own value, but is significantly "
+                        f"better on the {common}"
+                    )
         return tuple(lines)
 
 
@@ -341,7 +343,8 @@ def compare_systems(
     systems = systems_by_own_number(compared)
     defined = {system.label for system in systems if not math.isnan(system.value)}
     indices = _defined_indices(compared, defined)
-    if reason := _missing_pairs_reason(compared, systems):
+    reason = _missing_pairs_reason(compared, systems)
+    if reason:
         return Comparison(compared, systems, reason=reason)
     seed = _seed(compared, benchmark, options)
     families: dict[object, list[SystemPair]] = {}
@@ -370,8 +373,7 @@ def _without_pairs(
     compared: ComparedStatistic, systems: tuple[System, ...]
 ) -> Comparison:
     reason = (
-        f"no two of these {compared.entrants} have {compared.unit} in common that a test can "
-        "use"
+        f"no two of these {compared.entrants} share {compared.unit} that a test can use"
     )
     return Comparison(compared, systems, reason=reason)
 
@@ -452,9 +454,10 @@ def restrict_systems(
     def pair(first: int, second: int) -> CommonSamplesStatistic:
         return compared.pair(indices[first], indices[second])
 
+    systems = tuple(compared.systems[index] for index in indices)
     return replace(
         compared,
-        systems=tuple(compared.systems[index] for index in indices),
+        systems=systems,
         pair=pair,
         above_constant=above_constant
         and (lambda index, seed: above_constant(indices[index], seed)),
@@ -526,11 +529,10 @@ def average_benchmarks(
 
     def pair(first: int, second: int) -> CommonSamplesStatistic:
         two = labels[first], labels[second]
-        common = [
-            statistic.pair(*(index_of[label] for label in two))
-            for statistic, index_of in zip(statistics, indices, strict=True)
-            if index_of.keys() >= {*two}
-        ]
+        common = []
+        for statistic, index_of in zip(statistics, indices, strict=True):
+            if index_of.keys() >= {*two}:
+                common.append(statistic.pair(*(index_of[label] for label in two)))
         paired = [
             samples.statistic for samples in common if samples.statistic is not None
         ]
@@ -551,10 +553,9 @@ def _averaged_system(
     benchmarks: list[str],
 ) -> System:
     """System over all benchmarks, with the reasons why it has no number or no rank."""
-    systems_by_benchmark = [
-        s.systems[index[label]] if label in index else None
-        for s, index in zip(statistics, indices, strict=True)
-    ]
+    systems_by_benchmark = []
+    for s, index in zip(statistics, indices, strict=True):
+        systems_by_benchmark.append(s.systems[index[label]] if label in index else None)
     by_benchmark = list(zip(benchmarks, systems_by_benchmark, strict=True))
     missing = dict.fromkeys(
         benchmark for benchmark, system in by_benchmark if system is None
@@ -583,10 +584,11 @@ def _averaged_system(
 
 
 def _mean_title(comparisons: Mapping[str, Sequence[ComparedStatistic]]) -> str:
-    described = "; ".join(
-        f"{benchmark}: {parts[0].aspect}, {parts[0].statistic.partition(',')[0]}"
-        for benchmark, parts in comparisons.items()
-    )
+    descriptions = []
+    for benchmark, parts in comparisons.items():
+        statistic = parts[0].statistic.partition(",")[0]
+        descriptions.append(f"{benchmark}: {parts[0].aspect}, {statistic}")
+    described = "; ".join(descriptions)
     return f"mean over {len(comparisons)} benchmarks ({described})"
 
 
@@ -608,11 +610,9 @@ def unranked_reason(
     """
     if missing_parts:
         return f"{NO_VALUE}{', '.join(missing_parts)}"
-    return (
-        f"a score for {n} of {available_count} {unit}"
-        if n < LEAST_COVERAGE * available_count
-        else ""
-    )
+    if n < LEAST_COVERAGE * available_count:
+        return f"a score for {n} of {available_count} {unit}"
+    return ""
 
 
 def systems_by_own_number(compared: ComparedStatistic) -> tuple[System, ...]:
@@ -632,11 +632,9 @@ def systems_by_own_number(compared: ComparedStatistic) -> tuple[System, ...]:
                     math.nan if own_samples is None else own_samples.estimates()[0]
                 )
             value = compared.alone[system.label]
-            undefined = (
-                f"undefined on its {system.n} {compared.unit}"
-                if math.isnan(value)
-                else ""
-            )
+            undefined = ""
+            if math.isnan(value):
+                undefined = f"undefined on its {system.n} {compared.unit}"
             system = replace(system, value=value, undefined=undefined)
         systems.append(system)
     if compared.order:
@@ -667,16 +665,14 @@ def _missing_pairs_reason(
     able = [system.label for system in systems if not math.isnan(system.value)]
     if compared.untestable_reason or len(able) > 1:
         return compared.untestable_reason
-    unable = "".join(
-        f"; {system.label}: {system.undefined}"
-        for system in systems
-        if system.undefined
-    )
-    with_number = " with a number" if len(systems) > 1 else ""
-    available = (
-        f"the only one{with_number} is {able[0]}" if able else "none has a number"
-    )
-    return f"two {compared.entrants} are needed, and {available}{unable}"
+    undefined = [system for system in systems if system.undefined]
+    unable = "".join(f"; {system.label}: {system.undefined}" for system in undefined)
+    available = "none has a value"
+    if able:
+        available = f"only {able[0]} has a value"
+        if len(systems) == 1:
+            available = f"got one ({able[0]})"
+    return f"at least two {compared.entrants} are required, {available}{unable}"
 
 
 def _adjusted(
@@ -685,20 +681,16 @@ def _adjusted(
     """Pairs of one family with p adjusted by Holm, and doubtful where that is small only while
     failures are left out.
     """
-    adjusted = holm(
-        [pair.result.p if pair.decides else math.nan for pair in pairs]
-    ).tolist()
+    p_values = [pair.result.p if pair.decides else math.nan for pair in pairs]
+    adjusted = holm(p_values).tolist()
     penalised = holm(
         [_p_with_failures(pair.better_first(), compared, seed) for pair in pairs]
     ).tolist()
-    return [
-        replace(
-            pair, adjusted=adjusted_p, doubtful=adjusted_p <= pair.level < penalised_p
-        )
-        for pair, adjusted_p, penalised_p in zip(
-            pairs, adjusted, penalised, strict=True
-        )
-    ]
+    adjusted_pairs = []
+    for pair, p, penalised_p in zip(pairs, adjusted, penalised, strict=True):
+        doubtful = p <= pair.level < penalised_p
+        adjusted_pairs.append(replace(pair, adjusted=p, doubtful=doubtful))
+    return adjusted_pairs
 
 
 def _p_with_failures(
@@ -714,11 +706,9 @@ def _p_with_failures(
         index_of[pair.first], index_of[pair.second]
     )
     result = penalised and penalised.tested(0, seed, intervals=False)
-    return (
-        max(pair.result.p, result.p if result.difference.value > 0 else 1.0)
-        if result
-        else pair.result.p
-    )
+    if result:
+        return max(pair.result.p, result.p if result.difference.value > 0 else 1.0)
+    return pair.result.p
 
 
 def _ranked(

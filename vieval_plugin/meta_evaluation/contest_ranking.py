@@ -42,8 +42,8 @@ from vieval_plugin.stats.votes import FIRST, NONE, SECOND
 PEOPLE = "people"
 STRENGTH = Measure("log strength", "Log strength", OPINION)
 SEPARATED = (
-    "the contests fall into two sets of image models of which one never won or tied "
-    "against the other"
+    "the image models split into two sets, and one set never won or tied against the "
+    "other"
 )
 
 
@@ -171,10 +171,11 @@ def contest_strengths(
         estimates = _strength_estimates(options, benchmark, part, won, tied, logs)
         shares = dict(zip(models, map(float, win_shares(fitted)), strict=True))
     judge = JudgeName(voter, "", voter)
-    numbers = tuple(
-        Number(
+    numbers = []
+    for model, estimate, n in zip(models, estimates, played, strict=True):
+        number = Number(
             model,
-            replace(e, n=int(n)),
+            replace(estimate, n=int(n)),
             part,
             subject,
             STRENGTH.name,
@@ -182,10 +183,14 @@ def contest_strengths(
             judge,
             total=int(n),
         )
-        for model, e, n in zip(models, estimates, played, strict=True)
-    )
+        numbers.append(number)
     return ContestStrengths(
-        numbers, shares, fitted.tie if shares else np.nan, answers, len(codes), reason
+        tuple(numbers),
+        shares,
+        fitted.tie if shares else np.nan,
+        answers,
+        len(codes),
+        reason,
     )
 
 
@@ -220,6 +225,7 @@ def _ranked(
         benchmark, part, voter, compared.aspect, pairs, codes, options
     )
     compared = replace(compared, untestable_reason=voter_strengths.reason)
+    judge = JudgeName(voter, "", voter)
     statistic = RankedStatistic(
         part=part,
         aspect=compared.aspect,
@@ -230,7 +236,7 @@ def _ranked(
         ends=(-math.inf, math.inf),
         compared=lambda _: compared,
         is_headline=False,
-        judge=JudgeName(voter, "", voter),
+        judge=judge,
         measure=STRENGTH,
     )
     return ContestRanking(
@@ -274,8 +280,6 @@ def _interval(resamples: Floats) -> tuple[float, float]:
     """The interval of a strength; undefined where its ends may be among draws without a finite
     one.
     """
-    return (
-        interval(resamples)
-        if np.isnan(resamples).mean() < MOST_UNDEFINED
-        else (np.nan, np.nan)
-    )
+    if np.isnan(resamples).mean() < MOST_UNDEFINED:
+        return interval(resamples)
+    return (np.nan, np.nan)

@@ -183,14 +183,14 @@ def rank_corrected(
         for aspect in generator.aspects
         if _is_on_judge_scale(judged, aspect)
     )
-    return [
-        _ranked(run, aspect, judged, estimates, options, look)
-        for aspect in aspects
-        for estimates in [
-            [_estimated(run, generator, aspect, options) for generator in judged]
+    rankings = []
+    for aspect in aspects:
+        estimates = [
+            _estimated(run, generator, aspect, options) for generator in judged
         ]
-        if any(estimate.rated for estimate in estimates)
-    ]
+        if any(estimate.rated for estimate in estimates):
+            rankings.append(_ranked(run, aspect, judged, estimates, options, look))
+    return rankings
 
 
 def _estimated(
@@ -212,21 +212,21 @@ def _estimated(
         powered._replace(mean=_bound_interval(powered, rated_units))
         for powered in (by_ratings, corrected)
     )
+    means = score_prompts(images, aspect)
+    raw = bootstrap.estimate(mean_over_prompts(means, clusters_of(images)))
+    kind_of_image = np.array(kinds)
+    unrated_kinds = tuple(
+        kind for kind in dict.fromkeys(kinds) if not any(rated[kind_of_image == kind])
+    )
     return GeneratorEstimates(
         generator.image_model,
-        bootstrap.estimate(
-            mean_over_prompts(score_prompts(images, aspect), clusters_of(images))
-        ),
+        raw,
         by_ratings,
         corrected,
         int(rated.sum()),
         rated_units,
         len(images),
-        tuple(
-            kind
-            for kind in dict.fromkeys(kinds)
-            if not any(rated[np.array(kinds) == kind])
-        ),
+        unrated_kinds,
         selection,
         selection_p,
     )
@@ -307,14 +307,13 @@ def _ranked(
         undecided_reason=undecided_reason,
     )
     statistic = _ranked_statistic(aspect, run, compared)
-    ranking = leaderboard(
-        statistic, Findings(tuple(numbers)), run.benchmark, [run], options
-    )
+    findings = Findings(tuple(numbers))
+    ranking = leaderboard(statistic, findings, run.benchmark, [run], options)
     position = {e.generator: index for index, e in enumerate(estimates)}
-    by_ratings = {
-        (p.first, p.second): paired(position[p.first], position[p.second])[2]
-        for p in ranking.comparison.all_pairs
-    }
+    by_ratings = {}
+    for p in ranking.comparison.all_pairs:
+        *_, ratings_difference = paired(position[p.first], position[p.second])
+        by_ratings[(p.first, p.second)] = ratings_difference
     return CorrectedRanking(ranking, ordered, by_ratings, selected, look)
 
 
@@ -324,30 +323,28 @@ def _corrected_numbers(
     judged: Sequence[GeneratorImages],
     estimates: Sequence[GeneratorEstimates],
 ) -> list[Number]:
-    return [
-        Number(
+    numbers = []
+    for generator, e in zip(judged, estimates, strict=True):
+        scored = [image for image in generator.all if aspect in image.scores]
+        prompts = {image.group for image in scored}
+        number = Number(
             generator.image_model,
-            replace(
-                e.corrected.mean,
-                n=len(
-                    {image.group for image in generator.all if aspect in image.scores}
-                ),
-            ),
+            replace(e.corrected.mean, n=len(prompts)),
             *(ALL, aspect, CORRECTED.name, "generator", run.name),
             total=len({image.group for image in generator.all}),
             statuses=Counter(image.status for image in generator.all),
         )
-        for generator, e in zip(judged, estimates, strict=True)
-    ]
+        numbers.append(number)
+    return numbers
 
 
 def _undecided_reason(selected: Sequence[object], look: Look | None) -> str:
     undecided_reason = ""
     if selected:
-        undecided_reason = "the labels are not a random part of the images"
+        undecided_reason = "the labels are not a random sample of the images"
     elif look and not look.decides:
         undecided_reason = (
-            f"people rated {look.rated} planned {look.plan.unit}s, and the first "
+            f"people rated {look.rated} planned {look.plan.unit}s, but the first "
             f"look is at {look.plan.looks[0]}"
         )
     return undecided_reason
@@ -394,17 +391,19 @@ def _ordered(
         for generator, estimate in zip(judged, estimates, strict=True)
         if estimate.raw.defined
     ]
-    labelled = [
-        (number, image)
-        for number, (generator, _) in enumerate(scored)
-        for image in generator.all
-        if aspect in image.scores and not math.isnan(mean_rating(image, aspect))
-    ]
+    labelled = []
+    for number, (generator, _) in enumerate(scored):
+        for image in generator.all:
+            if aspect in image.scores and not math.isnan(mean_rating(image, aspect)):
+                labelled.append((number, image))
+    numbers = [number for number, _ in labelled]
+    images = [image for _, image in labelled]
+    _, group_codes = factorize([image.group for image in images])
     labels = OrderLabels(
-        np.array([image.scores[aspect] for _, image in labelled]),
-        np.array([mean_rating(image, aspect) for _, image in labelled]),
-        np.array([number for number, _ in labelled], dtype=np.int64),
-        factorize([image.group for _, image in labelled])[1],
+        np.array([image.scores[aspect] for image in images]),
+        np.array([mean_rating(image, aspect) for image in images]),
+        np.array(numbers, dtype=np.int64),
+        group_codes,
     )
     values = order_values([estimate.raw.value for _, estimate in scored], labels)
     value_of = {
@@ -423,7 +422,7 @@ def _undefined(estimate: GeneratorEstimates) -> str:
     return (
         estimate.corrected.mean.reason
         if estimate.rated
-        else "people rated none of its images"
+        else "its images have no ratings"
     )
 
 
@@ -479,23 +478,19 @@ def _failures(generator: GeneratorImages, aspect: str) -> list[Observation]:
 
 def _rated_units(images: Sequence[Observation], aspect: str) -> int:
     """Number of prompts with a rating, or of groups where prompts belong together."""
-    return len(
-        {
-            image.cluster
-            for image in images
-            if not math.isnan(mean_rating(image, aspect))
-        }
-    )
+    clusters = {
+        image.cluster for image in images if not math.isnan(mean_rating(image, aspect))
+    }
+    return len(clusters)
 
 
 def _is_on_judge_scale(judged: Sequence[GeneratorImages], aspect: str) -> bool:
     """True where people rated as judges score: beside another scale, a judge's mean says
     nothing.
     """
-    ratings = [
-        value
-        for generator in judged
-        for image in generator.all
-        for value in image.ratings.get(aspect, ())
-    ]
+    ratings = []
+    for generator in judged:
+        for image in generator.all:
+            for value in image.ratings.get(aspect, ()):
+                ratings.append(value)
     return all(0 <= value <= 1 or math.isnan(value) for value in ratings)

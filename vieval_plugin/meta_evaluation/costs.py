@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from vieval_plugin.judges.protocol import Status
@@ -51,11 +52,9 @@ class Cost:
         """The samples that a replay lacks in words: `311 of 4801 missing`; empty where it lacks
         none.
         """
-        return (
-            f"{self.missing} of {self.verdicts + self.missing} missing"
-            if self.missing
-            else ""
-        )
+        if self.missing:
+            return f"{self.missing} of {self.verdicts + self.missing} missing"
+        return ""
 
     @property
     def warning(self) -> str:
@@ -69,7 +68,7 @@ class Cost:
             )
         if self.missing > NOTABLE_FAILURES * (self.verdicts + self.missing):
             warnings.append(
-                f"the replay holds no verdict on {self.missing} of "
+                f"the replay has no verdict on {self.missing} of "
                 f"{self.verdicts + self.missing} samples"
             )
         return "; ".join(warnings)
@@ -92,26 +91,23 @@ def cost_of(records: Sequence[Record]) -> Cost:
     ''
     """
     status_counts = Counter(record.verdict.status for record in records)
-    failed = [
-        (str(s), n)
-        for s, n in status_counts.most_common()
-        if not s.usable and s not in _NOT_ASKED
-    ]
+    failed = []
+    for s, n in status_counts.most_common():
+        if not s.usable and s not in _NOT_ASKED:
+            failed.append((str(s), n))
     token_counts = [record.tokens for record in records if record.tokens is not None]
+    tokens = sum(token_counts) if token_counts else None
+    asked = [r.verdict for r in records if r.verdict.status not in _NOT_ASKED]
+    steps = chain.from_iterable(verdict.trace for verdict in asked)
+    recorded = any(record.provenance.recorded for record in records)
     return Cost(
-        sum(n for status, n in status_counts.items() if status not in _NOT_ASKED),
+        len(asked),
         sum(n for _, n in failed),
         tuple(failed),
         status_counts[Status.MISSING],
-        sum(
-            step.status is not Status.NOT_ASKED
-            for record in records
-            if record.verdict.status not in _NOT_ASKED
-            for step in record.verdict.trace
-        ),
-        sum(token_counts) if token_counts else None,
-        any(record.provenance.recorded for record in records)
-        or Status.MISSING in status_counts,
+        sum(step.status is not Status.NOT_ASKED for step in steps),
+        tokens,
+        recorded or Status.MISSING in status_counts,
     )
 
 
@@ -152,8 +148,6 @@ def _seconds(summary: Path) -> float:
 
 def _seconds_text(seconds: float, other_judge_count: int) -> str:
     text = f"{seconds:.0f}" if seconds >= 10 else f"{seconds:.1f}"
-    return (
-        f"{text} (with {other_judge_count} other judge{'s' * (other_judge_count > 1)})"
-        if other_judge_count
-        else text
-    )
+    if other_judge_count:
+        return f"{text} (with {other_judge_count} other judge{'s' * (other_judge_count > 1)})"
+    return text

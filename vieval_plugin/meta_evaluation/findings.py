@@ -38,7 +38,7 @@ from vieval_plugin.text.yaml_json import read_yaml
 ALL = "all"
 #: The constant baseline of a correlation, which is 0.
 CONSTANT_LABEL = "best constant: the same score for all"
-CEILING_LABEL = "human ceiling: each annotator with the others"
+CEILING_LABEL = "human ceiling: each annotator against the others"
 
 _ASPECTS = ("SC", "PQ", "O")
 _WORDS = re.compile("_(?!way)")
@@ -86,7 +86,7 @@ class Number:
 
     @property
     def place(self) -> Place:
-        """What it is a number of, whichever system's."""
+        """Quantity that it measures, whichever system's."""
         return (
             self.part,
             self.aspect,
@@ -157,13 +157,13 @@ class Layout:
         header = [*self.rows, *(["n"] if self.n == "row" else [])]
         for column in columns:
             header += ["n"] if self._has_count(column) else []
-            header.append(
-                " ".join(
-                    self.words.get(n, _WORDS.sub(" ", n).replace("_way", "-way"))
-                    for n in column
-                )
-            )
-        orders = [list(dict.fromkeys(names)) for names in zip(*by_row, strict=True)]
+            names = []
+            for n in column:
+                spaced = _WORDS.sub(" ", n).replace("_way", "-way")
+                names.append(self.words.get(n, spaced))
+            header.append(" ".join(names))
+        column_names = zip(*by_row, strict=True)
+        orders = [list(dict.fromkeys(names)) for names in column_names]
         rows = []
         for row in sorted(
             by_row,
@@ -200,21 +200,13 @@ class Layout:
         cells: dict[tuple[str, ...], Number],
         columns: list[tuple[str, ...]],
     ) -> list[str]:
-        texts = [
-            *row,
-            *(
-                [str(max(c.estimate.n for c in cells.values()))]
-                if self.n == "row"
-                else []
-            ),
-        ]
+        texts = [*row]
+        if self.n == "row":
+            texts.append(str(max(c.estimate.n for c in cells.values())))
         for column in columns:
             cell = cells.get(column)
-            texts += (
-                [str(cell.estimate.n) if cell else ""]
-                if self._has_count(column)
-                else []
-            )
+            if self._has_count(column):
+                texts += [str(cell.estimate.n) if cell else ""]
             texts.append(self._text(cell))
         return texts
 
@@ -260,11 +252,9 @@ class Layout:
             return ""
         estimate = candidate.estimate
         if candidate.statistic in _COUNTS:
-            return (
-                f"{estimate.n} of {candidate.total}"
-                if candidate.total
-                else str(estimate.n)
-            )
+            if candidate.total:
+                return f"{estimate.n} of {candidate.total}"
+            return str(estimate.n)
         if self.cell == "value":
             return number(estimate, self.digits)
         return (
@@ -307,7 +297,7 @@ class RankedStatistic:
     ends: tuple[float, float]
     #: Statistic of the paired tests under a failure policy.
     compared: Callable[[StatisticsOptions], ComparedStatistic]
-    #: What systems stand beside: baselines and the human ceiling.
+    #: References for systems: baselines and the human ceiling.
     references: tuple[Number, ...] = ()
     #: False for one that `vieval compare` alone shows.
     is_headline: bool = True
@@ -318,7 +308,7 @@ class RankedStatistic:
     statistic_in_part: Callable[[str, StatisticsOptions], ComparedStatistic] | None = (
         None
     )
-    #: What else it is a choice of, such as ties, by name.
+    #: Further choices behind it, such as ties, by name.
     choice: Mapping[str, str] = field(default_factory=dict)
     #: Breakdown whose values the parts are, where it is over all of them; empty where parts break
     #: nothing down.
@@ -328,7 +318,7 @@ class RankedStatistic:
     #: Breakdown of whose one value they are, or empty.
     breakdown: str = ""
     value: str = ""
-    #: What it measures, with the words of its answers.
+    #: Measure, with the words of its answers.
     measure: Measure = AGREEMENT
 
     def has(self, number: Number) -> bool:
@@ -346,7 +336,7 @@ class RankedStatistic:
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """What a family finds in the verdicts of a benchmark."""
+    """Findings of a family in the verdicts of a benchmark."""
 
     numbers: tuple[Number, ...]
     #: Statistics by which systems are ranked, the default first.
@@ -360,12 +350,13 @@ class Findings:
 
     def __add__(self, other: Findings) -> Findings:
         """The findings of both, these first."""
+        paper = self.paper or other.paper
         return Findings(
             (*self.numbers, *other.numbers),
             (*self.ranked, *other.ranked),
             (*self.layouts, *other.layouts),
             (*self.texts, *other.texts),
-            self.paper or other.paper,
+            paper,
         )
 
     @property

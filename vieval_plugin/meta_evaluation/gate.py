@@ -1,5 +1,5 @@
-"""What a gate decides on: how a challenger's scores differ from a reference's, on prompts that both
-have scores for, and with failures counted as the lowest score.
+"""Evidence for a gate: the differences of a challenger's scores from a reference's, on prompts that
+both have scores for, and with failures counted as the lowest score.
 """
 
 from __future__ import annotations
@@ -156,14 +156,13 @@ def gate_evidence(
     if ranking.measure.counts_contests:
         return _contest_evidence(run, ranking.aspect, challenger, reference, options)
     generators = {g.image_model: g for g in generators_of(run, StatisticsOptions())}
-    images = {
-        name: _group_by_prompt(
-            side.having_value(ranking.breakdown, ranking.value)
-            if ranking.breakdown
-            else side.all
-        )
-        for name, side in ((name, generators[name]) for name in (challenger, reference))
-    }
+    images = {}
+    for name in (challenger, reference):
+        side = generators[name]
+        side_images: Sequence[Observation] = side.all
+        if ranking.breakdown:
+            side_images = side.having_value(ranking.breakdown, ranking.value)
+        images[name] = _group_by_prompt(side_images)
     corrected = (
         ranking.comparison.pair_of(challenger, reference)
         if ranking.measure.uses_ratings
@@ -186,11 +185,10 @@ def files_by_generator(records: Iterable[Record]) -> Mapping[str, Files]:
     files: dict[str, dict[tuple[str, str, int], tuple[str, ...]]] = defaultdict(dict)
     for record in records:
         candidates = candidates_of(record.sample) if record.sample else ()
-        unknown = (
-            {}
-            if candidates
-            else {record.id: (record.row.digest if record.row else "",)}
-        )
+        if candidates:
+            unknown = {}
+        else:
+            unknown = {record.id: (record.row.digest if record.row else "",)}
         for identity, digests in {
             **unknown,
             **{sample.id: _digests_of(sample) for sample in candidates},
@@ -265,14 +263,15 @@ def _image_evidence(
         images_by_prompt.items()
     )
     prompts = list(reference_images)
-    sides = [
-        [_scores(images.get(p, ()), aspect) for p in prompts]
-        for images in (challenger_images, reference_images)
-    ]
+    sides = []
+    for images in (challenger_images, reference_images):
+        sides.append([_scores(images.get(p, ()), aspect) for p in prompts])
     # with several images a prompt, as many count as the other side has: otherwise the side with more
     # images would seem to fail more often
     failed_shares = _failed_shares(sides)
-    lowest = -1.0 if any((scores < 0).any() for scores in chain(*sides)) else 0.0
+    lowest = 0.0
+    if any((scores < 0).any() for scores in chain(*sides)):
+        lowest = -1.0
     means = _prompt_scores(
         [[np.nan_to_num(scores, nan=lowest) for scores in side] for side in sides],
         score_images,
@@ -286,12 +285,11 @@ def _image_evidence(
     usable = np.asarray(~np.isnan(scored).any(axis=0))
     differences = (scored[0] - scored[1])[usable]
     penalised = means[0] - means[1]
+    mine = [challenger_images.get(p, ()) for p in prompts]
+    theirs = [reference_images[p] for p in prompts]
     unjudged = (
-        sum(
-            _could_be_judged_again(challenger_images.get(p, ()), aspect)
-            for p in prompts
-        ),
-        sum(_could_be_judged_again(reference_images[p], aspect) for p in prompts),
+        sum(_could_be_judged_again(prompt_images, aspect) for prompt_images in mine),
+        sum(_could_be_judged_again(prompt_images, aspect) for prompt_images in theirs),
     )
     falls = _falls(reference, challenger_images, prompts, scored)
     maximum = 1 - lowest
@@ -301,23 +299,24 @@ def _image_evidence(
     by_all = MeanOfDifferences.from_differences(penalised, units, maximum)
     if corrected:
         by_both, by_all = _corrected(corrected, penalised, usable, maximum)
+    rises = int((differences > LARGE_FALL + _ROUNDING).sum())
+    my_share = failed_shares[:, 0]
+    their_share = failed_shares[:, 1]
+    sorted_falls = tuple(sorted(falls, key=lambda fall: fall.difference))
     return GateEvidence(
         challenger,
         reference,
         by_both,
         by_all,
         len(prompts),
-        (
-            int((failed_shares[:, 0] > failed_shares[:, 1]).sum()),
-            int((failed_shares[:, 0] < failed_shares[:, 1]).sum()),
-        ),
+        (int((my_share > their_share).sum()), int((my_share < their_share).sum())),
         unjudged,
         _unread(reference_images, aspect),
         len(differences),
-        int((differences > LARGE_FALL + _ROUNDING).sum()),
+        rises,
         _spread(scored),
         _signs(differences),
-        tuple(sorted(falls, key=lambda fall: fall.difference)),
+        sorted_falls,
     )
 
 
@@ -327,20 +326,17 @@ def _falls(
     prompts: list[str],
     scored: Floats,
 ) -> list[PromptFall]:
-    return [
-        PromptFall(
-            prompt,
-            reference,
-            score,
-            reference_score,
-            _failure(challenger_images.get(prompt, ())) if math.isnan(score) else "",
-        )
-        for prompt, score, reference_score in zip(
-            prompts, *scored.tolist(), strict=True
-        )
-        if not math.isnan(reference_score)
-        and (math.isnan(score) or score - reference_score < -_ROUNDING)
-    ]
+    falls = []
+    for prompt, score, reference_score in zip(prompts, *scored.tolist(), strict=True):
+        if math.isnan(reference_score):
+            continue
+        failure = ""
+        if math.isnan(score):
+            failure = _failure(challenger_images.get(prompt, ()))
+        elif score - reference_score >= -_ROUNDING:
+            continue
+        falls.append(PromptFall(prompt, reference, score, reference_score, failure))
+    return falls
 
 
 def _failed_shares(sides: list[list[Floats]]) -> Floats:
@@ -375,7 +371,8 @@ def _prompt_scores(
 
 def _failure(images: Sequence[Observation]) -> str:
     """The status of images of which none has a score."""
-    return str(worst([image.status for image in images] or [Status.MISSING]))
+    statuses = [image.status for image in images] or [Status.MISSING]
+    return str(worst(statuses))
 
 
 def _could_be_judged_again(images: Sequence[Observation], aspect: str) -> bool:
@@ -435,13 +432,18 @@ def _corrected(
     half = max(difference.high - difference.value, difference.value - difference.low)
     error = half / float(scipy.stats.t.ppf(1 - ONE_SIDED_LEVEL, max(n - 1, 1)))
     mixed = np.where(usable, difference.value, penalised)
-    mixed_error = math.hypot(
-        float(mixed.std(ddof=1)) / math.sqrt(len(mixed)), float(usable.mean()) * error
-    )
+    standard_error = float(mixed.std(ddof=1)) / math.sqrt(len(mixed))
+    mixed_error = math.hypot(standard_error, float(usable.mean()) * error)
     return (
         MeanOfDifferences(difference.value, error, n, fall),
         MeanOfDifferences(float(mixed.mean()), mixed_error, n, fall),
     )
+
+
+def _mean_lead(outcomes: Sequence[ContestOutcome]) -> MeanOfDifferences:
+    leads = [outcome.points - EVEN for outcome in outcomes]
+    groups = [outcome.group for outcome in outcomes]
+    return MeanOfDifferences.from_differences(leads, groups, EVEN)
 
 
 def _contest_evidence(
@@ -454,12 +456,8 @@ def _contest_evidence(
     decided = [outcome for outcome in outcomes if outcome.failed is None]
     failures = [outcome.failed for outcome in outcomes if outcome.failed is not None]
     unjudged = _unjudged_count(outcomes, run, challenger, reference)
-    by_both, by_all = (
-        MeanOfDifferences.from_differences(
-            [o.points - EVEN for o in contests], [o.group for o in contests], EVEN
-        )
-        for contests in (decided, outcomes)
-    )
+    by_both = _mean_lead(decided)
+    by_all = _mean_lead(outcomes)
     alone = failures.count((True, False)), failures.count((False, True))
     falls = [
         PromptFall(o.group, reference, math.nan, math.nan, str(o.status))
@@ -468,6 +466,7 @@ def _contest_evidence(
     ]
     parse_failures = sum(outcome.status is Status.PARSE_FAILURE for outcome in outcomes)
     spread = _spread(np.array([outcome.points for outcome in decided]))
+    differences = np.array([outcome.points - EVEN for outcome in decided])
     return GateEvidence(
         challenger,
         reference,
@@ -480,7 +479,7 @@ def _contest_evidence(
         len(decided),
         0,
         spread,
-        _signs(np.array([outcome.points - EVEN for outcome in decided])),
+        _signs(differences),
         tuple(falls),
     )
 
@@ -517,19 +516,18 @@ def fillers(records: Sequence[Record]) -> list[Record]:
     """
     reasonings = [_zero_reasonings(record.verdict) for record in records]
     counts = Counter(chain.from_iterable(reasonings))
-    return [
-        record
-        for record, record_reasonings in zip(records, reasonings, strict=True)
-        if ECHO in record.verdict.findings
-        or any(counts[reasoning] > 1 for reasoning in record_reasonings)
-    ]
+    filled = []
+    for record, record_reasonings in zip(records, reasonings, strict=True):
+        repeats = any(counts[reasoning] > 1 for reasoning in record_reasonings)
+        if repeats or ECHO in record.verdict.findings:
+            filled.append(record)
+    return filled
 
 
 def _zero_reasonings(verdict: Verdict) -> set[str]:
     """The reasonings of the answers whose scores are all 0."""
-    zeros = [
-        step
-        for step in verdict.trace
-        if step.status.usable and step.scores and not any(step.scores)
-    ]
+    zeros = []
+    for step in verdict.trace:
+        if step.status.usable and step.scores and not any(step.scores):
+            zeros.append(step)
     return {letters(step.reason) for step in zeros if step.reason}

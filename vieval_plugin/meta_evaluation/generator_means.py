@@ -87,9 +87,8 @@ def generators_of(run: Run, options: StatisticsOptions) -> list[GeneratorImages]
         images.sort(
             key=lambda pair: (pair[0], pair[1].group, pair[1].uid, pair[1].draw)
         )
-        scored_images = apply_failure_policy(
-            [image for _, image in images], tuple(scores), options
-        )
+        observations = [image for _, image in images]
+        scored_images = apply_failure_policy(observations, tuple(scores), options)
         with_parts = zip((part for part, _ in images), scored_images, strict=True)
         generators.append(GeneratorImages(model, tuple(scores), tuple(with_parts)))
     return generators
@@ -144,20 +143,18 @@ def generator_statistics(
     [0.75, 0.875, 3.0]
     """
     ways: dict[str, PromptScore] = {"mean": mean_of, **({"best": max} if best else {})}
-    return (
-        *(
-            Statistic(
+    statistics = []
+    for way, score_images in ways.items():
+        for score in scores:
+            statistic = Statistic(
                 f"{score}_{way}",
                 partial(_score_over_prompts, score, score_images),
                 primary=way == "mean" and score in aspects,
                 aspect=score,
             )
-            for way, score_images in ways.items()
-            for score in scores
-        ),
-        SCORED,
-        *(Statistic(cost, partial(_cost, cost), interval=False) for cost in COSTS),
-    )
+            statistics.append(statistic)
+    costs = (Statistic(cost, partial(_cost, cost), interval=False) for cost in COSTS)
+    return (*statistics, SCORED, *costs)
 
 
 def _score_over_prompts(
@@ -172,9 +169,8 @@ def _cost(cost: str, rows: GeneratorRows) -> Computed:
     costs = [
         (image.cluster, image.cost[cost]) for image in rows.judged if cost in image.cost
     ]
-    return computed_mean(
-        [value for _, value in costs], [group for group, _ in costs], ""
-    )
+    clusters = [group for group, _ in costs]
+    return computed_mean([value for _, value in costs], clusters, "")
 
 
 def best_of(scores: Sequence[float], number: int) -> float:
@@ -215,10 +211,9 @@ def score_prompts(
     >>> score_prompts([Observation("m", "1", {}, {"PQ": 0.5}, Status.OK)], "PQ")
     {'1': 0.5}
     """
-    score_prompts = {
-        prompt: score_images(values)
-        for prompt, values in sorted(scores_by_prompt(observations, aspect).items())
-    }
+    score_prompts = {}
+    for prompt, values in sorted(scores_by_prompt(observations, aspect).items()):
+        score_prompts[prompt] = score_images(values)
     return {
         prompt: value for prompt, value in score_prompts.items() if value is not None
     }
@@ -234,7 +229,8 @@ def scores_by_prompt(
     """
     prompt_scores: dict[str, list[float]] = {}
     for image in observations:
-        if (score := image.scores.get(aspect)) is not None:
+        score = image.scores.get(aspect)
+        if score is not None:
             prompt_scores.setdefault(image.group, []).append(score)
     return prompt_scores
 

@@ -58,7 +58,7 @@ from vieval_plugin.stats.options import StatisticsOptions
 MEAN = Measure(
     "mean over prompts", "Mean", OPINION, mean_of, is_plain_mean=True, leads=True
 )
-_WHY = "It is the judge's opinion: nobody rated these images."
+_WHY = "This is the judge's opinion. These images have no human ratings."
 
 #: Entry point group of the measures of other packages.
 ENTRY_POINTS = "vieval.measures"
@@ -119,9 +119,12 @@ class OfGenerators(Report):
             for name in ("generators", "generators_by")
             for layout in layouts(name)
         )
+        ranked = tuple(
+            statistic for statistics, _ in rankings for statistic in statistics
+        )
         return Findings(
             tuple(number for _, numbers in rankings for number in numbers),
-            tuple(statistic for statistics, _ in rankings for statistic in statistics),
+            ranked,
             tables,
         )
 
@@ -155,6 +158,16 @@ def _ranked(
                 title = f"{aspect}, {measure.name}, by {run.name}"
                 if measure.is_plain_mean:
                     title = f"Mean {aspect} over prompts, by {run.name}"
+                compared = cache(
+                    partial(
+                        _compared_under,
+                        judged_under,
+                        (breakdown, value),
+                        aspect,
+                        measure,
+                    )
+                )
+                is_headline = measure.leads and (breakdown, aspect) == headline
                 statistic = RankedStatistic(
                     part=ALL,
                     aspect=aspect,
@@ -163,16 +176,8 @@ def _ranked(
                     title=title,
                     why=_WHY,
                     ends=(0.0, 1.0),
-                    compared=cache(
-                        partial(
-                            _compared_under,
-                            judged_under,
-                            (breakdown, value),
-                            aspect,
-                            measure,
-                        )
-                    ),
-                    is_headline=measure.leads and (breakdown, aspect) == headline,
+                    compared=compared,
+                    is_headline=is_headline,
                     judge=run.name,
                     breakdown=breakdown,
                     value=value,
@@ -224,14 +229,16 @@ def _numbers(
             table, statistic.value or ALL, model, run.label, "mean", statistic.aspect
         )
         mean = bootstrap.estimate(mean_over_prompts(scores, clusters_of(model_images)))
+        total = len({image.group for image in model_images})
+        statuses = Counter(image.status for image in model_images)
         yield Number(
             *(model, mean, ALL, statistic.aspect, statistic.statistic),
             role="generator",
             judge=run.name,
             breakdown=statistic.breakdown,
             value=statistic.value,
-            total=len({image.group for image in model_images}),
-            statuses=Counter(image.status for image in model_images),
+            total=total,
+            statuses=statuses,
             key=key if mean.defined and measure.is_plain_mean else None,
         )
 
@@ -244,15 +251,14 @@ def _compared(
 ) -> ComparedStatistic:
     score_images = measure.score_images
     clusters = clusters_of(chain.from_iterable(images.values()))
-    items = {
-        model: {
+    items = {}
+    for model, model_images in images.items():
+        items[model] = {
             prompt: JudgedItem(clusters[prompt], score)
             for prompt, score in score_prompts(
                 model_images, aspect, score_images
             ).items()
         }
-        for model, model_images in images.items()
-    }
     compared = compared_means(
         part, aspect, measure.name, items, "prompts", "generators"
     )
@@ -269,7 +275,9 @@ def _values(judged: Sequence[GeneratorImages], breakdown: str) -> list[str]:
     values = breakdown_values(judged, breakdown)
     if breakdown == "kind" and values == breakdown_values(judged, "part"):
         return []
-    return values if len(values) > 1 or breakdown in ("category", "tag") else []
+    if len(values) > 1 or breakdown in ("category", "tag"):
+        return values
+    return []
 
 
 def _images_by_model(
@@ -288,10 +296,11 @@ def _measures(images_by_model: ImagesByModel, aspect: str) -> list[Measure]:
     """Measures of generators by how several images of a prompt count: their mean, the best of so
     many as every generator has of one, and what other packages bring.
     """
-    sizes = [
-        max(map(len, scores_by_prompt(images, aspect).values()), default=0)
-        for images in images_by_model.values()
-    ]
+    sizes = []
+    for images in images_by_model.values():
+        sizes.append(
+            max(map(len, scores_by_prompt(images, aspect).values()), default=0)
+        )
     number = min(filter(None, sizes), default=1)
     best = Measure(
         f"mean over prompts of the best of {number} images",
@@ -332,7 +341,6 @@ def _penalised(
     prompts = sorted(penalised.keys() & scores.keys())
     values = [[side[prompt] for prompt in prompts] for side in (penalised, scores)]
     clusters = clusters_of(images[second])
-    difference = MeanDifference(
-        values[0], values[1], [clusters[prompt] for prompt in prompts]
-    )
+    groups = [clusters[prompt] for prompt in prompts]
+    difference = MeanDifference(values[0], values[1], groups)
     return CommonSamplesStatistic(len(prompts), difference)

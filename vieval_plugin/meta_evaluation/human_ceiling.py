@@ -52,11 +52,9 @@ def compared_with_annotators(
     """
     parts: list[tuple[Estimate, Estimate]] = []
     for part, records in run.records.items():
+        observations = [observe(judged) for judged in records]
         imputed, aspects = filled_observations(
-            [observe(judged) for judged in records],
-            run.aspects,
-            rated if run.against_all else (),
-            options,
+            observations, run.aspects, rated if run.against_all else (), options
         )
         complete = [
             observation
@@ -66,7 +64,8 @@ def compared_with_annotators(
         parts += _part_ceiling(complete, aspect, f"{run.benchmark}/{part}", options)
     if not parts:
         return None
-    judge, annotators = (fisher_over_parts(side) for side in zip(*parts, strict=True))
+    sides = zip(*parts, strict=True)
+    judge, annotators = (fisher_over_parts(side) for side in sides)
     value = judge.value - annotators.value
     difference = judge.resamples - annotators.resamples
     ends = bias_corrected_interval(difference, value)

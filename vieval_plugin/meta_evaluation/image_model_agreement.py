@@ -173,11 +173,9 @@ def filled_observations(
         options: what failed verdicts are.
     """
     filled_rows = apply_failure_policy(observations, aspects, options)
-    return (
-        (against_all(filled_rows, aspects[0], rated), rated)
-        if rated
-        else (filled_rows, aspects)
-    )
+    if rated:
+        return (against_all(filled_rows, aspects[0], rated), rated)
+    return (filled_rows, aspects)
 
 
 def _corrected(aspect: str, rows: ImageModelRows) -> Estimate:
@@ -188,7 +186,8 @@ def _corrected(aspect: str, rows: ImageModelRows) -> Estimate:
     constant = []
     for model, model_column in rows.columns[aspect].items():
         human = model_column.human()
-        if reason := missing_value_reason(human):
+        reason = missing_value_reason(human)
+        if reason:
             reasons.append(f"{model}: {reason}")
             continue
         value = correlation(human, model_column.judge)
@@ -201,8 +200,9 @@ def _corrected(aspect: str, rows: ImageModelRows) -> Estimate:
                 human, model_column.judge, counts_by_group, constant_y_correlation=0.0
             )
         )
+    all_image_model_count = len(rows.columns[aspect])
     coverage = ImageModelCoverage(
-        len(values), len(rows.columns[aspect]), int(bool(values)), 1
+        len(values), all_image_model_count, int(bool(values)), 1
     )
     average = fisher_average(
         values, resampled, _sample_count(aspect, rows), reasons, rows.options
@@ -228,11 +228,11 @@ def fisher_average(
 
 def _paper(aspect: str, rows: ImageModelRows) -> Estimate:
     model_columns = rows.columns[aspect]
-    reasons = [
-        f"{model}: {why}"
-        for model, c in model_columns.items()
-        if (why := undefined_reason(c.human(), c.judge))
-    ]
+    reasons = []
+    for model, c in model_columns.items():
+        why = undefined_reason(c.human(), c.judge)
+        if why:
+            reasons.append(f"{model}: {why}")
     value = paper_mean(
         correlation(c.human(rows.added_last), c.judge) for c in model_columns.values()
     )
@@ -249,10 +249,9 @@ def _consistency(aspect: str, rows: ImageModelRows) -> Estimate:
     if times < 2:
         return Estimate(math.nan)
     unscored = [math.nan] * times
-    table = [
-        [scores.get(aspect, math.nan) for scores in o.repeats] or unscored
-        for o in rows.imputed
-    ]
+    table = []
+    for o in rows.imputed:
+        table.append([scores.get(aspect, math.nan) for scores in o.repeats] or unscored)
     return Estimate(krippendorff_alpha(np.array(table).T, "interval"))
 
 
@@ -331,16 +330,17 @@ def fisher_over_parts(parts: Sequence[Estimate]) -> Estimate:
     (0.5, 20)
     """
     resampled = fisher_mean_over([part.resamples for part in parts])
+    correlations = [part.value for part in parts]
+    coverages = (astuple(part.coverage) for part in parts)
+    coverage = ImageModelCoverage(*map(sum, zip(*coverages, strict=True)))
     return Estimate(
-        fisher_mean([part.value for part in parts]),
+        fisher_mean(correlations),
         *interval(resampled),
         resampled,
         sum(part.n for part in parts),
         _joined(part.reasons for part in parts),
         _joined(part.zeros for part in parts),
-        ImageModelCoverage(
-            *map(sum, zip(*(astuple(part.coverage) for part in parts), strict=True))
-        ),
+        coverage,
     )
 
 
@@ -364,12 +364,12 @@ def missing_value_reason(human: Floats) -> str:
     empty where it has.
 
     >>> missing_value_reason(np.arange(9.0)), missing_value_reason(np.arange(10.0)), missing_value_reason(np.zeros(20))
-    ('9 samples, 10 are needed', '', 'the human mean is constant')
+    ('needs 10 samples, got 9', '', 'the human mean is constant')
     """
     if not len(human):
         return "no sample has both ratings and a score"
     if len(human) < LEAST_FOR_A_CORRELATION:
-        return f"{len(human)} samples, {LEAST_FOR_A_CORRELATION} are needed"
+        return f"needs {LEAST_FOR_A_CORRELATION} samples, got {len(human)}"
     return "the human mean is constant" if (human == human[0]).all() else ""
 
 
@@ -397,14 +397,15 @@ def columns(
     """
     columns_by_model = {}
     for model, rows in _group_by_model(observations).items():
-        complete = [
-            o for o in rows if set(aspects) <= o.scores.keys() and aspect in o.ratings
-        ]
-        columns_by_model[model] = Columns(
-            tuple(o.group for o in complete),
-            np.array([o.ratings[aspect] for o in complete], dtype=float).T,
-            np.array([o.scores.get(aspect, np.nan) for o in complete], dtype=float),
-        )
+        complete = []
+        for o in rows:
+            if set(aspects) <= o.scores.keys() and aspect in o.ratings:
+                complete.append(o)
+        groups = tuple(o.group for o in complete)
+        ratings = np.array([o.ratings[aspect] for o in complete], dtype=float).T
+        scores = [o.scores.get(aspect, np.nan) for o in complete]
+        judge = np.array(scores, dtype=float)
+        columns_by_model[model] = Columns(groups, ratings, judge)
     return columns_by_model
 
 
@@ -445,15 +446,19 @@ def generator_pairs(
     ).values():
         judged.append({o.group: o.scores[aspect] for o in rows if aspect in o.scores})
         rated.append({o.group: float(np.mean(o.ratings[aspect])) for o in rows})
-    pairs = [
-        pair_agreement(
-            first,
-            second,
-            *(_differences(side[first], side[second]) for side in (judged, rated)),
-        )
-        for first, second in combinations(range(len(rated)), 2)
-        if judged[first].keys() & judged[second].keys()
-    ]
+    pairs = []
+    for first, second in combinations(range(len(rated)), 2):
+        if judged[first].keys() & judged[second].keys():
+            pairs.append(
+                pair_agreement(
+                    first,
+                    second,
+                    *(
+                        _differences(side[first], side[second])
+                        for side in (judged, rated)
+                    ),
+                )
+            )
     return len(rated), pairs
 
 

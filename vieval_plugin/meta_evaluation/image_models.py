@@ -68,25 +68,28 @@ HUMAN = "human"
 BY_MODEL = "T6"
 #: How often a judge orders two image models as people do, by their means and by the p of both
 #: orders.
-HARD, SOFT = "pairwise_accuracy_of_generators", "soft_pairwise_accuracy_of_generators"
+HARD = "pairwise_accuracy_of_generators"
+SOFT = "soft_pairwise_accuracy_of_generators"
 #: Spearman's correlation averaged over image models by Fisher's z, and as the published code
 #: averages it.
-FISHER, PUBLISHED = "spearman", "spearman_published"
-_BY_MODEL, _IMAGE_MODEL = "spearman_by_image_model", "image_model"
+FISHER = "spearman"
+PUBLISHED = "spearman_published"
+_BY_MODEL = "spearman_by_image_model"
+_IMAGE_MODEL = "image_model"
 SC = "SC"
-_CEILING_LABEL = "human ceiling: each rater with the others"
+_CEILING_LABEL = "human ceiling: each rater against the others"
 
 #: Rated samples of a judge by name.
 
 PAPER = (
-    "Tables that are called by a number have the shape of that table in Ku et al., VIEScore: "
-    "Towards Explainable Metrics for Conditional Image Synthesis Evaluation (ACL 2024), or of its "
-    "like for image metrics, so that both can be laid side by side; the numbers are computed "
-    "here, from these runs."
+    "Numbered tables have the layout of the same tables in Ku et al., VIEScore: Towards "
+    "Explainable Metrics for Conditional Image Synthesis Evaluation (ACL 2024), or of their "
+    "counterparts for image metrics, so that you can compare them side by side. Their numbers "
+    "are computed here, from these runs."
 )
 _WHY = (
-    "Shown for the overall score, or for what most of these judges rate. It compares orders of "
-    "images, so the scale that a judge uses does not matter."
+    "Shown for the overall score, or for the aspect that most of these judges rate. It compares "
+    "orders of images, so the judge's scale does not matter."
 )
 
 
@@ -111,14 +114,15 @@ class ByImageModel(Report):
         """
         aspects = self.rated if rating.against_all else rating.aspects
         comparable = [aspect for aspect in aspects if aspect in self.rated] or aspects
-        return tuple(
-            replace(statistic, primary=statistic.primary and aspect in comparable)
-            for aspect in aspects
-            for statistic in (
-                *agreement_statistics(aspect),
-                *([consistency(aspect)] if rating.repeats > 1 else []),
-            )
-        )
+        statistics = []
+        for aspect in aspects:
+            aspect_statistics = [*agreement_statistics(aspect)]
+            if rating.repeats > 1:
+                aspect_statistics.append(consistency(aspect))
+            for statistic in aspect_statistics:
+                primary = statistic.primary and aspect in comparable
+                statistics.append(replace(statistic, primary=primary))
+        return tuple(statistics)
 
     def rows(
         self,
@@ -148,11 +152,10 @@ class ByImageModel(Report):
         last.
         """
         parts = parts_of(parts, runs)
-        judge_numbers = [
-            n
-            for run in runs
-            for n in self._judge_numbers(benchmark, parts, run, options)
-        ]
+        judge_numbers = []
+        for run in runs:
+            for n in self._judge_numbers(benchmark, parts, run, options):
+                judge_numbers.append(n)
         human_numbers = list(_human_numbers(benchmark, parts, runs, options))
         numbers = (*human_numbers, *judge_numbers)
         by_model = {
@@ -227,10 +230,9 @@ class ByImageModel(Report):
         def compared(
             aspect: str, part: str, options: StatisticsOptions
         ) -> ComparedStatistic:
-            items = {
-                label: _items_in_part(judge_ratings.get(aspect, {}), part)
-                for label, judge_ratings in rated(options).items()
-            }
+            items = {}
+            for label, judge_ratings in rated(options).items():
+                items[label] = _items_in_part(judge_ratings.get(aspect, {}), part)
             return compared_on(
                 aspect, {label: in_part for label, in_part in items.items() if in_part}
             )
@@ -360,9 +362,10 @@ def _overall_numbers(numbers: Sequence[Number]) -> list[Number]:
 
 
 def _ceilings(numbers: Sequence[Number]) -> dict[str, Number]:
-    humans = [
-        n for n in numbers if (n.part, n.statistic, n.role) == (ALL, FISHER, "ceiling")
-    ]
+    humans = []
+    for n in numbers:
+        if (n.part, n.statistic, n.role) == (ALL, FISHER, "ceiling"):
+            humans.append(n)
     return {n.aspect: replace(n, system=_CEILING_LABEL) for n in humans}
 
 
@@ -436,7 +439,9 @@ def compared_on(aspect: str, items: Mapping[str, Items]) -> ComparedStatistic:
     parts = sorted(
         {item.part for label_items in items.values() for item in label_items.values()}
     )
-    over_parts = f" and parts ({', '.join(parts)})" if len(parts) > 1 else ""
+    over_parts = ""
+    if len(parts) > 1:
+        over_parts = f" and parts ({', '.join(parts)})"
     title = f"Spearman's correlation with the ratings, Fisher's average over image models{over_parts}"
     part = parts[0] if len(parts) == 1 else ALL
     return compared_correlations(
@@ -477,7 +482,7 @@ def _rankings(label: str, part: str, rows: ImageModelRows) -> Iterator[Number]:
     judge = -np.array(by_judge)
     humans = -np.array(by_humans)
     why = (
-        "all image models are ranked alike"
+        "all image models have the same rank"
         if len(judge) > 1
         else undefined(judge, humans)
     )
@@ -497,7 +502,8 @@ def _agreement(
     """Numbers of both averages, the published one with its cell in the paper."""
     corrected, paper = agreed
     yield Number(label, corrected, part, aspect, FISHER, role)
-    key = Key("T1" if part == ALL else "T2/3", part, "", label, "spearman", aspect)
+    table = "T1" if part == ALL else "T2/3"
+    key = Key(table, part, "", label, "spearman", aspect)
     yield Number(label, paper, part, aspect, PUBLISHED, role, key=key)
 
 
@@ -530,7 +536,7 @@ def _human_numbers(
                 for model, columns in rating_columns(observed, aspect).items()
             }
             alpha = krippendorff_alpha(np.concatenate(list(by_model.values()), axis=1))
-            alike = Estimate(alpha, reasons=("all ratings are alike",))
+            alike = Estimate(alpha, reasons=("all ratings are equal",))
             yield Number(HUMAN, alike, part, aspect, "krippendorff", "ceiling")
             yield from _rater_numbers(by_model, part, aspect)
     for aspect, part_pairs in by_aspect.items():
@@ -581,13 +587,15 @@ def _left_out(numbers: Sequence[Number], parts: Sequence[str]) -> Table:
     models: dict[tuple[str, str, str, str], list[str]] = {}
     for (part, label, why, model), names in aspects.items():
         models.setdefault((part, label, ", ".join(names), why), []).append(model)
-    rows = tuple((*row[:3], ", ".join(names), row[3]) for row, names in models.items())
+    rows = []
+    for (part, label, aspect_names, why), names in models.items():
+        rows.append((part, label, aspect_names, ", ".join(names), why))
     header = ("task", "judge", "aspects", "image models", "why")
     return Table(
         "left_out",
-        "Image models without a value in the averages, or with 0",
+        "Image models that the averages leave out or count as 0",
         header,
-        rows,
+        tuple(rows),
     )
 
 

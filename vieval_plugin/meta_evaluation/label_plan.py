@@ -58,10 +58,9 @@ class LabelPlan:
     def units(self) -> list[list[SampleId]]:
         """The images of each unit, in order."""
         names = self.groups or [image.uid for image in self.images]
-        keys = {
-            image: (image.benchmark, image.part, name)
-            for image, name in zip(self.images, names, strict=True)
-        }
+        keys = {}
+        for image, name in zip(self.images, names, strict=True):
+            keys[image] = (image.benchmark, image.part, name)
         return [
             list(images) for _, images in groupby(self.images, key=keys.__getitem__)
         ]
@@ -123,18 +122,16 @@ class Look:
     @property
     def images(self) -> list[SampleId]:
         """The images that count."""
-        return [image for images in self.plan.units[: self.units] for image in images]
+        image_groups = self.plan.units[: self.units]
+        return [image for images in image_groups for image in images]
 
     @property
     def next_images(self) -> list[SampleId]:
         """The images up to the next look; none after the last."""
         if self.finished == len(self.plan.looks):
             return []
-        return [
-            image
-            for images in self.plan.units[: self.plan.looks[self.finished]]
-            for image in images
-        ]
+        image_groups = self.plan.units[: self.plan.looks[self.finished]]
+        return [image for images in image_groups for image in images]
 
 
 def make_plan(chosen: Sequence[Judged], seed: int) -> LabelPlan:
@@ -165,13 +162,9 @@ def look_at(plan: LabelPlan, rated: Collection[SampleId]) -> Look:
     finished = takewhile(is_rated.issuperset, plan.units)
     planned = frozenset(plan.images)
     is_first = is_rated == {*plan.images[: len(is_rated)]}
-    return Look(
-        plan,
-        sum(1 for _ in finished),
-        len(is_rated & planned),
-        len(is_rated - planned),
-        is_first,
-    )
+    images_rated = len(is_rated & planned)
+    outside = len(is_rated - planned)
+    return Look(plan, sum(1 for _ in finished), images_rated, outside, is_first)
 
 
 def size_advice(chosen: Sequence[Judged], available: Sequence[Judged]) -> str:
@@ -194,17 +187,17 @@ def size_advice(chosen: Sequence[Judged], available: Sequence[Judged]) -> str:
     advice = f" (--n {enough})" if len(chosen) < enough else ""
     sentence = _least_sentence(fewest)
     return (
-        f"{counts} of each generator: {sentence}; to show that one is not worse by {ADVISED_MARGIN:g} "
-        f"takes about {needed:.0f} of each, if ratings spread as on ImagenHub{advice}"
+        f"{counts} of each generator: {sentence}. Showing that one is not worse by "
+        f"{ADVISED_MARGIN:g} takes about {needed:.0f} of each, if ratings vary as on ImagenHub{advice}"
     )
 
 
 def _least_sentence(fewest: int) -> str:
-    sentence = f"a test needs {LEAST_FOR_A_TEST} and a decision {LEAST_RATED}"
+    sentence = f"a test requires {LEAST_FOR_A_TEST}, a decision {LEAST_RATED}"
     if fewest >= LEAST_RATED:
         sentence = (
-            f"differences from {smallest_difference(TYPICAL_SPREAD, fewest):.2f} on are "
-            "found four times in five"
+            f"a difference of {smallest_difference(TYPICAL_SPREAD, fewest):.2f} is found "
+            "four times in five"
         )
     return sentence
 
@@ -216,7 +209,7 @@ def _counts_text(
     numbers = [*map(len, prompts.values())]
     counts = f"{range_text(numbers)} prompt{'s' * (max(numbers) > 1)}"
     if groups != prompts:
-        counts += f" in {range_text([*map(len, groups.values())])} groups, which count as one each,"
+        counts += f" in {range_text([*map(len, groups.values())])} groups (each counts as one)"
     return counts
 
 

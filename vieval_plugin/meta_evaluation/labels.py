@@ -37,7 +37,7 @@ from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 
 _LABELS: Mapping[Role, str] = {"baseline": CONSTANT_LABEL, "ceiling": CEILING_LABEL}
-_WHY = "It is the first of the statistics that this benchmark was published with."
+_WHY = "This is the first statistic in the benchmark's publication."
 
 
 @dataclass(frozen=True)
@@ -61,20 +61,21 @@ class WithLabels(Report):
 
     >>> WithLabels(("auc",))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    ValueError: no statistic 'auc'; known: pearson, spearman, kendall, ...
+    ValueError: unknown statistic 'auc'; known statistics: pearson, spearman, kendall, ...
     """
 
     statistic_names: tuple[str | Statistic, ...]
     aspects: tuple[str, ...] = (ASPECT,)
 
     def __post_init__(self) -> None:
-        if unknown := [
+        unknown = [
             name
             for name in self.statistic_names
             if isinstance(name, str) and name not in STATISTICS
-        ]:
+        ]
+        if unknown:
             raise ValueError(
-                f"no statistic {unknown[0]!r}; known: {', '.join(STATISTICS)}"
+                f"unknown statistic {unknown[0]!r}; known statistics: {', '.join(STATISTICS)}"
             )
 
     @property
@@ -152,30 +153,35 @@ class WithLabels(Report):
             for part in run.records
             for n in self._numbers(run, benchmark, part, options)
         ]
-        ranked = [
-            self._ranked(column, aspect, part, runs, part_count=len(judged_parts))
-            for aspect in self.aspects
-            for part in parts_of(parts, runs)
-            for column in self.columns
-            if column.paired or column is self.columns[0]
-            if any((n.aspect, n.part) == (aspect, part) for n in numbers)
-        ]
+        ranked = []
+        for aspect in self.aspects:
+            for part in parts_of(parts, runs):
+                for column in self.columns:
+                    if (column.paired or column is self.columns[0]) and (
+                        any((n.aspect, n.part) == (aspect, part) for n in numbers)
+                    ):
+                        ranked.append(
+                            self._ranked(
+                                column, aspect, part, runs, part_count=len(judged_parts)
+                            )
+                        )
         ranked.sort(key=lambda statistic: not statistic.is_headline)
         names = tuple(column.name for column in self.columns)
         hidden = [] if len(self.aspects) > 1 else ["aspect"]
-        tables = [
-            replace(
-                layout,
-                statistics=("scored", "exact", *names),
-                rows={
-                    heading: name
-                    for heading, name in layout.rows.items()
-                    if heading not in hidden
-                },
-                roles=("judge",),
+        tables = []
+        for layout in layouts("labels"):
+            tables.append(
+                replace(
+                    layout,
+                    statistics=("scored", "exact", *names),
+                    rows={
+                        heading: name
+                        for heading, name in layout.rows.items()
+                        if heading not in hidden
+                    },
+                    roles=("judge",),
+                )
             )
-            for layout in layouts("labels")
-        ]
         return Findings(tuple(numbers), tuple(ranked), tuple(tables))
 
     def _numbers(
@@ -227,13 +233,13 @@ class WithLabels(Report):
         title = f"{column.title}, {part}" if part_count > 1 else column.title
         compared = partial(self._compared, column, aspect, part, runs)
         leads = column is self.columns[0]
-        references = tuple(
-            Number(_LABELS[role], estimate, part, aspect, column.name, role)
-            for role, estimate in _references(column, aspect, part, runs).items()
-        )
+        references = []
+        for role, estimate in _references(column, aspect, part, runs).items():
+            label = _LABELS[role]
+            references.append(Number(label, estimate, part, aspect, column.name, role))
         texts = (column.name, column.title, title, _WHY)
         return RankedStatistic(
-            part, aspect, *texts, column.ends, compared, references, leads
+            part, aspect, *texts, column.ends, compared, tuple(references), leads
         )
 
     def _compared(
@@ -254,11 +260,10 @@ def _references(
     column: Statistic, aspect: str, part: str, runs: Sequence[Run]
 ) -> Mapping[Role, Estimate]:
     if column.references:
-        rated = {
-            (o.image_model, o.uid): o
-            for _, observations in observed(runs, part)
-            for o in observations
-        }
+        rated = {}
+        for _, observations in observed(runs, part):
+            for o in observations:
+                rated[(o.image_model, o.uid)] = o
         return column.references(LabelRows(tuple(rated.values()), aspect, aspect))
     return {} if column.constant is None else {"baseline": Estimate(column.constant)}
 

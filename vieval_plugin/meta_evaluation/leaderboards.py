@@ -169,12 +169,12 @@ def _below_constant(
             label for label, p in p_values.items() if not p <= SIGNIFICANCE_LEVEL
         }
     else:
-        below_constant = {
-            n.system
-            for n in numbers
-            if n.estimate.defined
-            and any(not n.estimate.low > c.value for c in constants)
-        }
+        below_constant = set()
+        for n in numbers:
+            if n.estimate.defined and any(
+                not n.estimate.low > c.value for c in constants
+            ):
+                below_constant.add(n.system)
     return below_constant
 
 
@@ -239,11 +239,10 @@ def _positions(
     """
 
     def systems_by_policy(policy: Policy) -> dict[str, str]:
-        policy_comparison = (
-            compared
-            if policy == options.policy
-            else statistic.compared(replace(options, policy=policy))
-        )
+        if policy == options.policy:
+            policy_comparison = compared
+        else:
+            policy_comparison = statistic.compared(replace(options, policy=policy))
         systems = systems_by_own_number(policy_comparison)
         labels = [
             system.label
@@ -280,7 +279,7 @@ def one_answer(records: Sequence[Record], aspect: str) -> str:
     )
     for answer, times in answers.most_common(1):
         if answers.total() >= LEAST_ANSWERS and times >= SAME_ANSWERS * answers.total():
-            return f"{times} of {answers.total()} answers are {answer}, so its number says little"
+            return f"{times} of {answers.total()} answers are {answer}, so its value is not meaningful"
     return ""
 
 

@@ -22,7 +22,7 @@ def mean_of(values: Sequence[float]) -> float:
 
 
 class Outcome(StrEnum):
-    """What a leaderboard shows, by the name that files have."""
+    """Outcome of a leaderboard, by its name in files."""
 
     CONTRADICTION = "contradiction"
     NO_NUMBER = "no_number"
@@ -58,55 +58,54 @@ class Outcome(StrEnum):
 
 #: The usual sentence of each outcome, without numbers.
 USUAL: Mapping[Outcome, str] = {
-    Outcome.CONTRADICTION: "{judge} decides nothing, because it contradicts itself.",
+    Outcome.CONTRADICTION: "{judge} contradicts itself too often to rank the {entrants}.",
     Outcome.CONSTANT_JUDGE: (
         "{judge} gives every image the same score, so it cannot compare them."
     ),
     Outcome.NO_NUMBER: "No {entrant} has enough scores on {benchmark}.",
     Outcome.ALONE_ABOVE_CONSTANT: (
-        "{first} agrees with {against} better than the same answer for every image does."
+        "{first} agrees with {against} better than a constant answer would."
     ),
     Outcome.ALONE_NOT_ABOVE_CONSTANT: (
-        "{first} is not shown to be better than giving the same answer for every image of "
-        "{benchmark}."
+        "{first} is not shown to be better than a constant answer on {benchmark}."
     ),
     Outcome.ALONE_UNTESTED: (
-        "Only {first} judged {benchmark}, so there is nothing to compare it with."
+        "Only {first} judged {benchmark}, so it cannot be compared."
     ),
-    Outcome.ALONE_SAME_ANSWER: "{first} nearly always gives the same answer on {benchmark}.",
+    Outcome.ALONE_SAME_ANSWER: "{first} almost always gives the same answer on {benchmark}.",
     Outcome.ALONE_GENERATOR: (
-        "Only {first_images} were judged, so there is nothing to compare them with."
+        "Only {first_images} were judged, so they cannot be compared."
     ),
     Outcome.ONLY_ONE: "Only {first} has enough scores on {benchmark}.",
     Outcome.NOT_COMPARED: "The {entrants} cannot be compared on {benchmark}.",
-    Outcome.FEW_RATINGS: "Too few images are rated to say which of {names} is {comparative}.",
+    Outcome.FEW_RATINGS: "Too few images are rated to tell which of {names} is {comparative}.",
     Outcome.LEADS_SO_FAR: "{first} leads so far.",
-    Outcome.BEFORE_A_LOOK: "The labels cannot decide yet which of {names} is {comparative}.",
+    Outcome.BEFORE_A_LOOK: "It is too early to tell which of {names} is {comparative}.",
     Outcome.SELECTED_LABELS: (
-        "The labels are not a random part of the images, so they cannot say which of {names} is "
-        "{comparative}."
+        "The labels are not a random sample of the images, so they cannot show which of {names} "
+        "is {comparative}."
     ),
-    Outcome.BEST: "{scope}{first_possessive} images are best of the {count}.",
+    Outcome.BEST: "{scope}{first_possessive} images are the best of the {count}.",
     Outcome.BETTER: "{first_possessive} images are better than {second_possessive}.",
     Outcome.BETTER_WITHOUT_FAILURES: (
-        "{first} is ahead of {second} only while its failures are left out."
+        "{first_possessive} lead over {second} disappears if its failures count as the lowest score."
     ),
     Outcome.EQUAL_TWO: "{first} and {second} cannot be told apart.",
     Outcome.EQUAL: "The {count} {entrants} cannot be told apart.",
     Outcome.EQUAL_RANKED: "The {count} ranked {entrants} cannot be told apart.",
     Outcome.FIRST_OF_EQUALS: "{scope}{first} comes first, but cannot be told apart from {equal}.",
-    Outcome.BEST_STEPS: "{scope}{first} is best; {equal} cannot be told from it.",
+    Outcome.BEST_STEPS: "{scope}{first} is best, but cannot be told apart from {equal}.",
     Outcome.FIRST_BUT_BEATEN: (
-        "{scope}{first} comes first, but {better} is better on what both scored."
+        "{scope}{first} comes first, but {better} is better on the {unit} they have in common."
     ),
-    Outcome.BETTER_ON_COMMON: "{pairs}, on what both scored.",
+    Outcome.BETTER_ON_COMMON: "{pairs} on the {unit} they have in common.",
     Outcome.NONE_BETTER: "No {entrant} is shown to be better than another.",
 }
 
 
 @dataclass(frozen=True)
 class Measure:
-    """What systems are put in order by.
+    """Quantity by which systems are ranked.
 
     Another package brings one for generators under the entry point group `vieval.measures`, as
     `MEASURES`: its `score_images` is averaged over prompts, and with `leads` it is what generators
@@ -164,41 +163,41 @@ AGREEMENT = Measure(
             "{scope}{first} agrees most with {against}, but cannot be told apart from {equal}."
         ),
         Outcome.FIRST_BUT_BEATEN: (
-            "{scope}{first} agrees most with {against}, but {better} is better on what both "
-            "scored."
+            "{scope}{first} agrees most with {against}, but {better} is better on the {unit} they "
+            "have in common."
         ),
     },
 )
 #: Sentences on what is a judge's opinion alone.
 OPINION: Mapping[Outcome, str] = {
-    Outcome.BEST: "{scope}{judge} rates {first_possessive} images best of the {count}.",
+    Outcome.BEST: "{scope}{judge} rates {first_possessive} images the best of the {count}.",
     Outcome.BETTER: "{judge} rates {first_possessive} images better than {second_possessive}.",
     Outcome.BETTER_WITHOUT_FAILURES: (
-        "{judge} rates {first} above {second} only while {first_possessive} failures are left "
-        "out."
+        "{judge} rates {first} above {second} only if {first_possessive} failures are left out."
     ),
     Outcome.EQUAL_TWO: "{judge} cannot tell {first} and {second} apart.",
     Outcome.EQUAL: "{judge} cannot tell the {count} {entrants} apart.",
     Outcome.EQUAL_RANKED: "{judge} cannot tell the {count} ranked {entrants} apart.",
     Outcome.FIRST_OF_EQUALS: (
-        "{scope}{judge} gives {first} the highest {statistic}, but cannot tell it from {equal}."
+        "{scope}{judge} gives {first} the highest {statistic}, but cannot tell it apart from "
+        "{equal}."
     ),
     Outcome.BEST_STEPS: (
-        "{scope}By {judge}, {first} is best; {equal} cannot be told from it."
+        "{scope}{judge} rates {first} best, but cannot tell it apart from {equal}."
     ),
     Outcome.FIRST_BUT_BEATEN: (
-        "{scope}{judge} gives {first} the highest {statistic}, but {better} is better on what "
-        "both scored."
+        "{scope}{judge} gives {first} the highest {statistic}, but {better} is better on the "
+        "{unit} they have in common."
     ),
 }
 #: Sentences on what is computed from pixels alone: more of it need not be better.
 PIXELS: Mapping[Outcome, str] = {
     Outcome.BEST: (
-        "{scope}{judge}, a pixel measure, finds {first_possessive} images {most} of the {count}."
+        "{scope}{judge}, a pixel measure, finds {first_possessive} images the {most} of the {count}."
     ),
     Outcome.BEST_STEPS: (
-        "{scope}{judge}, a pixel measure, finds {first_possessive} images {most}; {equal} cannot "
-        "be told from it."
+        "{scope}{judge}, a pixel measure, finds {first_possessive} images {most}, but cannot tell "
+        "{first} apart from {equal}."
     ),
     Outcome.BETTER: (
         "{judge}, a pixel measure, finds {first_possessive} images {more} than "

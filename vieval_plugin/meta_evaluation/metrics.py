@@ -152,11 +152,10 @@ def _remarks(summary: Summary) -> str:
     # all
     first = {s.name: summary.estimates[s.metric] for s in reversed(summary.statistics)}
     estimates = {s.name: first[s.name] for s in summary.statistics}
-    undefined = [
-        f"{name} {reason}"
-        for name, estimate in estimates.items()
-        for reason in estimate.reasons
-    ]
+    undefined = []
+    for name, estimate in estimates.items():
+        for reason in estimate.reasons:
+            undefined.append(f"{name} {reason}")
     constant = [
         f"{name} {reason}"
         for name, estimate in estimates.items()

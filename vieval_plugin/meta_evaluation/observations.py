@@ -92,12 +92,8 @@ class Observation:
                 object.__setattr__(self, name, nothing)
 
     def __str__(self) -> str:
-        return " ".join(
-            [
-                str(self.status),
-                *(f"{aspect}={value:.4g}" for aspect, value in self.scores.items()),
-            ]
-        )
+        scores = [f"{aspect}={value:.4g}" for aspect, value in self.scores.items()]
+        return " ".join([str(self.status), *scores])
 
 
 def observe(records: Sequence[Record]) -> Observation:
@@ -120,13 +116,16 @@ def observe(records: Sequence[Record]) -> Observation:
     first = records[0]
     scored = [record.verdict.scores for record in records]
     kept_apart = any(record.verdict.recorded for record in records)
+    repeats = tuple(scored) if len(records) > 1 else ()
+    status = worst([record.verdict.status for record in records])
+    cost = first.generation.cost if first.generation else {}
     return Observation(
         image_model=first.id.image_model,
         uid=first.id.uid,
         ratings={aspect: tuple(values) for aspect, values in first.ratings.items()},
         scores=_means(scored),
-        status=worst([record.verdict.status for record in records]),
-        repeats=tuple(scored) if len(records) > 1 else (),
+        status=status,
+        repeats=repeats,
         tags=first.tags,
         exact=all(
             high - low <= EXACT
@@ -143,7 +142,7 @@ def observe(records: Sequence[Record]) -> Observation:
         draw=first.id.draw,
         kind=first.kind,
         category=first.category,
-        cost=first.generation.cost if first.generation else {},
+        cost=cost,
     )
 
 
@@ -151,17 +150,17 @@ def _cluster(record: Record) -> str:
     """The group of a user's own sample; empty where there is none."""
     if record.row:
         return record.row.group
-    return (
-        record.sample.group
-        if record.id.benchmark == OWN and isinstance(record.sample, Sample)
-        else ""
-    )
+    if record.id.benchmark == OWN and isinstance(record.sample, Sample):
+        return record.sample.group
+    return ""
 
 
 def mean_rating(observation: Observation, aspect: str) -> float:
     """People's mean rating, on the benchmark's scale; NaN where nobody rated it."""
     ratings = observation.ratings.get(aspect)
-    return float(mean_of_known([[r] for r in ratings])[0]) if ratings else math.nan
+    if ratings:
+        return float(mean_of_known([[r] for r in ratings])[0])
+    return math.nan
 
 
 def apply_contest_policy(
@@ -191,8 +190,9 @@ def _contested(record: Record) -> ContestObservation | None:
     if record.votes is None:
         return None
     choice = record.verdict.choice or Choice()
+    image_models = tuple(candidate.image_model for candidate in record.candidates)
     return ContestObservation(
-        image_models=tuple(candidate.image_model for candidate in record.candidates),
+        image_models=image_models,
         votes=record.votes,
         judge_votes=choice.votes,
         preferences=choice.preferences,
@@ -310,11 +310,10 @@ def _fill_failures(
     for aspect in (a for a in aspects if not (derived and a == "O")):
         # drawn whether it is needed or not, so that an aspect's draw does not depend on which
         # others failed
-        guess = (
-            float(rng.integers(0, 11)) / 10
-            if options.policy == "random"
-            else lowest * (not derived)
-        )
+        if options.policy == "random":
+            guess = float(rng.integers(0, 11)) / 10
+        else:
+            guess = lowest * (not derived)
         scores[aspect] = observation.scores.get(aspect, guess)
     if derived:
         scores["O"] = math.sqrt(scores["SC"] * scores["PQ"])

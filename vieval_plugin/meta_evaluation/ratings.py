@@ -46,12 +46,11 @@ class HumanRatings:
     @property
     def annotators(self) -> tuple[str, ...]:
         """The annotators that rated or voted, by name."""
-        rating = {
-            rater
-            for aspects in self.scores.values()
-            for by_rater in aspects.values()
-            for rater in by_rater
-        }
+        rating = set()
+        for aspects in self.scores.values():
+            for by_rater in aspects.values():
+                for rater in by_rater:
+                    rating.add(rater)
         return tuple(
             sorted(
                 rating
@@ -70,11 +69,10 @@ def ratings_at_look(ratings: HumanRatings) -> HumanRatings:
         for identity, aspects in ratings.scores.items()
         if identity in images
     }
-    where = {
-        identity: line
-        for identity, line in ratings.where.items()
-        if identity in images | ratings.votes.keys()
-    }
+    where = {}
+    for identity, line in ratings.where.items():
+        if identity in images | ratings.votes.keys():
+            where[identity] = line
     return replace(ratings, scores=scores, where=where)
 
 
@@ -96,26 +94,23 @@ def drop_constant_annotators(ratings: HumanRatings) -> tuple[HumanRatings, list[
         for name, ratings_by_item in values.items()
         if len({*ratings_by_item}) == 1 and len(ratings_by_item) >= LEAST_OF_ANNOTATOR
     }
-    notes = [
-        (
-            f"{name} gave one value ({ratings_by_item[0]:g}) to all {len(ratings_by_item)} ratings, which decide nothing "
-            "and are left out"
+    notes = []
+    for name, ratings_by_item in constant.items():
+        notes.append(
+            f"all {len(ratings_by_item)} ratings by {name} are {ratings_by_item[0]:g}, so they are ignored"
         )
-        for name, ratings_by_item in constant.items()
-    ]
     scores = {
         identity: _drop_annotators(aspects, constant)
         for identity, aspects in ratings.scores.items()
     }
     scores = {identity: aspects for identity, aspects in scores.items() if aspects}
-    where = {
-        identity: line
-        for identity, line in ratings.where.items()
-        if identity in scores.keys() | ratings.votes.keys()
-    }
+    where = {}
+    for identity, line in ratings.where.items():
+        if identity in scores.keys() | ratings.votes.keys():
+            where[identity] = line
     if not where:
         raise VievalError(
-            f"ratings must differ: {'; '.join(notes)}; pass ratings of someone else"
+            f"ratings must vary: {'; '.join(notes)}; pass ratings of another person"
         )
     return replace(ratings, scores=scores, where=where), notes
 
@@ -124,14 +119,13 @@ def _drop_annotators(
     aspects: Mapping[str, Mapping[str, float]], annotators: Collection[str]
 ) -> dict[str, Mapping[str, float]]:
     """Ratings of an image less those of some annotators, and less aspects that have no other."""
-    remaining = {
-        aspect: {
+    remaining = {}
+    for aspect, by_annotator in aspects.items():
+        remaining[aspect] = {
             name: value
             for name, value in by_annotator.items()
             if name not in annotators
         }
-        for aspect, by_annotator in aspects.items()
-    }
     return {
         aspect: by_annotator
         for aspect, by_annotator in remaining.items()
@@ -158,10 +152,9 @@ def rated(
         VievalError: for votes that the contest's own scheme does not have.
     """
     mean_ratings = _ratings_by_aspect(ratings)
-    votes = {
-        identity: _voted(identity, scheme, ratings)
-        for identity, scheme in _schemes(runs, ratings).items()
-    }
+    votes = {}
+    for identity, scheme in _schemes(runs, ratings).items():
+        votes[identity] = _voted(identity, scheme, ratings)
     matched_ids: set[SampleId] = set()
 
     def rate(record: Record) -> Record:
@@ -171,25 +164,27 @@ def rated(
         matched_ids.update(
             {record.id} & set(votes), set(record.candidates) & set(mean_ratings)
         )
-        candidate_ratings = (
-            tuple(mean_ratings.get(candidate, {}) for candidate in record.candidates)
-            if record.rated
-            else ()
-        )
+        if record.rated:
+            candidate_ratings = tuple(
+                mean_ratings.get(candidate, {}) for candidate in record.candidates
+            )
+        else:
+            candidate_ratings = ()
         return replace(
             record, votes=votes.get(record.id, Votes()), rated=candidate_ratings
         )
 
-    rated_runs = [
-        replace(
-            run,
-            records={
-                part: [tuple(map(rate, records)) for records in rows]
-                for part, rows in run.records.items()
-            },
+    rated_runs = []
+    for run in runs:
+        rated_runs.append(
+            replace(
+                run,
+                records={
+                    part: [tuple(map(rate, records)) for records in rows]
+                    for part, rows in run.records.items()
+                },
+            )
         )
-        for run in runs
-    ]
     return rated_runs, [
         identity for identity in ratings.where if identity not in matched_ids
     ]
@@ -222,37 +217,33 @@ def annotator_table(ratings: HumanRatings) -> Table:
             )
         )
     if ratings.votes:
-        vote_values = sorted(
-            {
-                vote
-                for by_annotator in ratings.votes.values()
-                for vote in by_annotator.values()
-            }
-        )
-        table = [
-            [
-                float(vote_values.index(by_annotator[annotator]))
-                if annotator in by_annotator
-                else math.nan
-                for by_annotator in ratings.votes.values()
-            ]
-            for annotator in annotators
-        ]
+        votes = set()
+        for by_annotator in ratings.votes.values():
+            for vote in by_annotator.values():
+                votes.add(vote)
+        vote_values = sorted(votes)
+        table = []
+        for annotator in annotators:
+            codes = []
+            for by_annotator in ratings.votes.values():
+                code = math.nan
+                if annotator in by_annotator:
+                    code = float(vote_values.index(by_annotator[annotator]))
+                codes.append(code)
+            table.append(codes)
         rows.append(
             _agreement(
                 VOTE, np.array(table, dtype=float), krippendorff_alpha(table, "nominal")
             )
         )
     header = ("aspect", "raters", "rated", "by two or more", "Krippendorff's alpha")
-    return Table(
-        "raters", "People: how far raters agree with one another", header, tuple(rows)
-    )
+    return Table("raters", "Agreement between human raters", header, tuple(rows))
 
 
 def _agreement(aspect: str, table: np.ndarray, alpha: float) -> tuple[str, ...]:
     present = ~np.isnan(table)
     rated_twice = int((present.sum(axis=0) > 1).sum())
-    reason = "nothing has two ratings" if not rated_twice else "all ratings are alike"
+    reason = "no item has two ratings" if not rated_twice else "all ratings are equal"
     annotators = int(present.any(axis=1).sum())
     items = int(present.any(axis=0).sum())
     return (
@@ -284,28 +275,27 @@ def _ratings_by_aspect(
         for aspects in by_sample.values()
         for scores in aspects.values()
     )
-    return {
-        identity: {
-            aspect: tuple(by_annotator[annotator] for annotator in sorted(by_annotator))
-            if complete
-            else (
-                float(mean_of_known([[value] for value in by_annotator.values()])[0]),
-            )
-            for aspect, by_annotator in aspects.items()
-        }
-        for identity, aspects in by_sample.items()
-    }
+    sample_ratings: dict[SampleId, dict[str, tuple[float, ...]]] = {}
+    for identity, aspects in by_sample.items():
+        sample_ratings[identity] = {}
+        for aspect, by_annotator in aspects.items():
+            if complete:
+                values = [by_annotator[annotator] for annotator in sorted(by_annotator)]
+            else:
+                column = [[value] for value in by_annotator.values()]
+                values = [float(mean_of_known(column)[0])]
+            sample_ratings[identity][aspect] = tuple(values)
+    return sample_ratings
 
 
 def _add_overall(
     aspects: Mapping[str, Mapping[str, float]],
 ) -> dict[str, Mapping[str, float]]:
     """O follows from SC and PQ, rater by rater, for who did not rate it."""
-    sc_and_pq = {
-        annotator: (sc, aspects["PQ"][annotator])
-        for annotator, sc in aspects.get("SC", {}).items()
-        if annotator in aspects.get("PQ", {})
-    }
+    sc_and_pq = {}
+    for annotator, sc in aspects.get("SC", {}).items():
+        if annotator in aspects.get("PQ", {}):
+            sc_and_pq[annotator] = (sc, aspects["PQ"][annotator])
     derived = {
         annotator: math.sqrt(sc * pq) for annotator, (sc, pq) in sc_and_pq.items()
     }
@@ -317,11 +307,10 @@ def _schemes(runs: Sequence[Run], ratings: HumanRatings) -> dict[SampleId, str]:
     """The scheme of each contest that was voted on: its own, else the one that has all words
     that were used.
     """
-    used = {
-        vote
-        for by_annotator in ratings.votes.values()
-        for vote in by_annotator.values()
-    }
+    used = set()
+    for by_annotator in ratings.votes.values():
+        for vote in by_annotator.values():
+            used.add(vote)
     common = "four_way" if used & {BOTH_GOOD, BOTH_BAD} else "three_way"
     records = chain.from_iterable(run.all_records for run in runs)
     return {
@@ -336,14 +325,11 @@ def _voted(identity: SampleId, scheme: str, ratings: HumanRatings) -> Votes:
     for annotator, vote in votes.items():
         if vote not in SCHEMES.get(scheme, ()):
             raise VievalError(
-                f"{ratings.where[identity]}: {annotator} said {vote!r} of {identity}, which is "
-                f"no {scheme} vote; correct the file"
+                f"{ratings.where[identity]}: the vote of {annotator} on {identity} must be a "
+                f"{scheme} vote, got {vote!r}; correct the file"
             )
     commonest = Counter(votes.values()).most_common(2)
     even = len(commonest) > 1 and commonest[0][1] == commonest[1][1]
     tied = TIE if TIE in SCHEMES[scheme] else ""
-    return Votes(
-        scheme,
-        tied if even else commonest[0][0],
-        tuple(votes[annotator] for annotator in sorted(votes)),
-    )
+    annotators = tuple(votes[annotator] for annotator in sorted(votes))
+    return Votes(scheme, tied if even else commonest[0][0], annotators)

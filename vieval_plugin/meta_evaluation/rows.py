@@ -115,6 +115,9 @@ def number_row(
     total = number.total
     backbone = (backbones or {}).get(number.system, "")
     lowest, highest = number.ranks or (None, None)
+    coverage = _rounded(estimate.n / total, 4) if total else None
+    judge = str(number.judge or "")
+    failures = number.failed if number.statuses else None
     return NumberRow(
         benchmark=benchmark,
         part=number.part,
@@ -122,7 +125,7 @@ def number_row(
         statistic=number.statistic,
         system=number.system,
         role=number.role,
-        judge=str(number.judge or ""),
+        judge=judge,
         backbone=number.judge.backbone if number.judge else backbone,
         breakdown=number.breakdown,
         breakdown_value=number.value,
@@ -131,9 +134,9 @@ def number_row(
         high=_rounded(estimate.high),
         level=NUMBER_LEVEL,
         n=estimate.n or None,
-        failures=number.failed if number.statuses else None,
+        failures=failures,
         failure_policy=failure_policy,
-        coverage=_rounded(estimate.n / total, 4) if total else None,
+        coverage=coverage,
         rank_from=lowest,
         rank_to=highest,
         reason=number.reason,
@@ -151,13 +154,18 @@ def pair_rows(leaderboards: Iterable[Leaderboard]) -> list[PairRow]:
 
 def _pair_row(board: Leaderboard, pair: SystemPair) -> PairRow:
     result = pair.result
+    level = _rounded(1 - board.comparison.compared.level) or 0.0
+    backbone = board.judge.backbone if board.judge else ""
+    judge = str(board.judge or "")
+    difference = _rounded(result.difference.value)
+    high = _rounded(result.difference.high)
     return PairRow(
         benchmark=board.benchmark,
         part=board.part,
         aspect=board.aspect,
         statistic=board.statistic,
-        judge=str(board.judge or ""),
-        backbone=board.judge.backbone if board.judge else "",
+        judge=judge,
+        backbone=backbone,
         breakdown=board.breakdown,
         breakdown_value=board.value,
         better=pair.first,
@@ -165,10 +173,10 @@ def _pair_row(board: Leaderboard, pair: SystemPair) -> PairRow:
         n=pair.n,
         value_better=_rounded(result.first),
         value_worse=_rounded(result.second),
-        difference=_rounded(result.difference.value),
+        difference=difference,
         low=_rounded(result.difference.low),
-        high=_rounded(result.difference.high),
-        level=_rounded(1 - board.comparison.compared.level) or 0.0,
+        high=high,
+        level=level,
         p=_rounded(result.p),
         p_adjusted=_rounded(pair.adjusted),
         significant=pair.significant,
@@ -220,9 +228,13 @@ def cell_text(cell: Cell) -> str:
         return ""
     if isinstance(cell, bool):
         return "yes" if cell else "no"
-    return f"{cell:.{_DIGITS}g}" if isinstance(cell, float) else str(cell)
+    if isinstance(cell, float):
+        return f"{cell:.{_DIGITS}g}"
+    return str(cell)
 
 
 def _rounded(value: float, digits: int = _DIGITS) -> float | None:
     """A number with as many digits as files have; None for the undefined."""
-    return float(f"{value:.{digits}g}") if math.isfinite(value) else None
+    if math.isfinite(value):
+        return float(f"{value:.{digits}g}")
+    return None

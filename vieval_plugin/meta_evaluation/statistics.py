@@ -109,11 +109,9 @@ class Statistic:
     @property
     def metrics(self) -> tuple[str, ...]:
         """The names of all its metrics."""
-        return (
-            (self.metric, f"{self.name}_ci_low", f"{self.name}_ci_high")
-            if self.interval
-            else (self.metric,)
-        )
+        if self.interval:
+            return (self.metric, f"{self.name}_ci_low", f"{self.name}_ci_high")
+        return (self.metric,)
 
 
 def count_of(rows: StatisticRows) -> Estimate:
@@ -207,17 +205,15 @@ def summary_of(
     rows = report.rows(observations, rating, benchmark, part, options)
     statistics = report.statistics(rating)
     bootstrap = Bootstrap.for_part(f"{benchmark}/{part}", options)
+    estimates = {
+        statistic.metric: estimate_of(statistic, rows, bootstrap)
+        for statistic in statistics
+    }
+    exact = sum(o.exact for o in rows.scored)
+    statuses = Counter(o.status for o in observations)
+    failures = "count as wrong" if report.rates_contests else ""
     return Summary(
-        statistics,
-        {
-            statistic.metric: estimate_of(statistic, rows, bootstrap)
-            for statistic in statistics
-        },
-        Counter(o.status for o in observations),
-        options,
-        len(rows.scored),
-        sum(o.exact for o in rows.scored),
-        "count as wrong" if report.rates_contests else "",
+        statistics, estimates, statuses, options, len(rows.scored), exact, failures
     )
 
 
@@ -226,11 +222,9 @@ def estimate_of(
 ) -> Estimate:
     """The estimate of a statistic from some rows."""
     computed = statistic.compute(rows)
-    return (
-        computed
-        if isinstance(computed, Estimate)
-        else replace(bootstrap.estimate(computed), n=len(rows.scored))
-    )
+    if isinstance(computed, Estimate):
+        return computed
+    return replace(bootstrap.estimate(computed), n=len(rows.scored))
 
 
 def combine(summaries: Sequence[Summary]) -> Summary:
@@ -256,6 +250,8 @@ def combine(summaries: Sequence[Summary]) -> Summary:
     statuses: Counter[Status] = Counter()
     for summary in summaries:
         statuses.update(summary.statuses)
+    scored = sum(s.scored for s in summaries)
+    exact = sum(s.exact for s in summaries)
     return Summary(
         tuple(statistics.values()),
         {
@@ -266,8 +262,8 @@ def combine(summaries: Sequence[Summary]) -> Summary:
         },
         statuses,
         summaries[0].options,
-        sum(s.scored for s in summaries),
-        sum(s.exact for s in summaries),
+        scored,
+        exact,
         summaries[0].failures,
     )
 
@@ -313,11 +309,10 @@ def compared_runs(
                 part, aspect, title, items, test.coefficient, total
             )
         names = {name for judge_items in items.values() for name in judge_items}
-        constants = (
-            []
-            if statistic.constant is None
-            else [dict.fromkeys(names, statistic.constant)]
-        )
+        if statistic.constant is None:
+            constants = []
+        else:
+            constants = [dict.fromkeys(names, statistic.constant)]
         return compared_means(
             part,
             aspect,
@@ -339,18 +334,16 @@ def _untestable(
 ) -> ComparedStatistic:
     """Statistic on which judges are not compared."""
     counts = {label: len(judge_rows.scored) for label, judge_rows in rows.items()}
-    systems = tuple(
-        System(
-            label,
-            n,
-            unranked=unranked_reason(n, max(total, n)),
-            value=statistic.compute(rows[label]).value,
-        )
-        for label, n in counts.items()
+    systems = []
+    for label, n in counts.items():
+        unranked = unranked_reason(n, max(total, n))
+        value = statistic.compute(rows[label]).value
+        systems.append(System(label, n, unranked=unranked, value=value))
+    reason = (
+        f"judges cannot be compared by {statistic.name}, because it has no paired test"
     )
-    reason = f"judges cannot be compared yet by {statistic.name}, which has no paired test here"
     return ComparedStatistic(
-        *(part, aspect, statistic.name, systems),
+        *(part, aspect, statistic.name, tuple(systems)),
         lambda first, second: CommonSamplesStatistic(0),
         untestable_reason=reason,
     )

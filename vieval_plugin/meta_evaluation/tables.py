@@ -48,10 +48,9 @@ def markdown(table: Table) -> str:
     | a\\|b | 0.5 |
     <BLANKLINE>
     """
-    lines = [
-        _line(cells)
-        for cells in (table.header, ["---"] * len(table.header), *table.rows)
-    ]
+    lines = []
+    for cells in (table.header, ["---"] * len(table.header), *table.rows):
+        lines.append(_line(cells))
     return "\n".join([f"### {escaping.markdown(table.title)}", "", *lines, ""])
 
 
@@ -84,7 +83,9 @@ def number(value: Estimate | float | None, digits: int = 4, reason: str = "") ->
         return number(value.value, digits, value.reason)
     if value is None:
         return ""
-    return _undefined(reason) if math.isnan(value) else f"{value:.{digits}f}"
+    if math.isnan(value):
+        return _undefined(reason)
+    return f"{value:.{digits}f}"
 
 
 def interval_text(estimate: Estimate, digits: int = 4, scale: float = 1.0) -> str:
@@ -105,9 +106,9 @@ def interval_text(estimate: Estimate, digits: int = 4, scale: float = 1.0) -> st
     value, low, high = (
         scale * end for end in (estimate.value, estimate.low, estimate.high)
     )
-    interval = (
-        f" [{low:.{digits}f}, {high:.{digits}f}]" if estimate.has_interval else ""
-    )
+    interval = ""
+    if estimate.has_interval:
+        interval = f" [{low:.{digits}f}, {high:.{digits}f}]"
     return f"{value:.{digits}f}{interval}"
 
 
@@ -165,19 +166,14 @@ def printed_tables(printed: Sequence[Printed]) -> list[Table]:
     >>> table.rows
     (('edit', 'GPT-4o (printed)', '53.54'),)
     """
-    return [
-        Table(
-            "printed" if len(printed) == 1 else f"printed_{index}",
-            f"Published numbers of other judges, not computed here: {table.source}",
-            ("task", "judge", *table.statistics),
-            tuple(
-                (
-                    table.part,
-                    f"{judge} (printed)",
-                    *("" if value is None else f"{value:g}" for value in values),
-                )
-                for judge, values in table.values.items()
-            ),
-        )
-        for index, table in enumerate(printed, start=1)
-    ]
+    tables = []
+    for index, table in enumerate(printed, start=1):
+        name = "printed" if len(printed) == 1 else f"printed_{index}"
+        title = f"Published numbers of other judges, not computed here: {table.source}"
+        rows = []
+        for judge, values in table.values.items():
+            cells = ("" if value is None else f"{value:g}" for value in values)
+            rows.append((table.part, f"{judge} (printed)", *cells))
+        header = ("task", "judge", *table.statistics)
+        tables.append(Table(name, title, header, tuple(rows)))
+    return tables

@@ -71,9 +71,8 @@ def agreement_of_two(
         [[answers[key][0] for key in common] for answers in (first, second)],
         dtype=float,
     )
-    return two_judges(
-        codes[0], codes[1], votes, [group for *_, group in judged], options.seed
-    )
+    groups = [group for *_, group in judged]
+    return two_judges(codes[0], codes[1], votes, groups, options.seed)
 
 
 def _pair_answers(

@@ -78,24 +78,20 @@ class Pairs:
 
     def codes_of(self, answers: Sequence[str]) -> Ints:
         """The code of each pair, from one vote or ranking a contest; `NONE` where there is none."""
-        return np.array(
-            [
-                code
-                for contest, answer in zip(self.contests, answers, strict=True)
-                for code in _codes(answer, len(contest.image_models))
-            ],
-            dtype=np.int64,
-        )
+        codes = []
+        for contest, answer in zip(self.contests, answers, strict=True):
+            for code in _codes(answer, len(contest.image_models)):
+                codes.append(code)
+        return np.array(codes, dtype=np.int64)
 
     @property
     def by_order(self) -> dict[str, Ints]:
         """The judge's code for each pair, by each order of showing in which it voted on any."""
         votes = [contest.judge_votes for contest in self.contests]
-        orders = [
-            order
-            for order in (FORWARD, REVERSE, PAPER)
-            if any(order in contest_votes for contest_votes in votes)
-        ]
+        orders = []
+        for order in (FORWARD, REVERSE, PAPER):
+            if any(order in contest_votes for contest_votes in votes):
+                orders.append(order)
         return {
             order: self.codes_of(
                 [contest_votes.get(order, "") for contest_votes in votes]
@@ -109,10 +105,10 @@ class Pairs:
         """
         rows = [contest.votes.annotators for contest in self.contests]
         count = max(map(len, rows), default=0)
-        table = [
-            self.codes_of([row[n] if n < len(row) else "" for row in rows])
-            for n in range(count)
-        ]
+        table = []
+        for n in range(count):
+            answers = [row[n] if n < len(row) else "" for row in rows]
+            table.append(self.codes_of(answers))
         return np.array(table, dtype=np.int64).reshape(count, len(self.contest))
 
     def scores(self, aspect: str) -> tuple[Floats, Floats]:
@@ -121,15 +117,14 @@ class Pairs:
             [scores.get(aspect, np.nan) for scores in contest.scores]
             for contest in self.contests
         ]
-        table = [
-            [
-                scored[number][index] if index < len(scored[number]) else np.nan
-                for index in candidate_indices
-            ]
-            for number, candidate_indices in zip(
-                self.contest, self.indices, strict=True
+        table = []
+        for number, candidate_indices in zip(self.contest, self.indices, strict=True):
+            table.append(
+                [
+                    scored[number][index] if index < len(scored[number]) else np.nan
+                    for index in candidate_indices
+                ]
             )
-        ]
         first, second = np.array(table, dtype=float).reshape(-1, 2).T
         return first, second
 
@@ -137,12 +132,17 @@ class Pairs:
         """The judge's preference for the first of each pair, the mean over orders; NaN where it
         lacks one of them.
         """
-        means = [
-            float(np.mean([contest.preferences.get(order, np.nan) for order in orders]))
-            if orders
-            else np.nan
-            for contest in self.contests
-        ]
+        means = []
+        for contest in self.contests:
+            means.append(
+                float(
+                    np.mean(
+                        [contest.preferences.get(order, np.nan) for order in orders]
+                    )
+                )
+                if orders
+                else np.nan
+            )
         # of more than two candidates one number says nothing
         return np.where(self.contest_sizes == 2, np.array(means, dtype=float), np.nan)[
             self.contest
@@ -170,9 +170,8 @@ def pairs_of(observations: Sequence[Observation], scheme: str) -> Pairs:
     voted = sorted((o for o in observations if left_out(o) == ""), key=lambda o: o.uid)
     for o in voted:
         if o.contest and o.contest.votes.scheme != scheme:
-            votes_of_contest = f"contest {o.uid} has {o.contest.votes.scheme} votes"
             raise ValueError(
-                f"{votes_of_contest}, and this benchmark reports on {scheme} votes"
+                f"contest {o.uid} must have {scheme} votes, got {o.contest.votes.scheme}"
             )
     return paired(voted)
 
@@ -204,15 +203,13 @@ def judged_pairs(observations: Sequence[Observation]) -> Pairs:
 def paired(contested: Sequence[Observation]) -> Pairs:
     """The pairs of contests, in their order, whether people voted on them or not."""
     rows = [o.contest for o in contested if o.contest is not None]
-    contest_pairs = [
-        (number, candidate_indices)
-        for number, contest in enumerate(rows)
-        for candidate_indices in combinations(range(len(contest.image_models)), 2)
-    ]
+    contest_pairs = []
+    for number, contest in enumerate(rows):
+        for candidate_indices in combinations(range(len(contest.image_models)), 2):
+            contest_pairs.append((number, candidate_indices))
     numbers = np.array([number for number, _ in contest_pairs], dtype=np.int64)
-    index_pairs = np.array(
-        [candidate_indices for _, candidate_indices in contest_pairs], dtype=np.int64
-    ).reshape(-1, 2)
+    index_lists = [candidate_indices for _, candidate_indices in contest_pairs]
+    index_pairs = np.array(index_lists, dtype=np.int64).reshape(-1, 2)
     groups = tuple(contested[number].group for number in numbers)
     bare = Pairs(tuple(contested), numbers, index_pairs, numbers, groups)
     return replace(bare, human=bare.codes_of([contest.votes.vote for contest in rows]))
@@ -228,7 +225,7 @@ def left_out(observation: Observation) -> str:
         return "no contest"
     if observation.status in NEVER_JUDGED:
         return str(observation.status)
-    return "" if observation.contest.votes.vote else "no vote of people"
+    return "" if observation.contest.votes.vote else "no human vote"
 
 
 def _codes(vote: str, candidates: int) -> list[int]:
@@ -352,18 +349,17 @@ def answers_of(pairs: Pairs, subject: str, scheme: str, seed: Sequence[int]) -> 
     if subject != VOTES:
         return _votes_from_scores(pairs, *pairs.scores(subject), tie_handlings, seed)
     if any(contest.preferences for contest in pairs.contests):
-        asked_orders = [
-            o
-            for o in (FORWARD, REVERSE)
-            if any(o in contest.preferences for contest in pairs.contests)
-        ]
+        asked_orders = []
+        for o in (FORWARD, REVERSE):
+            if any(o in contest.preferences for contest in pairs.contests):
+                asked_orders.append(o)
         preferred = pairs.preferences(asked_orders)
         three_way = tuple(ties for ties in tie_handlings if ties != "four_way")
         preference_answers = _votes_from_scores(
             pairs, preferred, np.zeros(preferred.shape), three_way, seed
         )
         why: dict[VoteScheme, str] = {
-            "four_way": "a preference does not tell both good from both bad"
+            "four_way": "preferences cannot distinguish both good from both bad"
         }
         return Answers(
             pairs,
@@ -406,7 +402,7 @@ def _votes_from_scores(
         best = thresholds.best_thresholds(first, second, pairs.human, ties)
         bounds[ties] = thresholds.vote_of_scores(first, second, *best)
         if len(set(pairs.groups)) < 2:
-            why[ties] = "thresholds need contests of two groups"
+            why[ties] = "thresholds require contests of at least two groups"
         else:
             codes[ties] = thresholds.nested(
                 first, second, pairs.human, pairs.groups, seed=seed, scheme=ties

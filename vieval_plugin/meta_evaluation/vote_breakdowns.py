@@ -99,11 +99,10 @@ def _model_breakdown(
             is_model_pair = np.array(
                 [_unordered(pair) == model_pair for pair in models], dtype=bool
             )
-            further = (
-                _preferences(entrant, models, model_pair)
-                if model_pair[0] != model_pair[1]
-                else {}
-            )
+            if model_pair[0] != model_pair[1]:
+                further = _preferences(entrant, models, model_pair)
+            else:
+                further = {}
             for name, points in (shares | further).items():
                 yield judged.number(
                     entrant,
@@ -129,7 +128,7 @@ def _annotator_breakdown(
             ceiling = judged.bootstrap.share(
                 ceiling_points(annotations, ties), pairs.groups
             )
-            label = "annotators with one another"
+            label = "annotators against each other"
             yield Number(
                 label, ceiling, judged.part, VOTES, "annotators_all", "ceiling"
             )
@@ -163,8 +162,8 @@ def _size_breakdown(
 def _preferences(
     entrant: Entrant, models: Sequence[tuple[str, str]], model_pair: tuple[str, str]
 ) -> dict[str, Points]:
-    """How often people, and the judge, prefer the first of two image models; a tie is half a
-    preference.
+    """Frequency with which people, and the judge, prefer the first of two image models; a tie is
+    half a preference.
     """
     pairs = entrant.answers.pairs
     winning = np.where([pair == model_pair for pair in models], FIRST, SECOND)
@@ -174,9 +173,8 @@ def _preferences(
         ("judge_prefers_first", entrant.answers.codes["decisive"]),
     )
     for statistic, votes in voters:
-        won = np.where(
-            np.isin(votes, (FIRST, SECOND)), (votes == winning).astype(float), 0.5
-        )
+        mask = np.isin(votes, (FIRST, SECOND))
+        won = np.where(mask, (votes == winning).astype(float), 0.5)
         preferences[statistic] = Points(
             np.where(votes == NONE, np.nan, won), pairs.groups
         )

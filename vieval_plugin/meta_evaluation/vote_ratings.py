@@ -32,8 +32,10 @@ from vieval_plugin.stats.thresholds import vote_of_scores
 from vieval_plugin.stats.votes import FIRST, NONE, SECOND, points
 
 PEOPLE = "people's ratings"
-SCORED, UNTIED = "right_of_scored", "right_of_untied"
-_ALL_PAIRS, _JUDGED_PAIRS_LABEL = "all pairs", "its own pairs"
+SCORED = "right_of_scored"
+UNTIED = "right_of_untied"
+_ALL_PAIRS = "all pairs"
+_JUDGED_PAIRS_LABEL = "its own pairs"
 
 
 def rating_comparison(
@@ -98,8 +100,8 @@ def _right(
     pairs: Pairs,
     votes: Ints,
 ) -> Iterator[Number]:
-    """How often votes from scores are people's: over the pairs with two scores, and over those
-    with two different ones.
+    """Agreement of votes from scores with people's: over the pairs with two scores, and over
+    those with two different ones.
     """
     right = points(votes, pairs.human, "decisive")
     role: Role = "ceiling" if voter == PEOPLE else "judge"
@@ -133,42 +135,41 @@ def _share(
 
 
 def _strengths(benchmark: str, judged: JudgedPart, options: StatisticsOptions) -> Table:
-    """Image models by strength: by votes, by ratings, and by what each judge says; and how alike
-    the orders are.
+    """Image models by strength: by votes, by ratings and by each judge, with the agreement of the
+    orders.
     """
     pairs = _all_pairs(judged)
     title = (
-        "Image models ranked by contests: by people's votes, and by which candidate has the "
-        "higher score; place and log strength "
-        "[95% interval] (Bradley-Terry with ties), n counts pairs"
+        "Image models ranked by contests, from people's votes and from higher scores: place and "
+        "log strength [95% interval] (Bradley-Terry with ties); n is the number of pairs"
     )
-    if not (rated := _rated(pairs)):
+    rated = _rated(pairs)
+    if not rated:
         return Table("strengths", title, (), ())
     overall = _compared_aspect(VOTES, rated)
     subjects = default_subjects(judged.judges)
     voters = _voters(pairs, overall, judged, subjects)
-    rankings = {
-        name: contest_strengths(benchmark, judged.part, "", *votes, options)
-        for name, votes in voters.items()
-    }
+    rankings = {}
+    for name, votes in voters.items():
+        rankings[name] = contest_strengths(benchmark, judged.part, "", *votes, options)
     first, *following = rankings.values()
-    rows = [
-        (
-            judged.part,
-            n.system,
-            *(
-                cell
-                for ranking in rankings.values()
-                for cell in _strength(ranking, n.system)
-            ),
+    rows = []
+    for n in _ordered(first):
+        rows.append(
+            (
+                judged.part,
+                n.system,
+                *(
+                    cell
+                    for ranking in rankings.values()
+                    for cell in _strength(ranking, n.system)
+                ),
+            )
         )
-        for n in _ordered(first)
-    ]
-    alike = [
-        cell
-        for ranking in following
-        for cell in ("", number(_tau(first, ranking), 3, "no strengths"))
-    ]
+    alike = []
+    for ranking in following:
+        for cell in ("", number(_tau(first, ranking), 3, "no strengths")):
+            alike.append(cell)
     header = (
         "task",
         "image model",
@@ -192,11 +193,10 @@ def _voters(
     for judge in (
         judge for judge in judged.judges if subjects[judge.label] == judge.subject
     ):
-        name = (
-            judge.label
-            if judge.subject == VOTES
-            else f"{judge.label} ({judge.subject})"
-        )
+        if judge.subject == VOTES:
+            name = judge.label
+        else:
+            name = f"{judge.label} ({judge.subject})"
         voters[name] = (
             judge.subject,
             judge.answers.pairs,
@@ -254,19 +254,24 @@ def _rated(pairs: Pairs) -> tuple[str, ...]:
     candidate_ratings = [
         ratings for contest in pairs.contests for ratings in contest.rated or ({},)
     ]
+    aspects = candidate_ratings[0] if candidate_ratings else ()
     return tuple(
         aspect
-        for aspect in (candidate_ratings[0] if candidate_ratings else ())
+        for aspect in aspects
         if all(aspect in ratings for ratings in candidate_ratings)
     )
 
 
 def _rating_vote(pairs: Pairs, aspect: str) -> Ints:
     """The vote that people's mean ratings of each pair stand for; equal means are a tie."""
-    means = [
-        [float(mean_of_known([[v] for v in ratings[aspect]])[0]) for ratings in c.rated]
-        for c in pairs.contests
-    ]
+    means = []
+    for c in pairs.contests:
+        means.append(
+            [
+                float(mean_of_known([[v] for v in ratings[aspect]])[0])
+                for ratings in c.rated
+            ]
+        )
     first, second = (
         [
             means[contest][index]

@@ -123,11 +123,10 @@ def vote_statistics(subject: str, scheme: str) -> tuple[Statistic, ...]:
     ['SC_accuracy_decisive', 'SC_above_constant_decisive']
     """
     tie_handlings = TIE_HANDLINGS[scheme]
-    subject_points = (
-        order_shares(scheme)
-        if subject == VOTES
-        else bounds([t for t in tie_handlings if t != "decisive"])
-    )
+    if subject == VOTES:
+        subject_points = order_shares(scheme)
+    else:
+        subject_points = bounds([t for t in tie_handlings if t != "decisive"])
 
     def compute(share: Scored, rows: VoteRows) -> Estimate:
         return rows.bootstrap.share(*share(rows.answers[subject]))
@@ -184,11 +183,8 @@ def all_pairs_right_shares(scheme: str) -> dict[str, Scored]:
         contest_points = group_points(
             answers.points(ties), answers.pairs.contest.tolist()
         )[1]
-        return Points(
-            contest_points,
-            [o.group for o in answers.pairs.observations],
-            answers.why.get(ties, ""),
-        )
+        groups = [o.group for o in answers.pairs.observations]
+        return Points(contest_points, groups, answers.why.get(ties, ""))
 
     tie_handlings = TIE_HANDLINGS[scheme] if scheme == RANKING else ()
     return {
@@ -254,9 +250,9 @@ def _mask_unasked(right: Floats, order_points: bool, answers: Answers) -> Points
     voted = answers.by_order.keys() & {FORWARD, REVERSE}
     reason = ""
     if not voted and any(contest.preferences for contest in answers.pairs.contests):
-        reason = "the judge gives preferences and no votes"
+        reason = "the judge gives preferences, not votes"
     elif order_points and len(voted) == 1:
-        reason = "one order was asked"
+        reason = "only one order was asked"
     elif not order_points and voted == {REVERSE}:
         reason = "the forward order was not asked"
     return Points(
@@ -409,12 +405,12 @@ def entrants_of(
             continue
         rows = observed[run.label]
         _require_sound(f"{run.benchmark}/{part}", run.label, rows, scheme)
-        left_out_by_reason = {
-            why: count
-            for why, count in sorted(Counter(map(left_out, rows)).items())
-            if why
-        }
+        left_out_by_reason = {}
+        for why, count in sorted(Counter(map(left_out, rows)).items()):
+            if why:
+                left_out_by_reason[why] = count
         pairs = pairs_of(rows, scheme)
+        subjects = subjects_of(rows, run.aspects)
         judges += [
             Entrant(
                 part,
@@ -423,7 +419,7 @@ def entrants_of(
                 answers_of(pairs, subject, scheme, bootstrap.seed),
                 left_out_by_reason,
             )
-            for subject in subjects_of(rows, run.aspects)
+            for subject in subjects
         ]
     # contests that no judge applies to, because something is wrong with their votes, are in no
     # constant either
@@ -452,8 +448,8 @@ def _require_sound(
             if getattr(o.contest, what)
         }
         mixed = (
-            "of votes, preferences and scores of candidates a judge gives one kind, and "
-            "other contests have another"
+            "a judge must give the same kind of answer (votes, preferences or scores) in "
+            "all contests"
         )
         fault = (
             _fault_of_votes(o.contest, scheme)
@@ -469,7 +465,7 @@ def _require_sound(
 def _fault_of_votes(contest: ContestObservation, scheme: str) -> str:
     """The fault in people's votes, in words; empty where there is none."""
     if contest.votes.scheme != scheme:
-        return f"its votes are {contest.votes.scheme}, and this benchmark reports on {scheme} votes"
+        return f"its votes must be {scheme} votes, got {contest.votes.scheme}"
     return fault_of_votes(contest.votes, len(contest.image_models))
 
 
@@ -479,8 +475,8 @@ def _fault_of_answer(contest: ContestObservation) -> str:
     for order, vote in contest.judge_votes.items():
         if order not in (FORWARD, REVERSE, PAPER):
             return (
-                f"the judge has a vote in an order {order!r}, and there are {FORWARD}, "
-                f"{REVERSE} and {PAPER}"
+                f"the order of a judge's vote must be {FORWARD}, {REVERSE} or {PAPER}, "
+                f"got {order!r}"
             )
         unparsed = order == PAPER and not vote
         if (
@@ -488,19 +484,19 @@ def _fault_of_answer(contest: ContestObservation) -> str:
             and not (vote in CODES and number == 2)
             and not ranks(vote, number)
         ):
-            return f"the judge's vote {vote!r} is none on {number} candidates"
+            return f"the judge's vote {vote!r} is not valid for {number} candidates"
     for order, value in contest.preferences.items():
         if order not in (FORWARD, REVERSE) or not -1 <= value <= 1:
             return (
-                f"the judge's preference {value} in the order {order!r} is none from -1 to 1, "
-                f"{FORWARD} or {REVERSE}"
+                f"the judge's preference must be from -1 to 1 in the order {FORWARD} or "
+                f"{REVERSE}, got {value} in the order {order!r}"
             )
     if contest.scores and len(contest.scores) != number:
-        return f"the judge has scores of {len(contest.scores)} candidates, and there are {number}"
+        return f"the judge must score {number} candidates, got {len(contest.scores)} scores"
     if not all(
         -1 <= score <= 1 for scores in contest.scores for score in scores.values()
     ):
-        return "a score of the judge is no number from -1 to 1"
+        return "the judge's scores must be numbers from -1 to 1"
     return ""
 
 
@@ -511,11 +507,10 @@ def _constants(
     of each pair.
     """
     pairs = pairs_of(contests, scheme)
-    values = (
-        [FIRST, SECOND, TIE]
-        if scheme == RANKING
-        else [*SCHEMES[scheme], *([TIE] if scheme == "four_way" else [])]
-    )
+    if scheme == RANKING:
+        values = [FIRST, SECOND, TIE]
+    else:
+        values = [*SCHEMES[scheme], *([TIE] if scheme == "four_way" else [])]
     constants = []
     for vote in values:
         accepted = vote != TIE or scheme != "four_way"

@@ -62,7 +62,7 @@ from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.votes import VoteScheme, ceiling_points
 
 _UNIT = "pairs of candidates"
-_CEILING_LABEL = "human ceiling: annotators with one another"
+_CEILING_LABEL = "human ceiling: annotators against each other"
 
 
 #: Points by the label of an entrant and the name of a pair of candidates.
@@ -81,7 +81,7 @@ class ByVotes(Report):
 
     >>> ByVotes("five_way")
     Traceback (most recent call last):
-    ValueError: no scheme of votes 'five_way'; known: four_way, three_way, two_way, ranking
+    ValueError: unknown vote scheme 'five_way'; known schemes: four_way, three_way, two_way, ranking
     """
 
     rates_contests: ClassVar[bool] = True
@@ -93,7 +93,8 @@ class ByVotes(Report):
     def __post_init__(self) -> None:
         if self.scheme not in TIE_HANDLINGS:
             raise ValueError(
-                f"no scheme of votes {self.scheme!r}; known: {', '.join(TIE_HANDLINGS)}"
+                f"unknown vote scheme {self.scheme!r}; known schemes: "
+                f"{', '.join(TIE_HANDLINGS)}"
             )
 
     def statistics(self, rating: Rating) -> tuple[Statistic, ...]:
@@ -264,8 +265,8 @@ def _statistic(
 ) -> RankedStatistic:
     scheme_name = ties.replace("_", "-")
     once = cache(compared)
-    title = f"Share of pairs in which the judge says what people say (accuracy, {scheme_name})"
-    why = f"It is the question that was asked, counted {scheme_name}; a missing answer is wrong."
+    title = f"Share of pairs in which the judge agrees with people (accuracy, {scheme_name})"
+    why = f"This is the question that was asked, counted {scheme_name}. A missing answer counts as wrong."
     texts = (f"accuracy_{ties}", f"accuracy ({scheme_name})", title, why)
     return RankedStatistic(part, aspect, *texts, (0.0, 1.0), lambda _: once())
 
@@ -315,11 +316,10 @@ def _total_statistics(
         ceiling = _human_ceiling(
             [part_votes for part_votes in judged if part in ("", part_votes.part)], ties
         )
-        references = (
-            [number(_CEILING_LABEL, ceiling, slice_key, "ceiling")]
-            if len(ceiling.values)
-            else []
-        )
+        if len(ceiling.values):
+            references = [number(_CEILING_LABEL, ceiling, slice_key, "ceiling")]
+        else:
+            references = []
         baselines = [
             number(label, _points(label_items), slice_key, "baseline")
             for label, label_items in constant_items.items()
@@ -394,9 +394,8 @@ def _places(items: _ItemsByLabel) -> list[tuple[str, str]]:
             for i in label_items.values()
             for v in _values(i, breakdown)
         )
-        slice_keys += (
-            [(breakdown, value) for value in values] if len(values) > 1 else []
-        )
+        if len(values) > 1:
+            slice_keys += [(breakdown, value) for value in values]
     return slice_keys
 
 
@@ -404,24 +403,21 @@ def _restricted(items: _ItemsByLabel, breakdown: str, value: str) -> _ItemsByLab
     """_ItemsByLabel with a value of a breakdown, of the labels that have any."""
     if not breakdown:
         return items
-    with_value = {
-        label: {
+    with_value = {}
+    for label, label_items in items.items():
+        with_value[label] = {
             name: item
             for name, item in label_items.items()
             if value in _values(item, breakdown)
         }
-        for label, label_items in items.items()
-    }
     return {
         label: label_items for label, label_items in with_value.items() if label_items
     }
 
 
 def _points(items: Items) -> Points:
-    return Points(
-        np.array([item.value for item in items.values()]),
-        [item.group for item in items.values()],
-    )
+    groups = [item.group for item in items.values()]
+    return Points(np.array([item.value for item in items.values()]), groups)
 
 
 def _best_constant_label(label: str, ties: VoteScheme) -> str:
@@ -436,10 +432,8 @@ def _human_ceiling(judged: Sequence[JudgedPart], ties: VoteScheme) -> Points:
     values: list[float] = []
     groups: list[str] = []
     for part_votes in judged:
-        pairs = max(
-            (entrant.answers.pairs for entrant in part_votes.entrants),
-            key=lambda pairs: len(pairs.groups),
-        )
+        all_pairs = (entrant.answers.pairs for entrant in part_votes.entrants)
+        pairs = max(all_pairs, key=lambda pairs: len(pairs.groups))
         if len(annotations := pairs.annotations()) > 1:
             points = ceiling_points(annotations, ties)
             voted_twice = np.flatnonzero(~np.isnan(points).all(axis=0))
@@ -458,10 +452,9 @@ def _compared(
     constants: _ItemsByLabel,
     judges: Sequence[Entrant],
 ) -> ComparedStatistic:
-    fixed = [
-        {name: item.value for name, item in constant.items()}
-        for constant in constants.values()
-    ]
+    fixed = []
+    for constant in constants.values():
+        fixed.append({name: item.value for name, item in constant.items()})
     statistic = f"accuracy {ties.replace('_', '-')}"
     notes = _unanswered(judges)
     return compared_means(
@@ -473,21 +466,21 @@ def _unanswered(entrants: Sequence[Entrant]) -> tuple[str, ...]:
     """Notes on contests that were left out, and on how many each judge answered where some
     answered far fewer.
     """
-    notes = [
-        (
-            f"left out of {entrant.label}: "
-            f"{', '.join(f'{n} {why}' for why, n in entrant.left_out.items())}"
+    notes = []
+    for entrant in entrants:
+        if entrant.left_out:
+            notes.append(
+                f"left out of {entrant.label}: "
+                f"{', '.join(f'{n} {why}' for why, n in entrant.left_out.items())}"
+            )
+    counts = []
+    for e in entrants:
+        counts.append(
+            (e.label, len(e.answers.complete), len(e.answers.pairs.observations))
         )
-        for entrant in entrants
-        if entrant.left_out
-    ]
-    counts = [
-        (e.label, len(e.answers.complete), len(e.answers.pairs.observations))
-        for e in entrants
-    ]
     if any(answers < LEAST_VOTED * contests for _, answers, contests in counts):
         texts = ", ".join(
             f"{label} {answers} of {contests}" for label, answers, contests in counts
         )
-        notes.append(f"a missing answer is wrong; answered: {texts}")
+        notes.append(f"missing answers count as wrong; answered: {texts}")
     return tuple(dict.fromkeys(notes))

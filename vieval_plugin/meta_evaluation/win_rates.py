@@ -62,7 +62,7 @@ WIN_RATE = Measure(
     even=EVEN,
     leads=True,
 )
-_WHY = "It is the judge's opinion: nobody voted on these images."
+_WHY = "This is the judge's opinion. These contests have no human votes."
 
 
 @dataclass(frozen=True)
@@ -96,9 +96,10 @@ def win_rate_findings(run: Run, options: StatisticsOptions) -> Findings:
     """
     observed = apply_contest_policy(_observed(run), options)
     pairs = judged_pairs(observed)
-    subjects = (
-        preferred(subjects_of(observed, run.aspects)) if len(pairs.contest) else []
-    )
+    if len(pairs.contest):
+        subjects = preferred(subjects_of(observed, run.aspects))
+    else:
+        subjects = []
     ranked = [_ranked(run, subject, pairs, observed, options) for subject in subjects]
     statistics = (
         replace(statistic, is_headline=index == 0)
@@ -132,7 +133,7 @@ def _ranked(
     )
     compared = _compared(subject, all_outcomes, contest_counts)
     bootstrap = Bootstrap.for_part(f"{run.benchmark}/{ALL}", options)
-    title = f"Share of contests won, ties counting half, by {run.name}"
+    title = f"Share of contests won (ties count as half), by {run.name}"
     statistic = RankedStatistic(
         part=ALL,
         aspect=subject,
@@ -145,11 +146,10 @@ def _ranked(
         judge=run.name,
         measure=WIN_RATE,
     )
-    tested = (
-        compare_systems(compared, run.benchmark, options).all_pairs
-        if len(all_outcomes) == 2
-        else ()
-    )
+    if len(all_outcomes) == 2:
+        tested = compare_systems(compared, run.benchmark, options).all_pairs
+    else:
+        tested = ()
     numbers = []
     for model, contests in _answered_contests(all_outcomes).items():
         points = [o.points for o in contests]
@@ -158,11 +158,12 @@ def _ranked(
             computed_mean(points, groups, "no contest has an answer")
         )
         rate = _tested_rate(model, rate, tested)
+        statuses = dict(_statuses(observed, model))
         numbers.append(
             Number(
                 *(model, rate, ALL, subject, WIN_RATE.name, "generator", run.name),
                 total=contest_counts[model],
-                statuses=dict(_statuses(observed, model)),
+                statuses=statuses,
             )
         )
     return statistic, numbers
@@ -272,11 +273,10 @@ def _failed(pairs: Pairs, subject: str) -> list[tuple[bool, bool]]:
     contested = [
         o.contest.without_image if o.contest else () for o in pairs.observations
     ]
-    unscored = (
-        np.isnan(pairs.scores(subject))
-        if subject != VOTES
-        else np.zeros((2, len(pairs.contest)), dtype=bool)
-    )
+    if subject != VOTES:
+        unscored = np.isnan(pairs.scores(subject))
+    else:
+        unscored = np.zeros((2, len(pairs.contest)), dtype=bool)
     return [
         (first in missing, second in missing)
         if (missing := contested[number])
@@ -300,17 +300,17 @@ def _compared(
         second: int,
         by_model: Mapping[str, Sequence[ContestOutcome]] = outcomes,
     ) -> CommonSamplesStatistic:
-        contests = [
-            o
-            for o in by_model[models[first]]
-            if first == second or o.opponent == models[second]
-        ]
+        contests = []
+        for o in by_model[models[first]]:
+            if first == second or o.opponent == models[second]:
+                contests.append(o)
         if not contests:
             return CommonSamplesStatistic(0)
         points = [o.points for o in contests]
         against = points if first == second else [EVEN] * len(points)
+        groups = [o.group for o in contests]
         return CommonSamplesStatistic(
-            len(points), MeanDifference(points, against, [o.group for o in contests])
+            len(points), MeanDifference(points, against, groups)
         )
 
     def count_failures(first: int, second: int) -> CommonSamplesStatistic:
@@ -322,10 +322,9 @@ def _compared(
             for o in all_outcomes[models[first]]
         ):
             return CommonSamplesStatistic(0)
-        by_opponent = {
-            m: [o for o in contests if not o.failed or o.points < 1]
-            for m, contests in all_outcomes.items()
-        }
+        by_opponent = {}
+        for m, contests in all_outcomes.items():
+            by_opponent[m] = [o for o in contests if not o.failed or o.points < 1]
         return pair(first, second, by_opponent)
 
     systems = _systems(contest_counts, outcomes)
@@ -427,10 +426,9 @@ def position_bias(run: Run, options: StatisticsOptions) -> PositionBias | None:
     if not in_both_orders:
         return None
     shares = [sum(points) / 2 for _, points in in_both_orders]
-    groups = [
-        f"{record.id.part}/{record.group or record.id.uid}"
-        for record, _ in in_both_orders
-    ]
+    groups = []
+    for record, _ in in_both_orders:
+        groups.append(f"{record.id.part}/{record.group or record.id.uid}")
     first_shown = Bootstrap.for_part(f"{run.benchmark}/{ALL}", options).share(
         shares, groups
     )
@@ -449,11 +447,10 @@ def _first_shown(record: Record) -> list[float]:
         return []
     by_first = dict(choice.preferences)
     if not by_first:
-        by_first = {
-            order: {FIRST: 1.0, SECOND: -1.0}.get(vote, 0.0)
-            for order, vote in choice.votes.items()
-            if vote
-        }
+        by_first = {}
+        for order, vote in choice.votes.items():
+            if vote:
+                by_first[order] = {FIRST: 1.0, SECOND: -1.0}.get(vote, 0.0)
     turned = {FORWARD: 1.0, REVERSE: -1.0}
     return [
         float(np.sign(turned[order] * by_first[order]) + 1) / 2

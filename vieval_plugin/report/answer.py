@@ -74,13 +74,11 @@ _MOST_NAMED = 3
 _LONGEST_NAME = 48
 
 _RATE_SOME = (
-    "Nobody has rated these images, and a judge can disagree with people. Rate {prompts}: "
-    f"{{command}}; see {docs_url('guides/labels.md')}"
+    "These images have no human ratings, and a judge can disagree with people. Rate "
+    f"{{prompts}}: {{command}}. {{reach}}Guide: {docs_url('guides/labels.md')}"
 )
 _LABEL = "vieval label {verdicts} --n {images} --out label.html"
-_SHOW = (
-    "To read what the judge was asked about a sample, and what it answered: {command}."
-)
+_SHOW = "To see the questions and answers of a sample: {command}."
 _NOT_WRITTEN = "verdicts.jsonl"
 
 
@@ -96,7 +94,7 @@ class Answer:
     limits: tuple[str, ...] = ()
     #: The next step, or empty.
     next: str = ""
-    #: What the leaderboard shows; None where the answer is not of one.
+    #: Outcome of the leaderboard; None for other answers.
     outcome: Outcome | None = None
 
     @property
@@ -154,12 +152,12 @@ def answer(
     """
     if board.measure.counts_contests and bias is not None and bias.contradictory:
         counts = f"{bias.contradicted} of {bias.contests}"
-        evidence = f"In {counts} contests it gives opposite answers to the two orders of one pair."
+        evidence = f"In {counts} contests, it gives opposite answers when the images are swapped."
         return Answer(
             board.measure.sentence(Outcome.CONTRADICTION, _words(board)),
             evidence,
             (*_bias(bias), *_failures(board)),
-            "Take a judge that scores each image.",
+            "Use a judge that scores each image.",
             Outcome.CONTRADICTION,
         )
     finding = _finding(board, corrected)
@@ -189,13 +187,13 @@ def answer(
         limits = (_smallest_difference(board), *limits)
     words = {**_words(board, corrected), **finding.names}
     title = board.measure.sentence(outcome, words)
-    evidence, pixels = finding.evidence, pixel_measure(board)
+    evidence = finding.evidence
+    pixels = pixel_measure(board)
     if pixels and outcome in PIXELS:
         title = PIXELS[outcome].format(**words, **asdict(pixels))
     if pixels:
         evidence += (
-            f" {words['judge']} measures pixels, which do not say how good an image is: "
-            f"{pixels.meaning}."
+            f" {words['judge']} measures pixels, not image quality: {pixels.meaning}."
         )
     evidence = " ".join(filter(None, (evidence, failed_sentence)))
     return Answer(
@@ -208,7 +206,7 @@ def answer(
 
 
 def pixel_measure(board: Leaderboard) -> PixelMeasure | None:
-    """What the judge of generators measures in pixels; None where it says how good they are."""
+    """Pixel measure of the judge of generators; None for a judge of quality."""
     if not board.judge or not board.ranks_generators or board.measure.uses_ratings:
         return None
     spec = judge_of_results(board.judge.judge, {})
@@ -224,7 +222,8 @@ def _spread(board: Leaderboard) -> tuple[float, int]:
     compared = board.comparison.compared
     index_of = {system.label: index for index, system in enumerate(compared.systems)}
     first, *rivals = [index_of[number.system] for number in board.defined]
-    spreads, units = [0.0], list[int]()
+    spreads = [0.0]
+    units = list[int]()
     for rival in rivals:
         statistic = compared.pair(first, rival).statistic
         sums = unit_sums(statistic) if statistic else None
@@ -240,6 +239,7 @@ def _rating_advice(board: Leaderboard, verdicts: str) -> str:
     """
     available = max(number.total for number in board.numbers)
     spread, units = _spread(board) if len(board.defined) > 1 else (0.0, 0)
+    reach = ""
     if not spread:
         rating_count = min(LEAST_RATED, available)
         each_suffix = " of each generator" * (len(board.numbers) > 1)
@@ -248,20 +248,21 @@ def _rating_advice(board: Leaderboard, verdicts: str) -> str:
         needed = prompts_for_margin(spread)
         fewest = min(pair.n for pair in board.comparison.pairs)
         rating_count = math.ceil(min(needed * max(fewest / units, 1.0), available))
-        in_groups = " groups" * (units < fewest)
-        reach = "would be needed to" if needed > available else "are enough to"
-        prompts = (
-            f"{rating_count} prompts of each generator (about {needed:,.0f}{in_groups} {reach} show in "
-            f"four of five cases that an equal one is not worse by {ADVISED_MARGIN:g}, if ratings "
-            "spread as this judge's scores)"
+        prompts = f"{rating_count} prompts of each generator"
+        unit = "groups" if units < fewest else "prompts"
+        suffices = "would be needed" if needed > available else "are enough"
+        reach = (
+            f"About {needed:,.0f} {unit} {suffices} to show, four times in five, that an "
+            f"equally good generator is not worse by {ADVISED_MARGIN:g}, if ratings vary as much "
+            "as this judge's scores. "
         )
     command = _command(_LABEL, verdicts, images=rating_count * len(board.numbers))
-    return _RATE_SOME.format(prompts=prompts, command=command)
+    return _RATE_SOME.format(prompts=prompts, command=command, reach=reach)
 
 
 def _command(command: str, verdicts: str, **fields: int) -> str:
     """A command on verdicts, after what writes them where no file has them yet."""
-    prefix = f"run this again with --out {_NOT_WRITTEN}, then " * (not verdicts)
+    prefix = f"run this command again with --out {_NOT_WRITTEN}, then " * (not verdicts)
     return f"{prefix}`{command.format(verdicts=verdicts or _NOT_WRITTEN, **fields)}`"
 
 
@@ -272,10 +273,10 @@ def _smallest_difference(board: Leaderboard) -> str:
     if not spread or units < LEAST_FOR_A_TEST:
         return ""
     difference = smallest_difference(spread, units)
-    tested = ", if one pair is tested" * (len(board.comparison.pairs) > 1)
+    tested = ", if only one pair is tested" * (len(board.comparison.pairs) > 1)
     return (
-        f"On {_items(board, prompts)}, differences from {short_decimal(difference)} on are found "
-        f"four times in five{tested}."
+        f"With {_items(board, prompts)}, a difference of {short_decimal(difference)} would be "
+        f"found four times in five{tested}."
     )
 
 
@@ -284,16 +285,17 @@ def judge_words(board: Leaderboard) -> str:
     backbone.
     """
     name = board.judge.words if board.judge else ""
-    return (
-        name if board.judge is None or len(name) <= _LONGEST_NAME else board.judge.judge
-    )
+    if board.judge is None or len(name) <= _LONGEST_NAME:
+        return name
+    return board.judge.judge
 
 
 def _words(
     board: Leaderboard, corrected: CorrectedRanking | None = None
 ) -> dict[str, str]:
     """The words that titles are filled with."""
-    ranked, defined = board.ranked, board.defined
+    ranked = board.ranked
+    defined = board.defined
     if (
         corrected is not None and corrected.decides_nothing
     ):  # also one without labels is in question
@@ -302,32 +304,46 @@ def _words(
     first, second, *_ = [*systems, "", ""]
     names = [n.system for n in defined]
     count = number_word(len(ranked or defined))
+    first_images = YOUR_IMAGES
+    if first != YOUR_IMAGES:
+        first_images = f"the images of {first}"
+    candidates = f"the {number_word(len(names))} {board.entrants}"
+    if 0 < len(names) <= _MOST_NAMED:
+        candidates = enumeration(names)
+    scope = ""
+    if 1 < len(ranked) < len(defined):
+        scope = f"Of the {count} ranked, "
+    words = {
+        "count": count,
+        "first": first,
+        "second": second,
+        "first_images": first_images,
+        "names": candidates,
+        "scope": scope,
+    }
+    words["comparative"] = "better" if len(names) == 2 else "best"
+    words["first_possessive"] = possessive(first)
+    words["second_possessive"] = possessive(second)
+    return {**_board_words(board), **words}
+
+
+def _board_words(board: Leaderboard) -> dict[str, str]:
+    """The words of titles that do not depend on its numbers."""
+    benchmark = YOUR_IMAGES if board.benchmark == OWN else board.benchmark
     return {
         "judge": judge_words(board),
         "entrant": board.entrants.removesuffix("s"),
         "entrants": board.entrants,
-        "benchmark": YOUR_IMAGES if board.benchmark == OWN else board.benchmark,
+        "benchmark": benchmark,
         "against": board.against,
-        "first": first,
-        "second": second,
-        "first_possessive": possessive(first),
-        "second_possessive": possessive(second),
-        "first_images": YOUR_IMAGES
-        if first == YOUR_IMAGES
-        else f"the images of {first}",
-        "names": enumeration(names)
-        if 0 < len(names) <= _MOST_NAMED
-        else f"the {number_word(len(names))} {board.entrants}",
-        "comparative": "better" if len(names) == 2 else "best",
-        "count": count,
-        "scope": f"Of the {count} ranked, " if 1 < len(ranked) < len(defined) else "",
+        "unit": board.unit,
         "statistic": statistic_words(board.measured),
     }
 
 
 @dataclass(frozen=True)
 class _Finding:
-    """What a leaderboard shows."""
+    """Outcome of a leaderboard, with its evidence."""
 
     outcome: Outcome
     #: The numbers behind it, in words.
@@ -337,8 +353,10 @@ class _Finding:
 
 
 def _finding(board: Leaderboard, corrected: CorrectedRanking | None) -> _Finding:
-    """What a leaderboard shows: the outcome that fits, and the evidence for it."""
-    defined, ranked, comparison = board.defined, board.ranked, board.comparison
+    """Find the outcome that fits a leaderboard, and the evidence for it."""
+    defined = board.defined
+    ranked = board.ranked
+    comparison = board.comparison
     if not defined:
         return _Finding(Outcome.NO_NUMBER, _missing_number_sentence(board))
     if len(defined) == 1 and not comparison.all_pairs:
@@ -352,7 +370,7 @@ def _finding(board: Leaderboard, corrected: CorrectedRanking | None) -> _Finding
         items = _items(board, estimate.n)
         return _Finding(
             Outcome.CONSTANT_JUDGE,
-            f"Every score is {short_decimal(estimate.value)}, on {items}.",
+            f"All scores are {short_decimal(estimate.value)}, on {items}.",
         )
     if not ranked:
         return _common_samples(board)
@@ -364,26 +382,25 @@ def _finding(board: Leaderboard, corrected: CorrectedRanking | None) -> _Finding
     pair = comparison.pair_of(first, lower[0])
     if beats_all and pair:
         two = len(lower) == 1 and board.ranks_generators
-        return _Finding(
-            Outcome.BETTER if two else Outcome.BEST, _difference(board, pair, ranked[0])
-        )
+        evidence = _difference(board, pair, ranked[0])
+        return _Finding(Outcome.BETTER if two else Outcome.BEST, evidence)
     if any(pair.significant for pair in comparison.pairs):
         return _first_of_several(board)
     if len(ranked) == 2 and pair:
         return _equal_two(board, pair, corrected is not None)
     scoped = 1 < len(ranked) < len(defined)
-    return _Finding(
-        Outcome.EQUAL_RANKED if scoped else Outcome.EQUAL,
-        f"{_range(board, ranked)} {_smallest_p(comparison)}",
-    )
+    outcome = Outcome.EQUAL_RANKED if scoped else Outcome.EQUAL
+    return _Finding(outcome, f"{_range(board, ranked)} {_smallest_p(comparison)}")
 
 
 def _best_steps(board: Leaderboard, steps: Sequence[str]) -> _Finding:
     """The best step of a training with those that cannot be told from it, and whether the last
     one is worse.
     """
-    comparison, first = board.comparison, board.ranked[0]
-    contenders, last = comparison.contenders, steps[-1]
+    comparison = board.comparison
+    first = board.ranked[0]
+    contenders = comparison.contenders
+    last = steps[-1]
     if first.system not in contenders:
         return _first_of_several(board)
     evidence = f"{_own_number_sentence(board, first)}."
@@ -392,9 +409,11 @@ def _best_steps(board: Leaderboard, steps: Sequence[str]) -> _Finding:
         evidence = f"The last step is worse. {_difference(board, pair, first)}"
     rivals = contenders - {first.system}
     runs = groupby(steps, rivals.__contains__)
-    equal = [
-        name for is_rival, run in runs if is_rival for name in _shortened_run([*run])
-    ]
+    equal = []
+    for is_rival, run in runs:
+        if is_rival:
+            for name in _shortened_run([*run]):
+                equal.append(name)
     if not equal:
         outcome = Outcome.BETTER if len(steps) == 2 else Outcome.BEST
         return _Finding(outcome, evidence)
@@ -403,7 +422,9 @@ def _best_steps(board: Leaderboard, steps: Sequence[str]) -> _Finding:
 
 def _shortened_run(run: Sequence[str]) -> Sequence[str]:
     """Consecutive steps, by the first and the last where there are more than two."""
-    return [f"{run[0]} to {run[-1]}"] if len(run) > 2 else run
+    if len(run) > 2:
+        return [f"{run[0]} to {run[-1]}"]
+    return run
 
 
 def _is_constant(board: Leaderboard) -> bool:
@@ -414,18 +435,23 @@ def _is_constant(board: Leaderboard) -> bool:
     estimates = [number.estimate for number in board.defined]
     if min(estimate.n for estimate in estimates) < LEAST_FOR_A_TEST:
         return False
-    ends = [end for e in estimates for end in (e.value, e.low, e.high)]
+    ends = []
+    for e in estimates:
+        for end in (e.value, e.low, e.high):
+            ends.append(end)
     return all(math.isclose(end, ends[0], abs_tol=1e-9) for end in ends)
 
 
 def _not_compared(board: Leaderboard) -> _Finding:
     reason = board.comparison.reason
-    why = f"{reason[:1].upper()}{reason[1:]}." if reason else ""
+    why = ""
+    if reason:
+        why = f"{reason[:1].upper()}{reason[1:]}."
     return _Finding(Outcome.NOT_COMPARED, f"{_range(board, board.defined)} {why}")
 
 
 def _undecided_ratings(board: Leaderboard, corrected: CorrectedRanking) -> _Finding:
-    """Where the ratings decide nothing: too few, no random part, or before the first look."""
+    """Finding on ratings that cannot decide: too few, not random, or before the first look."""
     advice = (
         "" if corrected.selected or corrected.look else _labels_to_decide(corrected)
     )
@@ -443,31 +469,31 @@ def _undecided_ratings(board: Leaderboard, corrected: CorrectedRanking) -> _Find
 
 
 def _labels_to_decide(corrected: CorrectedRanking) -> str:
-    """How many more prompts of each generator would decide a lead such as the first one's, if
-    ratings spread as so far; empty where all images would not, or no spread is known.
+    """Number of further prompts of each generator that would decide a lead such as the first one's,
+    if ratings vary as so far; empty where all images would not, or their spread is unknown.
     """
     ranking = corrected.ranking
-    needed = [
-        _prompts_to_decide(pair.better_first(), corrected.order[0])
-        for pair in ranking.comparison.pairs
-        if corrected.order[0] in (pair.first, pair.second)
-    ]
+    needed = []
+    for pair in ranking.comparison.pairs:
+        if corrected.order[0] in (pair.first, pair.second):
+            needed.append(_prompts_to_decide(pair.better_first(), corrected.order[0]))
     available = [len(e.corrected.deviations) for e in corrected.estimates]
     total = math.ceil(min(max(needed, default=math.inf), MOST_ITEMS))
     if len(needed) < len(available) - 1 or total > min(available):
         return ""
     unit = ranking.unit.removeprefix("rated ")
-    first, *others = [
-        max(min(max(total, LEAST_RATED), most) - e.rated_units, 0)
-        for e, most in zip(corrected.estimates, available, strict=True)
-    ]
+    missing = []
+    for e, most in zip(corrected.estimates, available, strict=True):
+        wanted = min(max(total, LEAST_RATED), most)
+        missing.append(max(wanted - e.rated_units, 0))
+    first, *others = missing
     counts = f"{first} more {unit} of each generator"
     if {*others} != {first}:
         each = "each other generator" if others[1:] else corrected.order[1]
         counts = (
             f"{first} more {unit} of {corrected.order[0]} and {max(others)} of {each}"
         )
-    return f"With ratings of about {counts}, such a lead would be decided four times in five."
+    return f"Rating about {counts} would confirm a lead this large four times in five."
 
 
 def _prompts_to_decide(pair: SystemPair, leader: str) -> float:
@@ -484,7 +510,8 @@ def _prompts_to_decide(pair: SystemPair, leader: str) -> float:
 
 def _equal_two(board: Leaderboard, pair: SystemPair, is_corrected: bool) -> _Finding:
     """Two systems that cannot be told apart, or only while the failures of one are left out."""
-    comparison, first_number = board.comparison, board.ranked[0]
+    comparison = board.comparison
+    first_number = board.ranked[0]
     outcome = Outcome.EQUAL_TWO
     if pair.doubtful:
         outcome = Outcome.BETTER_WITHOUT_FAILURES
@@ -505,7 +532,8 @@ def _equal_two(board: Leaderboard, pair: SystemPair, is_corrected: bool) -> _Fin
 
 def _first_of_several(board: Leaderboard) -> _Finding:
     """The first of several systems that some others cannot be told apart from, or beat."""
-    ranked, comparison = board.ranked, board.comparison
+    ranked = board.ranked
+    comparison = board.comparison
     labels = [number.system for number in ranked]
     first, *lower = labels
     not_worse = [label for label in lower if not comparison.beats(first, label)]
@@ -513,27 +541,25 @@ def _first_of_several(board: Leaderboard) -> _Finding:
     equal = [label for label in not_worse if label not in better]
     value = ranked[0].estimate.value
     tied = [number.system for number in ranked if number.estimate.value == value]
-    shared = f" {enumeration(tied)} have the same number." if len(tied) > 1 else ""
     orders = []
+    if len(tied) > 1:
+        orders.append(f"{enumeration(tied)} have the same value.")
     for winner in labels[:_MOST_NAMED]:
         losers = [label for label in labels if comparison.beats(winner, label)]
         if losers:
-            orders.append(f"{winner} is better than {_named_or_counted(losers)}")
+            orders.append(f"{winner} is better than {_named_or_counted(losers)}.")
     own_number = _own_number_sentence(board, ranked[0])
-    return _Finding(
-        Outcome.FIRST_BUT_BEATEN if better else Outcome.FIRST_OF_EQUALS,
-        f"{own_number};{shared} {'; '.join(orders)}.",
-        {"equal": _named_or_counted(equal), "better": "".join(better[:1])},
-    )
+    outcome = Outcome.FIRST_BUT_BEATEN if better else Outcome.FIRST_OF_EQUALS
+    names = {"equal": _named_or_counted(equal), "better": "".join(better[:1])}
+    return _Finding(outcome, f"{own_number}. {' '.join(orders)}", names)
 
 
 def _only_one_system(board: Leaderboard, number: Number) -> _Finding:
     evidence = f"{_own_number_sentence(board, number)}."
-    rivals = [
-        f"{n.system}: {n.reason or 'no score'}"
-        for n in board.numbers
-        if n is not number
-    ]
+    rivals = []
+    for n in board.numbers:
+        if n is not number:
+            rivals.append(f"{n.system}: {n.reason or 'no score'}")
     if rivals:
         return _Finding(Outcome.ONLY_ONE, f"{evidence} {'; '.join(rivals)}.")
     if board.ranks_generators:
@@ -551,7 +577,7 @@ def _only_one_system(board: Leaderboard, number: Number) -> _Finding:
 
 
 def _failed_verdicts_sentence(board: Leaderboard, most: float = 0.0) -> str:
-    """How many verdicts have no score, by status; empty where at most that share has none."""
+    """Number of verdicts without a score, by status; empty up to a share of `most`."""
     statuses = sum(
         (Counter(dict(cost.statuses)) for cost in board.costs.values()), Counter[str]()
     )
@@ -563,16 +589,16 @@ def _failed_verdicts_sentence(board: Leaderboard, most: float = 0.0) -> str:
 
 
 def _missing_number_sentence(board: Leaderboard) -> str:
-    return _failed_verdicts_sentence(board) or (
-        "; ".join(
-            f"{n.system}: {n.reason or 'no score'}" for n in board.numbers[:_MOST_NAMED]
-        )
-        + "."
-    )
+    failed_sentence = _failed_verdicts_sentence(board)
+    if failed_sentence:
+        return failed_sentence
+    named = board.numbers[:_MOST_NAMED]
+    reasons = [f"{n.system}: {n.reason or 'no score'}" for n in named]
+    return f"{'; '.join(reasons)}."
 
 
 def _common_samples(board: Leaderboard) -> _Finding:
-    """Where no two systems cover the benchmark: which is better than which, on what both scored."""
+    """Finding where no two systems cover the benchmark: the better of each pair, on common samples."""
     by_winner: dict[str, list[str]] = {}
     for pair in (
         pair.better_first() for pair in board.comparison.all_pairs if pair.significant
@@ -583,7 +609,7 @@ def _common_samples(board: Leaderboard) -> _Finding:
         (f"Only {n.system}" for n in board.defined if not n.unranked),
         f"No {words['entrant']}",
     )
-    order = f"{alone} covers {words['benchmark']}, so there is no one order."
+    order = f"{alone} covers {words['benchmark']}, so a single ranking is not possible."
     evidence = f"{_range(board, board.defined)} {_smallest_p(board.comparison)} {order}"
     if not by_winner:
         return _Finding(Outcome.NONE_BETTER, evidence)
@@ -599,7 +625,7 @@ def _common_samples(board: Leaderboard) -> _Finding:
 
 def _own_number_sentence(board: Leaderboard, number: Number) -> str:
     """A system's own number in words, without a full stop."""
-    named = f" of {number.system}" * board.ranks_generators
+    named = f" of {number.system}:" * board.ranks_generators
     text = f"{_measured(board)}{named} {sentence_number(number.estimate)}"
     if board.measure.counts_contests:
         return f"{text} on {_items(board, number.estimate.n)}"
@@ -620,42 +646,45 @@ def _measured(board: Leaderboard) -> str:
 
 def _difference(board: Leaderboard, pair: SystemPair, first: Number) -> str:
     """The difference of a pair on what both have; its p only where there is no interval."""
-    items, difference = _items(board, pair.n), pair.result.difference
+    items = _items(board, pair.n)
+    difference = pair.result.difference
     p_value = (
         pair.result.p if math.isnan(pair.adjusted) else pair.adjusted
     )  # few ratings leave none adjusted
     p = (
-        f"no test of fewer than {LEAST_FOR_A_TEST}"
+        f"a test needs at least {LEAST_FOR_A_TEST}"
         if math.isnan(p_value)
         else p_sentence(p_value)
     )
-    if (even := board.measure.even) is not None:
+    even = board.measure.even
+    if even is not None:
         share = Estimate(
             even + difference.value, even + difference.low, even + difference.high
         )
         if first.estimate.value == first.estimate.low == first.estimate.high == even:
-            return f"{judge_words(board)} calls each of the {items} a tie, so no generator wins."
-        text = (
-            sentence_number(share)
-            if share.has_interval
-            else f"{sentence_number(share)} ({p})"
-        )
+            return f"{judge_words(board)} finds only ties on {items}, so no generator wins."
+        if share.has_interval:
+            text = sentence_number(share)
+        else:
+            text = f"{sentence_number(share)} ({p})"
         contest = f"{_measured(board)} of {pair.first} against {pair.second}"
-        return f"{contest} {text} on {items}, ties counting half."
+        return f"{contest}: {text} on {items} (ties count as half)."
     is_corrected = pair.first == first.system and board.measure.uses_ratings
     own_value = short_decimal(
         first.estimate.value if is_corrected else pair.result.first
     )
     distance = _distance(difference, pair, p)
-    return f"{_measured(board)} of {pair.first} {own_value}, {distance}, on {items}."
+    return f"{_measured(board)} of {pair.first}: {own_value}, {distance}, on {items}."
 
 
 def _distance(difference: Estimate, pair: SystemPair, p: str = "") -> str:
-    """How far a number lies from that of the second of a pair, with the interval, or p where there
+    """Distance of a number from that of the second of a pair, with the interval, or p where there
     is none.
     """
     more, size = (
-        ("less", difference.negated) if difference.value < 0 else ("more", difference)
+        ("lower", difference.negated)
+        if difference.value < 0
+        else ("higher", difference)
     )
     value, *ends = decimals_of(size)
     bounds = f"{share_of_level(pair.level)} interval {' to '.join(ends)}" if ends else p
@@ -669,14 +698,13 @@ def _range(board: Leaderboard, numbers: Sequence[Number]) -> str:
         [n for n in numbers if not n.unranked] or numbers,
         key=lambda n: n.estimate.value,
     )
-    lowest, highest = covering[0], covering[-1]
+    lowest = covering[0]
+    highest = covering[-1]
     texts = [f"{sentence_number(n.estimate)} for {n.system}" for n in (lowest, highest)]
     measured = _measured(board)
-    return (
-        f"{measured} {texts[1]}."
-        if len(covering) == 1
-        else f"{measured} from {texts[0]} to {texts[1]}."
-    )
+    if len(covering) == 1:
+        return f"{measured}: {texts[1]}."
+    return f"{measured} ranges from {texts[0]} to {texts[1]}."
 
 
 def _smallest_p(comparison: Comparison) -> str:
@@ -685,14 +713,12 @@ def _smallest_p(comparison: Comparison) -> str:
         default=math.nan,
     )
     smallest_p = (
-        f"The smallest p (Holm) of {plural(len(comparison.all_pairs), 'pair')} is "
+        f"Smallest p (Holm) of {plural(len(comparison.all_pairs), 'pair')}: "
         f"{p_text(smallest)}."
     )
-    return (
-        f"There is no test of fewer than {LEAST_FOR_A_TEST}."
-        if math.isnan(smallest)
-        else smallest_p
-    )
+    if math.isnan(smallest):
+        return f"A test needs at least {LEAST_FOR_A_TEST} {comparison.compared.unit}."
+    return smallest_p
 
 
 def agreement_notes(runs: Sequence[Run], options: StatisticsOptions) -> list[str]:
@@ -708,64 +734,60 @@ def agreement_notes(runs: Sequence[Run], options: StatisticsOptions) -> list[str
         return []
     first, second = (run.label for run in runs)
     alike = agreement.alike
+    agreeing = round(alike.value * alike.n)
     sentences = [
-        (
-            f"{first} and {second} agree on {round(alike.value * alike.n):,} of {alike.n:,} pairs "
-            "of images."
-        )
+        f"{first} and {second} agree on {agreeing:,} of {alike.n:,} pairs of images."
     ]
-    if (where_alike := agreement.right_where_alike).defined:
+    where_alike = agreement.right_where_alike
+    if where_alike.defined:
         sentences.append(
-            f"Of the {where_alike.n:,} of these that are not rated equal, both are right in "
+            f"Where they agree and the ratings differ ({where_alike.n:,}), both are right in "
             f"{_percent(where_alike)}."
         )
-    if (elsewhere := agreement.first_elsewhere).defined:
+    elsewhere = agreement.first_elsewhere
+    if elsewhere.defined:
+        where = f"Where they disagree and the ratings differ ({elsewhere.n:,})"
+        second_share = _percent(agreement.second_elsewhere)
         sentences.append(
-            f"Of the {elsewhere.n:,} others that are not rated equal, {first} is right in "
-            f"{_percent(elsewhere)}, and {second} in {_percent(agreement.second_elsewhere)}."
+            f"{where}, {first} is right in {_percent(elsewhere)} and {second} in {second_share}."
         )
     if agreement.rated_equal:
-        sentences.append(
-            f"The {agreement.rated_equal:,} pairs that are rated equal are in neither."
-        )
+        sentences.append(f"The other {agreement.rated_equal:,} have equal ratings.")
     return [" ".join(sentences)]
 
 
 def _percent(share: Estimate) -> str:
-    ends = (
-        f" (95% interval {round(100 * share.low)} to {round(100 * share.high)}%)"
-        if share.has_interval
-        else ""
-    )
+    ends = ""
+    if share.has_interval:
+        ends = f" (95% interval {round(100 * share.low)} to {round(100 * share.high)}%)"
     return f"{100 * share.value:.0f}%{ends}"
 
 
 def _named_or_counted(labels: Sequence[str]) -> str:
-    return (
-        enumeration(labels)
-        if len(labels) <= _MOST_NAMED
-        else f"{number_word(len(labels))} others"
-    )
+    if len(labels) <= _MOST_NAMED:
+        return enumeration(labels)
+    return f"{number_word(len(labels))} others"
 
 
 def _limits(board: Leaderboard, outcome: Outcome) -> list[str]:
     """Sentences on what limits an answer, most important first."""
-    comparison, defined = board.comparison, board.defined
-    text = [
-        *(f"{label}: {same}." for label, same in board.same_answers.items()),
-        *_unranked(board),
-    ]
-    rests_on = str(defined[0].estimate.coverage) if len(defined) > 1 else ""
+    comparison = board.comparison
+    defined = board.defined
+    text = [f"{label}: {same}." for label, same in board.same_answers.items()]
+    text += _unranked(board)
+    rests_on = ""
+    if len(defined) > 1:
+        rests_on = str(defined[0].estimate.coverage)
     names_first = outcome is Outcome.FIRST_OF_EQUALS
     if rests_on and not defined[0].unranked and not names_first:
-        text.append(f"The number of {defined[0].system} is on {rests_on}.")
+        text.append(f"The value of {defined[0].system} covers {rests_on}.")
     if outcome is not Outcome.BETTER_WITHOUT_FAILURES:
         doubtful = [
             pair.better_first() for pair in comparison.all_pairs if pair.doubtful
         ][:_MOST_NAMED]
         text += [
             USUAL[Outcome.BETTER_WITHOUT_FAILURES].format(
-                first=pair.first, second=pair.second
+                first_possessive=possessive(pair.first), second=pair.second
             )
             for pair in doubtful
         ]
@@ -794,32 +816,31 @@ def _unranked(board: Leaderboard) -> list[str]:
         f"{number.system} ({reason_words(number.unranked)})"
         for number in unranked[:_MOST_NAMED]
     )
-    more = (
-        f" and {len(unranked) - _MOST_NAMED} more"
-        if len(unranked) > _MOST_NAMED
-        else ""
-    )
+    more = ""
+    if len(unranked) > _MOST_NAMED:
+        more = f" and {len(unranked) - _MOST_NAMED} more"
     first = (board.ranked or board.numbers)[0].system
-    pairs = [
-        board.comparison.pair_of(n.system, first)
-        for n in unranked
-        if board.comparison.beats(n.system, first)
-    ]
-    better = [
-        (
-            f"{pair.first} is significantly better than {first} on the {pair.n} {board.unit} that "
-            "both scored."
-        )
-        for pair in pairs
-        if pair and board.ranked
-    ]
+    pairs = []
+    for n in unranked:
+        if board.comparison.beats(n.system, first):
+            pairs.append(board.comparison.pair_of(n.system, first))
+    better = []
+    for pair in pairs:
+        if pair and board.ranked:
+            better.append(
+                f"{pair.first} is significantly better than {first} on the {pair.n} {board.unit} they "
+                "have in common."
+            )
     return [f"Not ranked: {names}{more}.", *better]
 
 
 def _failures(board: Leaderboard) -> list[str]:
     """Failed verdicts: of each generator, or of judges that lack a score for a notable share."""
     if board.ranks_generators:
-        failed = [f"{n.system}: {failures_text(n)}" for n in board.numbers if n.failed]
+        failed = []
+        for n in board.numbers:
+            if n.failed:
+                failed.append(f"{n.system} ({failures_text(n)})")
         return [f"Failed verdicts: {'; '.join(failed)}."] if failed else []
     return [
         f"{label}: {cost.warning}."
@@ -830,9 +851,10 @@ def _failures(board: Leaderboard) -> list[str]:
 
 def failures_text(number: Number) -> str:
     """The failures of a system by status, of how many verdicts; empty where there are none."""
-    failed = [
-        f"{status} {n}" for status, n in number.statuses.items() if not status.usable
-    ]
+    failed = []
+    for status, n in number.statuses.items():
+        if not status.usable:
+            failed.append(f"{status} {n}")
     # of a contest, the failure of the other image has no status of this one
     total = max(number.total, sum(number.statuses.values()))
     return f"{', '.join(failed)} of {total}" if failed else ""
@@ -854,13 +876,11 @@ def _reference_sentences(board: Leaderboard, defined: Sequence[Number]) -> list[
             for number in defined
             if number.system in board.not_above_constant
         ]:
-            value = (
-                f" ({short_decimal(reference.estimate.value)})"
-                if reference.estimate.value
-                else ""
-            )
+            value = ""
+            if reference.estimate.value:
+                value = f" ({short_decimal(reference.estimate.value)})"
             text.append(
-                f"Not shown to be better than the same answer for everything{value}: "
+                f"Not shown to be better than the best constant answer{value}: "
                 f"{_named_or_counted(low)}."
             )
     return text
@@ -876,15 +896,17 @@ def _ceiling_sentence(
     if ceiling is None:
         position = position_to(first.estimate, reference)
         return f"{first.system} is {position} the {name} ({short_decimal(reference.value)})."
-    agrees = {
-        "above": f"{first.system} agrees with annotators better than they agree with each other",
-        "below": f"{first.system} agrees with annotators less well than they agree with each other",
-    }.get(
-        position_to(ceiling, Estimate(0.0)),
-        f"{plural(first.estimate.n, 'sample')} cannot tell {first.system} from an annotator",
-    )
+    position = position_to(ceiling, Estimate(0.0))
+    how = {"above": "better", "below": "less"}.get(position)
+    if how:
+        agrees = f"{first.system} agrees with annotators {how} than they agree with each other"
+    else:
+        samples = plural(first.estimate.n, "sample")
+        agrees = (
+            f"With {samples}, {first.system} cannot be told apart from an annotator"
+        )
     number = sentence_number(ceiling)
-    return f"{agrees}: their correlations with the mean of the other annotators differ by {number}."
+    return f"{agrees}: the difference in correlation with the other annotators' mean is {number}."
 
 
 def position_to(estimate: Estimate, reference: Estimate) -> str:
@@ -895,7 +917,7 @@ def position_to(estimate: Estimate, reference: Estimate) -> str:
     )
     if estimate.low > high:
         return "above"
-    return "below" if estimate.high < low else "not shown to be above or below"
+    return "below" if estimate.high < low else "not significantly above or below"
 
 
 def _breakdown_sentences(board: Leaderboard, first: Number) -> list[str]:
@@ -908,15 +930,14 @@ def _breakdown_sentences(board: Leaderboard, first: Number) -> list[str]:
         numbers = sorted(
             (e.value, value, e.n) for e, value in estimates if e and e.defined
         )
-        if (
-            len(numbers) > 1
-            and numbers[-1][0] - numbers[0][0] >= NOTABLE_DIFFERENCE
-            and _ends_differ([e for e, _ in estimates if e and e.defined])
-        ):
-            ends = [
-                f"{task_type(on)} ({short_decimal(value)}, n {n})"
-                for value, on, n in (numbers[0], numbers[-1])
-            ]
+        if len(numbers) < 2:
+            continue
+        difference = numbers[-1][0] - numbers[0][0]
+        known = [e for e, _ in estimates if e and e.defined]
+        if difference >= NOTABLE_DIFFERENCE and _ends_differ(known):
+            ends = []
+            for value, on, n in (numbers[0], numbers[-1]):
+                ends.append(f"{task_type(on)} ({short_decimal(value)}, n = {n})")
             where = f"lowest on {ends[0]} and highest on {ends[1]}"
             text.append(f"By {breakdown_words(breakdown)}, {first.system} is {where}.")
     return text
@@ -936,16 +957,15 @@ def _bias(bias: PositionBias | None) -> list[str]:
     """The position bias of a judge in one sentence; empty where there is none to be seen."""
     if bias is None or not bias.biased:
         return []
-    share, position = bias.first_shown, "first"
+    share = bias.first_shown
+    position = "first"
     if share.value < EVEN:
-        share, position = (
-            Estimate(1 - share.value, 1 - share.high, 1 - share.low),
-            "second",
-        )
+        share = Estimate(1 - share.value, 1 - share.high, 1 - share.low)
+        position = "second"
     return [
         f"Position bias: the judge prefers the image shown {position} in {_percent(share)} of its "
-        f"answers, and contradicts itself in {bias.contradicted} of {bias.contests} contests; both "
-        "orders were asked, and such contests are ties."
+        f"answers. It contradicts itself in {bias.contradicted} of {bias.contests} contests, which "
+        "count as ties (both orders were asked)."
     ]
 
 
@@ -961,55 +981,55 @@ def _result_so_far(board: Leaderboard, corrected: CorrectedRanking) -> str:
 
 def _so_far(board: Leaderboard) -> str:
     [pair, *further] = map(board.comparison.ordered, board.comparison.pairs)
-    result = (
-        _range(board, board.defined)
-        if further
-        else _difference(board, pair, board.number_of(pair.first))
-    )
-    return f"So far: {result}"
+    if further:
+        result = _range(board, board.defined)
+    else:
+        result = _difference(board, pair, board.number_of(pair.first))
+    return f"Result so far: {result}"
 
 
 def _look_pending_sentence(look: Look) -> str:
-    total, first = look.plan.looks[-1], look.plan.looks[0]
+    total = look.plan.looks[-1]
+    first = look.plan.looks[0]
     when = (
-        f"the first look is at {first}" if first < total else "they decide when all are"
+        f"The first look is at {first}"
+        if first < total
+        else "The decision requires all of them"
     )
-    return f"People rated {look.rated} of {total} planned {look.plan.unit}s, and {when}"
+    return f"People rated {look.rated} of {total} planned {look.plan.unit}s. {when}"
 
 
 def _look_sentences(look: Look) -> list[str]:
-    """Which labels of a plan count, and which do not."""
+    """Sentences on the labels of a plan that count, and those that do not."""
     looks = look.plan.looks
     planned = f"{looks[-1]} planned {look.plan.unit}s"
     text = []
     if look.decides and len(looks) > 1:
+        used = f"Look {look.finished} of {len(looks)} uses {look.units} of {planned}"
         text.append(
-            f"Look {look.finished} of {len(looks)}: {look.units} of {planned} count, and an "
-            f"adjusted p of at most {level_text(look.level)} decides."
+            f"{used} and requires an adjusted p of at most {level_text(look.level)}."
         )
     elif look.decides:
         text.append(f"All {planned} are rated.")
     if look.decides and look.rated > look.units:
         text.append(
-            f"{plural(look.rated - look.units, f'further rated {look.plan.unit}')} count at the "
-            "next look."
+            f"{plural(look.rated - look.units, f'more rated {look.plan.unit}')} will count at "
+            "the next look."
         )
     if look.outside:
         text.append(
-            f"{plural(look.outside, 'rated image')} outside the plan are left out."
+            f"Left out: {plural(look.outside, 'rated image')} outside the plan."
         )
     return text
 
 
 def _selected_labels(corrected: CorrectedRanking) -> str:
-    scores = [
-        f"{e.selection.value:+.3f} of {e.generator}"
-        for e in corrected.selected[:_MOST_NAMED]
-    ]
+    scores = []
+    for e in corrected.selected[:_MOST_NAMED]:
+        scores.append(f"{e.selection.value:+.3f} for {e.generator}")
     return (
-        "The judge's mean of the rated images differs from that of the others "
-        f"({enumeration(scores)}); rate images that "
-        "vieval label draws, and pass its plan to --human"
+        "The judge scores the rated images differently from the others (mean difference "
+        f"{enumeration(scores)}). Rate images drawn by `vieval label`, and pass its plan to --human"
     )
 
 
@@ -1019,12 +1039,11 @@ def _few_ratings(corrected: CorrectedRanking) -> str:
     counts = [f"{plural(first.rated_units, unit)} of {first.generator}"]
     counts += [f"{e.rated_units} of {e.generator}" for e in further]
     if len(counts) > _MOST_NAMED:
-        counts[_MOST_NAMED - 1 :] = [
-            f"fewer than {LEAST_RATED} of {number_word(len(counts) - _MOST_NAMED + 1)} others"
-        ]
+        unnamed = number_word(len(counts) - _MOST_NAMED + 1)
+        counts[_MOST_NAMED - 1 :] = [f"fewer than {LEAST_RATED} of {unnamed} others"]
     return (
-        f"People rated {enumeration(counts)}; {LEAST_RATED} of each generator are needed, or "
-        f"all images{_needed(corrected)}"
+        f"People rated {enumeration(counts)}. At least {LEAST_RATED} of each generator, or all "
+        f"images, are needed{_needed(corrected)}"
     )
 
 
@@ -1042,7 +1061,7 @@ def _needed(corrected: CorrectedRanking) -> str:
         return ""
     needed = prompts_for_margin(max(spreads))
     return (
-        f", and about {needed:,.0f} to show that one is not worse by {ADVISED_MARGIN:g}"
+        f". About {needed:,.0f} would show that one is not worse by {ADVISED_MARGIN:g}"
     )
 
 
@@ -1050,25 +1069,29 @@ def _rating_sentences(corrected: CorrectedRanking) -> list[str]:
     """Sentences beside corrected means: the ratings' own difference, the order turned over, what
     is wrong with ratings.
     """
-    text, pairs = [], corrected.ranking.comparison.pairs
+    text = []
+    pairs = corrected.ranking.comparison.pairs
     if len(pairs) == 1:
         pair = corrected.ranking.comparison.ordered(pairs[0])
         alone = corrected.ratings_difference(pair)
-        text.append(f"By the ratings alone, {pair.first} has {_distance(alone, pair)}.")
-    order, judged = corrected.order, corrected.judge_order
+        text.append(
+            f"By the ratings alone, {pair.first} scores {_distance(alone, pair)}."
+        )
+    order = corrected.order
+    judged = corrected.judge_order
     if order != judged and any(pair.significant for pair in pairs):
         raw = {estimate.generator: estimate.raw for estimate in corrected.estimates}
         means = ", ".join(
             f"{generator} {raw[generator].value:.3f}" for generator in judged
         )
         text.append(
-            f"The ratings turned the judge's order over: by the judge alone it is {means}."
+            f"The ratings change the judge's order. By the judge alone: {means}."
         )
     values = [number.estimate.value for number in corrected.ranking.ranked]
     if values != sorted(values, reverse=True):
         text.append(
-            "The order goes by the labels and the judge, so it is not that of the corrected "
-            "means: few labels differ by chance too."
+            "The order combines labels and judge, so it can differ from that of the corrected "
+            "means, which vary by chance when labels are few."
         )
     if corrected.short_of_ratings and not (pairs and corrected.decides_nothing):
         text.append(f"{_few_ratings(corrected)}.")
@@ -1093,28 +1116,27 @@ def several_judges_sentence(
     if agree or len(boards) < 2 or not any(board.comparison.pairs for board in boards):
         return ""
     counts = {name: best.count(name) for name in dict.fromkeys(filter(None, best))}
-    judges = number_word(len(boards))
-    findings = _judges_findings(best, counts, boards)
-    text = f"Of {judges} judges, {enumeration(findings)}"
-    if [*counts.values()] == [len(boards)]:
-        text = f"All {judges} judges find {next(iter(counts))} significantly best"
+    judges = f"{number_word(len(boards))} judges"
     models = {board.judge.model for board in boards if board.judge}
-    return (
-        f"{text}; all ask one model, {models.pop()}."
-        if len(models) == 1 and "" not in models
-        else f"{text}."
-    )
+    if len(models) == 1 and "" not in models:
+        judges += f" (all use {models.pop()})"
+    if [*counts.values()] == [len(boards)]:
+        return f"All {judges} find {next(iter(counts))} significantly best."
+    findings = _judges_findings(best, counts, boards)
+    return f"Of {judges}, {enumeration(findings)}."
 
 
 def _judges_findings(
     best: list[str | None], counts: dict[str, int], boards: Sequence[Leaderboard]
 ) -> list[str]:
-    """How many judges find each generator best, in phrases."""
-    undecided, silent = best.count(""), best.count(None)
-    findings = [
-        f"{number_word(n)} {'finds' if n == 1 else 'find'} {name} significantly best"
-        for name, n in sorted(counts.items(), key=lambda item: -item[1])
-    ]
+    """Phrases on the number of judges that find each generator best."""
+    undecided = best.count("")
+    silent = best.count(None)
+    findings = []
+    for name, n in sorted(counts.items(), key=lambda item: -item[1]):
+        findings.append(
+            f"{number_word(n)} {'finds' if n == 1 else 'find'} {name} significantly best"
+        )
     if undecided:
         every = undecided == len(boards)
         findings.append(
@@ -1133,18 +1155,15 @@ def _best(comparison: Comparison) -> str:
     is none.
     """
     first, *others = [system.label for system in comparison.ranked] or [""]
-    return (
-        first
-        if others and all(comparison.beats(first, other) for other in others)
-        else ""
-    )
+    if others and all(comparison.beats(first, other) for other in others):
+        return first
+    return ""
 
 
 def incomparable_reasons(board: Leaderboard, systems: Sequence[str]) -> str:
     """Reasons why systems of a leaderboard cannot be compared."""
-    reasons = [
-        f"{n.system}: {n.reason}"
-        for n in board.numbers
-        if n.system in systems and n.reason
-    ]
+    reasons = []
+    for n in board.numbers:
+        if n.system in systems and n.reason:
+            reasons.append(f"{n.system}: {n.reason}")
     return "; ".join(reasons) or f"they have no {board.unit} in common"

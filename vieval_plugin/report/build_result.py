@@ -50,7 +50,7 @@ class BuildResult:
     records: Sequence[Record] = ()
     #: Tables of the ranking.
     tables: Sequence[Table] = ()
-    #: What else programs read.
+    #: Further values for programs.
     findings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -59,13 +59,12 @@ class BuildResult:
         prompts.
         """
         falls = self.gate.falls if self.gate else ()
-        texts = {
-            f"{record.id.part}/{record.group or record.id.uid}": " ".join(
-                record.sample.texts.values()
-            )[:_LONGEST_TEXT]
-            for record in self.records
-            if isinstance(record.sample, Sample)
-        }
+        texts = {}
+        for record in self.records:
+            if isinstance(record.sample, Sample):
+                prompt = f"{record.id.part}/{record.group or record.id.uid}"
+                text = " ".join(record.sample.texts.values())
+                texts[prompt] = text[:_LONGEST_TEXT]
         return [
             {**asdict(f), "difference": f.difference, "text": texts.get(f.prompt, "")}
             for f in falls
@@ -75,14 +74,16 @@ class BuildResult:
     def falls_table(self) -> list[Table]:
         """The falls as a table, where there are any."""
         falls = self.falls
-        title = "Prompts on which it failed, and on which its score fell most"
+        title = "Prompts on which it failed or its score fell most"
         rows = (tuple(map(_cell, fall.values())) for fall in falls)
-        return [Table("falls", title, tuple(falls[0]), tuple(rows))] if falls else []
+        if falls:
+            return [Table("falls", title, tuple(falls[0]), tuple(rows))]
+        return []
 
 
 def failed_build(error: VievalError) -> BuildResult:
     """The result of a gate that an error ended."""
-    answer = Answer("Nothing was decided.", redacted(str(error)))
+    answer = Answer("The gate could not decide.", redacted(str(error)))
     return BuildResult(ExitCode.ERROR, [answer])
 
 
@@ -102,9 +103,11 @@ def write_build_files(
     if files is None:
         return
     for name, text_of in _TEXTS.items():
-        if path := files.get(name):
+        path = files.get(name)
+        if path:
             write_whole(path, [text_of(result)], f"--{name}")
-    if step_summary := os.environ.get("GITHUB_STEP_SUMMARY"):
+    step_summary = os.environ.get("GITHUB_STEP_SUMMARY")
+    if step_summary:
         with (
             contextlib.suppress(OSError),
             open(step_summary, "a", encoding="utf-8") as file,
@@ -129,17 +132,10 @@ def summary(result: BuildResult) -> str:
         markdown_table(table).rstrip()
         for table in (*result.falls_table, *result.tables)
     ]
-    return (
-        "\n\n".join(
-            [
-                f"## {result.exit_code.verdict}: {title}",
-                *sentences,
-                f"Exit code {result.exit_code:d}.",
-                *tables,
-            ]
-        )
-        + "\n"
-    )
+    heading = f"## {result.exit_code.verdict}: {title}"
+    exit_code = f"Exit code {result.exit_code:d}."
+    paragraphs = [heading, *sentences, exit_code, *tables]
+    return "\n\n".join(paragraphs) + "\n"
 
 
 def junit(result: BuildResult) -> str:
@@ -161,11 +157,13 @@ def junit(result: BuildResult) -> str:
     )
     lines = list(result.answers[0].lines)
     message = f"{result.exit_code.verdict}: {lines[0]}"
-    properties = (
-        {"message": escaping.console(message), "type": result.exit_code.name.lower()}
-        if result.exit_code
-        else {}
-    )
+    if result.exit_code:
+        properties = {
+            "message": escaping.console(message),
+            "type": result.exit_code.name.lower(),
+        }
+    else:
+        properties = {}
     for table in result.falls_table:
         lines += ["", f"{table.title}:", *map("; ".join, (table.header, *table.rows))]
     ElementTree.SubElement(case, tag, properties).text = "\n".join(
@@ -179,14 +177,17 @@ def junit(result: BuildResult) -> str:
 
 def json_text(result: BuildResult) -> str:
     """All of the result as JSON; a number that is not known is null."""
+    answer_documents = [asdict(answer) for answer in result.answers]
+    outcome = result.exit_code.name.lower()
+    against = []
+    if result.gate:
+        against = [_numbers(evidence) for evidence in result.gate.evidence]
     document = {
         **result.findings,
         "exit_code": result.exit_code,
-        "outcome": result.exit_code.name.lower(),
-        "answers": [asdict(answer) for answer in result.answers],
-        "against": [_numbers(evidence) for evidence in result.gate.evidence]
-        if result.gate
-        else [],
+        "outcome": outcome,
+        "answers": answer_documents,
+        "against": against,
         "falls": result.falls,
     }
     finite = json.loads(json.dumps(document), parse_constant=lambda _: None)
@@ -196,20 +197,18 @@ def json_text(result: BuildResult) -> str:
 def _numbers(evidence: GateEvidence) -> dict[str, Any]:
     """The numbers by which a gate decides on a reference."""
     means = {"scored": evidence.scored, "penalised": evidence.penalised}
-    return {
-        "reference": evidence.reference,
-        **{
-            name: {"difference": m.value, "low": m.low, "high": m.high, "n": m.n}
-            for name, m in means.items()
-        },
-        "failures": dict(
-            zip(
-                (evidence.challenger, evidence.reference),
-                evidence.more_failures,
-                strict=True,
-            )
-        ),
-    }
+    failures = dict(
+        zip(
+            (evidence.challenger, evidence.reference),
+            evidence.more_failures,
+            strict=True,
+        )
+    )
+    numbers: dict[str, Any] = {"reference": evidence.reference}
+    for name, m in means.items():
+        numbers[name] = {"difference": m.value, "low": m.low, "high": m.high, "n": m.n}
+    numbers["failures"] = failures
+    return numbers
 
 
 _TEXTS = {"summary": summary, "junit": junit, "json": json_text}

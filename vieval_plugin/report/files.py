@@ -11,6 +11,7 @@ import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from itertools import chain
 
 from vieval_plugin.meta_evaluation.corrected_ranking import CorrectedRanking
 from vieval_plugin.meta_evaluation.findings import ALL, Number
@@ -31,7 +32,9 @@ from vieval_plugin.stats.options import StatisticsOptions
 
 #: Version of the form of `findings.json`.
 VERSION = 1
-NUMBERS_CSV, PAIRS_CSV, FINDINGS_JSON = "numbers.csv", "pairs.csv", "findings.json"
+NUMBERS_CSV = "numbers.csv"
+PAIRS_CSV = "pairs.csv"
+FINDINGS_JSON = "findings.json"
 FINDING_FILES = (NUMBERS_CSV, PAIRS_CSV, FINDINGS_JSON)
 
 
@@ -59,15 +62,20 @@ class FindingsDocument:
 
 def findings_document(report: Report, options: StatisticsOptions) -> FindingsDocument:
     """All numbers, pairs and answers of a report, as rows with types."""
-    boards = [
-        board
-        for section in report.sections
+    boards = []
+    for section in report.sections:
         for board in (
             *section.boards,
             *(c.ranking for c in section.corrected),
             *(r.board for r in section.contests),
-        )
-    ]
+        ):
+            boards.append(board)
+    all_verdicts = tuple(status_counts(report.totals))
+    all_scores = tuple(score_totals(report.totals))
+    pairs = tuple(pair_rows(boards))
+    numbers: list[NumberRow] = []
+    for section in report.sections:
+        numbers += _number_rows(section, options.policy)
     return FindingsDocument(
         failures=options.policy,
         missing_ratings=options.missing_ratings,
@@ -75,21 +83,17 @@ def findings_document(report: Report, options: StatisticsOptions) -> FindingsDoc
         seed=options.seed,
         answers=tuple(report.answers),
         notes=report.notes,
-        numbers=tuple(
-            row
-            for section in report.sections
-            for row in _number_rows(section, options.policy)
-        ),
-        pairs=tuple(pair_rows(boards)),
-        all_verdicts=tuple(status_counts(report.totals)),
-        all_scores=tuple(score_totals(report.totals)),
+        numbers=tuple(numbers),
+        pairs=pairs,
+        all_verdicts=all_verdicts,
+        all_scores=all_scores,
     )
 
 
 def finding_texts(
     report: Report, options: StatisticsOptions, parquet: bool = False
 ) -> dict[str, str | bytes]:
-    """What `FINDING_FILES` hold, by their names.
+    """Contents of `FINDING_FILES`, by their names.
 
     `report` and `compare` write the same rows of the same results; of a benchmark `rank` writes
     those of generators.
@@ -99,11 +103,12 @@ def finding_texts(
         parquet: True for the two tables as parquet files too, where pyarrow is installed.
     """
     document = findings_document(report, options)
-    texts: dict[str, str | bytes] = {
-        NUMBERS_CSV: csv_text(row_table("numbers", NumberRow, document.numbers)),
-        PAIRS_CSV: csv_text(row_table("pairs", PairRow, document.pairs)),
-        FINDINGS_JSON: json.dumps(asdict(document), indent=1, allow_nan=False),
-    }
+    number_table = row_table("numbers", NumberRow, document.numbers)
+    pair_table = row_table("pairs", PairRow, document.pairs)
+    texts: dict[str, str | bytes] = {}
+    texts[NUMBERS_CSV] = csv_text(number_table)
+    texts[PAIRS_CSV] = csv_text(pair_table)
+    texts[FINDINGS_JSON] = json.dumps(asdict(document), indent=1, allow_nan=False)
     if parquet and importlib.util.find_spec("pyarrow"):
         texts["numbers.parquet"] = _parquet(NumberRow, document.numbers)
         texts["pairs.parquet"] = _parquet(PairRow, document.pairs)
@@ -120,13 +125,14 @@ def _numbers(section: Section) -> Iterator[Number]:
     """All numbers of a section: those of its leaderboards in order, with ranks or the reason why
     there is none; then others.
     """
-    ranked = {
-        (number.place, number.role, number.system): number
-        if number.ranks or number.reason
-        else replace(number, unranked=board.comparison.reason)
-        for board in section.boards
-        for number in board.numbers
-    }
+    ranked = {}
+    for board in section.boards:
+        for number in board.numbers:
+            ranked[(number.place, number.role, number.system)] = (
+                number
+                if number.ranks or number.reason
+                else replace(number, unranked=board.comparison.reason)
+            )
     yield from ranked.values()
     yield from (
         number
@@ -135,10 +141,10 @@ def _numbers(section: Section) -> Iterator[Number]:
     )
     # a ceiling may be there, under another name
     ceilings = [n.estimate for n in section.findings.numbers if n.role == "ceiling"]
+    references = chain.from_iterable(board.references for board in section.boards)
     yield from dict.fromkeys(
         number
-        for board in section.boards
-        for number in board.references
+        for number in references
         if not any(number.estimate is ceiling for ceiling in ceilings)
     )
     for member in section.corrected:
@@ -177,10 +183,11 @@ def _parquet(
         "int": pyarrow.int64(),
         "bool": pyarrow.bool_(),
     }
-    columns = [
-        (field.name, types.get(str(field.type).split(" ")[0], pyarrow.string()))
-        for field in fields(row_type)
-    ]
+    columns = []
+    for field in fields(row_type):
+        columns.append(
+            (field.name, types.get(str(field.type).split(" ")[0], pyarrow.string()))
+        )
     table = pyarrow.Table.from_pylist(list(map(asdict, rows)), pyarrow.schema(columns))
     buffer = io.BytesIO()
     with pyarrow.parquet.ParquetWriter(buffer, table.schema) as writer:

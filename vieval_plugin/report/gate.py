@@ -58,29 +58,38 @@ EXIT_CODES = {
     "worse": ExitCode.WORSE,
     "undecided": ExitCode.UNDECIDED,
 }
-NO_OTHER = "--margin compares {} with another generator, and there is none"
+NO_OTHER = "--margin requires another generator to compare {} with"
 
 
 class Finding(StrEnum):
-    """What a gate finds on other generators; the value is its sentence."""
+    """Finding of a gate on other generators; the value is its sentence."""
 
-    NOT_WORSE = (
-        "{judge} finds {mine} not worse than {references} by more than the margin."
-    )
+    NOT_WORSE = "{judge} finds that {mine} is not worse than {references} by more than the margin."
     SAME_FILES = "{mine} is not worse than {references} by more than the margin."
-    BETTER = "{judge} finds {mine} better than {references}."
-    WORSE = "{judge} finds {mine} worse than {references} by more than the margin."
-    WORSE_BY_FAILURES = (
-        "{judge} finds {mine} worse than {references} by more than the margin, with failures as "
-        "the lowest score."
+    BETTER = "{judge} finds that {mine} is better than {references}."
+    WORSE = (
+        "{judge} finds that {mine} is worse than {references} by more than the margin."
     )
-    PERHAPS_WORSE = "{judge} finds {mine} worse than {references}, but perhaps by less than the margin."
-    FAILS = "{mine} fails more often than {references}, judged by {judge}."
+    WORSE_BY_FAILURES = (
+        "{judge} finds that {mine} is worse than {references} by more than the margin if "
+        "failures count as the lowest score."
+    )
+    PERHAPS_WORSE = (
+        "{judge} finds that {mine} is worse than {references}, but perhaps by less than the "
+        "margin."
+    )
+    FAILS = "{mine} fails more often than {references}, as judged by {judge}."
     UNDECIDED = "{judge} cannot tell whether {mine} is worse than {references} by more than the margin."
-    INSUFFICIENT = "The verdicts of {judge} do not suffice to tell whether {mine} is worse than {references}."
-    UNREAD = "{judge} cannot be read, so it decides nothing on {mine} and {references}."
+    INSUFFICIENT = (
+        "The verdicts of {judge} are not sufficient to tell whether {mine} is worse than "
+        "{references}."
+    )
+    UNREAD = (
+        "Too many replies from {judge} could not be read, so {mine} cannot be compared with "
+        "{references}."
+    )
     FILLED = (
-        "{judge} likely fills in scores without judging, so it decides nothing on {mine} and "
+        "{judge} likely fills in scores without judging, so {mine} cannot be compared with "
         "{references}."
     )
 
@@ -90,21 +99,21 @@ class Finding(StrEnum):
         return self in (Finding.UNREAD, Finding.FILLED)
 
 
-_BLIND = "the judge is not shown to see a fall"
+_BLIND = "the judge may not notice a fall"
 _DOUBTS = {
     Finding.UNREAD: "too many replies could not be read",
     Finding.FILLED: "the judge likely fills in scores",
-    Finding.PERHAPS_WORSE: "worse, but by how much is open",
-    Finding.UNDECIDED: "the interval holds the margin",
-    Finding.INSUFFICIENT: "the verdicts do not suffice",
+    Finding.PERHAPS_WORSE: "worse, but perhaps by less than the margin",
+    Finding.UNDECIDED: "the interval includes the margin",
+    Finding.INSUFFICIENT: "the verdicts are not sufficient",
 }
-_SLOW_FALL = "{judge} finds a slow fall of the nightly builds, first on {date}."
+_SLOW_FALL = "{judge} finds a slow fall across the nightly builds, first on {date}."
 _MOST_BARS = 60
 _CONTROL = "Positive control"
-_READABLE = "Use a model that answers in the judge's form, or a server that enforces JSON schemas."
+_READABLE = "Use a model that answers in the judge's format, or a server that enforces JSON schemas."
 _SPOILT = {
-    "exchanged": "images exchanged among {} prompts",
-    "degraded": "{} images degraded",
+    "exchanged": "images swapped among {} prompts",
+    "degraded": "{} degraded images",
 }
 
 
@@ -117,7 +126,7 @@ class ReferenceDecision:
     #: The numbers behind it, in words.
     evidence: str
     next: str = ""
-    #: What stands against the finding.
+    #: Objection to the finding.
     objection: str = ""
 
     @property
@@ -134,7 +143,7 @@ class ReferenceDecision:
 _SAME_FILES = ReferenceDecision(
     "not_worse",
     Finding.SAME_FILES,
-    "All their pictures are the very same files, so the difference is 0.",
+    "All their images are identical files, so the difference is 0.",
 )
 
 
@@ -174,11 +183,9 @@ class Gate:
         """The exit code: a judge that cannot be read before a fall, and a slow fall last."""
         if self.unreadable:
             return ExitCode.UNDECIDED
-        return (
-            ExitCode.SLOW_FALL
-            if self.alarm and self.decision == "not_worse"
-            else EXIT_CODES[self.decision]
-        )
+        if self.alarm and self.decision == "not_worse":
+            return ExitCode.SLOW_FALL
+        return EXIT_CODES[self.decision]
 
     @property
     def falls(self) -> tuple[PromptFall, ...]:
@@ -225,9 +232,7 @@ def gate_of(
     bias = section.bias[ranking.judge] if ranking.measure.counts_contests else None
     mine, *references = [system.label for system in ranking.comparison.compared.systems]
     if not references:
-        raise VievalError(
-            f"{NO_OTHER.format(mine)}; rank verdicts on its images with these"
-        )
+        raise VievalError(f"{NO_OTHER.format(mine)}; pass verdicts on its images too")
     files = files_by_generator(run.all_records)
     is_read = any(record.verdict.status.usable for record in run.all_records)
     decided = dict[str, ReferenceDecision]()
@@ -251,11 +256,9 @@ def gate_of(
 def _track(
     records: Sequence[Record], ranking: Leaderboard, evidence: Sequence[GateEvidence]
 ) -> tuple[str, ...]:
-    return (
-        _track_sentences(records[0].provenance, ranking)
-        if ranking.measure.is_plain_mean and evidence
-        else ()
-    )
+    if ranking.measure.is_plain_mean and evidence:
+        return _track_sentences(records[0].provenance, ranking)
+    return ()
 
 
 def _judge_words(ranking: Leaderboard) -> str:
@@ -273,8 +276,7 @@ def _require_one_ranking(report: Report) -> None:
             for _, ranking in report.generators
         )
         raise VievalError(
-            f"--margin decides by one ranking, got {count} ({judges}); use verdicts "
-            "of one judge"
+            f"--margin requires one ranking, got {count} ({judges}); use verdicts of one judge"
         )
 
 
@@ -302,22 +304,26 @@ def _with_evidence(
     margin: float,
 ) -> Gate:
     """Gate with the numbers that it was decided by."""
+    differences = tuple(_difference(ranking, one) for one in evidence)
+    answer = replace(combined_gate.answer, limits=(*track, *limits))
+    aspect = "" if ranking.aspect == VOTES else ranking.aspect
+    better = all(
+        min(_low(ranking, one), one.penalised.plain_low) > 0 for one in evidence
+    )
     return replace(
         combined_gate,
-        answer=replace(combined_gate.answer, limits=(*track, *limits)),
+        answer=answer,
         evidence=tuple(evidence),
-        differences=tuple(_difference(ranking, one) for one in evidence),
+        differences=differences,
         margin=margin,
-        better=all(
-            min(_low(ranking, one), one.penalised.plain_low) > 0 for one in evidence
-        ),
-        aspect="" if ranking.aspect == VOTES else ranking.aspect,
+        better=better,
+        aspect=aspect,
     )
 
 
 def _track_sentences(provenance: Provenance, ranking: Leaderboard) -> tuple[str, ...]:
-    """How often people agreed with this judge on generators whose ratings are published; none
-    where that is not known.
+    """Agreement of people with this judge on generators with published ratings; none where it is
+    unknown.
     """
     from vieval_plugin.results.published.judges import track_record
 
@@ -325,13 +331,12 @@ def _track_sentences(provenance: Provenance, ranking: Leaderboard) -> tuple[str,
     if record is None or not (record.better and record.equal):
         return ()
     interval = f"95% interval {100 * record.low:.0f} to {100 * record.high:.0f}%"
+    agreed = f"people agreed in {record.agreed} of {record.better} pairs ({interval})"
+    differing = f"{record.told_apart} of the {record.equal} pairs"
     return (
-        f"Track record on {record.benchmark}, with this wording and model: when it said better, "
-        f"people agreed in {record.agreed} of {record.better} pairs of generators ({interval}).",
-        (
-            f"Of the {record.equal} pairs that it could not tell apart, people told "
-            f"{record.told_apart} apart."
-        ),
+        f"Track record on {record.benchmark}, with the same questions and model: when the judge "
+        f"found a generator better, {agreed}.",
+        f"People found a difference in {differing} that the judge could not tell apart.",
     )
 
 
@@ -351,22 +356,24 @@ def apply_control(
     sentences = [
         _control_sentence(gate, result, margin) for result in results if result.estimate
     ]
-    step = "Use a judge that sees spoilt images"
+    step = "Use a judge that notices damaged images"
     objection = _BLIND
     if not sentences:
         reason = f"{scored} prompts are too few"
         step = "Use more prompts"
         if scored >= CONTROL_ITEMS > prompts:
             reason = (
-                f"nothing can fall: on {prompts} prompts the reference has a score above "
-                "the margin and the build an image"
+                f"only {prompts} prompts have a reference score above the margin and an "
+                "image of the build"
             )
         elif scored >= CONTROL_ITEMS:
-            reason = "the prompts are too alike to exchange their images"
-            step = "Use prompts that differ more"
+            reason = "the prompts are too similar to swap their images"
+            step = "Use more varied prompts"
         else:
             objection = f"{reason} for the control"
-        sentences = [f"{_CONTROL}: {reason}; {CONTROL_ITEMS} such prompts are needed."]
+        sentences = [
+            f"{_CONTROL}: {reason}. At least {CONTROL_ITEMS} suitable prompts are needed."
+        ]
     control = " ".join(sentences)
     if not any(result.seen for result in results):
         return replace(_blind(gate, objection, control, step), control=tuple(results))
@@ -380,15 +387,16 @@ def require_no_control(gate: Gate, margin: float) -> Gate:
     """
     if all(evidence.spread <= margin for evidence in gate.evidence):
         measured = f"{gate.aspect} means" if gate.aspect else "win rates"
-        scores = f"All {measured} of prompts lie within {max(e.spread for e in gate.evidence):.3f}."
-        step = "Pass --model and --base-url, so that the judge is asked about spoilt images"
+        spread = max(e.spread for e in gate.evidence)
+        scores = f"The {measured} of all prompts differ by at most {spread:.3f}."
+        step = "Pass --model and --base-url to test the judge on damaged images"
         return _blind(
             gate,
             _BLIND,
-            f"{scores} A fall by more than the margin would not show.",
+            f"{scores} A fall by more than the margin would not be visible.",
             step,
         )
-    line = "Not checked whether the judge sees a fall: no model is named to judge spoilt images."
+    line = "The judge was not tested on damaged images. Pass --model and --base-url to test it."
     return replace(
         gate, answer=replace(gate.answer, limits=(line, *gate.answer.limits))
     )
@@ -408,23 +416,21 @@ def add_history(gate: Gate, dates: Sequence[str], differences: Sequence[float]) 
     change = cusum(differences)
     if change is None:
         line = (
-            f"History: {plural(nights, 'night')}; slow falls are looked for from night "
+            f"History: {plural(nights, 'night')}. Slow falls can be found from night "
             f"{FIRST_NIGHTS + 1} on."
         )
         return replace(gate, answer=replace(answer, limits=(*answer.limits, line)))
     spread = (
-        f"the first {FIRST_NIGHTS} nights have mean {change.mean:+.3f} and standard "
-        f"deviation {change.deviation:.3f}"
+        f"The first {FIRST_NIGHTS} nights have a mean of {change.mean:+.3f} and a standard "
+        f"deviation of {change.deviation:.3f}"
     )
     chart = _sparkline(change.sums)
-    line = (
-        f"History: the CUSUM of {nights} nights is {change.sums[-1]:.1f}, the alarm is at "
-        f"{CUSUM_LIMIT:g}; {spread}. {chart}"
-    )
+    total = f"the CUSUM of {nights} nights is {change.sums[-1]:.1f}"
+    line = f"History: {total} (alarm at {CUSUM_LIMIT:g}). {spread}. {chart}"
     if change.alarm is None:
         return replace(gate, answer=replace(answer, limits=(*answer.limits, line)))
     title = _SLOW_FALL.format(judge=gate.judge, date=dates[change.alarm])
-    step = "Find the cause, then begin a new series with a new baseline or another --history."
+    step = "Find the cause, then start a new series with a new baseline or another --history file."
     alarm = Answer(title, line, next=step)
     if gate.decision == "not_worse":
         alarm = replace(alarm, limits=(answer.title, answer.evidence, *answer.limits))
@@ -437,10 +443,10 @@ def add_history(gate: Gate, dates: Sequence[str], differences: Sequence[float]) 
 def _sparkline(sums: Sequence[float]) -> str:
     """A small chart of the last nights of a CUSUM, the highest bar at the alarm."""
     bars = "▁▂▃▄▅▆▇█"
-    return "".join(
-        bars[min(int(total / CUSUM_LIMIT * len(bars)), len(bars) - 1)]
-        for total in sums[-_MOST_BARS:]
-    )
+    totals = sums[-_MOST_BARS:]
+    highest = len(bars) - 1
+    heights = (int(total / CUSUM_LIMIT * len(bars)) for total in totals)
+    return "".join(bars[min(height, highest)] for height in heights)
 
 
 def _blind(gate: Gate, objection: str, reason: str, step: str) -> Gate:
@@ -464,7 +470,7 @@ def _blind(gate: Gate, objection: str, reason: str, step: str) -> Gate:
             title,
             reason,
             limits,
-            f"{step}, or --no-control if you know that the judge sees a fall.",
+            f"{step}, or pass --no-control if you know that the judge notices a fall.",
         ),
     )
 
@@ -476,12 +482,14 @@ def _control_sentence(gate: Gate, result: ControlResult, margin: float) -> str:
         interval = f"{100 * estimate.low:.0f} to {100 * estimate.high:.0f}%"
         needed = f"more than {100 * (0.5 + margin):.0f}%"
         won = (
-            f"the build's own won {estimate.value:.0%} of {result.n} contests (95% interval "
-            f"{interval}, needed {needed})"
+            f"the build's own images won {estimate.value:.0%} of {result.n} contests (95% "
+            f"interval {interval}, required: {needed})"
         )
         return f"{_CONTROL}: against {damage}, {won}."
     change = f"{gate.aspect} is {_signed(estimate)}"
-    return f"{_CONTROL}: with {damage}, {change}, needed more than {margin:g} lower."
+    return (
+        f"{_CONTROL}: with {damage}, {change} (required: more than {margin:g} lower)."
+    )
 
 
 def same_files_gate(records: Iterable[Record]) -> Gate | None:
@@ -517,14 +525,14 @@ def _combined_gate(
         if (one.finding, one.objection) == kind
     ]
     title = decisive.title(judge=judge, mine=mine, references=enumeration(references))
-    evidence = [
-        f"Against {reference}: {one.evidence}" if len(decided) > 1 else one.evidence
-        for reference, one in decided.items()
-    ]
+    evidence = [one.evidence for one in decided.values()]
+    if len(decided) > 1:
+        evidence = [f"Against {name}: {one.evidence}" for name, one in decided.items()]
+    answer = Answer(title, " ".join(evidence), next=decisive.next)
     return Gate(
         mine,
         decisive.decision,
-        Answer(title, " ".join(evidence), next=decisive.next),
+        answer,
         judge=judge,
         unreadable=bool(unread),
         doubt=decisive.doubt,
@@ -532,7 +540,7 @@ def _combined_gate(
 
 
 def too_few_sentence(n: int, margin: float, fall: float) -> str:
-    """Sentence that even equal scores on so many prompts could not pass; empty where they could.
+    """Sentence that equal scores on `n` prompts cannot pass; empty where they can.
 
     Args:
         n: prompts that both generators have.
@@ -540,15 +548,15 @@ def too_few_sentence(n: int, margin: float, fall: float) -> str:
         fall: as `MeanOfDifferences` has it.
 
     >>> too_few_sentence(100, 0.02, 1.0)
-    '--margin 0.02: on all 100 prompts even equal scores could not pass, which takes 148; only a better generator could'
+    '--margin 0.02: with 100 prompts, equal scores cannot pass (148 prompts are required); only a better generator can'
     """
     fewest = fewest_items(margin, fall)
     if n >= fewest:
         return ""
-    enough = "" if math.isinf(fewest) else f", which takes {fewest:,.0f}"
+    enough = "" if math.isinf(fewest) else f" ({fewest:,.0f} prompts are required)"
     return (
-        f"--margin {margin:g}: on all {n} prompts even equal scores could not pass{enough}; "
-        "only a better generator could"
+        f"--margin {margin:g}: with {n} prompts, equal scores cannot pass{enough}; "
+        "only a better generator can"
     )
 
 
@@ -575,11 +583,10 @@ def require_decidable(
         prompts[record.id.image_model].add((record.id.part, group))
     mine, *references = prompts
     if not references:
-        raise VievalError(f"{NO_OTHER.format(mine)}; name the folder of its images too")
+        raise VievalError(f"{NO_OTHER.format(mine)}; pass the folder of its images too")
     if len(names := dict.fromkeys(judges)) > 1:
         raise VievalError(
-            f"--margin decides by one judge, and here are {len(names)} ({', '.join(names)}); "
-            "name one"
+            f"--margin requires one judge, got {len(names)} ({', '.join(names)}); pass one"
         )
     common = min(len(prompts[mine] & prompts[reference]) for reference in references)
     return too_few_sentence(common, margin, EVEN if contests else 1.0)
@@ -593,10 +600,9 @@ def _fillers(run: Run, *generators: str) -> tuple[int, ...]:
         for record in records
         if (record.id.image_model or YOUR_IMAGES) in generators
     ]
-    prompts = {
-        (r.id.image_model or YOUR_IMAGES, r.id.part, r.id.uid)
-        for r in fillers(both_records)
-    }
+    prompts = set()
+    for r in fillers(both_records):
+        prompts.add((r.id.image_model or YOUR_IMAGES, r.id.part, r.id.uid))
     counts = Counter(generator for generator, *_ in prompts)
     return tuple(counts[generator] for generator in generators)
 
@@ -618,12 +624,13 @@ def _decided(
         return ReferenceDecision(
             "undecided",
             Finding.FILLED,
-            f"{fillers}, more than {MOST_FILLED:.0%}. {measured}",
+            f"{fillers} (limit {MOST_FILLED:.0%}). {measured}",
             _READABLE,
         )
     if any(filled):
         measured += f" {fillers}."
-    if reason := _nothing_decides(ranking, evidence, bias, again):
+    reason = _nothing_decides(ranking, evidence, bias, again)
+    if reason:
         why = f"{reason[:1].upper()}{reason[1:]}. {measured}"
         return ReferenceDecision("undecided", Finding.INSUFFICIENT, why)
     measured += _large_changes(ranking, evidence, bias)
@@ -636,12 +643,24 @@ def _measured_sentences(
     """The measured difference, and its bounds where they differ."""
     measured = f"{_measured(ranking, evidence)} Allowed: {margin:g} lower."
     if not math.isnan(evidence.scored.low):
-        limit = share_of_level(_level(ranking) / 2)
-        measured += f" With one bad prompt more, the one-sided {limit} bound is {_signed(evidence.scored.low)}."
+        limit = f"one-sided {share_of_level(_level(ranking) / 2)} bound"
+        measured += (
+            f" With one more bad prompt: {_bound(evidence.scored.low)} ({limit})."
+        )
     if any(evidence.more_failures):
-        limit = f"its bound {_signed(evidence.penalised.low)}"
-        measured += f" With failures as the lowest score it is {_signed(evidence.penalised.value)} and {limit}."
+        penalised = evidence.penalised
+        change = f"{_signed(penalised.value)}, {_bound(penalised.low)}"
+        measured += f" With failures as the lowest score: {change}."
     return measured
+
+
+def _bound(low: float) -> str:
+    """The lower bound of a change in words.
+
+    >>> _bound(-0.1), _bound(0.1)
+    ('at most 0.100 lower', 'at least 0.100 higher')
+    """
+    return f"{'at most' if low < 0 else 'at least'} {_signed(low)}"
 
 
 def _undecided_by_replies(evidence: GateEvidence, measured: str) -> ReferenceDecision:
@@ -650,7 +669,7 @@ def _undecided_by_replies(evidence: GateEvidence, measured: str) -> ReferenceDec
     return ReferenceDecision(
         "undecided",
         Finding.UNREAD,
-        f"{counts}, more than {MOST_UNREAD:.0%}. {measured}",
+        f"{counts} (limit {MOST_UNREAD:.0%}). {measured}",
         _READABLE,
     )
 
@@ -659,10 +678,8 @@ def _fillers_sentence(
     ranking: Leaderboard, evidence: GateEvidence, filled: Sequence[int]
 ) -> str:
     names = zip((evidence.challenger, evidence.reference), filled, strict=True)
-    counts = " and ".join(
-        f"{number} of {evidence.items} {ranking.unit} of {name}"
-        for name, number in names
-    )
+    total = f"{evidence.items} {ranking.unit}"
+    counts = " and ".join(f"{number} of {total} of {name}" for name, number in names)
     return f"Scores are likely filled in on {counts}"
 
 
@@ -673,13 +690,11 @@ def _decision_by_margin(
     scored = evidence.scored
     penalised = evidence.penalised
     more, fewer = evidence.more_failures
-    if (p := more_failures_p(more, fewer)) <= ONE_SIDED_LEVEL:
-        others = f"where {evidence.reference} does on {fewer} others ({p_sentence(p)})"
-        return ReferenceDecision(
-            "worse",
-            Finding.FAILS,
-            f"{evidence.challenger} fails on {more} {ranking.unit}, {others}. {measured}",
-        )
+    p = more_failures_p(more, fewer)
+    if p <= ONE_SIDED_LEVEL:
+        mine = f"Only {evidence.challenger} fails on {more} {ranking.unit}"
+        other = f"only {evidence.reference} on {fewer} ({p_sentence(p)})"
+        return ReferenceDecision("worse", Finding.FAILS, f"{mine}, {other}. {measured}")
     decisions = [scored.decision(margin), penalised.decision(margin)]
     if "worse" in decisions:
         worse = decisions[0] == "worse"
@@ -691,7 +706,7 @@ def _decision_by_margin(
     enough = _enough(needed, _unit(ranking, evidence))
     stays = f"if the difference stays at {scored.value:.3f}"
     finding, objection = _undecided_finding(ranking, evidence, margin)
-    step = f"{enough} would tell, {stays}."
+    step = f"{enough} would be enough to decide, {stays}."
     return ReferenceDecision("undecided", finding, measured, step, objection)
 
 
@@ -704,7 +719,7 @@ def _enough(needed: float, units: str) -> str:
 def _undecided_finding(
     ranking: Leaderboard, evidence: GateEvidence, margin: float
 ) -> tuple[Finding, str]:
-    """What the interval shows where the gate cannot tell, and the objection to it."""
+    """Finding from the interval where the gate cannot decide, and the objection to it."""
     scored = evidence.scored
     low = _low(ranking, evidence)
     if max(scored.high, _difference(ranking, evidence).high) < 0:
@@ -713,7 +728,7 @@ def _undecided_finding(
         return Finding.UNDECIDED, ""
     finding = Finding.BETTER if low > 0 else Finding.NOT_WORSE
     if not evidence.penalised.plain_low > (0.0 if low > 0 else -margin):
-        return finding, "perhaps not with failures as the lowest score"
+        return finding, "perhaps not if failures count as the lowest score"
     units = _unit(ranking, evidence)
     return finding, f"{scored.n} {units} are too few to pass"
 
@@ -738,12 +753,14 @@ def _large_changes(
     if ranking.measure.counts_contests:
         contradicted = bias.contradicted if bias else 0
         return (
-            f" {contradicted} contradictory contests count as ties, which shrinks a difference."
+            f" {contradicted} contradictory contests count as ties, which reduces differences."
             * bool(contradicted)
         )
-    alone = "By the judge alone, " * ranking.measure.uses_ratings
-    prompts = f"{evidence.fell} of {evidence.compared} prompts fell by more than {LARGE_FALL:g}"
-    return f" {alone}{prompts}, and {evidence.rises} rose." * bool(evidence.fell)
+    if not evidence.fell:
+        return ""
+    alone = "By the judge alone, scores" if ranking.measure.uses_ratings else "Scores"
+    fell = f"fell by more than {LARGE_FALL:g} on {evidence.fell} of {evidence.compared} prompts"
+    return f" {alone} {fell} and rose as much on {evidence.rises}."
 
 
 def _nothing_decides(
@@ -755,19 +772,18 @@ def _nothing_decides(
     for generator, unjudged in zip(compared, evidence.unjudged, strict=True):
         if unjudged > MOST_UNJUDGED * evidence.items:
             return (
-                f"{unjudged} of {evidence.items} {unit} of {generator} have no verdict, or one "
-                f"that a failed call or tool left without a score; judge them again: {again}"
+                f"{unjudged} of {evidence.items} {unit} of {generator} have no verdict, or no score "
+                f"because a call or tool failed. To judge them again, run {again}"
             )
     if bias is not None and bias.contradictory:
         return (
             f"the judge contradicts itself in {bias.contradicted} of {bias.contests} "
-            "contests, so its answers decide nothing"
+            "contests, so its answers cannot be used"
         )
-    unranked = [
-        f"{n.system} has {n.reason}"
-        for n in ranking.numbers
-        if n.system in compared and n.reason
-    ]
+    unranked = []
+    for n in ranking.numbers:
+        if n.system in compared and n.reason:
+            unranked.append(f"{n.system}: {n.reason}")
     if unranked and evidence.penalised.decision(0) != "worse":
         return unranked[0]
     if (
@@ -776,17 +792,18 @@ def _nothing_decides(
     ):
         return f"at least {LEAST_FOR_A_TEST} {unit} are needed"
     pair = ranking.comparison.pair_of(*compared)
-    if reason := ranking.comparison.compared.undecided_reason:
+    reason = ranking.comparison.compared.undecided_reason
+    if reason:
         return reason
     if ranking.measure.uses_ratings and pair and math.isnan(pair.adjusted):
-        return f"{LEAST_RATED} {unit} of each are needed, or all images"
+        return f"at least {LEAST_RATED} {unit} of each generator, or all images, are needed"
     return ""
 
 
 def _measured(ranking: Leaderboard, evidence: GateEvidence) -> str:
     """The difference of the judge's means with its interval, in words."""
     if not evidence.scored.n:
-        return f"No {ranking.unit.removesuffix('s')} has a score of both."
+        return f"No {ranking.unit.removesuffix('s')} has scores of both generators."
     difference = _difference(ranking, evidence)
     on = f"on {evidence.scored.n} {ranking.unit}"
     if _unit(ranking, evidence) == "groups":
@@ -797,7 +814,7 @@ def _measured(ranking: Leaderboard, evidence: GateEvidence) -> str:
         measured += f" {ranking.aspect}"
         opponent = f"that of {evidence.reference}"
     change = _signed(difference, _level(ranking))
-    return f"{measured} of {evidence.challenger} is {change} than {opponent}, {on}."
+    return f"{measured} of {evidence.challenger} is {change} than {opponent} {on}."
 
 
 def _difference(ranking: Leaderboard, evidence: GateEvidence) -> Estimate:
@@ -840,10 +857,8 @@ def _signed(change: Estimate | float, level: float = 2 * ONE_SIDED_LEVEL) -> str
     ('0.100 lower', '0.100 lower (95% interval 0.200 lower to 0.050 higher)')
     """
     if isinstance(change, Estimate):
-        interval = (
-            f" ({share_of_level(level)} interval {_signed(change.low)} to {_signed(change.high)})"
-            if change.has_interval
-            else ""
-        )
+        interval = ""
+        if change.has_interval:
+            interval = f" ({share_of_level(level)} interval {_signed(change.low)} to {_signed(change.high)})"
         return f"{_signed(change.value)}{interval}"
     return f"{abs(change):.3f} {'lower' if change < 0 else 'higher'}"

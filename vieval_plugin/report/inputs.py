@@ -36,16 +36,16 @@ def rated_runs(
         )
         if not any(are_contests) and ratings.votes.keys() >= set(unknown):
             raise VievalError(
-                f"{first} is a vote on a pair, and these verdicts are on single images: rate those "
-                f"on a page of `vieval label {verdicts} --out label.html`"
+                f"{first} is a vote on a pair, but these verdicts are on single images; rate them "
+                f"on a page from `vieval label {verdicts} --out label.html`"
             )
         raise VievalError(
-            f"{first} is not among these verdicts, nor is any other that was rated; give the "
-            "ratings of these samples"
+            f"{first} has no verdict here, and neither has any other rated sample; pass ratings "
+            "of the samples in these verdicts"
         )
     note = (
-        f"ratings of {plural(len(unknown), 'sample')} are left out, because no verdict is "
-        f"about them, the first in {first}"
+        f"ratings of {plural(len(unknown), 'sample')} without a verdict are left out (first: "
+        f"{first})"
     )
     return runs, [*notes, note]
 
@@ -63,21 +63,20 @@ def read_order(path: Path) -> tuple[str, ...]:
         with path.open("rb") as file:
             text = file.read(_MOST_BYTES + 1).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise VievalError(
-            f"{path}: the order of image models cannot be read ({error})"
-        ) from None
+        raise VievalError(f"cannot read {path}: {error}") from None
     if len(text) > _MOST_BYTES:
         raise VievalError(
             f"{path}: too large for an order of image models (limit {_MOST_BYTES} "
             "bytes)"
         )
     names = tuple(filter(None, map(str.strip, text.splitlines())))
-    if repeated := [name for name, times in Counter(names).items() if times > 1]:
+    repeated = [name for name, times in Counter(names).items() if times > 1]
+    if repeated:
         raise VievalError(
             f"{path}: lists {repeated[0]!r} twice; list each image model once"
         )
     if len(names) < 2:
         raise VievalError(
-            f"{path}: an order has two image models or more, one a line, the best first"
+            f"{path}: must list at least two image models, one a line, best first"
         )
     return names

@@ -37,14 +37,13 @@ class OfOwnSamples(OfGenerators):
         runs: Sequence[Run],
         options: StatisticsOptions,
     ) -> Findings:
-        """With ratings, agreement with people as on rated benchmarks; then generators side by
-        side and their win rates.
+        """Agreement with people if there are ratings, then generators side by side and their win
+        rates.
         """
-        findings = (
-            ByImageModel().findings(benchmark, parts, runs, options)
-            if is_rated(runs)
-            else Findings(())
-        )
+        if is_rated(runs):
+            findings = ByImageModel().findings(benchmark, parts, runs, options)
+        else:
+            findings = Findings(())
         return findings + generator_findings(benchmark, runs, options)
 
 
@@ -93,21 +92,21 @@ def prompt_notes(runs: Sequence[Run]) -> list[str]:
     if len(groups) == len(group_of):
         return [*filter(None, [similar_prompts_note(prompts.values())])]
     note = (
-        f"; {FEWEST_GROUPS} or more are needed for a margin of .05"
+        f"; a margin of .05 requires at least {FEWEST_GROUPS} groups"
         if len(groups) < FEWEST_GROUPS
         else ""
     )
     return [
         (
-            f"{plural(len(group_of), 'prompt')} in {plural(len(groups), 'group')}, each of which "
-            f"counts as one{note}"
+            f"{plural(len(group_of), 'prompt')} in {plural(len(groups), 'group')} (each counts as "
+            f"one){note}"
         )
     ]
 
 
 def _raise_elsewhere(root: Path, part: str) -> Sequence[Judged]:
     raise VievalError(
-        f"your own samples of kind {part} come from your file, not from {root}"
+        f"your own samples of kind {part} are read from your file, not from {root}"
     )
 
 
@@ -121,8 +120,8 @@ OWN_SAMPLES = Benchmark(
     licence="the user's",
     trainable=True,
     note=(
-        "Your own samples. A judge can disagree with people: `vieval rank --human` corrects its "
-        "mean by some ratings."
+        "Your own samples. A judge can disagree with people. `vieval rank --human` corrects its "
+        "means by ratings of some images."
     ),
 )
 
@@ -159,9 +158,8 @@ def _benchmark(name: str, required: bool) -> Benchmark:
     if not required:
         return replace(OWN_SAMPLES, name=name, note="")
     raise VievalError(
-        f"these results are of the benchmark {name!r}, which no installed package brings: "
-        "pass --benchmark FOLDER with its benchmark.yaml, or set VIEVAL_BENCHMARKS; else "
-        "install its package, or leave them out"
+        f"the benchmark {name!r} of these results is not installed; pass --benchmark FOLDER with "
+        "its benchmark.yaml, set VIEVAL_BENCHMARKS, install its package, or leave them out"
     )
 
 
@@ -183,17 +181,13 @@ def _require_same_people(runs: Sequence[Run]) -> None:
                     (record.id, name), (run.label, values)
                 )
                 if list(map(str, first)) != list(map(str, values)):
-                    texts = (
-                        ", ".join(
-                            v or "none" if isinstance(v, str) else f"{v:g}"
-                            for v in run_texts
-                        )
-                        or "none"
-                        for run_texts in (first, values)
-                    )
-                    first_texts, run_texts = texts
                     raise VievalError(
-                        f"{record.id}: people's {name} are {first_texts} in the "
-                        f"results of {label}, but {run_texts} in those of "
+                        f"{record.id}: people's {name} are {_values_text(first)} in the "
+                        f"results of {label}, but {_values_text(values)} in those of "
                         f"{run.label}; run both on the same data"
                     )
+
+
+def _values_text(values: Sequence[float | str]) -> str:
+    texts = [v or "none" if isinstance(v, str) else f"{v:g}" for v in values]
+    return ", ".join(texts) or "none"

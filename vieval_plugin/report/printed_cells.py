@@ -41,11 +41,10 @@ class PrintedCell:
         """
         digits = _DIGITS.get(self.key.statistic, 4)
         assert self.computed is not None
-        off = (
-            1.0
-            if math.isnan(self.computed)
-            else round(self.computed, digits) - self.printed
-        )
+        if math.isnan(self.computed):
+            off = 1.0
+        else:
+            off = round(self.computed, digits) - self.printed
         return int(abs(round(off * 10**digits)))
 
     def __str__(self) -> str:
@@ -78,12 +77,14 @@ class PrintedComparison:
     def lines(self) -> list[str]:
         """Lines to print: a count of each kind, then every difference."""
         agreeing = len(self.exact) + len(self.within_one)
-        lines = [
-            f"{agreeing} of {agreeing + len(self.mismatches)} cells marked reproducible agree to "
-            f"within one unit of the last printed digit, {len(self.exact)} of them exactly; "
-            f"{len(self.explained)} cells known not to be reproducible; {len(self.missing)} cells "
-            "not in these results"
-        ]
+        total = agreeing + len(self.mismatches)
+        reproduced = (
+            f"{agreeing} of {total} cells marked reproducible agree to within one unit of the "
+            f"last printed digit, {len(self.exact)} of them exactly"
+        )
+        explained = f"known not to be reproducible: {len(self.explained)}"
+        missing = f"not in these results: {len(self.missing)}"
+        lines = [f"{reproduced}; {explained}; {missing}"]
         lines += [f"DIFFERS   {cell}" for cell in self.mismatches]
         lines += [f"one unit  {cell}" for cell in self.within_one]
         return lines + [f"known     {cell}: {cell.why_not}" for cell in self.explained]
@@ -96,7 +97,7 @@ def compare_with_printed(
     column.
     """
     comparison = PrintedComparison()
-    advice = f"--expect takes a CSV of printed cells, whose columns are {', '.join(_COLUMNS)}"
+    advice = f"--expect requires a CSV of printed cells with the columns {', '.join(_COLUMNS)}"
     # of tables that are joined here, such as T10/11, a file may name the one that prints a cell
     joined = {
         f"T{number}": key.table
@@ -109,12 +110,11 @@ def compare_with_printed(
         printed = decimal(row.cells["printed"])
         if not math.isfinite(printed):
             raise VievalError(
-                f"{row.where}: printed {row.cells['printed'][:40]!r} is not a number; correct the "
-                "file"
+                f"{row.where}: printed must be a number, got {row.cells['printed'][:40]!r}; correct "
+                "the file"
             )
-        computed = cells.get(
-            key, cells.get(replace(key, table=joined.get(key.table, key.table)))
-        )
+        table = joined.get(key.table, key.table)
+        computed = cells.get(key, cells.get(replace(key, table=table)))
         cell = PrintedCell(key, printed, computed, row.cells["why_not"])
         if computed is None:
             comparison.missing.append(cell)

@@ -35,13 +35,15 @@ def same_scores(runs: Sequence[Run]) -> list[str]:
         )
         groups += [] if alike else [alike]
         alike.append(label)
-    return [
-        _sentence(group, [verdicts[label] for label in group], common)
-        for group in groups
-        if len(group) > 1
-        and len(common := set.intersection(*(set(verdicts[label]) for label in group)))
-        >= LEAST_COMMON
-    ]
+    sentences = []
+    for group in groups:
+        if len(group) < 2:
+            continue
+        group_verdicts = [verdicts[label] for label in group]
+        common = set.intersection(*map(set, group_verdicts))
+        if len(common) >= LEAST_COMMON:
+            sentences.append(_sentence(group, group_verdicts, common))
+    return sentences
 
 
 def _scored(run: Run) -> _Verdicts:
@@ -57,7 +59,8 @@ def _are_same(first: _Verdicts, second: _Verdicts) -> bool:
     common = 0
     distinct = set()
     for sample, verdicts in first.items():
-        if scores := second.get(sample):
+        scores = second.get(sample)
+        if scores:
             if len(verdicts) != len(scores) or not all(map(_agree, verdicts, scores)):
                 return False
             common += 1
@@ -86,12 +89,11 @@ def _sentence(
     )
     score, unit = ("answer", "contests") if are_contests else ("score", "samples")
     everyone = "both" if len(labels) == 2 else "all of them"
-    scope = (
-        ""
-        if all(len(judge_verdicts) == len(common) for judge_verdicts in verdicts)
-        else f" that {everyone} scored"
-    )
+    if all(len(judge_verdicts) == len(common) for judge_verdicts in verdicts):
+        scope = ""
+    else:
+        scope = f" that {everyone} scored"
     return (
-        f"{enumeration(labels)} gave the same {score} to all {len(common):,} {unit}{scope}; "
-        "are they one model?"
+        f"{enumeration(labels)} gave the same {score} to all {len(common):,} {unit}{scope}. "
+        "Are they the same model?"
     )

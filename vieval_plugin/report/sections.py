@@ -76,10 +76,7 @@ if TYPE_CHECKING:
 #: the benchmark is for.
 Which: TypeAlias = Literal["generators", "judges", "all"]
 
-_UNCORRECTED = (
-    "The ratings do not correct a {}: rank verdicts of a judge that scores each "
-    "image, whose means they correct."
-)
+_UNCORRECTED = "Ratings cannot correct a {}. To use them, rank verdicts of a judge that scores each image."
 _REASON = 200
 
 
@@ -108,11 +105,9 @@ class Section:
     @property
     def title(self) -> str:
         """Name of the benchmark as a heading has it."""
-        return (
-            YOUR_IMAGES.capitalize()
-            if self.benchmark.name == OWN
-            else self.benchmark.title or self.benchmark.name
-        )
+        if self.benchmark.name == OWN:
+            return YOUR_IMAGES.capitalize()
+        return self.benchmark.title or self.benchmark.name
 
     def page_words(self, text: str) -> str:
         """A text on the statistics in the benchmark's words for whom judges agree with."""
@@ -167,11 +162,10 @@ class Section:
             judge_boards = [board for board in boards if board.judge == judge]
             means = _leading([b for b in judge_boards if not b.measure.counts_contests])
             over_all = [board for board in means if not board.breakdown][:1]
-            parts = [
-                board
-                for board in means
-                if board.breakdown == "part" and board.aspect == means[0].aspect
-            ]
+            parts = []
+            for board in means:
+                if board.breakdown == "part" and board.aspect == means[0].aspect:
+                    parts.append(board)
             by_part = any(
                 not board.comparison.all_pairs and len(board.numbers) > 1
                 for board in over_all
@@ -187,12 +181,15 @@ class Section:
         if not board.measure.leads or board.measure.counts_contests:
             return {}
         place = (board.judge, board.statistic, board.breakdown, board.value)
-        alike = [
-            b
-            for b in self.boards
-            if (b.judge, b.statistic, b.breakdown, b.value) == place
-            and b.aspect != board.aspect
-        ]
+        alike = []
+        for b in self.boards:
+            if (
+                b.judge,
+                b.statistic,
+                b.breakdown,
+                b.value,
+            ) == place and b.aspect != board.aspect:
+                alike.append(b)
         return {b.aspect: {n.system: n.estimate for n in b.numbers} for b in alike}
 
     def answer(self, board: Leaderboard) -> Answer:
@@ -255,7 +252,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Likeness:
-    """How like their references images are."""
+    """Similarity of images to their references."""
 
     #: By generator and metric.
     table: Table
@@ -265,7 +262,7 @@ class Likeness:
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """What `report`, `rank` and `compare` show of results."""
+    """Content of `report`, `rank` and `compare` for results."""
 
     #: The systems that it is about.
     which: Which
@@ -371,14 +368,14 @@ def sections_of(
     runs, notes = rated_runs(results, ratings)
     notes += constant
     by_benchmark = benchmarks_with_runs(runs, required=which != "generators")
-    sections = tuple(
-        replace(
-            _section(*benchmark_sections, which, options, bool(ratings), order, look),
-            verdicts=shlex.join(map(str, results.paths)),
+    verdicts = shlex.join(map(str, results.paths))
+    sections = []
+    for benchmark, benchmark_runs in by_benchmark:
+        section = _section(
+            benchmark, benchmark_runs, which, options, bool(ratings), order, look
         )
-        for benchmark_sections in by_benchmark
-    )
-    report = Report(which, sections)
+        sections.append(replace(section, verdicts=verdicts))
+    report = Report(which, tuple(sections))
     _require_generators(report, by_benchmark)
     sentences = _agreement_sentences(sections, options)
     records = list(chain.from_iterable(run.all_records for run in runs))
@@ -398,16 +395,13 @@ def sections_of(
 
 
 def _agreement_sentences(
-    sections: tuple[Section, ...], options: StatisticsOptions
+    sections: Sequence[Section], options: StatisticsOptions
 ) -> list[str]:
-    return [
-        f"{section.title}: {sentence}"
-        for section in sections
-        for sentence in (
-            *same_scores(section.runs),
-            *agreement_notes(section.runs, options),
-        )
-    ]
+    lines = []
+    for section in sections:
+        sentences = same_scores(section.runs) + agreement_notes(section.runs, options)
+        lines += [f"{section.title}: {sentence}" for sentence in sentences]
+    return lines
 
 
 def _require_generators(
@@ -416,8 +410,8 @@ def _require_generators(
     if report.which == "generators" and not report.generators:
         raise VievalError(
             "no generator to rank in "
-            f"{enumeration([benchmark.name for benchmark, _ in by_benchmark])}: no contest there "
-            "was judged whose candidates are of different image models with names"
+            f"{enumeration([benchmark.name for benchmark, _ in by_benchmark])}: its judged contests "
+            "must have candidates of different, named image models"
         )
 
 
@@ -460,7 +454,7 @@ def _reply_of_failed_run(run: Run) -> str:
     if not answer:
         return ""
     excerpt = shorten(answer, _REASON, placeholder=" ...")
-    return f"The first reply of {run.label} that failed: {excerpt!r}."
+    return f"First failed reply of {run.label}: {excerpt!r}."
 
 
 def missing_judges_reason(section: Section) -> str:
@@ -468,14 +462,13 @@ def missing_judges_reason(section: Section) -> str:
     if section.judges("judges") and len(section.runs) > 1:
         return ""
     if len(section.runs) < 2:
-        return f"{section.title}: two judges are needed, and the only one is {section.runs[0].label}."
+        return f"{section.title}: at least two judges are required, got one ({section.runs[0].label})."
     if section.benchmark.name == OWN:
         return (
-            "Your images have no ratings, so no judge can be shown to be better: "
-            "`vieval rank` compares the generators, and `vieval label` makes a page "
-            "to rate some images."
+            "Your images have no ratings, so judges cannot be compared. Use `vieval rank` to compare "
+            "the generators, or `vieval label` to make a page for rating images."
         )
-    return f"{section.title}: none of its statistics has a test of two judges."
+    return f"{section.title}: its statistics have no test to compare two judges."
 
 
 def _note_no_correction(
@@ -497,9 +490,9 @@ def _section(
 ) -> Section:
     parts = tuple(benchmark.parts)
     findings = _all_findings(which, benchmark, runs, options, parts, order)
-    bias: dict[JudgeName | None, PositionBias | None] = {
-        run.name: position_bias(run, options) for run in runs
-    }
+    bias: dict[JudgeName | None, PositionBias | None] = {}
+    for run in runs:
+        bias[run.name] = position_bias(run, options)
     silent = {
         judge
         for judge, judge_bias in bias.items()
@@ -561,12 +554,13 @@ def _contests(
     silent: set[JudgeName | None], runs: Sequence[Run], options: StatisticsOptions
 ) -> tuple[ContestRanking, ...]:
     names = {str(judge) for judge in silent}
-    return tuple(
-        replace(ranking, board=_drop_pairs(ranking.board))
-        if str(ranking.board.judge) in names
-        else ranking
-        for ranking in rank_contests(runs, options)
-    )
+    rankings = []
+    for ranking in rank_contests(runs, options):
+        board = ranking.board
+        if str(board.judge) in names:
+            board = _drop_pairs(board)
+        rankings.append(replace(ranking, board=board))
+    return tuple(rankings)
 
 
 def _has_intervals(
@@ -588,7 +582,7 @@ def _leading(boards: Sequence[Leaderboard]) -> list[Leaderboard]:
 def _drop_pairs(board: Leaderboard) -> Leaderboard:
     """A leaderboard without ranks and differences, of a judge that contradicts itself."""
     systems = tuple(replace(system, ranks=None) for system in board.comparison.systems)
-    reason = f"{board.judge} contradicts itself in half of the contests or more"
+    reason = f"{board.judge} contradicts itself in at least half of the contests"
     numbers = tuple(replace(number, ranks=None) for number in board.numbers)
     return replace(
         board,
@@ -623,13 +617,10 @@ def _generator_answers(
     for board in boards:
         board_answer = section.answer(board)
         judge = board.judge
-        name = (
-            ""
-            if judge is None
-            else judge.words
-            if names[judge.words] < 2
-            else str(judge)
-        )
+        if judge is None:
+            name = ""
+        else:
+            name = judge.words if names[judge.words] < 2 else str(judge)
         texts.append(
             board_answer if alone else placed(board_answer, where, board.value, name)
         )
@@ -649,10 +640,11 @@ def _judge_answers(section: Section, boards: Sequence[Leaderboard]) -> list[Answ
             texts.append(board_answer)
         elif missing:
             have = "has" if len(missing) == 1 else "have"
-            names = (
-                enumeration(missing) if len(missing) < 4 else f"{len(missing)} others"
-            )
-            title = f"By {board.aspect}, as {names} {have} no {boards[0].aspect}: {board_answer.title}"
+            if len(missing) < 4:
+                names = enumeration(missing)
+            else:
+                names = f"{len(missing)} others"
+            title = f"By {board.aspect} ({names} {have} no {boards[0].aspect}): {board_answer.title}"
             texts.append(replace(board_answer, title=title))
         compared.update(missing)
     return texts
@@ -668,7 +660,7 @@ def _uncorrected(runs: Sequence[Run], board: Leaderboard) -> str:
     names = enumeration(aspects)
     rated = enumeration(run.aspects)
     return (
-        f"The ratings of {names} were not used, as the judge rates {rated}."
+        f"The ratings of {names} were not used, because the judge rates {rated}."
         if aspects
         else ""
     )
@@ -693,9 +685,9 @@ def _unmatched_prompts(runs: Sequence[Run], board: Leaderboard) -> str:
     if not equal or any(len(generators) > 1 for generators in by_uid.values()):
         return ""
     return (
-        f"Prompts are matched by uid, and no two generators have one in common, although {equal} "
-        "prompt texts are equal: score once more with --columns uid=COLUMN, a column that names "
-        "the prompt, or rank folders of images with --prompts."
+        f"Prompts are matched by uid, but no two generators share one, although {equal} prompt "
+        "texts are equal. Score again with --columns uid=COLUMN (a column that identifies the "
+        "prompt), or rank folders of images with --prompts."
     )
 
 
@@ -705,14 +697,10 @@ def _first_failures(runs: Sequence[Run]) -> list[str]:
     for run in runs:
         for record in (records[0] for records in run.records_by_sample):
             status = record.verdict.status
-            reason = next(
-                (
-                    step.failure
-                    for step in record.verdict.trace
-                    if not step.status.usable
-                ),
-                "",
+            failures = (
+                step.failure for step in record.verdict.trace if not step.status.usable
             )
+            reason = next(failures, "")
             if not status.usable and reason:
                 text = (
                     f"First {status}: {record.id}: {' '.join(reason.split())[:_REASON]}"

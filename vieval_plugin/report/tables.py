@@ -18,7 +18,10 @@ from vieval_plugin.images import name_of
 from vieval_plugin.judges.protocol import Image, Sample, Status
 from vieval_plugin.meta_evaluation.candidates import candidates_by_prompt
 from vieval_plugin.meta_evaluation.contest_ranking import ContestRanking
-from vieval_plugin.meta_evaluation.corrected_ranking import CorrectedRanking
+from vieval_plugin.meta_evaluation.corrected_ranking import (
+    CorrectedRanking,
+    GeneratorEstimates,
+)
 from vieval_plugin.meta_evaluation.costs import Cost, cost_of
 from vieval_plugin.meta_evaluation.estimates import Bootstrap
 from vieval_plugin.meta_evaluation.findings import (
@@ -46,15 +49,13 @@ from vieval_plugin.text.wording import decimals
 if TYPE_CHECKING:
     from vieval_plugin.results.shard_sample import FolderTotals, ScoreTotals
 
-NOT_ABOVE_CONSTANT, PLACE_DEPENDS = (
-    "not above the constant",
-    "place depends on failures",
-)
+NOT_ABOVE_CONSTANT = "not above the constant"
+PLACE_DEPENDS = "place depends on failures"
 _MARK_NOTES = {
-    PLACE_DEPENDS: "failed verdicts are left out (`drop`) for the first place, and count as the "
-    "lowest score (`worst`) for the second",
+    PLACE_DEPENDS: "the first place leaves out failed verdicts (`drop`); the second counts them "
+    "as the lowest score (`worst`)",
     NOT_ABOVE_CONSTANT: (
-        "no test shows that it is better than the same answer for everything (p at most .05)"
+        "no test shows that it is better than the best constant answer (p at most .05)"
     ),
 }
 _UNKNOWN = "not known"
@@ -83,53 +84,38 @@ def leaderboard_table(
         f"{board.measured if wins else board.aspect} [95%]",
         *columns,
     )
-    rows = tuple(
-        (
-            rank_text(n.ranks),
-            n.system,
-            estimate_text(n.estimate),
-            *(c.get(n.system, "") for c in columns.values()),
-        )
-        for n in board.numbers
-    )
-    references = tuple(
-        (
-            "",
-            r.system,
-            estimate_text(r.estimate),
-            *(str(r.estimate.n or "") if c == "n" else "" for c in columns),
-        )
-        for r in board.references
-    )
-    return Table(name, _title(board), header, rows + references, len(references))
+    rows = []
+    for n in board.numbers:
+        cells = (c.get(n.system, "") for c in columns.values())
+        rows.append((rank_text(n.ranks), n.system, estimate_text(n.estimate), *cells))
+    for r in board.references:
+        count = str(r.estimate.n or "")
+        cells = (count if c == "n" else "" for c in columns)
+        rows.append(("", r.system, estimate_text(r.estimate), *cells))
+    return Table(name, _title(board), header, tuple(rows), len(board.references))
 
 
 def _leaderboard_columns(
     board: Leaderboard, beside: Mapping[str, Mapping[str, Estimate]] | None
 ) -> dict[str, Mapping[str, str]]:
     kinds = kinds_by_system(board)
-    columns: dict[str, Mapping[str, str]] = {
-        **{
-            aspect: {s: number_text(e, 3) for s, e in means.items()}
-            for aspect, means in (beside or {}).items()
-        },
-        "task types": kinds if len({*kinds.values()}) > 1 else {},
-        "n": {
-            n.system: f"{n.estimate.n} of {n.total}"
-            if board.ranks_generators
-            else str(n.estimate.n)
-            for n in board.numbers
-        },
-        "images": {n.system: str(sum(n.statuses.values())) for n in board.numbers}
-        if board.ranks_generators and not board.measure.counts_contests
-        else {},
-        "failed": {n.system: failed_text(board, n) for n in board.numbers},
-        "marks": {
-            n.system: "; ".join(marks_of(board, n.system)) for n in board.numbers
-        },
-        "not ranked because": {
-            n.system: reason_words(n.unranked) for n in board.numbers
-        },
+    task_types = kinds if len({*kinds.values()}) > 1 else {}
+    failed = {n.system: failed_text(board, n) for n in board.numbers}
+    columns: dict[str, Mapping[str, str]] = {}
+    for aspect, means in (beside or {}).items():
+        columns[aspect] = {s: number_text(e, 3) for s, e in means.items()}
+    columns["task types"] = task_types
+    columns["n"] = {n.system: _count_text(board, n) for n in board.numbers}
+    if board.ranks_generators and not board.measure.counts_contests:
+        columns["images"] = {
+            n.system: str(sum(n.statuses.values())) for n in board.numbers
+        }
+    columns["failed"] = failed
+    columns["marks"] = {
+        n.system: "; ".join(marks_of(board, n.system)) for n in board.numbers
+    }
+    columns["not ranked because"] = {
+        n.system: reason_words(n.unranked) for n in board.numbers
     }
     optional = ("marks", "not ranked because")
     return {
@@ -139,15 +125,21 @@ def _leaderboard_columns(
     }
 
 
+def _count_text(board: Leaderboard, number: Number) -> str:
+    if board.ranks_generators:
+        return f"{number.estimate.n} of {number.total}"
+    return str(number.estimate.n)
+
+
 def table_lines(table: Table, elsewhere: str) -> list[str]:
     """Lines of a table for a terminal under its title, references by the first words of their
     names; see `text_table`.
     """
     systems = table.rows[: len(table.rows) - table.references]
     references = table.rows[len(table.rows) - table.references :]
-    shortened = [
-        (rank, label.split(": ")[0], *cells) for rank, label, *cells in references
-    ]
+    shortened = []
+    for rank, label, *cells in references:
+        shortened.append((rank, label.split(": ")[0], *cells))
     ranked_by = [name for name in table.header if name.endswith("[95%]")][:1]
     return [
         table.title,
@@ -167,11 +159,10 @@ def drop_shared_columns(table: Table) -> tuple[Table, str]:
     'in all rows: n = 9'
     """
     systems = table.rows[: len(table.rows) - table.references]
-    shared = [
-        n
-        for n in range(3, len(table.header))
-        if len(systems) > 1 == len({row[n] for row in systems})
-    ]
+    shared = []
+    for n in range(3, len(table.header)):
+        if len(systems) > 1 == len({row[n] for row in systems}):
+            shared.append(n)
     texts = [equation(table.header[n], systems[0][n]) for n in shared if systems[0][n]]
 
     def columns(cells: Sequence[str]) -> tuple[str, ...]:
@@ -186,11 +177,10 @@ def drop_shared_columns(table: Table) -> tuple[Table, str]:
 def _title(board: Leaderboard) -> str:
     where = f"{benchmark_title(board.benchmark)}{f', {board.breakdown} {board.value}' if board.breakdown else ''}"
     comparison = board.comparison
-    method = (
-        comparison.family
-        if comparison.all_pairs
-        else comparison.reason and f"no ranking: {comparison.reason}"
-    )
+    if comparison.all_pairs:
+        method = comparison.family
+    else:
+        method = comparison.reason and f"no ranking: {comparison.reason}"
     return "; ".join(
         filter(None, (f"{where}: {board.title}", method, *comparison.warnings()))
     )
@@ -199,20 +189,19 @@ def _title(board: Leaderboard) -> str:
 def failed_text(board: Leaderboard, number: Number) -> str:
     """The verdicts of a system without a score, by status, and those that a replay lacks."""
     if board.ranks_generators:
-        failed = [
-            f"{status} {n}"
-            for status, n in number.statuses.items()
-            if not status.usable
-        ]
+        failed = []
+        for status, n in number.statuses.items():
+            if not status.usable:
+                failed.append(f"{status} {n}")
         return ", ".join(failed) or "0"
     return failures_of(board.costs[number.system])
 
 
 def failures_of(cost: Cost) -> str:
     """Verdicts without a score by status, and those that a replay lacks."""
-    failed = (
-        f"{cost.failed} of {cost.verdicts}: {cost.failures_text}" if cost.failed else ""
-    )
+    failed = ""
+    if cost.failed:
+        failed = f"{cost.failed} of {cost.verdicts}: {cost.failures_text}"
     return "; ".join(filter(None, (failed, cost.missing_text))) or "0"
 
 
@@ -228,18 +217,18 @@ def marks_of(board: Leaderboard, system: str) -> tuple[str, ...]:
 
 
 def mark_notes(boards: Sequence[Leaderboard]) -> list[str]:
-    """A line for each mark of any system that says what it means."""
+    """Explanations of the marks of all systems, a line each."""
     marks = [
         mark
         for board in boards
         for number in board.numbers
         for mark in marks_of(board, number.system)
     ]
-    return [
-        f"{name}: {text}"
-        for name, text in _MARK_NOTES.items()
-        if any(mark.startswith(name) for mark in marks)
-    ]
+    notes = []
+    for name, text in _MARK_NOTES.items():
+        if any(mark.startswith(name) for mark in marks):
+            notes.append(f"{name}: {text}")
+    return notes
 
 
 def kinds_by_system(board: Leaderboard) -> dict[str, str]:
@@ -254,9 +243,9 @@ def kinds_by_system(board: Leaderboard) -> dict[str, str]:
             for kind, by_system in by_kind.items()
             if (e := by_system.get(number.system)) and e.defined
         ]
-        texts[number.system] = (
-            f"all {len(by_kind)}" if len(kinds) == len(by_kind) > 1 else " ".join(kinds)
-        )
+        texts[number.system] = " ".join(kinds)
+        if len(kinds) == len(by_kind) > 1:
+            texts[number.system] = f"all {len(by_kind)}"
     return texts if by_kind else {}
 
 
@@ -268,7 +257,9 @@ def rank_text(ranks: tuple[int, int] | None) -> str:
     """
     if ranks is None:
         return ""
-    return str(ranks[0]) if ranks[0] == ranks[1] else f"{ranks[0]}-{ranks[1]}"
+    if ranks[0] == ranks[1]:
+        return str(ranks[0])
+    return f"{ranks[0]}-{ranks[1]}"
 
 
 def estimate_text(estimate: Estimate) -> str:
@@ -285,21 +276,14 @@ def pairs_table(board: Leaderboard, name: str = "pairs") -> Table:
     for pair in map(comparison.ordered, comparison.all_pairs):
         difference = pair.result.difference
         alone = difference.defined and math.isnan(difference.low)
-        text = (
-            f"{difference.value:.3f} [no interval]"
-            if alone
-            else interval_text(difference, 3)
-        )
+        if alone:
+            text = f"{difference.value:.3f} [no interval]"
+        else:
+            text = interval_text(difference, 3)
         p_values = p_text(pair.result.p), p_text(pair.adjusted)
-        rows.append(
-            (
-                f"{pair.first} - {pair.second}",
-                str(pair.n),
-                text,
-                *p_values,
-                *([pair.reason] if doubtful else []),
-            )
-        )
+        names = f"{pair.first} - {pair.second}"
+        reasons = [pair.reason] if doubtful else []
+        rows.append((names, str(pair.n), text, *p_values, *reasons))
     is_better_first = not comparison.compared.order and any(
         pair.significant for pair in comparison.all_pairs
     )
@@ -311,7 +295,9 @@ def pairs_table(board: Leaderboard, name: str = "pairs") -> Table:
     )
     measured = f"{measured} [{share_of_level(comparison.compared.level)}]"
     value = f", {board.value}" if board.value else ""
-    title = f"{board.title}: differences on what both have{value}; {comparison.family}"
+    title = (
+        f"{board.title}: differences on common {board.unit}{value}; {comparison.family}"
+    )
     header = (
         names,
         board.unit,
@@ -351,10 +337,9 @@ def corrected_tables(corrected: CorrectedRanking, fewest_pairs: int = 1) -> list
 def corrected_rows(corrected: CorrectedRanking) -> Table:
     """The corrected means of generators over the judge's own."""
     estimates = corrected.estimates
-    rows = (
-        ("corrected", *(interval_text(e.corrected.mean, 2) for e in estimates)),
-        ("judge alone", *(interval_text(e.raw, 2) for e in estimates)),
-    )
+    corrected_means = (interval_text(e.corrected.mean, 2) for e in estimates)
+    judge_means = (interval_text(e.raw, 2) for e in estimates)
+    rows = (("corrected", *corrected_means), ("judge alone", *judge_means))
     header = ("", *(e.generator for e in estimates))
     return Table("corrected_rows", _title(corrected.ranking), header, rows)
 
@@ -362,31 +347,37 @@ def corrected_rows(corrected: CorrectedRanking) -> Table:
 def _means_table(corrected: CorrectedRanking) -> Table:
     board = corrected.ranking
     ranks = {number.system: rank_text(number.ranks) for number in board.numbers}
-    columns = {
-        "rank": [ranks[mean.generator] for mean in corrected.estimates],
-        "generator": [mean.generator for mean in corrected.estimates],
-        "corrected [95%]": [
-            interval_text(mean.corrected.mean, 3) for mean in corrected.estimates
-        ],
-        "judge alone [95%]": [
-            interval_text(mean.raw, 3) for mean in corrected.estimates
-        ],
-        "people's labels alone [95%]": [
-            interval_text(mean.human.mean, 3) for mean in corrected.estimates
-        ],
-        "labels": [f"{mean.rated} of {mean.images}" for mean in corrected.estimates],
-        "weight of the judge": [
-            decimals(mean.corrected.weight, ".2f") for mean in corrected.estimates
-        ],
-        "kinds without labels": [
-            ", ".join(mean.unrated_kinds) for mean in corrected.estimates
-        ],
-    }
-    return Table(
-        "corrected",
-        _title(board),
-        tuple(columns),
-        tuple(zip(*columns.values(), strict=True)),
+    header = (
+        "rank",
+        "generator",
+        "corrected [95%]",
+        "judge alone [95%]",
+        "people's labels alone [95%]",
+        "labels",
+        "weight of the judge",
+        "kinds without labels",
+    )
+    rows = []
+    for mean in corrected.estimates:
+        rows.append(
+            (
+                ranks[mean.generator],
+                mean.generator,
+                *_mean_texts(mean),
+                f"{mean.rated} of {mean.images}",
+                decimals(mean.corrected.weight, ".2f"),
+                ", ".join(mean.unrated_kinds),
+            )
+        )
+    return Table("corrected", _title(board), header, tuple(rows))
+
+
+def _mean_texts(estimates: GeneratorEstimates) -> tuple[str, str, str]:
+    """The corrected mean, the judge's and that of the labels."""
+    return (
+        interval_text(estimates.corrected.mean, 3),
+        interval_text(estimates.raw, 3),
+        interval_text(estimates.human.mean, 3),
     )
 
 
@@ -412,10 +403,9 @@ def contest_table(ranking: ContestRanking) -> Table:
     source = "" if board.aspect == "votes" else f" (votes from {board.aspect})"
     tie = "" if math.isnan(votes.tie) else f", ties {votes.tie:.2f}"
     why = f"; no ranking: {board.comparison.reason}" if board.comparison.reason else ""
-    title = (
-        f"{board.benchmark}/{board.part}, contests by {board.judge}{source}: Bradley-Terry with "
-        f"ties (Davidson){tie}; {votes.answered_pairs} of {votes.pairs_asked} pairs answered{why}"
-    )
+    voters = f"{board.benchmark}/{board.part}, contests by {board.judge}{source}"
+    answered = f"{votes.answered_pairs} of {votes.pairs_asked} pairs answered"
+    title = f"{voters}: Bradley-Terry with ties (Davidson){tie}; {answered}{why}"
     return Table(
         "contests",
         title,
@@ -432,14 +422,8 @@ def best_of_table(records: Sequence[Record]) -> Table:
         identity = best.record.id
         output = sample.images.get("output") if isinstance(sample, Sample) else None
         cells = (identity.uid, identity.image_model, str(identity.draw))
-        rows.append(
-            (
-                *cells,
-                f"{best.score:.4f}",
-                str(1 + len(further)),
-                name_of(output) if output else "",
-            )
-        )
+        file = name_of(output) if output else ""
+        rows.append((*cells, f"{best.score:.4f}", str(1 + len(further)), file))
     return Table(
         "best_of",
         "",
@@ -449,7 +433,7 @@ def best_of_table(records: Sequence[Record]) -> Table:
 
 
 def cost_table(runs: Sequence[Run], seconds: Mapping[tuple[str, str], str]) -> Table:
-    """What the verdicts of each judge took.
+    """Cost of the verdicts of each judge.
 
     Args:
         runs: of one benchmark.
@@ -459,11 +443,10 @@ def cost_table(runs: Sequence[Run], seconds: Mapping[tuple[str, str], str]) -> T
     for run in runs:
         cost = cost_of(run.all_records)
         tokens = _UNKNOWN if cost.tokens is None else str(cost.tokens)
-        duration = (
-            "replay"
-            if cost.recorded
-            else seconds.get((run.benchmark, run.label), _UNKNOWN)
-        )
+        if cost.recorded:
+            duration = "replay"
+        else:
+            duration = seconds.get((run.benchmark, run.label), _UNKNOWN)
         rows.append(
             (
                 run.label,
@@ -475,7 +458,7 @@ def cost_table(runs: Sequence[Run], seconds: Mapping[tuple[str, str], str]) -> T
             )
         )
     header = ("judge", "verdicts", "failed", "answers", "tokens", "seconds")
-    return Table("cost", "What the verdicts took", header, tuple(rows))
+    return Table("cost", "Cost of the verdicts", header, tuple(rows))
 
 
 def statuses_table(runs: Sequence[Run]) -> Table:
@@ -485,14 +468,12 @@ def statuses_table(runs: Sequence[Run]) -> Table:
         verdicts = [record.verdict for record in run.all_records]
         samples = Counter(verdict.status for verdict in verdicts)
         answers = Counter(step.status for verdict in verdicts for step in verdict.trace)
-        rows += [
-            (run.label, name, *(str(n[s]) for s in Status))
-            for name, n in (("samples", samples), ("answers", answers))
-        ]
+        for name, n in (("samples", samples), ("answers", answers)):
+            rows.append((run.label, name, *(str(n[s]) for s in Status)))
     header = ("judge", "of", *map(str, Status))
     return Table(
         "statuses",
-        "How verdicts and the answers behind them came out",
+        "Statuses of verdicts and of the answers behind them",
         header,
         tuple(rows),
     )
@@ -516,7 +497,7 @@ def remarks_tables(runs: Sequence[Run]) -> list[Table]:
         ]
     header = ("judge", "finding", "times", "samples")
     return (
-        [Table("findings", "What was found on the way", header, tuple(rows))]
+        [Table("findings", "Findings on the verdicts", header, tuple(rows))]
         if rows
         else []
     )
@@ -547,10 +528,11 @@ def trained_on_tables(
             path for source in sources for path in local_training_records(source)
         )
         uids = frozenset().union(*listed_uids, *map(trained_on, own))
-        if trained := sum(was_trained_on(record, uids) for record in records):
+        trained = sum(was_trained_on(record, uids) for record in records)
+        if trained:
             rows.append((run.label, str(trained), str(len(records))))
     header = ("judge", "samples it was trained on", "of")
-    title = "Trained on what it judges: these numbers do not apply to other samples"
+    title = "Judges trained on samples that they judge: numbers do not apply to other samples"
     return [Table("trained_on", title, header, tuple(rows))] if rows else []
 
 
@@ -594,20 +576,19 @@ def score_totals(
 def _edges(score: ScoreTotals) -> list[str]:
     """The edges of a histogram's bins, the first of which is below 0."""
     bins = len(score.histogram) - 1
-    return ["< 0", *(f"{n / bins:g}-{(n + 1) / bins:g}" for n in range(bins))]
+    edges = (f"{n / bins:g}-{(n + 1) / bins:g}" for n in range(bins))
+    return ["< 0", *edges]
 
 
 def totals_tables(folders: Sequence[FolderTotals]) -> list[Table]:
     """Means and histograms of scores, and counts of statuses, by image model; none where there
     is no folder.
     """
-    means = (
-        "All scores: means over verdicts that have one, and how many are in each tenth"
-    )
+    means = "All scores: means over verdicts with a score, and counts in each tenth"
     tables = [
         _total_table(
             "all_verdicts",
-            "All verdicts, failed ones too, by status",
+            "All verdicts by status, including failed ones",
             status_counts(folders),
         ),
         _total_table("all_scores", means, score_totals(folders)),
@@ -643,7 +624,9 @@ class ReferencePair:
     @property
     def title(self) -> str:
         """The prompt with the values."""
-        words = [f"{m} {self.values[m]:.{digits}f}" for m, digits in LIKENESS.items()]
+        words = []
+        for m, digits in LIKENESS.items():
+            words.append(f"{m} {self.values[m]:.{digits}f}")
         return f"{self.prompt} ({', '.join(words)})"
 
 
@@ -675,5 +658,5 @@ def likeness_table(pairs: Sequence[ReferencePair], options: StatisticsOptions) -
         "median",
         "prompts",
     )
-    title = "Likeness to the reference images, ssim from 0 to 1 and psnr in dB"
+    title = "Similarity to the reference images (ssim from 0 to 1, psnr in dB)"
     return Table("likeness", title, header, tuple(rows))

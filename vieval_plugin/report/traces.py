@@ -70,19 +70,17 @@ def write_pages(lookup: Lookup, report_folder: Path) -> list[Path]:
             grouped[" ".join(run)].append(record)
     if not grouped:
         raise VievalError(
-            f"these results contain no verdicts of {' or '.join(stepwise)}, so there "
-            "is nothing to trace"
+            f"traces require verdicts of {' or '.join(stepwise)}; these results contain none"
         )
     folder = report_folder / "traces"
     pictures = folder / "images"
     written = []
     for title, records in grouped.items():
-        nodes = [
-            outline(r, lookup.conversation(r), lookup.sample(r))
-            for r in tqdm(
-                records, desc=escaping.console(title), unit="sample", disable=None
-            )
-        ]
+        nodes = []
+        for r in tqdm(
+            records, desc=escaping.console(title), unit="sample", disable=None
+        ):
+            nodes.append(outline(r, lookup.conversation(r), lookup.sample(r)))
         written.append(
             folder
             / f"{re.sub(r'[^A-Za-z0-9.-]+', '_', title).strip('._')[:_LONGEST_NAME]}.html"

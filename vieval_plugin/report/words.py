@@ -85,7 +85,7 @@ _POLICIES: Mapping[Policy, str] = {
     "drop": "are left out",
     "random": "count as a random score",
     "worst": "count as the lowest score",
-    "as_recorded": "have the numbers of their log",
+    "as_recorded": "keep the scores of their log",
 }
 
 
@@ -119,11 +119,9 @@ def sentence_number(estimate: Estimate) -> str:
     ('-0.004 (95% interval -0.020 to 0.012)', '1.00')
     """
     value, *interval = decimals_of(estimate)
-    return (
-        f"{value} ({share_of_level(SIGNIFICANCE_LEVEL)} interval {' to '.join(interval)})"
-        if interval
-        else value
-    )
+    if interval:
+        return f"{value} ({share_of_level(SIGNIFICANCE_LEVEL)} interval {' to '.join(interval)})"
+    return value
 
 
 def short_number(estimate: Estimate) -> str:
@@ -134,11 +132,9 @@ def short_number(estimate: Estimate) -> str:
     ('0.38 [0.35, 0.41]', '0.61')
     """
     value, *interval = decimals_of(estimate)
-    return (
-        f"{value} [{', '.join(interval)}]"
-        if interval
-        else value.replace("nan", "undefined")
-    )
+    if interval:
+        return f"{value} [{', '.join(interval)}]"
+    return value.replace("nan", "undefined")
 
 
 def decimals_of(estimate: Estimate) -> list[str]:
@@ -155,14 +151,14 @@ def decimals_of(estimate: Estimate) -> list[str]:
     ends = [round(end, 9) for end in ends]  # a sum of tenths may be a little off
     for digits in range(_FEWEST_DIGITS, _MOST_DIGITS):
         rounded = {round(end, digits) for end in ends}
-        if len(rounded) == len({*ends}) and all(
-            round(end, digits) or not end for end in ends
-        ):
+        apart = len(rounded) == len({*ends})
+        if apart and all(round(end, digits) or not end for end in ends):
             return [short_decimal(end, digits) for end in ends]
     return [short_decimal(end, _MOST_DIGITS) for end in ends]
 
 
-_FEWEST_DIGITS, _MOST_DIGITS = 2, 4
+_FEWEST_DIGITS = 2
+_MOST_DIGITS = 4
 
 
 def short_decimal(value: float, digits: int = _FEWEST_DIGITS) -> str:
@@ -196,7 +192,9 @@ def number_word(number: int) -> str:
         "nine",
         "ten",
     )
-    return words[number] if number < len(words) else f"{number:,}"
+    if number < len(words):
+        return words[number]
+    return f"{number:,}"
 
 
 def protocol(
@@ -225,14 +223,14 @@ def protocol(
         else ""
     )
     wrong_answers = (
-        " A judge's missing answer to a contest is wrong."
+        " A judge's missing answer to a contest counts as wrong."
         if entrants == "judges"
         else ""
     )
-    clusters = "the prompts of its contests" if unit == "contests" else f"its {unit}"
+    clusters = "the prompts of the contests" if unit == "contests" else f"the {unit}"
     resamples = f"{options.draws} bootstrap resamples of {clusters}"
     gate_suffix = (
-        " in the table, and the gate counts them as the lowest score too"
+        " in the table. The gate also counts them as the lowest score"
         if is_gate
         else ""
     )
@@ -244,20 +242,20 @@ def protocol(
         return f"{failed_verdicts} Intervals are 95%, from {resamples}. Seed {options.seed}."
     tests = f"permutation tests of at most {PERMUTATIONS:,} permutations"
     intervals = (
-        f": of a number from {resamples}, of a difference all values that its test does not "
-        "reject, or else the same resamples"
+        f". Those of single values come from {resamples}. Those of differences contain all "
+        "values that the test does not reject, or come from the same resamples"
     )
     if corrected:
         difference_share = (
             ""
             if level == SIGNIFICANCE_LEVEL
-            else f", of differences {share_of_level(level)}"
+            else f" (for differences {share_of_level(level)})"
         )
         tests = "Student's t"
-        intervals = f"{difference_share}, by prediction-powered inference"
+        intervals = f"{difference_share}, from prediction-powered inference"
     return (
-        f"{failed_verdicts} Each two {entrants} are compared on the {unit} that both have, by "
-        f"{tests}. p (Holm) is adjusted for all pairs of ranked {entrants} in one table, and a "
-        f"rank such as 1-2 is the range that an adjusted p of at most {level_text(level)} leaves. "
+        f"{failed_verdicts} Each pair of {entrants} is compared on the {unit} they have in common, "
+        f"by {tests}. p (Holm) is adjusted for all pairs of ranked {entrants} in one table. A rank "
+        f"such as 1-2 means that no adjusted p of at most {level_text(level)} separates the places. "
         f"Intervals are 95%{intervals}. Seed {options.seed}."
     )

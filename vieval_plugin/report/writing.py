@@ -1,5 +1,5 @@
-"""What `vieval report`, `rank` and `compare` print and write: the same lines, tables and files
-of the same results.
+"""Output of `vieval report`, `rank` and `compare`: the same lines, tables and files for the same
+results.
 """
 
 from __future__ import annotations
@@ -58,10 +58,12 @@ from vieval_plugin.text.wording import decimals
 if TYPE_CHECKING:
     from vieval_plugin.report.gate import Gate
 
-PAGE, REPORT_MD, RANK_MD = "report.html", "report.md", "rank.md"
+PAGE = "report.html"
+REPORT_MD = "report.md"
+RANK_MD = "rank.md"
 _CORRECTED = (
-    "Corrected means are what people would say, by prediction-powered inference; their intervals "
-    "count the ratings' uncertainty."
+    "Corrected means estimate people's ratings by prediction-powered inference. Their "
+    "intervals include the uncertainty of the ratings."
 )
 
 
@@ -83,9 +85,8 @@ def tables_of(report: Report) -> list[Table]:
             tables += corrected_tables(section.corrections[board.judge], fewest_pairs=2)
         else:
             tables.append(leaderboard_table(board, section.beside(board)))
-            tables += (
-                [pairs_table(board)] if len(board.comparison.all_pairs) > 1 else []
-            )
+            if len(board.comparison.all_pairs) > 1:
+                tables += [pairs_table(board)]
     # of two image models a strength says what a win rate does
     contests = [ranking for section in report.sections for ranking in section.contests]
     tables += [
@@ -130,10 +131,9 @@ def section_tables(
         if not board.measure.uses_ratings
     ]
     boards = [*section.headlines, *generators]
-    tables = [
-        leaderboard_table(board, section.beside(board), f"headline_{n}")
-        for n, board in enumerate(boards, 1)
-    ]
+    tables = []
+    for n, board in enumerate(boards, 1):
+        tables.append(leaderboard_table(board, section.beside(board), f"headline_{n}"))
     tables = [
         table for member in section.corrected for table in corrected_tables(member)
     ] + tables
@@ -158,11 +158,10 @@ def _numbered(tables: Sequence[Table]) -> list[Table]:
     named = []
     for table in tables:
         numbers[table.name] += 1
-        named.append(
-            replace(table, name=f"{table.name}_{numbers[table.name]}")
-            if counts[table.name] > 1
-            else table
-        )
+        name = table.name
+        if counts[name] > 1:
+            name = f"{name}_{numbers[name]}"
+        named.append(replace(table, name=name))
     return named
 
 
@@ -184,11 +183,10 @@ def lines(
     text = [*lines_of([gate] if gate else report.answers), ""]
     for table in tables_of(report):
         text += table_lines(table, elsewhere)
-    notes = [
-        note
-        for _, board in report.judges
-        for note in (*board.comparison.compared.notes, *_pair_lines(board))
-    ]
+    notes = []
+    for _, board in report.judges:
+        for note in (*board.comparison.compared.notes, *_pair_lines(board)):
+            notes.append(note)
     text += [f"note: {line}" for line in dict.fromkeys((*report.notes, *notes))]
     return [
         *text,
@@ -204,7 +202,7 @@ def _pair_lines(board: Leaderboard) -> Iterator[str]:
 def _protocols(
     report: Report, options: StatisticsOptions, is_gate: bool = False
 ) -> list[str]:
-    """How numbers came about, once for each kind of system; of tests where any were made."""
+    """Methods behind the numbers, once for each kind of system, with tests where any were made."""
     boards = [board for _, board in (*report.generators, *report.judges)]
     tested = [board for board in boards if board.comparison.all_pairs]
     protocol_arguments = (
@@ -274,11 +272,8 @@ def write_tables(
     """
     texts: dict[str, str | bytes] = {}
     if name:
-        texts[name] = markdown_text(
-            report,
-            options,
-            [section_tables(section, {}) for section in report.sections],
-        )
+        tables = [section_tables(section, {}) for section in report.sections]
+        texts[name] = markdown_text(report, options, tables)
     texts |= finding_texts(report, options, parquet=bool(name))
     for file, text in texts.items():
         write_whole(folder / file, [text])
@@ -319,7 +314,7 @@ class WrittenReport:
 
     comparison: PrintedComparison | None
     lines: tuple[str, ...]
-    #: What was written.
+    #: The report itself.
     report: Report
 
 
@@ -363,11 +358,11 @@ def write_report(
     }
     if order and not any(key.table == ORDER for key in cells):
         raise VievalError(
-            f"{order}: no results have scores of two of its image models; it names "
+            f"{order}: the results must have scores of at least two of its image models; it lists "
             f"{', '.join(reference_order[:5])}"
         )
     comparison = compare_with_printed(expected, cells) if expected else None
-    elsewhere = f"{REPORT_MD} has them" if folder else ""
+    elsewhere = f"see {REPORT_MD}" if folder else ""
     sentences = tuple(lines(report, options, elsewhere=elsewhere))
     written = WrittenReport(comparison, sentences, report)
     if folder is None:
@@ -378,11 +373,10 @@ def write_report(
         section_tables(section, seconds, training_records)
         for section in report.sections
     ]
-    files: dict[str, str | bytes] = {
-        f"{section.benchmark.name}_{table.name}.csv": csv_text(table)
-        for section, tables_of_section in zip(report.sections, tables, strict=True)
-        for table in tables_of_section
-    }
+    files: dict[str, str | bytes] = {}
+    for section, tables_of_section in zip(report.sections, tables, strict=True):
+        for table in tables_of_section:
+            files[f"{section.benchmark.name}_{table.name}.csv"] = csv_text(table)
     files |= {
         f"{table.name}.csv": csv_text(table)
         for table in (*report.further, *([over] if over else []))

@@ -155,14 +155,13 @@ def leave_one_out_resampled(
            [ 0.5, -1. ]])
     """
     values = _two_or_more(ratings)
-    return np.array(
-        [
-            resampled_correlations(
-                values[r], _mean_without(values, r), counts, coefficient
-            )
-            for r in range(len(values))
-        ]
-    )
+    correlations = []
+    for rater, ratings in enumerate(values):
+        others_mean = _mean_without(values, rater)
+        correlations.append(
+            resampled_correlations(ratings, others_mean, counts, coefficient)
+        )
+    return np.array(correlations)
 
 
 def krippendorff_alpha(ratings: ArrayLike, level: Level = "ordinal") -> float:
@@ -214,11 +213,12 @@ def krippendorff_alpha(ratings: ArrayLike, level: Level = "ordinal") -> float:
         for annotator_a_ratings, annotator_b_ratings in permutations(values, 2)
     )
     block = max(1, _CELLS_AT_ONCE // len(levels))
+    starts = range(0, len(levels), block)
     expected = sum(
         counts[start : start + block]
         @ _squared_differences(levels[start : start + block, None], levels, level)
         @ counts
-        for start in range(0, len(levels), block)
+        for start in starts
     )
     return float(1 - (counts.sum() - 1) * observed / expected)
 
@@ -240,7 +240,7 @@ def _two_or_more(ratings: ArrayLike) -> Floats:
     values = np.asarray(ratings, dtype=float)
     if values.ndim != 2 or len(values) < 2:
         raise ValueError(
-            "expected ratings from two or more annotators, shape (annotators, "
-            f"items), got {values.shape}"
+            "ratings must have shape (annotators, items) with at least two annotators, "
+            f"got {values.shape}"
         )
     return values

@@ -60,7 +60,7 @@ def resampled_auroc(
     """
     y, s = _vectors(labels, scores)
     if not np.isin(y, (0, 1)).all():
-        raise ValueError("labels are 0 or 1")
+        raise ValueError("labels must be 0 or 1")
     if len(y) == 0:
         return np.full(len(counts), np.nan)
     order = np.argsort(s, kind="stable")
@@ -145,7 +145,8 @@ def right_points(scores: ArrayLike) -> Floats:
         )
     text = (s[:, 0, 0] > s[:, 0, 1]) & (s[:, 1, 1] > s[:, 1, 0])
     image = (s[:, 0, 0] > s[:, 1, 0]) & (s[:, 1, 1] > s[:, 0, 1])
-    return np.where(np.isnan(s).any(axis=(1, 2)), np.nan, [text, image, text & image])
+    mask = np.isnan(s).any(axis=(1, 2))
+    return np.where(mask, np.nan, [text, image, text & image])
 
 
 def resampled_mean(values: ArrayLike, counts: NDArray[np.int64]) -> Floats:
@@ -179,5 +180,7 @@ def _vectors(*arrays: ArrayLike) -> list[Floats]:
             f"{[vector.shape for vector in vectors]}"
         )
     if any(np.isnan(vector).any() for vector in vectors):
-        raise ValueError("leave out items without a label or a score")
+        raise ValueError(
+            "labels and scores must not be NaN; leave out items without them"
+        )
     return vectors

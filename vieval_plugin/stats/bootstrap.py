@@ -133,10 +133,8 @@ def bias_corrected_interval(
         np.count_nonzero(values < value) + np.count_nonzero(values <= value)
     ) / (2 * len(values))
     bias = special.ndtri(np.clip(share_below, 1 / len(values), 1 - 1 / len(values)))
-    low, high = np.quantile(
-        values,
-        special.ndtr(2 * bias + special.ndtri([(1 - level) / 2, (1 + level) / 2])),
-    )
+    tails = special.ndtri([(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(values, special.ndtr(2 * bias + tails))
     return float(low), float(high)
 
 
@@ -184,14 +182,14 @@ def group_sums(values: ArrayLike, groups: Sequence[Hashable]) -> tuple[Floats, F
     table = np.asarray(values, dtype=float)
     if table.shape[-1:] != index.shape:
         raise ValueError(
-            f"expected one group per item, got {len(index)} for shape {table.shape}"
+            f"each item must have a group, got {len(index)} groups for shape {table.shape}"
         )
     table = table.reshape(math.prod(table.shape[:-1]), len(index))
     is_defined = ~np.isnan(table)
+    defined_values = np.where(is_defined, table, 0.0)
+    totals = (defined_values.sum(axis=0), is_defined.astype(float).sum(axis=0))
     sums, items = (
-        np.bincount(index, weights=summand.sum(axis=0), minlength=len(names)).astype(
-            float
-        )
-        for summand in (np.where(is_defined, table, 0.0), is_defined.astype(float))
+        np.bincount(index, weights=total, minlength=len(names)).astype(float)
+        for total in totals
     )
     return sums, items

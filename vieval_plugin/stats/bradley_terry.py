@@ -13,7 +13,8 @@ from vieval_plugin.stats.bootstrap import Ints
 from vieval_plugin.stats.correlation import Floats
 
 # Newton's method has ten digits after some ten steps
-_STEPS, _TOLERANCE = 100, 1e-10
+_STEPS = 100
+_TOLERANCE = 1e-10
 
 
 class Strengths(NamedTuple):
@@ -65,15 +66,13 @@ def strengths(wins: ArrayLike, ties: ArrayLike) -> Strengths:
         [won[first, second], won[second, first], tied[first, second]], axis=1
     )
     design = _effects(first, models, second)
-    parameters = (
-        _likeliest(outcomes, design)
-        if tied.any()
-        else _likeliest(outcomes[:, :2], design[:, :2, :models])
-    )
-    return Strengths(
-        parameters[:models] - parameters[:models].mean(),
-        float(np.exp(parameters[models])) if tied.any() else 0.0,
-    )
+    if tied.any():
+        parameters = _likeliest(outcomes, design)
+    else:
+        parameters = _likeliest(outcomes[:, :2], design[:, :2, :models])
+    logs = parameters[:models]
+    tie = float(np.exp(parameters[models])) if tied.any() else 0.0
+    return Strengths(logs - logs.mean(), tie)
 
 
 def _require_counts(won: Floats, tied: Floats) -> None:
@@ -98,12 +97,11 @@ def _effects(first: Ints, models: int, second: Ints) -> Floats:
     # of each pair and outcome, its effect on each strength and on the tie parameter: the log
     # likelihood is linear in these
     design = np.zeros((len(first), 3, models + 1))
-    design[np.arange(len(first)), 0, first] = design[
-        np.arange(len(first)), 1, second
-    ] = 0.5
-    design[np.arange(len(first)), 0, second] = design[
-        np.arange(len(first)), 1, first
-    ] = -0.5
+    rows = np.arange(len(first))
+    design[rows, 0, first] = 0.5
+    design[rows, 1, second] = 0.5
+    design[rows, 0, second] = -0.5
+    design[rows, 1, first] = -0.5
     design[:, 2, models] = 1.0
     return design
 
@@ -134,12 +132,11 @@ def resampled_strengths(wins: ArrayLike, ties: ArrayLike, counts: Ints) -> Float
         np.tensordot(counts.astype(float), group_counts, axes=1)
         for group_counts in (won, tied)
     ]
-    return np.array(
-        [
-            strengths(*wins_and_ties).log_strengths
-            for wins_and_ties in zip(*resampled_wins_and_ties, strict=True)
-        ]
-    ).reshape(len(counts), -1)
+    outcome_resamples = zip(*resampled_wins_and_ties, strict=True)
+    log_strength_rows = [
+        strengths(*wins_and_ties).log_strengths for wins_and_ties in outcome_resamples
+    ]
+    return np.array(log_strength_rows).reshape(len(counts), -1)
 
 
 def win_shares(fitted: Strengths) -> Floats:

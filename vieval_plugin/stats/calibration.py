@@ -56,11 +56,8 @@ class Labels(NamedTuple):
         """Task types with labels enough for a function of their own; the others take the common
         one, of all labels.
         """
-        return [
-            kind
-            for kind in dict.fromkeys(self.kinds)
-            if self.in_kinds([kind]).are_enough
-        ]
+        kinds = dict.fromkeys(self.kinds)
+        return [kind for kind in kinds if self.in_kinds([kind]).are_enough]
 
     @property
     def are_enough(self) -> bool:
@@ -109,12 +106,11 @@ class Improvement(NamedTuple):
             10 * math.ceil(labels / 10), min(10 * labels, MOST_LABELS) + 1, 10
         )
         share = labels / numbers
-        bounds = [
-            (e.value + apparent) / 2
-            + (e.value - apparent) / 2 * share
-            + _POWER * (e.high - e.value) * np.sqrt(share)
-            for e, apparent in zip(self[:2], self.apparent, strict=True)
-        ]
+        bounds = []
+        for e, apparent in zip(self[:2], self.apparent, strict=True):
+            center = (e.value + apparent) / 2 + (e.value - apparent) / 2 * share
+            reach = _POWER * (e.high - e.value) * np.sqrt(share)
+            bounds.append(center + reach)
         return next(
             (int(number) for number in numbers[np.max(bounds, axis=0) < 0]), None
         )

@@ -31,7 +31,8 @@ from vieval_plugin.stats.estimate import Estimate
 Bools: TypeAlias = NDArray[np.bool_]
 
 #: The most swaps of a pair's permutation test, and the exceedances at which it stops.
-PERMUTATIONS, EXCEEDANCES = 10_000, 100
+PERMUTATIONS = 10_000
+EXCEEDANCES = 100
 _REACH_IN_DEVIATIONS = 1.959964  # of a 95% interval to either side
 # the test has p > SIGNIFICANCE_LEVEL just where it stops among so many swaps
 _SWAPS_OF_INTERVAL = math.ceil(EXCEEDANCES / SIGNIFICANCE_LEVEL) - 1
@@ -65,13 +66,11 @@ def independent_p(first: Estimate, second: Estimate) -> float:
     if not (low.has_interval and high.has_interval):
         return math.nan
     reach = math.hypot(low.high - low.value, high.value - high.low)
-    return (
-        math.erfc(
+    if reach:
+        return math.erfc(
             _REACH_IN_DEVIATIONS * (high.value - low.value) / reach / math.sqrt(2)
         )
-        if reach
-        else math.nan
-    )
+    return math.nan
 
 
 class PairedStatistic(Protocol):
@@ -213,11 +212,9 @@ def sign_flip_interval(
     high = np.sort(np.nan_to_num((halves / counts + slack).max(axis=0), nan=np.inf))[
         -1 - rank
     ]
-    return (
-        (float(low), float(high))
-        if np.isfinite([low, high]).all()
-        else (math.nan, math.nan)
-    )
+    if np.isfinite([low, high]).all():
+        return (float(low), float(high))
+    return (math.nan, math.nan)
 
 
 def paired_permutation_p(
@@ -332,9 +329,8 @@ def resampled_differences(
     counts = np.zeros((resamples, len(statistic.strata)), dtype=np.int64)
     for stratum in np.unique(statistic.strata):
         groups = np.flatnonzero(statistic.strata == stratum)
-        counts[:, groups] = cluster_counts(
-            [str(group) for group in groups], resamples, rng
-        )
+        clusters = [str(group) for group in groups]
+        counts[:, groups] = cluster_counts(clusters, resamples, rng)
     return statistic.resampled(counts)
 
 
@@ -430,13 +426,10 @@ class AveragedDifference:
             weight * statistic.scale
             for weight, statistic in zip(self.weights, statistics, strict=True)
         )
-        self.strata = factorize(
-            [
-                (number, stratum)
-                for number, statistic in enumerate(statistics)
-                for stratum in statistic.strata.tolist()
-            ]
-        )[1]
+        strata = []
+        for number, statistic in enumerate(statistics):
+            strata += [(number, stratum) for stratum in statistic.strata.tolist()]
+        _, self.strata = factorize(strata)
         self._groups = [len(statistic.strata) for statistic in statistics]
 
     def estimates(self) -> tuple[float, float]:
@@ -446,24 +439,22 @@ class AveragedDifference:
         return float(first), float(second)
 
     def swapped(self, swap: Bools) -> Floats:
-        ends = np.cumsum([statistic.units for statistic in self.parts])[:-1]
-        return self._averaged(
-            [
-                statistic.swapped(s)
-                for statistic, s in zip(
-                    self.parts, np.split(swap, ends, 1), strict=True
-                )
-            ]
-        )
+        unit_counts = [statistic.units for statistic in self.parts]
+        ends = np.cumsum(unit_counts)[:-1]
+        differences = [
+            statistic.swapped(s)
+            for statistic, s in zip(self.parts, np.split(swap, ends, 1), strict=True)
+        ]
+        return self._averaged(differences)
 
     def resampled(self, counts: Ints) -> Floats:
-        counts_by_part = np.split(counts, np.cumsum(self._groups)[:-1], axis=1)
-        return self._averaged(
-            [
-                statistic.resampled(c)
-                for statistic, c in zip(self.parts, counts_by_part, strict=True)
-            ]
-        )
+        group = np.cumsum(self._groups)[:-1]
+        counts_by_part = np.split(counts, group, axis=1)
+        differences = [
+            statistic.resampled(c)
+            for statistic, c in zip(self.parts, counts_by_part, strict=True)
+        ]
+        return self._averaged(differences)
 
     def _averaged(self, differences: Sequence[Floats]) -> Floats:
         return np.asarray(np.array(self.weights) @ np.array(differences))
@@ -486,7 +477,9 @@ def unit_sums(statistic: PairedStatistic) -> tuple[Floats, Floats] | None:
         for means, weight in parts
         if means is not None
     ]
-    return tuple(np.concatenate(scaled, axis=1)) if len(scaled) == len(parts) else None
+    if len(scaled) == len(parts):
+        return tuple(np.concatenate(scaled, axis=1))
+    return None
 
 
 def require_same_items(first: Floats, second: Floats) -> None:
@@ -494,6 +487,6 @@ def require_same_items(first: Floats, second: Floats) -> None:
     mismatch_count = int(np.count_nonzero(np.isnan(first) != np.isnan(second)))
     if mismatch_count:
         raise ValueError(
-            f"both must have scores for the same items; {mismatch_count} are in only "
+            f"both must have scores for the same items; {mismatch_count} items are in only "
             "one"
         )

@@ -188,7 +188,9 @@ def paper_mean(correlations: Iterable[float], *, rounded: bool = True) -> float:
         for r in correlations
         if not math.isnan(r)
     ]
-    return math.tanh(sum(values) / len(values)) if values else math.nan
+    if values:
+        return math.tanh(sum(values) / len(values))
+    return math.nan
 
 
 def fisher_mean(correlations: ArrayLike) -> float:
@@ -324,11 +326,8 @@ def _merged(
     if first.all():
         return x, y, counts
     starts = np.flatnonzero(first)
-    return (
-        x[order][starts],
-        y[order][starts],
-        np.add.reduceat(counts[:, order], starts, axis=1),
-    )
+    cell_counts = np.add.reduceat(counts[:, order], starts, axis=1)
+    return x[order][starts], y[order][starts], cell_counts
 
 
 def _weighted_ranks(values: Floats, weights: Floats) -> Floats:

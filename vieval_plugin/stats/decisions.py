@@ -21,7 +21,8 @@ LOOK_LEVELS = (0.00005, 0.0042, 0.0194, 0.0430)
 #: Probability with which a stated size suffices, or a stated difference is found.
 POWER = 0.8
 #: Standard errors to the end of a 95% interval, and from there to where `POWER` is reached.
-INTERVAL_REACH, POWER_REACH = 1.96, 0.84
+INTERVAL_REACH = 1.96
+POWER_REACH = 0.84
 #: Level of the intervals of numbers, as the share that holds the truth.
 NUMBER_LEVEL = 0.95
 
@@ -41,7 +42,8 @@ LEAST_COMMON = 10
 #: Ratings of one annotator from which on one value for all says nothing about the images.
 LEAST_OF_ANNOTATOR = 10
 #: Labels of a task type for a calibration of its own, and of all for one at all; their prompts.
-LEAST_LABELS, LEAST_PROMPTS = 30, 6
+LEAST_LABELS = 30
+LEAST_PROMPTS = 6
 #: Units from which on a plan has four looks: with fewer, a quarter is too little for a test.
 LEAST_FOR_LOOKS = 200
 #: Prompts of a positive control.
@@ -58,7 +60,8 @@ LEAST_COVERAGE = 0.5
 #: Contests of which a judge should have answered; of fewer, a note says so.
 LEAST_VOTED = 0.95
 #: Equal answers from which on a judge's number says little, and the least answers for this.
-SAME_ANSWERS, LEAST_ANSWERS = 0.95, 20
+SAME_ANSWERS = 0.95
+LEAST_ANSWERS = 20
 #: Undefined resamples from which on there is no interval: an end would lie among them.
 MOST_UNDEFINED = 0.025
 #: Failed verdicts above which a row of costs is marked.
@@ -94,6 +97,7 @@ TYPICAL_SPREAD = 0.3
 # A series of nights, in standard deviations of its first nights.
 
 #: Fall of a night that does not count yet, and sum of the rest that raises an alarm.
-CUSUM_ALLOWANCE, CUSUM_LIMIT = 0.5, 8.0
+CUSUM_ALLOWANCE = 0.5
+CUSUM_LIMIT = 8.0
 #: Correlation of successive nights from which on the series is corrected for it.
 NOTABLE_CORRELATION = 0.25

@@ -82,7 +82,7 @@ def drift_tests(
     scores = np.asarray(scores, dtype=float)
     usable = np.asarray(usable, dtype=float)
     if codes.shape[1] < 2:
-        raise ValueError("at least one repeat and the new answers are needed")
+        raise ValueError("answers must include at least one repeat and the new ones")
     complete = scores[~np.isnan(scores).any(axis=1)]
     differing = (codes[:, :, None] != codes[:, None, :]).sum(axis=2) / (
         codes.shape[1] - 1
@@ -90,53 +90,35 @@ def drift_tests(
     repeats = codes[:, :-1]
     pairs = repeats.shape[1] * (repeats.shape[1] - 1)
     differing_pairs = (repeats[:, :, None] != repeats[:, None, :]).sum()
-    in_repeats = (
-        float(differing_pairs / (len(codes) * pairs))
-        if pairs and len(codes)
-        else math.nan
-    )
+    if pairs and len(codes):
+        in_repeats = float(differing_pairs / (len(codes) * pairs))
+    else:
+        in_repeats = math.nan
     item = (codes.shape[1] - 2) / codes.shape[
         1
     ]  # the new answer's 1 less the mean of the item's column values
-    tested = [
-        ("changed", differing, _mean(differing[:, -1]), in_repeats, False, item),
-        (
-            "mean score",
-            _less_others(complete),
-            _mean(complete[:, -1]),
-            _mean(complete[:, :-1]),
-            True,
-            0.0,
-        ),
-        (
-            "usable answers",
-            _less_others(usable),
-            _mean(usable[:, -1]),
-            _mean(usable[:, :-1]),
-            True,
-            1.0,
-        ),
-    ]
-    p_values = [
-        _p(values, two_sided, np.random.default_rng([seed, number]))
-        for number, (_, values, _, _, two_sided, _) in enumerate(tested)
-    ]
+    tested = [("changed", differing, _mean(differing[:, -1]), in_repeats, False, item)]
+    for name, answers, change in (
+        ("mean score", complete, 0.0),
+        ("usable answers", usable, 1.0),
+    ):
+        latest = _mean(answers[:, -1])
+        earlier = _mean(answers[:, :-1])
+        tested.append((name, _less_others(answers), latest, earlier, True, change))
+    p_values = []
+    for number, (_, values, _, _, two_sided, _) in enumerate(tested):
+        rng = np.random.default_rng([seed, number])
+        p_values.append(_p(values, two_sided, rng))
     adjusted = holm(p_values)
     family = sum(not math.isnan(p) for p in p_values)
-    return tuple(
-        DriftTest(
-            name,
-            latest,
-            earlier,
-            len(values),
-            p,
-            float(p_holm),
-            _smallest(values, family, two_sided, item),
+    tests = []
+    for quantity, p, p_holm in zip(tested, p_values, adjusted, strict=True):
+        name, values, latest, earlier, two_sided, item = quantity
+        smallest = _smallest(values, family, two_sided, item)
+        tests.append(
+            DriftTest(name, latest, earlier, len(values), p, float(p_holm), smallest)
         )
-        for (name, values, latest, earlier, two_sided, item), p, p_holm in zip(
-            tested, p_values, adjusted, strict=True
-        )
-    )
+    return tuple(tests)
 
 
 def _less_others(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -32,11 +32,9 @@ class ImageModelCoverage:
             self.all_part_count,
         ):
             return ""
-        parts = (
-            f"{self.parts} of {self.all_part_count} task types, "
-            if self.all_part_count > 1
-            else ""
-        )
+        parts = ""
+        if self.all_part_count > 1:
+            parts = f"{self.parts} of {self.all_part_count} task types, "
         return (
             f"{parts}{self.image_models} of {self.all_image_model_count} image models"
         )
@@ -128,10 +126,15 @@ def because(reasons: Sequence[str]) -> str:
     for reason in reasons:
         owner, colon, why = reason.partition(": ")
         owners.setdefault(why if colon else reason, []).extend([owner] if colon else [])
-    return "; ".join(
-        f"{why}{': ' * bool(names)}{', '.join(names[:_MOST_OWNERS])}{', ...' * (len(names) > _MOST_OWNERS)}"
-        for why, names in owners.items()
-    )
+    texts = []
+    for why, names in owners.items():
+        text = why
+        if names:
+            text += f": {', '.join(names[:_MOST_OWNERS])}"
+        if len(names) > _MOST_OWNERS:
+            text += ", ..."
+        texts.append(text)
+    return "; ".join(texts)
 
 
 def total(values: ArrayLike, population: int, level: float = 0.95) -> Estimate:
@@ -163,7 +166,9 @@ def total(values: ArrayLike, population: int, level: float = 0.95) -> Estimate:
     sample = np.asarray(values, dtype=float).reshape(-1)
     n = len(sample)
     if n == 0 or population < n:
-        raise ValueError(f"{n} values of a population of {population}")
+        raise ValueError(
+            f"`values` must have 1 to {population} entries (the population), got {n}"
+        )
     sample_total = float(sample.sum())
     estimate = float(sample.mean()) * population
     if n == population:

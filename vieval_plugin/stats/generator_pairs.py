@@ -17,7 +17,8 @@ from vieval_plugin.stats.estimate import Estimate
 
 #: Generators that a task type needs for a value of its own, and pairs that a value over several
 #: needs.
-LEAST_GENERATORS, LEAST_PAIRS = 4, 10
+LEAST_GENERATORS = 4
+LEAST_PAIRS = 10
 
 
 class PairAgreement(NamedTuple):
@@ -52,7 +53,9 @@ def sign_flip_p(differences: ArrayLike) -> float:
     """
     values = np.asarray(differences, dtype=float)
     scale = math.sqrt(float(values @ values))
-    return math.erfc(float(values.sum()) / scale / math.sqrt(2)) / 2 if scale else 0.5
+    if scale:
+        return math.erfc(float(values.sum()) / scale / math.sqrt(2)) / 2
+    return 0.5
 
 
 def pair_agreement(
@@ -72,11 +75,10 @@ def pair_agreement(
     by_judge = sign_flip_p(judged)
     by_people = sign_flip_p(rated)
     signs = np.sign([0.5 - by_judge, 0.5 - by_people])
-    hard = (
-        0.5
-        if signs[0] * signs[1] == 0 and signs[0] != signs[1]
-        else float(signs[0] == signs[1])
-    )
+    if signs[0] * signs[1] == 0 and signs[0] != signs[1]:
+        hard = 0.5
+    else:
+        hard = float(signs[0] == signs[1])
     return PairAgreement(first, second, hard, 1 - abs(by_judge - by_people))
 
 
@@ -101,11 +103,11 @@ def accuracy_over_pairs(
     n = sum(len(pairs) for _, pairs in parts)
     reason = ""
     if len(parts) != 1:
-        reason = "" if n >= LEAST_PAIRS else f"{n} pairs, {LEAST_PAIRS} are needed"
+        reason = "" if n >= LEAST_PAIRS else f"needs {LEAST_PAIRS} pairs, got {n}"
     elif not n:
-        reason = "no sample of two generators has a score"
+        reason = "no sample has scores of two generators"
     elif (generators := parts[0][0]) < LEAST_GENERATORS:
-        reason = f"{generators} generators, {LEAST_GENERATORS} are needed"
+        reason = f"needs {LEAST_GENERATORS} generators, got {generators}"
     if reason:
         return (undefined := Estimate(math.nan, n=n, reasons=(reason,))), undefined
     value, weight = _resampled_pairs(seed, parts, resamples)
@@ -113,13 +115,8 @@ def accuracy_over_pairs(
         resampled: Floats = (weight @ value) / weight.sum(axis=1, keepdims=True)
     means = value.mean(axis=0)
     hard, soft = (
-        Estimate(
-            float(means[column]),
-            *interval(resampled[:, column]),
-            resampled[:, column],
-            n,
-        )
-        for column in (0, 1)
+        Estimate(float(mean), *interval(column), column, n)
+        for mean, column in zip(means, resampled.T, strict=True)
     )
     return hard, soft
 

@@ -59,9 +59,8 @@ class MeanOfDifferences:
         if n < 2:
             return cls(float(sums.sum()) / total if n else math.nan, math.nan, n, fall)
         value = float(sums.sum()) / total
-        error = (
-            math.sqrt(n / (n - 1) * float(((sums - value * sizes) ** 2).sum())) / total
-        )
+        squares = float(((sums - value * sizes) ** 2).sum())
+        error = math.sqrt(n / (n - 1) * squares) / total
         return cls(value, error, n, fall)
 
     @property
@@ -79,12 +78,12 @@ class MeanOfDifferences:
     @property
     def high(self) -> float:
         """The upper end of Student's 95% interval of these differences alone."""
-        return (
-            self.value
-            + float(scipy.stats.t.ppf(1 - ONE_SIDED_LEVEL, self.n - 1)) * self.error
-            if self.n > 1
-            else math.nan
-        )
+        if self.n > 1:
+            return (
+                self.value
+                + float(scipy.stats.t.ppf(1 - ONE_SIDED_LEVEL, self.n - 1)) * self.error
+            )
+        return math.nan
 
     def decision(self, margin: float) -> Decision:
         """Return what the two ends show for a margin from 0 on, in the unit of the differences.
@@ -138,10 +137,8 @@ def low_with_one_fall(
     n = np.asarray(n, dtype=float)
     squares = (n - 1) * n * error**2 + n / (n + 1) * (value + fall) ** 2
     mean = (n * value - fall) / (n + 1)
-    return np.asarray(
-        mean
-        - scipy.stats.t.ppf(1 - ONE_SIDED_LEVEL, n) * np.sqrt(squares / n / (n + 1))
-    )
+    reach = scipy.stats.t.ppf(1 - ONE_SIDED_LEVEL, n)
+    return np.asarray(mean - reach * np.sqrt(squares / n / (n + 1)))
 
 
 def fewest_items(margin: float, fall: float = 1.0) -> float:
@@ -206,16 +203,14 @@ def exact_share(successes: int, n: int) -> Estimate:
     >>> round(share.low, 3), round(share.high, 3)
     (0.621, 0.968)
     """
-    low = (
-        float(scipy.stats.beta.ppf(ONE_SIDED_LEVEL, successes, n - successes + 1))
-        if successes
-        else 0.0
-    )
-    high = (
-        float(scipy.stats.beta.ppf(1 - ONE_SIDED_LEVEL, successes + 1, n - successes))
-        if successes < n
-        else 1.0
-    )
+    low = 0.0
+    if successes:
+        low = float(scipy.stats.beta.ppf(ONE_SIDED_LEVEL, successes, n - successes + 1))
+    high = 1.0
+    if successes < n:
+        high = float(
+            scipy.stats.beta.ppf(1 - ONE_SIDED_LEVEL, successes + 1, n - successes)
+        )
     return Estimate(successes / n, low, high, n=n)
 
 

@@ -91,9 +91,8 @@ class CorrelationDifference:
         self._coefficient: Coefficient = coefficient
         self._scores = (a, b, h)
         self._group_index = group_index
-        self._parts = [
-            np.flatnonzero(part == number) for number in range(len(part_names))
-        ]
+        numbers = range(len(part_names))
+        self._parts = [np.flatnonzero(part == number) for number in numbers]
         self.strata = _strata(~np.isnan(h), group_index, part)
         self.units = len(self.strata)
         # r needs three sums of each image model: of x, of x squared and of x times h, which is
@@ -104,10 +103,8 @@ class CorrelationDifference:
             :, None
         ]
         ratings = _unit_length(ratings)
-        moments = [
-            np.stack([x, x**2, x * ratings], axis=2)
-            for x in (_standardised(y, coefficient) for y in (a, b))
-        ]
+        sides = (_standardised(scores, coefficient) for scores in (a, b))
+        moments = [np.stack([x, x**2, x * ratings], axis=2) for x in sides]
         self._totals = [judge_moments.sum(axis=0)[:, None] for judge_moments in moments]
         unit_shifts = np.zeros((self.units, models, 3))
         np.add.at(unit_shifts, group_index, moments[1] - moments[0])

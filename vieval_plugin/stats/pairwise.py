@@ -129,7 +129,7 @@ def _check(epsilon: float) -> None:
 def _finite(metric: ArrayLike, human: ArrayLike) -> tuple[Floats, Floats]:
     m, h = paired_vectors(metric, human)
     if not (np.isfinite(m).all() and np.isfinite(h).all()):
-        raise ValueError("all scores must be finite; leave out the items without one")
+        raise ValueError("all scores must be finite; leave out items without one")
     return m, h
 
 
@@ -239,7 +239,8 @@ def _best_gain(cells: _Cells) -> tuple[int, float, int]:
             at_start[bin_of_key]
             - (totals - gains)[np.searchsorted(bin_of_key, bin_of_key)]
         )
-        if (highest_gain := int(totals.max())) > best:
+        highest_gain = int(totals.max())
+        if highest_gain > best:
             best = highest_gain
             epsilon = float(keys[[totals.argmax()]].view(np.float64)[0])
     return best, epsilon, int((tied - net).sum())

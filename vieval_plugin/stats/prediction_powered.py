@@ -89,18 +89,20 @@ def prediction_powered_mean(
     y = np.asarray(ratings, dtype=float)
     f = np.asarray(scores, dtype=float)
     if y.ndim != 1 or f.shape != y.shape or not np.isfinite(f).all():
-        raise ValueError("each item needs a finite score, and a rating or NaN")
+        raise ValueError(
+            "each item must have a finite score and a rating (NaN if unrated)"
+        )
     names, members = factorize(range(len(y)) if groups is None else groups)
     stratum = _joined(
         factorize([0] * len(y) if strata is None else strata)[1], members, ~np.isnan(y)
     )
-    parts = [
-        _Stratum.from_items(y[in_stratum], f[in_stratum], members[in_stratum])
-        for in_stratum in (stratum == number for number in np.unique(stratum))
-    ]
+    parts = []
+    for number in np.unique(stratum):
+        inside = stratum == number
+        parts.append(_Stratum.from_items(y[inside], f[inside], members[inside]))
     if any(part.rated_groups < 2 for part in parts) or not parts:
         return PredictionPoweredMean(
-            Estimate(math.nan, reasons=("fewer than two prompts rated",)), math.nan
+            Estimate(math.nan, reasons=("fewer than two rated prompts",)), math.nan
         )
     shares = np.array([part.items for part in parts]) / len(y)
     if weight is None:
@@ -110,7 +112,9 @@ def prediction_powered_mean(
         needed = math.fsum(
             share**2 * part.spread for share, part in zip(shares, parts, strict=True)
         )
-        weight = float(np.clip(gained / needed, 0, 1)) if needed > 0 else 0.0
+        weight = 0.0
+        if needed > 0:
+            weight = float(np.clip(gained / needed, 0, 1))
     mean = math.fsum(
         share * part.mean(weight) for share, part in zip(shares, parts, strict=True)
     )
@@ -122,12 +126,12 @@ def prediction_powered_mean(
             share * math.sqrt(correction) * part.deviations(weight, len(names))
         )
     # the authors' interval of one stratum is without that correction
-    published = (
-        parts[0].deviations(weight, len(names)) if len(parts) == 1 else deviations
-    )
-    estimate = _mean_interval(
-        mean, published, float(scipy.stats.norm.ppf(0.5 + level / 2))
-    )
+    if len(parts) == 1:
+        published = parts[0].deviations(weight, len(names))
+    else:
+        published = deviations
+    quantile = float(scipy.stats.norm.ppf(0.5 + level / 2))
+    estimate = _mean_interval(mean, published, quantile)
     degrees = sum(part.rated_groups for part in parts) - len(parts)
     return PredictionPoweredMean(
         estimate, weight, dict(zip(names, deviations.tolist(), strict=True)), degrees
@@ -199,11 +203,9 @@ def common_weight(first: OfWeight, second: OfWeight) -> float:
     )
     judge_deviations = rating_deviations - with_judge
     squares = float(judge_deviations @ judge_deviations)
-    return (
-        float(np.clip(rating_deviations @ judge_deviations / squares, 0, 1))
-        if squares > 0
-        else 0.0
-    )
+    if squares > 0:
+        return float(np.clip(rating_deviations @ judge_deviations / squares, 0, 1))
+    return 0.0
 
 
 def prediction_powered_difference(
@@ -245,11 +247,10 @@ def prediction_powered_difference(
     degrees = max(all_degrees - fitted, 1)
     deviations = _deviations(first, second) * math.sqrt(all_degrees / degrees)
     error = math.sqrt(float((deviations**2).sum()))
-    p = (
-        float(2 * scipy.stats.t.sf(abs(value) / error, degrees))
-        if error > 0
-        else float(value == 0)
-    )
+    if error > 0:
+        p = float(2 * scipy.stats.t.sf(abs(value) / error, degrees))
+    else:
+        p = float(value == 0)
     return _mean_interval(
         value, deviations, float(scipy.stats.t.ppf(0.5 + level / 2, degrees))
     ), p

@@ -172,8 +172,8 @@ def rank_ranges(beats: ArrayLike) -> tuple[Ints, Ints]:
     wins = np.asarray(beats, dtype=bool)
     if wins.ndim != 2 or wins.shape[0] != wins.shape[1] or (wins & wins.T).any():
         raise ValueError(
-            "expected a square matrix in which no two systems beat each other"
+            "`beats` must be a square matrix in which no two systems beat each other"
         )
-    return np.asarray(1 + wins.sum(axis=0), dtype=np.int64), np.asarray(
-        len(wins) - wins.sum(axis=1), dtype=np.int64
-    )
+    best = np.asarray(1 + wins.sum(axis=0), dtype=np.int64)
+    worst = np.asarray(len(wins) - wins.sum(axis=1), dtype=np.int64)
+    return best, worst

@@ -14,7 +14,9 @@ from vieval_plugin.stats.correlation import Floats
 
 #: Prior of the slope of people's ratings on a judge's scores: its mean, its standard deviation, and
 #: the steepest slope.
-PRIOR_SLOPE, PRIOR_SPREAD, STEEPEST_SLOPE = 0.6, 0.4, 1.5
+PRIOR_SLOPE = 0.6
+PRIOR_SPREAD = 0.4
+STEEPEST_SLOPE = 1.5
 
 
 class OrderLabels(NamedTuple):

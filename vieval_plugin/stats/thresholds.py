@@ -129,16 +129,16 @@ def best_thresholds(
         np.argmax(gained[nearest] - np.searchsorted(won, tie_candidates, side="right"))
     )
     n = nearest[best]
-    return Thresholds(
-        float(tie_candidates[best]),
-        _best_good(middle[:n], good[:n]) if separates_ties else -math.inf,
-    )
+    lowest_good = -math.inf
+    if separates_ties:
+        lowest_good = _best_good(middle[:n], good[:n])
+    return Thresholds(float(tie_candidates[best]), lowest_good)
 
 
 def _require_votes(human_votes: Floats, first_scores: Floats) -> None:
     if human_votes.shape != first_scores.shape:
         shapes = f"{human_votes.shape} and {first_scores.shape}"
-        raise ValueError(f"each contest needs one human vote, got shapes {shapes}")
+        raise ValueError(f"each contest must have one human vote, got shapes {shapes}")
 
 
 def _tied(
@@ -186,7 +186,7 @@ def nested(
     human_votes = np.asarray(human)
     fold = fold_of(groups, folds, seed)
     if fold.shape != first_scores.shape or human_votes.shape != first_scores.shape:
-        raise ValueError("each contest needs a group and a human vote")
+        raise ValueError("each contest must have a group and a human vote")
     votes = np.full(first_scores.shape, NONE, dtype=np.int64)
     for held_out in np.unique(fold):
         inside = fold == held_out
@@ -220,8 +220,7 @@ def fold_of(groups: Sequence[Hashable], folds: int = 5, seed: Seed = 0) -> Ints:
     names, index = factorize(groups)
     if folds < 2 or len(names) == 1:
         raise ValueError(
-            f"at least two folds and two groups are needed, got {folds} and "
-            f"{len(names)}"
+            f"at least 2 folds and 2 groups are required, got {folds} and {len(names)}"
         )
     fold_of_group = np.random.default_rng(seed).permutation(len(names)) % folds
     return np.asarray(fold_of_group[index], dtype=np.int64)
@@ -243,9 +242,8 @@ def _levels(middle: Floats, good: Bools) -> tuple[Floats, Ints]:
     """
     levels = np.unique(middle)
     # a contest that is good wants `good` no higher than its mean, one that is bad wants it higher
-    return np.concatenate([[-math.inf], levels[1:], [math.inf]]), np.searchsorted(
-        levels, middle
-    ) + 1
+    candidates = np.concatenate([[-math.inf], levels[1:], [math.inf]])
+    return candidates, np.searchsorted(levels, middle) + 1
 
 
 def _most_right(middle: Floats, good: Bools) -> Ints:

@@ -41,7 +41,12 @@ from vieval_plugin.stats.comparison import Bools
 from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.estimate import Estimate
 
-FIRST, SECOND, BOTH_GOOD, BOTH_BAD, TIE, NONE = 0, 1, 2, 3, 4, -1
+FIRST = 0
+SECOND = 1
+BOTH_GOOD = 2
+BOTH_BAD = 3
+TIE = 4
+NONE = -1
 VoteScheme: TypeAlias = Literal["four_way", "three_way", "decisive", "paper"]
 
 _DECISIVE = {"first": frozenset({FIRST}), "second": frozenset({SECOND})}
@@ -191,17 +196,22 @@ def two_judges(
     people = np.asarray(human, dtype=float)
     answers = np.array([first, second], dtype=float)
     alike = answers[0] == answers[1]
-    right = np.where(np.isin(people, (FIRST, SECOND)), answers == people, np.nan)
+    mask = np.isin(people, (FIRST, SECOND))
+    right = np.where(mask, answers == people, np.nan)
 
     def shared(column: Floats) -> Estimate:
         return _expanded(share(column, groups, seed=seed), column, groups)
 
+    rated_equal = int(np.isin(people, (TIE, BOTH_GOOD, BOTH_BAD)).sum())
+    right_where_alike = shared(np.where(alike, right[0], np.nan))
+    first_elsewhere = shared(np.where(alike, np.nan, right[0]))
+    second_elsewhere = shared(np.where(alike, np.nan, right[1]))
     return TwoJudges(
         alike=shared(alike),
-        right_where_alike=shared(np.where(alike, right[0], np.nan)),
-        first_elsewhere=shared(np.where(alike, np.nan, right[0])),
-        second_elsewhere=shared(np.where(alike, np.nan, right[1])),
-        rated_equal=int(np.isin(people, (TIE, BOTH_GOOD, BOTH_BAD)).sum()),
+        right_where_alike=right_where_alike,
+        first_elsewhere=first_elsewhere,
+        second_elsewhere=second_elsewhere,
+        rated_equal=rated_equal,
     )
 
 
@@ -223,9 +233,8 @@ def _weights(groups: int, resamples: int, seed: tuple[int, ...]) -> Floats:
     """Weights of groups in each resample; cached, because all shares of one benchmark's part are
     resampled alike.
     """
-    return cluster_counts(
-        [str(group) for group in range(groups)], resamples, seed
-    ).astype(float)
+    clusters = [str(group) for group in range(groups)]
+    return cluster_counts(clusters, resamples, seed).astype(float)
 
 
 def group_points(
@@ -324,9 +333,10 @@ def best_constant(human: ArrayLike, scheme: VoteScheme = "four_way") -> Floats:
     """
     human_votes = codes(human, FIRST)
     counts = is_vote_in_scheme(human_votes, scheme)
+    right_answers = ANSWERS[scheme].values()
     constants = [
         np.isin(human_votes, list(right_for)).astype(float)
-        for right_for in ANSWERS[scheme].values()
+        for right_for in right_answers
     ]
     return np.where(
         counts, max(constants, key=lambda right: mean(right[counts])), np.nan
@@ -359,11 +369,9 @@ def is_vote_in_scheme(human: Ints, scheme: VoteScheme) -> Bools:
 
 def merged_ties(codes: Ints, scheme: VoteScheme) -> Ints:
     """Codes as a scheme tells them apart: in `three_way` each tie is a `TIE`."""
-    return (
-        np.where(np.isin(codes, (BOTH_GOOD, BOTH_BAD)), TIE, codes)
-        if scheme == "three_way"
-        else codes
-    )
+    if scheme == "three_way":
+        return np.where(np.isin(codes, (BOTH_GOOD, BOTH_BAD)), TIE, codes)
+    return codes
 
 
 def codes(votes: ArrayLike, lowest: int = NONE) -> Ints:

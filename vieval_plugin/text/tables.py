@@ -84,7 +84,7 @@ def text_table(
 
     Args:
         rows: the header first.
-        elsewhere: where columns that are left out can be read, such as `report.md has them`.
+        elsewhere: where columns that are left out can be read, such as `see report.md`.
         references: number of rows at the end that others stand beside, and that may be empty where
             those are all the same.
         fixed_columns: names of columns that stay in their place whatever is in them.

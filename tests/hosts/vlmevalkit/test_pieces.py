@@ -254,13 +254,15 @@ def test_what_the_host_prints_is_rounded_and_has_no_status_of_nobody():
 
 
 def test_a_number_that_is_not_there_has_its_reason():
-    remarks = "failures: drop; seed 0; undefined: SC 4 samples, 10 are needed; counted as 0: b"
+    remarks = (
+        "failures: drop; seed 0; undefined: SC needs 10 samples, got 4; counted as 0: b"
+    )
     rows = [
         {"split": "tie", "SC_fisher": None, "status_ok": 4, "remarks": remarks},
         {"split": "mie", "SC_fisher": 0.5, "status_ok": 20, "remarks": "seed 0"},
     ]
     short = tables.short(pandas.DataFrame(rows))
-    assert short["undefined"].tolist() == ["SC 4 samples, 10 are needed", ""]
+    assert short["undefined"].tolist() == ["SC needs 10 samples, got 4", ""]
 
 
 @pytest.mark.parametrize("option", ["--judge", "--judge=gpt-4o", "--judge-args"])

@@ -22,7 +22,8 @@ from vieval_plugin.text.escaping import html
 #: Number of judges whose scores are drawn against people's.
 MOST_JUDGES = 6
 
-_PANEL, _EDGE = 168, 26
+_PANEL = 168
+_EDGE = 26
 
 
 def scatter(
@@ -47,11 +48,13 @@ def scatter(
     largest = max(point_counts.values(), default=1)
     parts = _scatter_axes(side, low, high)
     for (across, up), times in sorted(point_counts.items()):
-        radius = 1.8 + 5 * math.sqrt(times / largest) if largest > 1 else 2.6
-        parts.append(
-            f'<circle class="c{colour % 7}" cx="{_EDGE + across * side / 40:.1f}" '
-            f'cy="{8 + side - up * side / 40:.1f}" r="{radius:.1f}"/>'
-        )
+        radius = 2.6
+        if largest > 1:
+            radius = 1.8 + 5 * math.sqrt(times / largest)
+        center_x = _EDGE + across * side / 40
+        center_y = 8 + side - up * side / 40
+        place = f'cx="{center_x:.1f}" cy="{center_y:.1f}" r="{radius:.1f}"'
+        parts.append(f'<circle class="c{colour % 7}" {place}/>')
     head = Markup(
         '<svg class="scatter" viewBox="0 0 {} {}" role="img" aria-label="{}">'
     ).format(_EDGE + side + 8, side + 30, html(title))
@@ -59,17 +62,26 @@ def scatter(
 
 
 def _scatter_axes(side: int, low: float, high: float) -> list[str]:
-    return [
-        f'<rect class="panel" x="{_EDGE}" y="8" width="{side}" height="{side}"/>',
-        f'<line class="axis" x1="{_EDGE}" y1="{8 + side}" x2="{_EDGE + side}" y2="8"/>',
-        f'<text x="{_EDGE}" y="{side + 24}">{low:g}</text>',
-        f'<text x="{_EDGE + side / 2}" y="{side + 24}" text-anchor="middle">rating</text>',
-        f'<text x="{_EDGE + side}" y="{side + 24}" text-anchor="end">{high:g}</text>',
-        f'<text x="{_EDGE - 4}" y="{8 + side}" text-anchor="end">0</text>',
-        f'<text x="{_EDGE - 4}" y="18" text-anchor="end">1</text>',
-        f'<text transform="translate({_EDGE - 8} {8 + side / 2}) rotate(-90)" '
-        'text-anchor="middle">score</text>',
+    right = _EDGE + side
+    bottom = 8 + side
+    below = side + 24
+    left = _EDGE - 4
+    label_place = f"translate({_EDGE - 8} {8 + side / 2}) rotate(-90)"
+    parts = [f'<rect class="panel" x="{_EDGE}" y="8" width="{side}" height="{side}"/>']
+    parts += [
+        f'<line class="axis" x1="{_EDGE}" y1="{bottom}" x2="{right}" y2="8"/>',
+        f'<text x="{_EDGE}" y="{below}">{low:g}</text>',
     ]
+    parts += [
+        f'<text x="{_EDGE + side / 2}" y="{below}" text-anchor="middle">rating</text>',
+        f'<text x="{right}" y="{below}" text-anchor="end">{high:g}</text>',
+    ]
+    parts += [
+        f'<text x="{left}" y="{bottom}" text-anchor="end">0</text>',
+        f'<text x="{left}" y="18" text-anchor="end">1</text>',
+        f'<text transform="{label_place}" text-anchor="middle">score</text>',
+    ]
+    return parts
 
 
 def _bin(value: float, low: float, high: float) -> int:
@@ -88,18 +100,16 @@ def histogram(values: Sequence[float], title: str) -> Markup:
     counts = Counter(min(int(value * _BARS), _BARS - 1) for value in values)
     highest = max(counts.values(), default=1)
     width = _PANEL / _BARS
-    bars = "".join(
-        (
-            f'<rect class="c0" x="{_EDGE + n * width:.1f}" y="{78 - 70 * times / highest:.1f}" '
-            f'width="{width - 1:.1f}" height="{70 * times / highest:.1f}"/>'
-        )
-        for n, times in sorted(counts.items())
-    )
-    ends = (
-        f'<text x="{_EDGE}" y="94">0</text><text x="{_EDGE + _PANEL / 2}" y="94" '
-        f'text-anchor="middle">score</text><text x="{_EDGE + _PANEL}" y="94" '
-        f'text-anchor="end">1</text><text x="{_EDGE - 4}" y="18" text-anchor="end">{highest}</text>'
-    )
+    bars = ""
+    for n, times in sorted(counts.items()):
+        height = 70 * times / highest
+        place = f'x="{_EDGE + n * width:.1f}" y="{78 - 70 * times / highest:.1f}"'
+        extent = f'width="{width - 1:.1f}" height="{height:.1f}"'
+        bars += f'<rect class="c0" {place} {extent}/>'
+    ends = f'<text x="{_EDGE}" y="94">0</text>'
+    ends += f'<text x="{_EDGE + _PANEL / 2}" y="94" text-anchor="middle">score</text>'
+    ends += f'<text x="{_EDGE + _PANEL}" y="94" text-anchor="end">1</text>'
+    ends += f'<text x="{_EDGE - 4}" y="18" text-anchor="end">{highest}</text>'
     axis = f'<line class="axis" x1="{_EDGE}" x2="{_EDGE + _PANEL}" y1="78" y2="78"/>'
     picture = Markup('<svg viewBox="0 0 {} 100" role="img" aria-label="{}">{}</svg>')
     drawing = picture.format(
@@ -130,11 +140,10 @@ class DifferenceAxis:
         """The bar of a difference, from the zero line."""
         top, bottom = sorted((self.y(difference), self.y(0)))
         kind = "behind" if difference < 0 else "ahead"
-        return Markup(
-            f'<line class="axis" x1="0" x2="100%" y1="{self.y(0):.2f}%" y2="{self.y(0):.2f}%"/>'
-            f'<rect class="{kind}" x="12%" width="76%" y="{top:.2f}%" '
-            f'height="{bottom - top:.2f}%"/>'
-        )
+        zero = f"{self.y(0):.2f}%"
+        line = f'<line class="axis" x1="0" x2="100%" y1="{zero}" y2="{zero}"/>'
+        extent = f'y="{top:.2f}%" height="{bottom - top:.2f}%"'
+        return Markup(f'{line}<rect class="{kind}" x="12%" width="76%" {extent}/>')
 
     def mean(self, mean: Estimate) -> Markup:
         """Ticks, and the mean of all differences with its interval.
@@ -144,15 +153,18 @@ class DifferenceAxis:
         False
         """
         step = next(s for s in _STEPS if self.high - self.low <= 5 * s)
+        first = math.ceil(self.low / step)
+        last = math.floor(self.high / step)
+        numbers = range(first, last + 1)
         ticks = self.words or {
-            n * step: f"{n * step:+g}" if n else "0"
-            for n in range(math.ceil(self.low / step), math.floor(self.high / step) + 1)
+            n * step: f"{n * step:+g}" if n else "0" for n in numbers
         }
-        parts = [
-            f'<text x="0" y="{self.y(tick):.2f}%" dy="4">{words}</text>'
-            for tick, words in ticks.items()
-            if self.low <= tick <= self.high
-        ]
+        parts = []
+        for tick, words in ticks.items():
+            if self.low <= tick <= self.high:
+                parts.append(
+                    f'<text x="0" y="{self.y(tick):.2f}%" dy="4">{words}</text>'
+                )
         zero = f'y1="{self.y(0):.2f}%" y2="{self.y(0):.2f}%"'
         parts.append(f'<line class="axis" x1="50%" x2="100%" {zero}/>')
         if mean.has_interval:
@@ -242,9 +254,8 @@ def _point(record: Record, aspect: str, against_all: bool) -> tuple[float, float
     scores = record.verdict.scores
     names = (aspect, "O", "SC") if aspect == "overall" else (aspect,)
     rated = next((ratings[name] for name in names[:2] if name in ratings), ())
-    scored = [
-        scores[name]
-        for name in (*names, *(scores if against_all else ()))
-        if name in scores
-    ]
+    scored = []
+    for name in (*names, *(scores if against_all else ())):
+        if name in scores:
+            scored.append(scores[name])
     return float(mean_of_known(rated)), scored[0] if scored else math.nan

@@ -45,7 +45,7 @@ class Judgement:
 
 @dataclass(frozen=True)
 class GalleryItem:
-    """What a card shows: a sample or contest with the verdicts of all judges on it, or all those of
+    """Content of a card: a sample or contest with the verdicts of all judges on it, or all those of
     one prompt.
 
     `disagreement` is how far it is worth a look, in [0, 1].
@@ -72,7 +72,7 @@ class GalleryItem:
 
 
 def prompt_of(record: Record) -> tuple[str, str, str]:
-    """What all outputs of a prompt have in common."""
+    """Key that all outputs of a prompt share."""
     return record.id.benchmark, record.id.part, record.group or record.id.uid
 
 
@@ -113,13 +113,13 @@ def _worth(judgements: Sequence[Judgement]) -> float:
     for judgement in judgements:
         if not math.isnan(judgement.quantile):
             by_sample[judgement.record.id].append(judgement.quantile)
-    difference = (
-        max(judge_scores) - min(judge_scores)
-        if len(judge_scores) > 1
-        else 1 - judge_scores[0]
-        for judge_scores in by_sample.values()
-    )
-    return max(difference, default=0.0)
+    differences = []
+    for judge_scores in by_sample.values():
+        if len(judge_scores) > 1:
+            differences.append(max(judge_scores) - min(judge_scores))
+        else:
+            differences.append(1 - judge_scores[0])
+    return max(differences, default=0.0)
 
 
 def _judgements(label: str, records: Sequence[Record]) -> list[Judgement]:
@@ -154,7 +154,9 @@ def _rating(record: Record, aspect: str) -> float:
         rating for rating in record.ratings.get(aspect, ()) if not math.isnan(rating)
     ]
     # rounded as in `annotator_mean`, so that equal means are equal
-    return round(math.fsum(ratings) / len(ratings), 9) if ratings else math.nan
+    if ratings:
+        return round(math.fsum(ratings) / len(ratings), 9)
+    return math.nan
 
 
 def _quantiles(values: Sequence[float]) -> list[float]:
@@ -188,10 +190,14 @@ def _vote_distance(judge_vote: str, vote: str, record: Record) -> float:
     judged = ranks(judge_vote, number)
     human = ranks(vote, number)
     if judged and human:
-        pairs = [(i, j) for i in range(number) for j in range(i)]
-        discordant = sum(
-            _sign(judged[i] - judged[j]) != _sign(human[i] - human[j]) for i, j in pairs
-        )
+        pairs = []
+        for i in range(number):
+            for j in range(i):
+                pairs.append((i, j))
+        discordant = 0
+        for i, j in pairs:
+            judged_sign = _sign(judged[i] - judged[j])
+            discordant += judged_sign != _sign(human[i] - human[j])
         return discordant / len(pairs)
     return 1.0 if {judge_vote, vote} == {FIRST, SECOND} else 0.5
 
@@ -208,7 +214,9 @@ def answer(record: Record) -> str:
         votes = [
             choice.votes[order] for order in (FORWARD, REVERSE) if order in choice.votes
         ]
-        return votes[0] if len(set(votes)) == 1 else "tie" if votes else ""
+        if len(set(votes)) == 1:
+            return votes[0]
+        return "tie" if votes else ""
     if choice.preferences:
         mean = math.fsum(choice.preferences.values()) / len(choice.preferences)
         return FIRST if mean > 0 else SECOND if mean < 0 else "tie"
@@ -220,18 +228,17 @@ def _answer_by_scores(choice: Choice) -> str:
         aspect for scores in choice.scores for aspect in scores
     )
     aspects = preferred(list(aspect_names))
-    scored = [scores.get(aspect) for aspect in aspects[:1] for scores in choice.scores]
+    scored = []
+    for aspect in aspects[:1]:
+        for scores in choice.scores:
+            scored.append(scores.get(aspect))
     values = [value for value in scored if value is not None]
     if len(values) < 2 or len(values) < len(scored):
         return ""
     if len(values) == 2:
-        return (
-            FIRST
-            if values[0] > values[1]
-            else SECOND
-            if values[0] < values[1]
-            else "tie"
-        )
+        if values[0] > values[1]:
+            return FIRST
+        return SECOND if values[0] < values[1] else "tie"
     ranked = sorted(range(len(values)), key=lambda index: -values[index])
     ranking = str(ranked[0] + 1)
     for previous, index in itertools.pairwise(ranked):
@@ -272,23 +279,19 @@ def _disagreement_lines(
 ) -> tuple[str, ...]:
     record = furthest.record
     if record.votes is not None:
-        return (
-            f"{annotators}: {_worded(record.votes.vote, item)}",
-            f"{furthest.label}: {_worded(answer(record), item)}",
-        )
+        human_vote = _worded(record.votes.vote, item)
+        judge_vote = _worded(answer(record), item)
+        return f"{annotators}: {human_vote}", f"{furthest.label}: {judge_vote}"
     mean = mean_of_known(item.record.ratings[furthest.aspect])
     score = record.verdict.scores[furthest.aspect]
-    return (
-        f"{annotators}: {furthest.aspect} {mean:.2f}",
-        f"{furthest.label}: {furthest.aspect} {score:.2f}",
-    )
+    rated = f"{annotators}: {furthest.aspect} {mean:.2f}"
+    judged = f"{furthest.label}: {furthest.aspect} {score:.2f}"
+    return rated, judged
 
 
 def _worded(vote: str, item: GalleryItem) -> str:
     """The image model that a vote prefers, or the vote in words."""
     index = {FIRST: 0, SECOND: 1}.get(vote)
-    return (
-        vote.replace("_", " ") or "no answer"
-        if index is None
-        else item.record.candidates[index].image_model
-    )
+    if index is None:
+        return vote.replace("_", " ") or "no answer"
+    return item.record.candidates[index].image_model

@@ -12,49 +12,49 @@ from vieval_plugin.text.escaping import html
 from vieval_plugin.text.wording import unbroken
 
 _MEANINGS = {
-    "SC": "Semantic consistency: is it what was asked for?",
-    "PQ": "Perceptual quality: does it look right?",
-    "O": "Overall: semantic consistency and perceptual quality together.",
+    "SC": "Semantic consistency: how well an image follows its prompt.",
+    "PQ": "Perceptual quality: how good an image looks.",
+    "O": "Overall score, from semantic consistency and perceptual quality.",
     "task type": (
-        "What the image model was asked for, such as an image from a text, or an edit "
-        "by a text or within a mask."
+        "The task of the image model, such as generating an image from a text, or editing one by "
+        "a text or within a mask."
     ),
-    "Spearman's correlation": "Do two sides put things in the same order? 1 for the same order, "
-    "0 for no relation, -1 for the reverse. The scale that either uses does not matter.",
-    "(Fisher)": "The correlation is computed for each image model and task type alone, so that a "
-    "judge earns nothing by knowing which model is good, and averaged by Fisher's z.",
+    "Spearman's correlation": "Measures whether two sides put items in the same order: 1 for "
+    "the same order, 0 for no relation, -1 for the reverse. Their scales do not matter.",
+    "(Fisher)": "The correlation is computed for each image model and task type separately, then "
+    "averaged by Fisher's z. A judge gains nothing by knowing which model is good.",
     "accuracy": (
-        "Share of the pairs that people voted on for which the judge says the same. A "
-        "missing answer is wrong."
+        "Share of pairs on which the judge agrees with people's votes. A missing answer counts "
+        "as wrong."
     ),
     "95%": (
-        "Of 100 such intervals, 95 contain the true number. They come from resampling groups "
-        "of samples (bootstrap)."
+        "Of 100 such intervals, about 95 contain the true value. They come from resampling "
+        "groups of samples (bootstrap)."
     ),
     "rank": (
-        "The places that the tests leave open: a rank of 2-4 is not significantly better or "
-        "worse than two others."
+        "The places that are possible according to the tests. A rank of 2-4 means not "
+        "significantly better or worse than two others."
     ),
-    "n": "Number of samples, prompts or contests behind the number.",
+    "n": "Number of samples, prompts or contests behind the value.",
     "failed": "Verdicts without a score: the reply could not be read, the model declined, or a "
-    "call failed. No score is made up for them.",
+    "call failed. They are never given a made-up score.",
     "answers": (
-        "Answers behind all verdicts, also when asked again, from a model or from the store."
+        "Answers behind all verdicts, including retries, from a model or from the cache."
     ),
     "human ceiling": (
-        "How well people agree with each other, computed like the judges' numbers. "
-        "Hardly any judge exceeds it."
+        "How well people agree with each other, computed in the same way as for judges. "
+        "Few judges exceed it."
     ),
     "best constant": (
-        "The best you can do with the same answer for every image. A judge has to "
-        "be better than that."
+        "The best result that is possible with the same answer for every image. A "
+        "judge must do better."
     ),
-    "disagreement": "Distance between the place of an image by the judge and by people: 0 for "
-    "the same place among all images, 1 for first against last. For contests: 1 for the opposite "
-    "vote, half for a tie against a preference.",
+    "disagreement": "Distance between the judge's place and people's place for an image: 0 for "
+    "the same place among all images, 1 for first versus last. For contests: 1 for the opposite "
+    "vote, 0.5 for a tie versus a preference.",
     "p (Holm)": (
-        "Probability of such a difference by chance, adjusted for the number of pairs "
-        "that are compared."
+        "Probability of a difference this large by chance, adjusted for the number of "
+        "compared pairs."
     ),
 }
 _TERMS = re.compile(
@@ -76,7 +76,7 @@ class Glossary:
         or focused.
 
         >>> print(Glossary().explain("n of 3"))
-        <abbr title="Number of samples, prompts or contests behind the number." tabindex="0">n</abbr> of 3
+        <abbr title="Number of samples, prompts or contests behind the value." tabindex="0">n</abbr> of 3
         """
         text = unbroken(text)
         parts = list[Markup]()

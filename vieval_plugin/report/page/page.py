@@ -98,10 +98,10 @@ def subject(report: Report) -> str:
             if any(section.corrections for section in report.sections)
             else ""
         )
-        return (
-            f"{titles}, judged by "
-            f"{', '.join(judges) if len(judges) < 4 else f'{len(judges)} judges'}{corrected}"
-        )
+        judge_names = f"{len(judges)} judges"
+        if len(judges) < 4:
+            judge_names = ", ".join(judges)
+        return f"{titles}, judged by {judge_names}{corrected}"
     if all(section.benchmark.synthetic for section in sections):
         return f"Agreement of judges with {sections[0].benchmark.truth} of {titles}"
     return f"Agreement of judges with annotators on {titles}"
@@ -153,12 +153,19 @@ def page(
         dict.fromkeys(chain(*(board_items.generators for _, _, board_items in rows)))
     )
     prompt_ids = _prompt_ids(items_by_section, by_prompt)
-    tiles = [
-        tile_of(
-            item, samples, thumbnails, room, item.id in prompt_ids, generators, repeated
+    tiles = []
+    for item in tqdm(selected, desc="cards of the page", unit="card", disable=None):
+        tiles.append(
+            tile_of(
+                item,
+                samples,
+                thumbnails,
+                room,
+                item.id in prompt_ids,
+                generators,
+                repeated,
+            )
         )
-        for item in tqdm(selected, desc="cards of the page", unit="card", disable=None)
-    ]
     by_id = {tile.id: tile for tile in tiles}
     unpictured = sorted((item for item in items if item.id not in by_id), key=order)
     most_rows = MOST_LISTED // max(
@@ -171,14 +178,17 @@ def page(
     script = _script()
     order_text = _order_text(report)
     answers = [gate.answer] if gate else report.answers
+    next_steps = (a.next for a in answers if a.next)
+    title = answers[0].title if answers else "No judge has a result."
+    limits = answers[0].limits if gate else ()
     return template(_FOLDER / "page.html.jinja").render(
         subject=subject(report),
-        title=answers[0].title if answers else "No judge has a number here.",
+        title=title,
         answers=_answer_lines(answers),
         gate=gate,
         gate_axis=gate_axis(gate, rows[0][1].unit) if gate and rows else "",
-        limits=answers[0].limits if gate else (),
-        next=next((a.next for a in answers if a.next), ""),
+        limits=limits,
+        next=next(next_steps, ""),
         strip_title=_strip_title(report, chain(*highlights.values())),
         strip=_strip(by_id, highlights),
         order_text=order_text,
@@ -225,12 +235,13 @@ def _reference_pairs(
     report: Report, thumbnails: Thumbnails
 ) -> list[tuple[str, list[Picture]]]:
     """The pictures that are least like their references, each with its title."""
+    pairs = report.likeness.pairs if report.likeness else ()
     return [
         (
             pair.title,
             [Picture(n, thumbnail(i, thumbnails)) for n, i in pair.images.items()],
         )
-        for pair in (report.likeness.pairs if report.likeness else ())
+        for pair in pairs
     ]
 
 
@@ -276,14 +287,9 @@ def _script() -> str:
 
 
 def _answer_lines(answers: list[Answer]) -> list[str]:
-    return [
-        line
-        for line in [
-            *(a.evidence for a in answers[:1]),
-            *(a.title for a in answers[1:]),
-        ]
-        if line
-    ]
+    lines = [a.evidence for a in answers[:1]]
+    lines += [a.title for a in answers[1:]]
+    return [line for line in lines if line]
 
 
 def _strip(
@@ -298,7 +304,7 @@ def _strip(
 
 def _repeated_lines(repeated: dict[str, str]) -> list[str]:
     return [
-        f"{judge} says of each: {text}"
+        f"{judge} on every sample: {text}"
         for judge, text in repeated.items()
         if text not in judge
     ]
@@ -317,7 +323,10 @@ def _is_by_prompt(report: Report, section: Section) -> bool:
 
 def _judges(report: Report) -> list[str]:
     """The judges in the order of their agreement with people, or as they come."""
-    ranked = [number.system for _, board in report.judges for number in board.numbers]
+    ranked = []
+    for _, board in report.judges:
+        for number in board.numbers:
+            ranked.append(number.system)
     return list(dict.fromkeys([*ranked, *(run.label for run in report.runs)]))
 
 
@@ -330,21 +339,21 @@ def _annotators(sections: Sequence[Section]) -> str:
 def _strip_title(report: Report, lines: Iterable[str]) -> str:
     """Title of the strip, with the aspects that it names in words."""
     text = " ".join(lines)
-    texts = [
-        f"{code} is {name}" for code, name in ASPECTS.items() if f": {code} " in text
-    ]
+    texts = []
+    for code, name in ASPECTS.items():
+        if f": {code} " in text:
+            texts.append(f"{code} is {name}")
     raters = _annotators(report.sections)
     legend = f" ({', '.join(texts)})" if texts else ""
-    return f"Where judges and {raters} are furthest apart{legend}"
+    return f"Where judges and {raters} disagree most{legend}"
 
 
 def _board_table(board: Leaderboard, section: Section) -> tuple[Table, str]:
     corrected = board.measure.uses_ratings and section.corrections[board.judge]
-    table = (
-        corrected_tables(corrected)[0]
-        if corrected
-        else leaderboard_table(board, section.beside(board))
-    )
+    if corrected:
+        table = corrected_tables(corrected)[0]
+    else:
+        table = leaderboard_table(board, section.beside(board))
     return drop_shared_columns(table)
 
 
@@ -366,18 +375,16 @@ def _order_text(report: Report) -> str:
     score of the one judge.
     """
     if is_rated(report.runs):
-        return "largest disagreement of judges and ratings first"
+        return "largest disagreement between judges and ratings first"
     if all(
         record.candidates
         for run in report.runs
         for (record, *_) in run.records_by_sample
     ):
         return ""
-    return (
-        "largest disagreement of judges first"
-        if len({run.label for run in report.runs}) > 1
-        else "lowest scores first"
-    )
+    if len({run.label for run in report.runs}) > 1:
+        return "largest disagreement between judges first"
+    return "lowest scores first"
 
 
 def _gallery_text(
@@ -391,20 +398,19 @@ def _gallery_text(
     where = f", {order_text}" if order_text else ""
     if not unpictured:
         return f"All {plural(tiles, 'card')}{where}."
-    items = (
-        f"the first {most_rows} of the other {unpictured}"
-        if unpictured > most_rows
-        else f"the other {unpictured}"
-    )
+    if unpictured > most_rows:
+        items = f"The first {most_rows} of the other {unpictured}"
+    else:
+        items = f"The other {unpictured}"
     return (
-        f"{tiles} of {tiles + unpictured} cards are shown{where}: failures of each judge are "
-        f"among them, and {sampled} drawn at "
-        f"random (seed {seed}). Listed below, without pictures, are {items}."
+        f"{tiles} of {tiles + unpictured} cards are shown{where}. They include failures of each "
+        f"judge and {sampled} random cards (seed {seed}). {items} are listed below, without "
+        "pictures."
     )
 
 
 def _unpictured(items: Sequence[GalleryItem], annotators: str) -> Table:
-    """What annotators and judges say of samples without a tile."""
+    """Table of annotators' and judges' answers on samples without a tile."""
     rows = []
     for item in items:
         record = item.record
@@ -448,10 +454,9 @@ class _Filters:
             "tag": lambda tile: tile.tags,
             "status": lambda tile: tile.statuses,
         }
-        values = {
-            name: {value for tile in tiles for value in source(tile)}
-            for name, source in sources.items()
-        }
+        values = {}
+        for name, source in sources.items():
+            values[name] = {value for tile in tiles for value in source(tile)}
         ordered = {name: sorted(options) for name, options in values.items()}
         ordered["judge"].sort(key=judges.index)
         self._indices = {
@@ -474,20 +479,22 @@ class _Filters:
 
     def data(self, tile: GalleryTile) -> dict[str, str]:
         """The values of a tile by which it is filtered and ordered."""
-        data = {
-            name: " ".join(str(self._indices[name][value]) for value in source(tile))
-            for name, source in self._sources.items()
-        }
+        data = {}
+        for name, source in self._sources.items():
+            data[name] = " ".join(
+                str(self._indices[name][value]) for value in source(tile)
+            )
         by_judge = dict(
             sorted((verdict.judge, verdict.order) for verdict in tile.verdicts)
         )  # the furthest apart comes last
         spread = self._spreads[tile.prompt]
+        prompt = str(list(self._spreads).index(tile.prompt))
+        judges = self._indices["judge"]
+        orders = [f"{by_judge.get(judge, -1):.3g}" for judge in judges]
         return {
             **data,
-            "prompt": str(list(self._spreads).index(tile.prompt)),
-            "apart": " ".join(
-                f"{by_judge.get(judge, -1):.3g}" for judge in self._indices["judge"]
-            ),
+            "prompt": prompt,
+            "apart": " ".join(orders),
             "score": tile.score,
             "spread": f"{max(spread) - min(spread):.4f}" if spread else "",
         }

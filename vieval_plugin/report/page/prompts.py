@@ -22,12 +22,13 @@ from vieval_plugin.report.page.tiles import points_of
 from vieval_plugin.report.sections import Section
 from vieval_plugin.report.words import ASPECTS, sentence_number
 from vieval_plugin.stats.estimate import Estimate
-from vieval_plugin.text.wording import plural
+from vieval_plugin.text.wording import plural, possessive
 
 #: Prompts that stand beside the chart: half where the first generator is furthest ahead, half where
 #: it is furthest behind.
 MOST_PROMPTS = 60
-_CARDS, _CARDS_ALONE = 3, 4
+_CARDS = 3
+_CARDS_ALONE = 4
 #: Score below which an image fails: half of the scale.
 _HALF = 0.5
 
@@ -51,18 +52,14 @@ class Prompt:
     def lead(self, generator: str) -> float:
         """Lead of a generator over the best other one; NaN where that is not known."""
         rivals = [score for rival, score in self.scores.items() if rival != generator]
-        return (
-            self.scores[generator] - max(rivals)
-            if generator in self.scores and rivals
-            else math.nan
-        )
+        if generator in self.scores and rivals:
+            return self.scores[generator] - max(rivals)
+        return math.nan
 
     def best_rival(self, generator: str) -> str:
         """The best generator but this one."""
-        return max(
-            (rival for rival in self.scores if rival != generator),
-            key=lambda rival: self.scores[rival],
-        )
+        rivals = (rival for rival in self.scores if rival != generator)
+        return max(rivals, key=lambda rival: self.scores[rival])
 
 
 @dataclass(frozen=True)
@@ -77,8 +74,8 @@ class Bars:
 
     @property
     def words(self) -> str:
-        """What the chart shows, for those who do not see it."""
-        return f"{self.first} less {self.second}: mean {sentence_number(self.mean)}"
+        """Text alternative of the chart."""
+        return f"{self.first} minus {self.second}: mean {sentence_number(self.mean)}"
 
     @property
     def axis(self) -> Markup:
@@ -97,7 +94,7 @@ PromptGroups: TypeAlias = Mapping[str, Sequence[tuple[SampleId, Sequence[str]]]]
 
 @dataclass(frozen=True)
 class PromptRows:
-    """What a page shows of a leaderboard of generators."""
+    """Content of a page about a leaderboard of generators."""
 
     #: The leaderboard's title.
     title: str
@@ -120,9 +117,10 @@ class PromptRows:
     @property
     def ids(self) -> set[SampleId]:
         """The cards that it leads to."""
-        prompts_shown = {
-            prompt for prompts in self.groups.values() for prompt, _ in prompts
-        }
+        prompts_shown = set()
+        for prompts in self.groups.values():
+            for prompt, _ in prompts:
+                prompts_shown.add(prompt)
         return (
             prompts_shown
             | {prompt.id for prompt in self.columns}
@@ -131,11 +129,10 @@ class PromptRows:
 
     def words(self, prompt: Prompt) -> str:
         """A prompt with its scores, in words."""
-        scores = [
-            f"{generator} {prompt.scores[generator]:.2f}"
-            for generator in self.generators
-            if generator in prompt.scores
-        ]
+        scores = []
+        for generator in self.generators:
+            if generator in prompt.scores:
+                scores.append(f"{generator} {prompt.scores[generator]:.2f}")
         return f"{prompt.name}: {', '.join(scores)}"
 
 
@@ -156,7 +153,7 @@ def prompt_rows(
     challenger: str = "",
     falls: Sequence[str] = (),
 ) -> PromptRows:
-    """What a page shows of a leaderboard of generators.
+    """Collect the content of a page about a leaderboard of generators.
 
     Args:
         section: that it is of.
@@ -178,20 +175,23 @@ def prompt_rows(
     groups = _ends(ordered) if alone else _groups(board, ordered, first, fallen)
     compared = ordered if has_differences and not alone else []
     bars = _bars(board, compared, generators) if len(generators) == 2 else None
+    leads = {prompt.id: _lead_text(board, first, prompt) for prompt in compared}
+    legend = _legend(board, compared, generators, bars, len(prompts))
+    distributions = _distributions(section, board) if alone else ()
+    columns = tuple(_shown_ends(compared))
+    shown_groups = {}
+    if has_differences:
+        shown_groups = {title: prompts for title, prompts in groups.items() if prompts}
     return PromptRows(
-        _title(section, board),
-        tuple(generators),
-        tuple(_shown_ends(compared)),
-        _first_shown(board, compared, fallen),
-        _legend(board, compared, generators, bars, len(prompts)),
-        bars,
-        {
-            title: members
-            for title, members in groups.items()
-            if members and has_differences
-        },
-        _distributions(section, board) if alone else (),
-        {prompt.id: _lead_text(board, first, prompt) for prompt in compared},
+        title=_title(section, board),
+        generators=tuple(generators),
+        columns=columns,
+        shown=_first_shown(board, compared, fallen),
+        legend=legend,
+        bars=bars,
+        groups=shown_groups,
+        distributions=distributions,
+        leads=leads,
     )
 
 
@@ -208,11 +208,9 @@ def _title_order(board: Leaderboard, challenger: str) -> list[str]:
 
 
 def _shown_ends(ordered: list[Prompt]) -> list[Prompt]:
-    return (
-        ordered
-        if len(ordered) <= MOST_PROMPTS
-        else [*ordered[: MOST_PROMPTS // 2], *ordered[-MOST_PROMPTS // 2 :]]
-    )
+    if len(ordered) <= MOST_PROMPTS:
+        return ordered
+    return [*ordered[: MOST_PROMPTS // 2], *ordered[-MOST_PROMPTS // 2 :]]
 
 
 def _first_shown(
@@ -247,18 +245,16 @@ def _bars(
         mean = Estimate(
             factor * difference.value, factor * difference.low, factor * difference.high
         )
-    finite_ends = [
-        end for end in (0.0, *leads, mean.low, mean.high) if not math.isnan(end)
-    ]
-    description = (
-        {1.0: "won", 0.0: "tie", -1.0: "lost"} if board.measure.counts_contests else {}
-    )
-    return Bars(
-        first,
-        second,
-        mean,
-        DifferenceAxis(min(finite_ends), max(finite_ends), description),
-    )
+    finite_ends = []
+    for end in (0.0, *leads, mean.low, mean.high):
+        if not math.isnan(end):
+            finite_ends.append(end)
+    if board.measure.counts_contests:
+        description = {1.0: "won", 0.0: "tie", -1.0: "lost"}
+    else:
+        description = {}
+    scale = DifferenceAxis(min(finite_ends), max(finite_ends), description)
+    return Bars(first, second, mean, scale)
 
 
 def _legend(
@@ -269,23 +265,24 @@ def _legend(
     total: int,
 ) -> Markup:
     """The meaning of the chart of all prompts, and which of them it lacks."""
-    sentences = [
-        _two_generator_legend(board, ordered, bars, total)
-        if bars
-        else Markup(
-            "{}, sorted by the lead of {}. More blue means a higher score."
-        ).format(plural(total, "prompt"), generators[0])
-    ]
-    if missing := total - len(ordered):
+    if bars:
+        chart = _two_generator_legend(board, ordered, bars, total)
+    else:
+        meaning = Markup("{}, sorted by {} lead. A stronger blue means a higher score.")
+        first_possessive = possessive(generators[0])
+        chart = meaning.format(plural(total, "prompt"), first_possessive)
+    sentences = [chart]
+    missing = total - len(ordered)
+    if missing:
         prompts = plural(missing, "prompt")
         sentences.append(
-            Markup("{} without a score of each are left out.").format(prompts)
+            Markup("Left out: {} without scores to compare.").format(prompts)
         )
     if len(ordered) > MOST_PROMPTS:
         sentences.append(
-            Markup("Shown are the {} at either end.").format(MOST_PROMPTS // 2)
+            Markup("Only the first and last {} are shown.").format(MOST_PROMPTS // 2)
         )
-    sentences.append(Markup("Choose a prompt to see its pictures."))
+    sentences.append(Markup("Select a prompt to see its images."))
     return Markup(" ").join(sentences)
 
 
@@ -299,22 +296,18 @@ def _two_generator_legend(
     counts_contests = board.measure.counts_contests
     verb = "wins" if counts_contests else "scores higher"
     tied = "a tie" if counts_contests else "equal"
-    legend = Markup("{} {} {} on {} of {}, {} {} on {}").format(
-        _key("ahead"),
-        bars.first,
-        verb,
-        higher,
-        plural(total, "prompt"),
-        _key("behind"),
-        bars.second,
-        lower,
-    )
+    prompts = plural(total, "prompt")
+    ahead = (_key("ahead"), bars.first, verb, higher, prompts)
+    behind = (_key("behind"), bars.second, lower)
+    legend = Markup("{} {} {} on {} of {}, {} {} on {}").format(*ahead, *behind)
     if equal:
         legend += f", {tied} on {equal}"
-    legend += ". At the left is the mean"
-    legend += " with its interval." if bars.mean.has_interval else "."
+    legend += ". The mean is on the left"
+    legend += ", with its interval." if bars.mean.has_interval else "."
     if board.measure.uses_ratings:
-        legend += " Bars are the judge's scores alone; ratings correct the mean."
+        legend += (
+            " Bars show the judge's scores alone. The mean is corrected by ratings."
+        )
     return legend
 
 
@@ -329,11 +322,9 @@ def _lead_text(board: Leaderboard, first: str, prompt: Prompt) -> str:
     if not lead:
         return "a tie"
     side = "ahead of" if lead > 0 else "behind"
-    return (
-        ""
-        if board.measure.counts_contests
-        else f"{first} {abs(lead):.2f} {side} {prompt.best_rival(first)}"
-    )
+    if board.measure.counts_contests:
+        return ""
+    return f"{first} {abs(lead):.2f} {side} {prompt.best_rival(first)}"
 
 
 def _title(section: Section, board: Leaderboard) -> str:
@@ -341,7 +332,9 @@ def _title(section: Section, board: Leaderboard) -> str:
     if not board.measure.counts_contests:
         in_words = "" if pixel_measure(board) else ASPECTS.get(board.aspect, "")
         measured += f" {board.aspect}{f' ({in_words})' * bool(in_words)}"
-    where = f" on {board.breakdown} {board.value}" if board.breakdown else ""
+    where = ""
+    if board.breakdown:
+        where = f" on {board.breakdown} {board.value}"
     benchmark = "" if section.benchmark.name == OWN else f"{section.title}: "
     return f"{benchmark}{measured}{where}, by {judge_words(board)}"
 
@@ -368,10 +361,9 @@ def _prompts(
                     record.verdict.scores[board.aspect]
                 )
         if values:
-            means = {
-                model: math.fsum(scores) / len(scores)
-                for model, scores in values.items()
-            }
+            means = {}
+            for model, scores in values.items():
+                means[model] = math.fsum(scores) / len(scores)
             prompts.append(
                 Prompt(
                     item.id, f"{item.id.part}/{item.record.group or item.id.uid}", means
@@ -394,7 +386,7 @@ def _groups(
     lower = f"lose{ending}" if board.measure.counts_contests else f"score{ending} lower"
     title = _count_title(f"{first} {lower}", "largest gaps", prompts_behind, ordered)
     if fallen:
-        title = f"The largest falls of {first}"
+        title = f"{possessive(first)} largest falls"
         prompts_behind = list(fallen)
     titles = {title: prompts_behind}
     if not board.measure.counts_contests:
@@ -405,12 +397,11 @@ def _groups(
             failed
         )
     by_judge = "By the judge alone, " if board.measure.uses_ratings else ""
-    return {
-        f"{by_judge}{title}": [
-            (p.id, (first, p.best_rival(first))) for p in prompts[:_CARDS]
-        ]
-        for title, prompts in titles.items()
-    }
+    groups = {}
+    for title, prompts in titles.items():
+        members = [(p.id, (first, p.best_rival(first))) for p in prompts[:_CARDS]]
+        groups[f"{by_judge}{title}"] = members
+    return groups
 
 
 def _ends(ordered: Sequence[Prompt]) -> PromptGroups:
@@ -427,7 +418,9 @@ def _ends(ordered: Sequence[Prompt]) -> PromptGroups:
 def _count_title(
     what: str, extremes: str, prompts: Sequence[Prompt], ordered: Sequence[Prompt]
 ) -> str:
-    extent = f"; the {_CARDS} {extremes}" if len(prompts) > _CARDS else ""
+    extent = ""
+    if len(prompts) > _CARDS:
+        extent = f"; the {_CARDS} {extremes}"
     return f"{what} on {len(prompts)} of {plural(len(ordered), 'prompt')}{extent}"
 
 
@@ -438,7 +431,8 @@ def _distributions(section: Section, board: Leaderboard) -> tuple[Markup, ...]:
     for record, *_ in run.records_by_sample:
         for aspect, score in record.verdict.scores.items():
             values[aspect].append(score)
-    return tuple(
-        histogram(scores, f"{aspect}, {ASPECTS.get(aspect, aspect)}")
-        for aspect, scores in values.items()
-    )
+    histograms = []
+    for aspect, scores in values.items():
+        title = f"{aspect}, {ASPECTS.get(aspect, aspect)}"
+        histograms.append(histogram(scores, title))
+    return tuple(histograms)

@@ -37,7 +37,7 @@ class ScaleRow:
     estimate: Estimate
     #: Class of its dot: `own`, `worse`, `unranked`, `printed`.
     kind: str = ""
-    #: What is to be read at its end.
+    #: Text at its end.
     note: str = ""
     #: Values of others on the same row, by name.
     others: Mapping[str, float] = field(default_factory=dict)
@@ -76,16 +76,16 @@ def scale(title: str, rows: Sequence[ScaleRow], board: Leaderboard) -> Markup:
     def x(value: float) -> str:
         return f"{100 * (min(max(value, low), high) - low) / (high - low):.2f}%"
 
+    ticks = []
+    for n in range(math.ceil(low * 10), math.floor(high * 10) + 1):
+        if n % step == 0:
+            ticks.append(n / 10)
     text = template(_TEMPLATE).render(
         title=title,
         rows=rows,
         lines=lines,
         constant=constant,
-        ticks=[
-            n / 10
-            for n in range(math.ceil(low * 10), math.floor(high * 10) + 1)
-            if n % step == 0
-        ],
+        ticks=ticks,
         x=x,
         short=short_number,
     )
@@ -96,11 +96,10 @@ def _guide_lines(
     board: Leaderboard,
     references: Mapping[Role, float],
 ) -> dict[str, float]:
-    lines = (
-        {"even": board.measure.even}
-        if board.measure.even is not None
-        else {"people": references.get("ceiling", math.nan)}
-    )
+    if board.measure.even is not None:
+        lines = {"even": board.measure.even}
+    else:
+        lines = {"people": references.get("ceiling", math.nan)}
     return {name: value for name, value in lines.items() if not math.isnan(value)}
 
 
@@ -109,12 +108,11 @@ def _shown_values(
     rows: Sequence[ScaleRow],
     references: Mapping[Role, float],
 ) -> list[float]:
-    values = [
-        end
-        for e in estimates
-        for end in (e.value, e.low, e.high)
-        if not math.isnan(end)
-    ]
+    values = []
+    for e in estimates:
+        for end in (e.value, e.low, e.high):
+            if not math.isnan(end):
+                values.append(end)
     values += [
         *(value for row in rows for value in row.others.values()),
         *references.values(),
@@ -130,11 +128,10 @@ def gate_axis(gate: Gate, unit: str) -> Markup:
         gate: with its evidence.
         unit: what is compared, such as `prompts`.
     """
-    rows = [
-        (evidence, difference)
-        for evidence, difference in zip(gate.evidence, gate.differences, strict=True)
-        if difference.has_interval and not math.isnan(evidence.scored.low)
-    ]
+    rows = []
+    for evidence, difference in zip(gate.evidence, gate.differences, strict=True):
+        if difference.has_interval and not math.isnan(evidence.scored.low):
+            rows.append((evidence, difference))
     if not rows:
         return Markup("")
     ends = [
@@ -167,11 +164,8 @@ def chart(board: Leaderboard) -> Markup:
             "unranked" if number.unranked else "worse" if number.system in worse else ""
         )
         note = f"not ranked: {reason_words(number.unranked)}" if number.unranked else ""
-        rows += (
-            [ScaleRow(number.system, number.estimate, kind, note)]
-            if number.estimate.defined
-            else []
-        )
+        if number.estimate.defined:
+            rows += [ScaleRow(number.system, number.estimate, kind, note)]
     legend = (
         Markup('<p class="how">Grey: significantly worse than the first.</p>')
         if worse

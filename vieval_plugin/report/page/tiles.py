@@ -51,7 +51,8 @@ from vieval_plugin.text.wording import decimals, enumeration
 _MOST_PICTURES = 12
 _MOST_TEXT = 1500
 _MOST_STEPS = 6000
-_MOST_ALL_TEXT, _LEAST_TEXT = 1_200_000, 300
+_MOST_ALL_TEXT = 1_200_000
+_LEAST_TEXT = 300
 #: Words of the results of contests by their points.
 _OUTCOMES = {1.0: "beat", EVEN: "tied with", 0.0: "lost to"}
 _FIRST = ("source", "mask", "subject", "concepts", "control")
@@ -61,9 +62,9 @@ _FIRST = ("source", "mask", "subject", "concepts", "control")
 class Picture:
     """An image of a card."""
 
-    #: What it is: `source`, `output` or, among others, its generator.
+    #: Its role: `source`, `output` or, among others, its generator.
     role: str
-    #: Its picture or, in words, why there is none.
+    #: Thumbnail, or the reason why it has none.
     thumbnail: Thumbnail | str
     #: True for what an image model made.
     is_output: bool = False
@@ -143,7 +144,9 @@ class GalleryTile:
     @property
     def score(self) -> str:
         """Mean of these scores; empty where there are none."""
-        return f"{math.fsum(self.values) / len(self.values):.4f}" if self.values else ""
+        if self.values:
+            return f"{math.fsum(self.values) / len(self.values):.4f}"
+        return ""
 
     @property
     def outputs(self) -> tuple[Thumbnail, ...]:
@@ -166,7 +169,7 @@ class Samples:
         try:
             sample = sample_of(record)
         except VievalError as error:
-            return f"Its images cannot be read: {error}"
+            return f"Cannot read its images: {error}"
         if sample is not None and (record.id.benchmark == OWN or _has_images(sample)):
             return sample
         key = (record.id.benchmark, record.id.part)
@@ -177,7 +180,7 @@ class Samples:
                 self._parts[key] = samples_by_id(*key)
             except VievalError:
                 self._parts[key] = (
-                    "The data of this benchmark is not here, so neither images nor texts are shown."
+                    "The data of this benchmark is not on this machine, so images and texts are not shown."
                 )
         loaded = self._parts[key]
         if isinstance(loaded, str):
@@ -253,32 +256,37 @@ def tile_of(
             f"{n}: {sample.id.image_model}" if numbered else ""
             for n, sample in enumerate(outputs, start=1)
         ]
-    verdicts = [
-        _verdict(j, j.record, room // len(records), by_prompt, repeated or {})
-        for j in item.judgements
-    ]
+    verdicts = []
+    for j in item.judgements:
+        verdicts.append(
+            _verdict(j, j.record, room // len(records), by_prompt, repeated or {})
+        )
     pictures = _pictures(outputs, names, _captions(item, verdicts), thumbnails)
     if len(pictures) > _MOST_PICTURES:
-        notes.append(f"{len(pictures) - _MOST_PICTURES} further images are not shown.")
+        notes.append(f"{len(pictures) - _MOST_PICTURES} more images are not shown.")
     models = [c.image_model for record in records for c in record.candidates] or [
         r.id.image_model for r in records
     ]
     record = item.record
+    note = " ".join(dict.fromkeys(notes))
+    kind = record.kind or item.id.part
+    prompt = "/".join(prompt_of(record))
+    file = "" if by_prompt else output_file(record)
     return GalleryTile(
         item.id,
         record.group or item.id.uid
         if by_prompt
         else " against ".join(models) or item.id.uid,
-        record.kind or item.id.part,
+        kind,
         tuple(dict.fromkeys(models)),
         (*record.tags, *([record.category] if record.category else [])),
-        "/".join(prompt_of(record)),
+        prompt,
         tuple(
             (name, _cut(text))
             for name, text in (outputs[0].texts.items() if outputs else ())
         ),
         tuple(pictures[:_MOST_PICTURES]),
-        " ".join(dict.fromkeys(notes)),
+        note,
         ()
         if by_prompt
         else tuple(
@@ -286,7 +294,7 @@ def tile_of(
         ),
         _people(record),
         tuple(verdicts),
-        "" if by_prompt else output_file(record),
+        file,
         by_prompt,
     )
 
@@ -300,7 +308,9 @@ def points_of(record: Record) -> tuple[float, ...]:
     """Points of both candidates of a contest, a tie being half a win; none without an answer."""
     vote = answer(record) if record.verdict.status.usable else ""
     won = {FIRST: 1.0, SECOND: 0.0}.get(vote, EVEN)
-    return (won, 1 - won) if vote and len(record.candidates) == 2 else ()
+    if vote and len(record.candidates) == 2:
+        return (won, 1 - won)
+    return ()
 
 
 def mean_ratings(record: Record) -> str:
@@ -309,9 +319,8 @@ def mean_ratings(record: Record) -> str:
         aspect: float(mean_of_known(ratings))
         for aspect, ratings in record.ratings.items()
     }
-    return ", ".join(
-        f"{aspect} {mean:.2f}" for aspect, mean in means.items() if not math.isnan(mean)
-    )
+    known = {aspect: mean for aspect, mean in means.items() if not math.isnan(mean)}
+    return ", ".join(f"{aspect} {mean:.2f}" for aspect, mean in known.items())
 
 
 def score_of(record: Record) -> float:
@@ -321,20 +330,19 @@ def score_of(record: Record) -> float:
 
 
 def _caption_name(aspect: str) -> str:
-    """A score's name as a caption has it: a calibrated one is what people would say."""
+    """A score's name in a caption, with a mark where it is calibrated."""
     raw = aspect.removesuffix("_calibrated")
-    return aspect if raw == aspect else f"people would say {raw}"
+    return aspect if raw == aspect else f"{raw} (calibrated)"
 
 
 def _captions(
     item: GalleryItem, verdicts: Sequence[GalleryVerdict]
 ) -> dict[SampleId, Picture]:
-    """What the first judge says of each output, as pictures without a thumbnail."""
-    judged = [
-        (judgement.record, verdict.rationale)
-        for judgement, verdict in zip(item.judgements, verdicts, strict=True)
-        if judgement.label == item.judgements[0].label
-    ]
+    """Scores and reasons of the first judge on each output, as pictures without a thumbnail."""
+    judged = []
+    for judgement, verdict in zip(item.judgements, verdicts, strict=True):
+        if judgement.label == item.judgements[0].label:
+            judged.append((judgement.record, verdict.rationale))
     contests = [
         (record, rationale) for record, rationale in judged if record.candidates
     ]
@@ -376,14 +384,11 @@ def _aspect_reason(rationale: str, aspect: str, record: Record) -> str:
 
 def _scored_caption(record: Record, reason: str) -> Picture:
     scores = record.verdict.scores
-    texts = [
-        ", ".join(
-            f"{_caption_name(name)} {scores[name]:.2f}"
-            for name in preferred(list(scores))
-        )
-        or str(record.verdict.status)
-    ]
-    if ratings := mean_ratings(record):
+    names = preferred(list(scores))
+    captions = [f"{_caption_name(name)} {scores[name]:.2f}" for name in names]
+    texts = [", ".join(captions) or str(record.verdict.status)]
+    ratings = mean_ratings(record)
+    if ratings:
         texts.append(f"annotators: {ratings}")
     found = _detected_objects(record)
     caption = "; ".join(texts)
@@ -408,15 +413,14 @@ def _detected_objects(record: Record) -> tuple[DetectedObject, ...]:
 def _contest_caption(
     sample: SampleId, contests: Sequence[tuple[Record, str]]
 ) -> Picture:
-    """How an output fared in its contests, with the reason of one, which is a win where it has
-    any; of a single contest the reason stands under the winner.
+    """Results of an output in its contests, with the reason of one, which is a win if it has any;
+    the reason of a single contest is under the winner.
     """
-    results = [
-        (points, record.candidates[1 - position], rationale)
-        for record, rationale in contests
-        for position, points in enumerate(points_of(record))
-        if record.candidates[position] == sample
-    ]
+    results = []
+    for record, rationale in contests:
+        for position, points in enumerate(points_of(record)):
+            if record.candidates[position] == sample:
+                results.append((points, record.candidates[1 - position], rationale))
     if not results:
         return Picture("", "no image", True)
     values = [points for points, _, _ in results]
@@ -425,12 +429,15 @@ def _contest_caption(
         rivals = [
             rival.image_model for points, rival, _ in results if points == outcome
         ]
-        texts += (
-            [f"{verb} {enumeration(list(dict.fromkeys(rivals)))}"] if rivals else []
-        )
+        if rivals:
+            texts += [f"{verb} {enumeration(list(dict.fromkeys(rivals)))}"]
     best = max(results, key=lambda result: result[0])
-    reason = best[2] if best[0] or len(contests) > 1 else ""
-    head = f"won {values.count(1.0)} of {len(values)}: " if len(values) > 1 else ""
+    reason = ""
+    if best[0] or len(contests) > 1:
+        reason = best[2]
+    head = ""
+    if len(values) > 1:
+        head = f"won {values.count(1.0)} of {len(values)}: "
     mean = math.fsum(values) / len(values)
     return Picture("", "no image", True, mean, head + "; ".join(texts), reason)
 
@@ -450,15 +457,14 @@ def _pictures(
             else images.thumbnail(image, thumbnails)
         )
 
-    conditions = (
-        {
+    if outputs:
+        conditions = {
             role: image
             for role, image in outputs[0].images.items()
             if not _is_output(role)
         }
-        if outputs
-        else {}
-    )
+    else:
+        conditions = {}
     ordered = sorted(
         conditions,
         key=lambda role: _FIRST.index(role) if role in _FIRST else len(_FIRST),
@@ -468,9 +474,10 @@ def _pictures(
         caption = captions.get(sample.id, Picture("", "no image", True))
         sample_values = [role for role in sample.images if _is_output(role)]
         for role in sample_values:
-            title = (
-                name if name and len(sample_values) == 1 else f"{name} {role}".strip()
-            )
+            if name and len(sample_values) == 1:
+                title = name
+            else:
+                title = f"{name} {role}".strip()
             pictures.append(
                 replace(
                     caption, role=title, thumbnail=thumbnail_of(sample.images[role])
@@ -515,11 +522,9 @@ def _people(record: Record) -> str:
 def _worded(vote: str, record: Record) -> str:
     """A vote in words, with the image model that it is for."""
     index = {FIRST: 0, SECOND: 1}.get(vote)
-    model = (
-        f" ({record.candidates[index].image_model})"
-        if index is not None and index < len(record.candidates)
-        else ""
-    )
+    model = ""
+    if index is not None and index < len(record.candidates):
+        model = f" ({record.candidates[index].image_model})"
     return vote.replace("_", " ") + model
 
 
@@ -533,11 +538,10 @@ def _verdict(
     verdict = record.verdict
     steps = []
     left_out = 0
-    rationale = (
-        ""
-        if judgement.label in repeated
-        else _cut(reasons(verdict, record), min(_MOST_TEXT, room))
-    )
+    if judgement.label in repeated:
+        rationale = ""
+    else:
+        rationale = _cut(reasons(verdict, record), min(_MOST_TEXT, room))
     head = ("", verdict.rationale.strip(), verdict.reason.strip())
     for step in verdict.trace:
         text = "\n".join(
@@ -556,6 +560,7 @@ def _verdict(
         room -= len(excerpt)
         scores = ", ".join(f"{score:g}" for score in step.scores or step.bounds or ())
         steps.append(GalleryVerdictStep(step.label, str(step.status), scores, excerpt))
+    order = -1.0 if math.isnan(judgement.disagreement) else judgement.disagreement
     return GalleryVerdict(
         judgement.label,
         (
@@ -568,7 +573,7 @@ def _verdict(
         tuple(verdict.scores.items()),
         _contest_answer(record),
         _disagreement_text(judgement),
-        -1.0 if math.isnan(judgement.disagreement) else judgement.disagreement,
+        order,
         rationale,
         tuple(steps),
         left_out,
@@ -580,22 +585,17 @@ def _contest_answer(record: Record) -> str:
     if record.votes is None:
         return ""
     choice = record.verdict.choice or Choice()
-    parts = [
-        f"{order} {_worded(vote, record)}"
-        for order, vote in choice.votes.items()
-        if vote
-    ]
+    parts = []
+    for order, vote in choice.votes.items():
+        if vote:
+            parts.append(f"{order} {_worded(vote, record)}")
     parts += [
         f"{order} prefers 1 by {value:.2f}"
         for order, value in choice.preferences.items()
     ]
-    parts += [
-        (
-            f"{n}: "
-            f"{', '.join(f'{aspect} {value:.2f}' for aspect, value in scores.items()) or 'no score'}"
-        )
-        for n, scores in enumerate(choice.scores, start=1)
-    ]
+    for n, scores in enumerate(choice.scores, start=1):
+        texts = [f"{aspect} {value:.2f}" for aspect, value in scores.items()]
+        parts.append(f"{n}: {', '.join(texts) or 'no score'}")
     return f"{_worded(answer(record), record) or 'no answer'}" + (
         f" ({'; '.join(parts)})" if parts else ""
     )
@@ -604,19 +604,17 @@ def _contest_answer(record: Record) -> str:
 def _disagreement_text(judgement: Judgement) -> str:
     """Places of a sample among all by people and by the judge, in words."""
     if judgement.record.votes is not None:
-        texts = {0.0: "as it was voted", 1.0: "the opposite of the vote"}
+        texts = {0.0: "agrees with the vote", 1.0: "the opposite of the vote"}
         return (
             ""
             if math.isnan(judgement.disagreement)
-            else texts.get(judgement.disagreement, "not as it was voted")
+            else texts.get(judgement.disagreement, "differs from the vote")
         )
     if math.isnan(judgement.disagreement):
         return ""
     human = judgement.human_quantile
     judge = judgement.quantile
-    return (
-        f"{judgement.aspect}: rated above {human:.0%} of all, judged above {judge:.0%}"
-    )
+    return f"{judgement.aspect}: rated higher than {human:.0%} of all, judged higher than {judge:.0%}"
 
 
 def _values(values: Sequence[float]) -> str:
@@ -624,11 +622,9 @@ def _values(values: Sequence[float]) -> str:
 
 
 def _cut(text: str, length: int = _MOST_TEXT) -> str:
-    return (
-        text
-        if len(text) <= length
-        else f"{text[:length]}… (cut: {len(text)} characters)"
-    )
+    if len(text) <= length:
+        return text
+    return f"{text[:length]}… (cut, {len(text)} characters in total)"
 
 
 def reasons(verdict: Verdict, record: Record) -> str:
@@ -674,8 +670,10 @@ def repeated_rationales(items: Sequence[GalleryItem]) -> dict[str, str]:
             _remove_numbers(verdict.rationale or verdict.reason)
         )
     several = len(items) > 1
-    return {
-        judge: next(iter(texts))
-        for judge, texts in rationales.items()
-        if several and len(texts) == 1 and texts != {""}
-    }
+    if not several:
+        return {}
+    repeated = {}
+    for judge, texts in rationales.items():
+        if len(texts) == 1 and texts != {""}:
+            [repeated[judge]] = texts
+    return repeated
