@@ -235,7 +235,7 @@ IN_FUNCTIONS = [
     ),
     (
         lambda: evaluate([SAMPLE], progress=True),
-        r"progress is bool True; pass Progress\(\)",
+        r"progress is bool True; pass a Progress",
     ),
     (
         lambda: score_matrix("x.png", ["x"]),
@@ -247,7 +247,7 @@ IN_FUNCTIONS = [
     ),
     (
         lambda: score_matrix([Image(b"x")], ["x"], judge="sharpness"),
-        "sharpness rates PQ, and a matrix has SC",
+        "requires a judge that rates SC, but sharpness rates PQ",
     ),
     (
         lambda: score_matrix([Image(b"x")], ["x"], judge="pairwise"),

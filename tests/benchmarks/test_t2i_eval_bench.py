@@ -307,7 +307,7 @@ def test_preparing_says_what_is_missing_a_line_each(folder):
     report = prepare(folder)
     assert not report.complete
     assert re.search(
-        r"images.tar.gz: '../0.jpg' does not lie below the folder; fetch it again",
+        r"images.tar.gz: '../0.jpg' is outside the folder; download it again",
         report.lines[0],
     )
     assert re.search(

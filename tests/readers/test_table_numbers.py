@@ -150,7 +150,8 @@ def test_a_draw_is_a_whole_number(tmp_path, draw):
     path = tmp_path / "made.jsonl"
     path.write_text(f'{{"image": "a.png", "uid": "u", "draw": {draw}}}\n')
     with pytest.raises(
-        VievalError, match=r"made.jsonl: line 1: draw must be a whole number from 0"
+        VievalError,
+        match=r"made.jsonl: line 1: `draw` must be a whole number of at least 0",
     ):
         PrecomputedImages(path)
 
@@ -163,7 +164,7 @@ def test_a_draw_of_a_table_is_a_whole_number(tmp_path, draw):
     (verdict,) = (
         row.verdict for row in read_samples(tmp_path / "s.csv") if row.verdict
     )
-    assert "draw must be a whole number from 0" in verdict.reason
+    assert "`draw` must be a whole number of at least 0" in verdict.reason
 
 
 @pytest.mark.parametrize("value", ['"0_1"', '"0.5"', "true", "[1]", "Infinity"])

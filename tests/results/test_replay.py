@@ -204,7 +204,7 @@ def test_another_part_is_missing_and_another_benchmark_an_error_that_says_which(
     ("content", "message"),
     [
         ("{", "SC.json: not readable as JSON"),
-        ("[]", "SC.json: holds no JSON object"),
+        ("[]", "SC.json: must contain a JSON object"),
         ("[" * 5000, "SC.json: not readable as JSON"),
     ],
 )

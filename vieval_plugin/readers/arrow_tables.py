@@ -114,14 +114,15 @@ def saved_table(folder: Path) -> InputTable:
         splits = _names_in(folder / SPLITS, "splits")
         if len(splits) != 1:
             raise VievalError(
-                f"{folder}: a data set of several splits; name the folder of one: "
+                f"{folder}: contains several splits; pass the folder of one: "
                 f"{abbreviated(splits)}"
             )
         folder = folder / splits[0]
     paths = [folder / name for name in _names_in(folder / STATE, "_data_files")]
     if outside := [path for path in paths if not is_below(path, folder)]:
         raise VievalError(
-            f"{folder / STATE}: {str(outside[0])[:200]!r} lies outside its folder and is not read"
+            f"{folder / STATE}: data files must be inside its folder, got "
+            f"{str(outside[0])[:200]!r}"
         )
     return replace(arrow_table(paths), name=str(folder), folder=folder, roots=(folder,))
 
@@ -133,7 +134,7 @@ def _names_in(path: Path, key: str) -> list[str]:
     except (OSError, ValueError, KeyError, TypeError):
         names = []
     if not names or not are_texts(names):
-        raise VievalError(f"{path}: it names no {key}; save the data set again")
+        raise VievalError(f"{path}: missing or invalid {key}; save the data set again")
     return names
 
 
@@ -186,7 +187,7 @@ def _cells(
         try:
             value = column[row].as_py()
         except (ValueError, IndexError):
-            return BadLine(f"{name} cannot be read as UTF-8", cells)
+            return BadLine(f"{name} is not valid UTF-8", cells)
         cell = TableCell(first.file, first.row + row, name)
         cells[name] = (
             [_cell(item, cell) for item in value]
@@ -307,7 +308,8 @@ def _within_bounds(size: int, batches: Iterable[Any]) -> Iterator[Any]:
         unpacked += sum(map(_unpacked_bytes, batch.columns))
         if unpacked > limit:
             raise ValueError(
-                f"its cells would be more than {limit >> 20} MiB, a bomb by its ratio"
+                f"its cells expand to more than {limit >> 20} MiB, which looks "
+                "like a decompression bomb"
             )
         yield batch
 
@@ -325,14 +327,12 @@ def _unpacked_bytes(column: Any) -> int:
 
 
 def parquet_file(file: Place) -> Any:
-    """A parquet file within limits: what its footer says is believed up to a size, and a bomb
-    that it shows is refused.
-    """
+    """A parquet file within limits; a decompression bomb is refused."""
     stream = file.system.open_input_file(file.path)
     size = stream.size()
     footer = int.from_bytes(stream.read_at(4, max(size - 8, 0)), "little")
     if footer > _LONGEST_FOOTER:
-        raise ValueError(f"a footer of {footer >> 20} MiB")
+        raise ValueError(f"its footer of {footer >> 20} MiB is too large")
     # without a buffer of so many bytes all of a row group would be in memory
     opened = arrow().parquet.ParquetFile(
         stream,
@@ -348,7 +348,10 @@ def parquet_file(file: Place) -> Any:
         for group in range(opened.metadata.num_row_groups)
     )
     if unpacked > max(_LARGEST, _EXPANSION * size):
-        raise ValueError(f"it would be {unpacked >> 20} MiB, a bomb by its ratio")
+        raise ValueError(
+            f"it would expand to {unpacked >> 20} MiB, which looks like a "
+            "decompression bomb"
+        )
     return opened
 
 
@@ -378,7 +381,7 @@ def _validated(batch: Any) -> Any:
 
 
 def _arrow_reader(path: Path, columns: Sequence[str] | None = None) -> Any:
-    pyarrow = arrow(f"{path}: reading it")
+    pyarrow = arrow(f"reading {path}")
     ipc = pyarrow.ipc
     options = ipc.IpcReadOptions(use_threads=False)
     if columns is not None:
@@ -409,9 +412,9 @@ def reading_table(file: Place | Path) -> Iterator[None]:
             and file.scheme
             and not isinstance(error, ValueError)
         ):  # the service's, or damage
-            raise VievalError(f"{file}: cannot be read ({reason})") from None
+            raise VievalError(f"cannot read {file}: {reason}") from None
         raise VievalError(
-            f"{file}: not readable as parquet or Arrow ({reason}); save it again"
+            f"{file}: not a readable parquet or Arrow file ({reason}); save it again"
         ) from None
 
 
@@ -448,7 +451,8 @@ def _reread_cell(image: Image) -> Image:
                 if isinstance(data, bytes):
                     return replace(image, source=data)
     raise VievalError(
-        f"{cell.file}: no image in row {cell.row} of {cell.column}; restore the file"
+        f"{cell.file}: no image in column {cell.column}, row {cell.row}; restore "
+        "the file"
     )
 
 

@@ -1,5 +1,5 @@
-"""The columns of a table -> what they say of a sample: by their own names, by those that are
-common, or as the user says.
+"""Mapping of table columns to fields of samples: by name, by common names, or by the
+user.
 """
 
 from __future__ import annotations
@@ -118,8 +118,8 @@ class ColumnMap:
 
 
 def parse_columns(options: Sequence[str]) -> dict[str, str]:
-    """The columns that a user names, from texts such as `output=image,prompt=caption`; a name may
-    be empty.
+    """Parse column options such as `output=image,prompt=caption`; a column may be
+    empty.
 
     Raises:
         VievalError: a text is no such list, or no sample has what it names.
@@ -129,29 +129,28 @@ def parse_columns(options: Sequence[str]) -> dict[str, str]:
         key, equals, column = (piece.strip() for piece in pair.partition("="))
         if not equals:
             raise VievalError(
-                f"--columns {pair[:80]!r} names no column; write it as output=image,prompt=caption"
+                "--columns must be KEY=COLUMN such as "
+                f"output=image,prompt=caption, got {pair[:80]!r}"
             )
         columns |= columns_by_field({key: column}, "--columns")
     return columns
 
 
 def columns_by_field(columns: Mapping[str, str], where: str) -> dict[str, str]:
-    """Columns by the field that each key means; VievalError, which `where` begins, for a key
-    that means none.
-    """
+    """Columns by field; VievalError, prefixed with `where`, for an unknown key."""
     for key in columns:
         if not _field(key):
             hint = did_you_mean(key, KEYS, 0.6) or ";"
             raise VievalError(
-                f"{where}: {key[:80]!r} is nothing that a sample has{hint} that is "
+                f"{where}: unknown field {key[:80]!r}{hint} known fields: "
                 f"{', '.join(KEYS)}"
             )
     return {_field(key): column for key, column in columns.items()}
 
 
 def require_columns(table: InputTable, columns: Iterable[str]) -> None:
-    """VievalError for a column that a table has not (with the nearest name) or cannot be read;
-    an empty name is none.
+    """Raise VievalError for a missing column (with the nearest name) or one that cannot
+    be read.
     """
     for column in filter(None, columns):
         if column in table.unreadable:
@@ -166,7 +165,7 @@ def require_columns(table: InputTable, columns: Iterable[str]) -> None:
 def fields_of(
     table: InputTable, columns: Mapping[str, str], outputs: bool = True
 ) -> ColumnMap:
-    """The columns of a table by what they are to a sample.
+    """Columns of a table by the field of a sample that they hold.
 
     A column that is called `source`, `mask`, `control` or a synonym, and that the user does not
     name, is read only where its first values look like images: names with a suffix of images, data
@@ -229,25 +228,25 @@ def fields_of(
     notes = []
     if synonyms:
         notes.append(
-            f"guessed by its columns' names: reading {synonyms}; --columns KEY=COLUMN says "
-            "otherwise"
+            f"reading {synonyms}, based on column names; use --columns KEY=COLUMN "
+            "to change this"
         )
     for column, value in no_images.items():
         notes.append(
-            f"the column {column[:80]!r} holds no images (such as {value}) and is left out; "
-            f"--columns category={column} reads it, or image_model={column} if it names the "
-            "generator"
+            f"ignoring column {column[:80]!r}, which does not hold images (for "
+            f"example, {value}); read it with --columns category={column}, or "
+            f"image_model={column} if it holds generator names"
         )
     for column, value in foreign_kind.items():
         notes.append(
-            f"the column {column[:80]!r} holds no kind of sample (such as {value}) and is left "
-            f"out; --columns category={column} reads it"
+            f"ignoring column {column[:80]!r}, which does not hold sample kinds "
+            f"(for example, {value}); read it with --columns category={column}"
         )
     rivals = _rival_texts(fields, columns, unused)
     for column, text in rivals.items():
         notes.append(
-            f"{text} is the column {fields[_field(text)]!r}; --columns {text}={column} reads "
-            f"{column!r} instead"
+            f"reading column {fields[_field(text)]!r} as {text}; to read "
+            f"{column!r} instead, use --columns {text}={column}"
         )
     leftover = tuple(
         column
@@ -265,15 +264,16 @@ def fields_of(
 def _require_samples(table: InputTable) -> None:
     if table.nested and {"status", "scores"} <= set(table.columns):
         raise VievalError(
-            f"{table.name}: verdicts, where samples are needed; give the table that was judged"
+            f"{table.name}: contains verdicts, but samples are required; pass the "
+            "table that was judged"
         )
 
 
 def _require_clear_subject(table: InputTable, columns: Mapping[str, str]) -> None:
     if _SUBJECT in table.columns and _SUBJECT not in columns.values():
         raise VievalError(
-            f"{table.name}: is the column {_SUBJECT!r} an image or a text? call it "
-            f"images.{_SUBJECT} or texts.{_SUBJECT}"
+            f"{table.name}: cannot tell whether column {_SUBJECT!r} holds images "
+            f"or text; rename it to images.{_SUBJECT} or texts.{_SUBJECT}"
         )
 
 
@@ -282,8 +282,9 @@ def _require_texts(table: InputTable, fields: Mapping[str, str]) -> None:
         part, _, name = field.partition(".")
         if part == "texts" and column in table.not_texts:
             raise VievalError(
-                f"{table.name}: the column {column[:80]!r} ({table.not_texts[column][:80]}) is no "
-                f"text; --columns {name if name in _TEXTS else field}=COLUMN names another"
+                f"{table.name}: column {column[:80]!r} must hold text, got "
+                f"{table.not_texts[column][:80]}; use --columns "
+                f"{name if name in _TEXTS else field}=COLUMN to choose another"
             )
 
 
@@ -306,9 +307,7 @@ def _is_kind(value: Any) -> bool:
 def leftover_notes(table_name: str, columns: Sequence[str]) -> tuple[str, ...]:
     """The line on columns that are left out; none where there are none."""
     return (
-        (f"{table_name}: columns that are left out: {abbreviated(columns)}",)
-        if columns
-        else ()
+        (f"{table_name}: ignored columns: {abbreviated(columns)}",) if columns else ()
     )
 
 
@@ -338,7 +337,7 @@ def _rival_texts(
 
 
 def _missing_output_error(table: InputTable) -> VievalError:
-    """The error for a table without a column of images: which it could be, and how to say so."""
+    """Error for a table without an image column, with a suggestion."""
     names = "output", *_COMMON["output"]
     column, hint = " of images", ";"
     for name in reversed(table.columns):
@@ -348,36 +347,40 @@ def _missing_output_error(table: InputTable) -> VievalError:
         f"; {_column_type(table, name)}" for name in list(table.unreadable)[:1]
     )
     return VievalError(
-        f"{table.name}: no column{column}{hint} {_column_words(table.columns)}; say which it is: "
-        "--columns output=COLUMN"
-        f"{unreadable}; see {docs_url('guides/scoring.md#columns-of-a-table')}"
+        f"{table.name}: no column{column}{hint} {_column_words(table.columns)}; "
+        f"pass --columns output=COLUMN{unreadable}; see "
+        f"{docs_url('guides/scoring.md#columns-of-a-table')}"
     )
 
 
 def _column_type(table: InputTable, column: str) -> str:
     kind = table.unreadable[column]
     return (
-        f"the column {column[:80]!r} is {kind[:200]}, which cannot be read; save it as texts, "
-        "numbers or images"
+        f"column {column[:80]!r} has the unsupported type {kind[:200]}; save it "
+        "as text, numbers or images"
     )
 
 
 def _missing_text_line(
     table: InputTable, fields: Mapping[str, str], unused: Sequence[str]
 ) -> str:
-    """The line on a table without a column of texts: which columns could be it."""
+    """Line about a table without a text column, with candidate columns."""
     text = "instruction" if "images.source" in fields else "prompt"
     if not unused:
-        return f"{table.name}: no {text} was found; add a column {text!r}"
+        return f"{table.name}: no {text} found; add a column {text!r}"
     column = unused[0] if len(unused) == 1 else "COLUMN"
     return (
-        f"{table.name}: no {text} was found; say --columns {text}={column} (columns left out: "
-        f"{abbreviated(unused)})"
+        f"{table.name}: no {text} found; pass --columns {text}={column} (ignored "
+        f"columns: {abbreviated(unused)})"
     )
 
 
 def _column_words(columns: Sequence[str]) -> str:
-    return f"the columns are {abbreviated(columns)}" if columns else "it has no columns"
+    return (
+        f"known columns: {abbreviated(columns)}"
+        if columns
+        else "the table has no columns"
+    )
 
 
 def _field(column: str) -> str:
@@ -436,10 +439,11 @@ def _guessed(
             looks = [_looks_like_image(value, has_instructions) for value in values]
             if any(looks) and not all(looks):
                 raise VievalError(
-                    f"{table.name}: is the column {column[:80]!r} an image? "
-                    f"{_shortened(values[looks.index(True)])} looks like one, and "
-                    f"{_shortened(values[looks.index(False)])} does not; say --columns "
-                    f"{key}={column} to read it, or --columns {key}= to leave it out"
+                    f"{table.name}: only some values of column {column[:80]!r} "
+                    f"look like images: {_shortened(values[looks.index(True)])} "
+                    f"does, {_shortened(values[looks.index(False)])} does not; "
+                    f"use --columns {key}={column} to read the column, or "
+                    f"--columns {key}= to ignore it"
                 )
             if all(looks):
                 guessed[field] = column
@@ -635,7 +639,7 @@ def _located(value: Any, role: str, table: InputTable) -> Any:
     path = image_path(value, table.folder)
     if not any(is_below(path, root) for root in roots):
         raise BadLine(
-            f"the image {role} is {redacted(value)[:200]!r}, outside the folder of the table, "
-            "and is not read"
+            f"the {role} image must be inside the folder of the table, got "
+            f"{redacted(value)[:200]!r}"
         )
     return Image(path)

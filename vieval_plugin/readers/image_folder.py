@@ -52,8 +52,8 @@ def read_named(
     layout: str = "",
     reference: Path | None = None,
 ) -> SampleSource:
-    """Samples from what a user names: folders of a benchmark by its layout, other folders of images
-    as `read_folders` has them, else tables as `read_samples` does.
+    """Samples from folders of a benchmark layout, other image folders (`read_folders`),
+    or tables (`read_samples`).
 
     A folder of parquet files stands for these. In several tables a row without a uid is called by
     its table and number. `layout` is the name or the file of one that folders have. `reference` is
@@ -68,7 +68,7 @@ def read_named(
     ):
         return source
     if layout:
-        raise VievalError("--layout applies to folders of images only")
+        raise VievalError("--layout applies only to image folders")
     if reference or prompts or all(map(is_of_images, paths)):
         return read_folders(paths, prompts, kind, columns, reference=reference)
     tables: dict[str | Path, str] = {}
@@ -160,8 +160,8 @@ def _prompts_in(folders: Sequence[Path]) -> Path | None:
     ]
     if len(files) > 1:
         raise VievalError(
-            f"several files of prompts: {abbreviated(list(map(str, files)))}; name one with "
-            "--prompts"
+            f"several prompt files: {abbreviated(list(map(str, files)))}; choose "
+            "one with --prompts"
         )
     return files[0] if files else None
 
@@ -196,8 +196,8 @@ def _references(folder: Path, conditions: Prompts) -> dict[tuple[int, int], str]
     models = _image_models([folder])
     if len(models) > 1:
         raise VievalError(
-            f"--reference must be one folder of images, got {plural(len(models), 'folder')} in "
-            f"{folder}"
+            "--reference must be one image folder, got "
+            f"{plural(len(models), 'folder')} in {folder}"
         )
     return {
         (pair.prompt.number, pair.draw): str(pair.file.absolute())
@@ -242,19 +242,18 @@ def _is_image_file(name: str) -> bool:
 
 
 def other_than_images(locations: Sequence[str]) -> str:
-    """The words on the first of these that is no image, and on how it is given its prompts."""
+    """Words on the first location that is not an image, and how to pass its prompts."""
     location = next(location for location in locations if not are_images([location]))
     path = path_of(location)
     if isdir(path):
         return (
-            f", and {location} is a folder; name the file of what its images were made of "
-            "with --prompts"
+            f", and {location} is a folder; pass the file of its prompts with --prompts"
         )
     if isfile(path) and (kind := other_than_table(path)):
-        return f", and {location} is {kind}, no image"
+        return f", and {location} is {kind}, not an image"
     if len(locations) > 1:
-        return f", and {location} is no image; leave it out"
-    return "; a file of samples has its own"
+        return f", and {location} is not an image; leave it out"
+    return "; a samples file has its own"
 
 
 def read_image_samples(
@@ -263,7 +262,7 @@ def read_image_samples(
     source: str | None,
     kind: str | None,
 ) -> SampleSource:
-    """Samples from image files or addresses, all of which were asked for with the same words.
+    """Samples from image files or URLs that share one prompt.
 
     Args:
         images: each is a sample, called by its file's name.
@@ -296,9 +295,7 @@ def read_image_samples(
         if source
         else "--prompt TEXT, or --source IMAGE and --instruction TEXT"
     )
-    no_text = (
-        "" if texts else f"nothing says what the images were made of; pass {options}"
-    )
+    no_text = "" if texts else f"no prompt; pass {options}"
     return read_through(SampleSource("the images", read, fingerprint, no_text=no_text))
 
 
@@ -315,9 +312,7 @@ def is_of_images(folder: Path) -> bool:
 
 
 def has_prompts(folder: Path) -> bool:
-    """Return whether a folder of images says what they were made of: in a file of prompts, or in
-    texts beside them.
-    """
+    """Return whether a folder of images has a prompts file or text files with prompts."""
     return any(
         find_prompts(candidate)
         or any(isfile(file.with_suffix(".txt")) for file in _images(candidate))
@@ -338,8 +333,9 @@ def _samples_with_texts(
     files = [(model, file) for model, images in models.items() for file in images]
     if not any(isfile(file.with_suffix(".txt")) for _, file in files):
         raise VievalError(
-            f"{files[0][1].parent}: images, and no prompts; name the file of what they were made "
-            f"of with --prompts, call it {NAMES[0]}, or put a .txt beside each image"
+            f"{files[0][1].parent}: images without prompts; pass the prompts file "
+            f"with --prompts, call it {NAMES[0]}, or put a .txt file next to each "
+            "image"
         )
     files.sort(key=lambda pair: natural(pair[1].name))
 
@@ -375,11 +371,11 @@ def _text_beside(file: Path) -> str:
     """The prompt in the text file beside an image; BadLine where there is none that can be read."""
     path = file.with_suffix(".txt")
     if not isfile(path):
-        raise BadLine(f"no {path.name} beside {file.name}")
+        raise BadLine(f"no {path.name} next to {file.name}")
     if not is_below(
         path, path.parent
     ):  # a link could show a server any file of this machine
-        raise BadLine(f"{path.name} is a link out of its folder")
+        raise BadLine(f"{path.name} links to a file outside its folder")
     try:
         with path.open("rb") as opened:
             text = opened.read(_LONGEST_TEXT + 1).decode("utf-8-sig").strip()
@@ -416,7 +412,7 @@ def _image_models(
     for folder in folders:
         if not isdir(folder):
             raise VievalError(
-                f"{folder}: no folder of images; with --prompts, pass folders of images"
+                f"{folder}: not a folder; --prompts requires image folders"
             )
         subfolders = sorted(
             path for path in folder.iterdir() if path.is_dir() and real(path) not in but
@@ -428,7 +424,8 @@ def _image_models(
         )
         if not model_folders:
             raise VievalError(
-                f"{folder}: no images in it, nor in its folders ({', '.join(SUFFIXES)})"
+                f"{folder}: no images in this folder or its subfolders "
+                f"({', '.join(SUFFIXES)})"
             )
         all_folders += model_folders
     files_by_model: dict[str, list[Path]] = {}
@@ -437,8 +434,8 @@ def _image_models(
     ):
         if name in files_by_model:
             raise VievalError(
-                f"{model_folder}: another folder is called {name} as well; rename one, as they "
-                "are image models"
+                f"{model_folder}: another folder is also called {name}; rename "
+                "one, because folder names identify image models"
             )
         files_by_model[name] = _images(model_folder)
     return files_by_model
@@ -463,7 +460,7 @@ def _deeper_images_notes(
         ]
         if unread_names:
             notes.append(
-                f"{folder}: images in folders below it are not read: {abbreviated(unread_names)}"
+                f"{folder}: ignored images in subfolders: {abbreviated(unread_names)}"
             )
     return notes
 

@@ -1,5 +1,5 @@
-"""Layouts of benchmarks: where the images of a folder stand, and what their paths say of generator,
-prompt and category.
+"""Layouts of benchmark folders: paths of images and the generator, prompt and category
+in them.
 
 A layout is a YAML file. `images` and `no_images` are templates of paths below the folder, without a
 suffix. Their fields are `uid`, `index` (of an image among those of its prompt), `number` (which
@@ -141,7 +141,7 @@ class _FoundImage:
 
 @dataclass(frozen=True)
 class _Conditions:
-    """What an image was made of."""
+    """Conditions of an image."""
 
     #: The prompt or the instruction.
     text: str
@@ -160,8 +160,8 @@ def layout_names() -> list[str]:
 
 @cache
 def read_layout_file(name: str) -> Layout:
-    """The layout of a name or of a user's own file; VievalError where there is none, or it is
-    none.
+    """The layout of a known name or a YAML file; VievalError if it is missing or
+    invalid.
     """
     file = Path(name)
     if name in layout_names():
@@ -169,20 +169,21 @@ def read_layout_file(name: str) -> Layout:
     elif file.suffix not in (".yaml", ".yml"):
         hint = did_you_mean(name, layout_names()) or ";"
         raise VievalError(
-            f"no layout {name[:80]!r}{hint} pass a YAML file or one of {', '.join(layout_names())}"
+            f"unknown layout {name[:80]!r}{hint} pass a YAML file or one of "
+            f"{', '.join(layout_names())}"
         )
     try:
         return TypeAdapter(Layout).validate_python(
             read_yaml(file.read_text(encoding="utf-8"))
         )
     except OSError as error:
-        raise VievalError(f"{file}: cannot be read ({error.strerror})") from None
+        raise VievalError(f"cannot read {file}: {error.strerror}") from None
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         raise VievalError(f"{file}: {where or 'the layout'}: {first['msg']}") from None
     except ValueError as error:
-        raise VievalError(f"{file}: not readable as YAML ({error})") from None
+        raise VievalError(f"{file}: invalid YAML ({error})") from None
 
 
 def find_folders(
@@ -231,7 +232,8 @@ def find_layout(folder: Path, prompts: Path | None = None) -> str:
     ]
     if len(names) > 1:
         raise VievalError(
-            f"{folder}: it fits the layouts {' and '.join(names)}; choose one with --layout"
+            f"{folder}: matches the layouts {' and '.join(names)}; choose one "
+            "with --layout"
         )
     return "".join(names)
 
@@ -338,8 +340,8 @@ def _require_images(
 ) -> None:
     if not found_images:
         raise VievalError(
-            f"{folder}: no image fits the layout of {layout.title}, which is {layout.images[0]}; "
-            "pass the folder of a generator"
+            f"{folder}: no image matches the {layout.title} layout "
+            f"({layout.images[0]}); pass the folder of a generator"
         )
 
 
@@ -377,19 +379,20 @@ def _notes(
     left_out = [file for file, fields in matches.items() if fields is None]
     strange = [key for key in by_key if key[1:] not in conditions]
     notes = [
-        f"{folder}: read by the layout of {layout.title}, {plural(len(found_images), 'file')}"
-        f"{f' of {layout.grid} images' if layout.grid else ''}; --layout NAME chooses another"
+        f"{folder}: read with the {layout.title} layout, "
+        f"{plural(len(found_images), 'file')}{f' of {layout.grid} images' if layout.grid else ''}; "
+        "use --layout NAME for another"
     ]
     if left_out:
         notes.append(
-            f"{folder}: {plural(len(left_out), 'image')} outside the layout left out, the first "
-            f"{left_out[0].name}"
+            f"{folder}: ignored {plural(len(left_out), 'image')} outside the "
+            f"layout (first: {left_out[0].name})"
         )
     if strange:
         _, *category_folder = strange[0]
         notes.append(
-            f"{folder}: no prompt for the images of {plural(len(strange), 'uid')}, left out, the "
-            f"first {'/'.join(category_folder)}"
+            f"{folder}: ignored images of {plural(len(strange), 'uid')} without a "
+            f"prompt (first: {'/'.join(category_folder)})"
         )
     notes += _absent_images_note(layout, folder, conditions, by_key)
     return notes
@@ -409,8 +412,8 @@ def _require_one_file(by_key: Mapping[_Key, Sequence[_FoundImage]]) -> None:
         for image, following in pairwise(images):
             if image.order == following.order:
                 raise VievalError(
-                    f"{image.file} and {following.file.name} must not be one image; remove one of "
-                    "them"
+                    f"{image.file} and {following.file.name} are two files of one "
+                    "image; remove one of them"
                 )
 
 
@@ -433,7 +436,7 @@ def _absent_images_note(
                 or "no category"
             )
             is_read = (model, category_folder) in groups
-            reason = "no_image" if is_read else "left out, as there is no folder"
+            reason = "no_image" if is_read else "skipped, no folder"
             missing_counts[f"{category} ({reason})"] += 1
     by_category = ", ".join(
         f"{count} of {category}" for category, count in sorted(missing_counts.items())
@@ -529,7 +532,7 @@ def _all_conditions(
     found_images: Sequence[_FoundImage],
     prompts: Path | None,
 ) -> dict[_PromptKey, _Conditions]:
-    """What images were made of, by place and uid."""
+    """Conditions of images by place and uid."""
     prompt_layout = layout.prompts
     if prompt_layout is None:
         return {
@@ -560,8 +563,8 @@ def _conditions_in_tables(
     tables = _tables(layout, folder, prompts)
     if not tables:
         raise VievalError(
-            f"{folder}: {' or '.join(prompt_layout.table)} must be there or above; or name it with "
-            "--prompts"
+            f"{folder}: no {' or '.join(prompt_layout.table)} in this folder or "
+            "above; pass it with --prompts"
         )
     texts: dict[_PromptKey, _Conditions] = {}
     for name, file in tables.items():
@@ -569,8 +572,8 @@ def _conditions_in_tables(
             first_conditions = texts.setdefault(key, conditions)
             if first_conditions.text != conditions.text:
                 raise VievalError(
-                    f"{file}: {'/'.join(filter(None, key))} has two prompts; give each a uid of "
-                    "its own"
+                    f"{file}: {'/'.join(filter(None, key))} has two prompts; use "
+                    "a different uid for each"
                 )
     return texts
 

@@ -1,6 +1,4 @@
-"""Streams of samples: rows read one at a time, and as often as they are needed, whatever they
-are read from.
-"""
+"""Streams of samples, read one row at a time and repeatable."""
 
 from __future__ import annotations
 
@@ -47,7 +45,7 @@ class SampleRow:
 
 @dataclass(frozen=True)
 class SampleSource:
-    """Samples that can be read again and again, a row at a time; iterating begins anew."""
+    """Repeatable stream of samples; each iteration starts from the first row."""
 
     #: Its name in messages.
     name: str
@@ -150,7 +148,8 @@ def read_through(source: SampleSource) -> SampleSource:
         hashed.update(image_stamps(row.sample).encode(errors="replace"))
     if first is None:
         raise VievalError(
-            f"{source.name}: no samples in it; each row has an image and what it was made of"
+            f"{source.name}: contains no samples; each row must have an image and "
+            "its prompt or instruction"
         )
     if unreadable == total > 1 and first.verdict:
         raise VievalError(
@@ -193,12 +192,12 @@ def _require_first(source: SampleSource, number: int, identity: SampleId) -> Non
     advice = (
         ""
         if generator
-        else ", or name the column of the generator by --columns image_model=COLUMN"
+        else ", or use --columns image_model=COLUMN for the column of the generator"
     )
     raise VievalError(
-        f"{source.name}: {first} and {last} are both "
-        f"{identity.uid!r}{generator}{kind}; give each a uid of its "
-        f"own, or a draw where they are images of one prompt{advice}"
+        f"{source.name}: {first} and {last} both have uid "
+        f"{identity.uid!r}{generator}{kind}; use a different uid for each, or a "
+        f"draw for images of the same prompt{advice}"
     )
 
 
@@ -250,9 +249,7 @@ def fingerprint_of(files: Iterable[Path], *texts: str) -> str:
             with path.open("rb") as file:
                 hashed.update(hashlib.file_digest(file, "sha256").digest())
         except OSError as error:
-            raise VievalError(
-                f"{path}: the samples cannot be read ({error.strerror})"
-            ) from None
+            raise VievalError(f"cannot read {path}: {error.strerror}") from None
     return hashed.hexdigest()[:16]
 
 
@@ -313,7 +310,8 @@ def _contest_of_row(
     models = row.get("image_model", "")
     if isinstance(models, list) and len(models) != len(outputs):
         raise BadLine(
-            f"{len(outputs)} outputs of {len(models)} image models; give as many of both"
+            "outputs and image models must have the same length, got "
+            f"{len(outputs)} and {len(models)}"
         )
     candidates = []
     for index, output in enumerate(outputs):
@@ -326,13 +324,12 @@ def _contest_of_row(
         for sample, files in samples_of_row(folder, number, candidate, kind, OWN):
             if addresses_among(files):
                 raise BadLine(
-                    "images of a contest are fetched for nobody; save them as bytes or files"
+                    "images of a contest are not downloaded; save them as bytes "
+                    "or files"
                 )
             candidates.append(sample)
     if len(candidates) < 2:
-        raise BadLine(
-            f"a contest has two outputs or more, and this one {len(candidates)}"
-        )
+        raise BadLine(f"a contest must have at least 2 outputs, got {len(candidates)}")
     first = candidates[0].id
     return Contest(
         SampleId(OWN, first.part, "", first.uid),

@@ -156,16 +156,16 @@ def tar_index(
 
 def _apart(path: Path, name: str) -> VievalError:
     return VievalError(
-        f"{path}: {name} stands apart from the other members of its sample; make the "
-        "archive again with tar --sort=name, or without compression"
+        f"{path}: {name} is separate from the other members of its sample; "
+        "recreate the archive with tar --sort=name, or without compression"
     )
 
 
 def _require_one_image(path: Path, column: str, first: str, second: str) -> None:
     if first != second:
         raise VievalError(
-            f"{path}: {first} and {second} are both the {column!r} of one sample; leave one "
-            "out, or call it KEY.NAME.SUFFIX"
+            f"{path}: {first} and {second} are both column {column!r} of one "
+            "sample; remove one, or rename it to KEY.NAME.SUFFIX"
         )
 
 
@@ -274,8 +274,8 @@ def _read_at_offsets(
                     != b"%o" % member.checksum
                 ):
                     raise VievalError(
-                        f"{path}: it has changed since it was indexed; restore the file, or "
-                        "begin in another folder"
+                        f"{path}: changed since it was indexed; restore the file, "
+                        "or use another folder"
                     )
                 yield (
                     member,
@@ -283,7 +283,7 @@ def _read_at_offsets(
                 )
     except OSError as error:
         raise VievalError(
-            f"{path}: cannot be read ({error.strerror}); restore the file"
+            f"cannot read {path}: {error.strerror}; restore the file"
         ) from None
 
 
@@ -334,8 +334,8 @@ def copy_samples(
                 continue
             if member.name == name.lower():
                 raise VievalError(
-                    f"{path}: it has a member {member.key}.{name}; name the one that is added "
-                    "with --prefix"
+                    f"{path}: already has a member {member.key}.{name}; use "
+                    "--prefix to rename the added one"
                 )
             if member.sample not in begun_samples:
                 begun_samples.add(member.sample)
@@ -372,7 +372,7 @@ def _tar_entries(
             getattr(error, "strerror", None) or line_of(error) or type(error).__name__
         )
         raise VievalError(
-            f"{path}: not readable as a tar file ({reason}); restore the file"
+            f"{path}: not a readable tar file ({reason}); restore the file"
         ) from None
 
 
@@ -389,7 +389,7 @@ class _Entry(tarfile.TarInfo):
             raise
         except tarfile.HeaderError as error:
             raise tarfile.ReadError(
-                f"{error} in place of an entry or the end"
+                f"found {error} instead of an entry or the end"
             ) from None
 
 
@@ -416,7 +416,7 @@ def _entries(member: TarMember, content: bytes) -> dict[str, Any]:
             return {member.column: content.decode()}
         row = row_of_value(json_value(content))
     except ValueError:
-        raise BadLine(f"{full_name} is not readable as UTF-8 or JSON") from None
+        raise BadLine(f"{full_name} is not valid UTF-8 or JSON") from None
     if isinstance(row, BadLine):
         raise BadLine(f"{full_name}: {row}")
     return {name: value for name, value in row.items() if _is_cell(value)}

@@ -1,4 +1,4 @@
-"""A judge's calibration in a file: what people would say for each score, by task type."""
+"""Calibration of a judge: a map from its scores to people's ratings, by task type."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class TypicalErrors:
     calibrated: FiniteFloat
     #: Of raw scores.
     raw: FiniteFloat
-    #: Of always saying the median.
+    #: Of guessing the median.
     median: FiniteFloat
 
 
@@ -71,23 +71,24 @@ class Calibration:
 
     @property
     def sentence(self) -> str:
-        """How good it is on prompts that nobody labelled, and on images of generators that
-        nobody labelled.
+        """Typical error on unlabelled prompts and on generators without labels, in
+        words.
         """
         anyway = "" if self.accepted else " (not accepted, written with --anyway)"
         prompts, generators = (
             errors
-            and f"{errors.calibrated:.2f} (always saying the median: {errors.median:.2f})"
+            and f"{errors.calibrated:.2f} (guessing the median: {errors.median:.2f})"
             for errors in (self.on_prompts, self.on_generators)
         )
         return (
-            f"calibrated{anyway} with {self.labels} ratings: typical error {prompts}, and on "
-            f"images of a generator without labels {generators or 'not known'}{self.exception}"
+            f"calibrated with {self.labels} ratings{anyway}: typical error "
+            f"{prompts} on new prompts, {generators or 'unknown'} on new "
+            f"generators{self.exception}"
         )
 
     @property
     def exception(self) -> str:
-        """Words on task types without a calibrated score; empty where there are none."""
+        """Task types without a calibrated score, in words; empty without any."""
         return f"; not for {enumeration(self.refused)}" if self.refused else ""
 
     @property
@@ -96,20 +97,16 @@ class Calibration:
         return CalibratedScore(self.name, self.sentence, self.hash)
 
     def replaced(self, provenance: Provenance) -> str:
-        """Line on the score of another calibration in verdicts, which this one's takes the place
-        of; empty without one.
-        """
+        """Line about an earlier calibration that this one replaces; empty without one."""
         previous = provenance.calibration
         return (
-            f"{self.name} of calibration {previous.hash}, which the verdicts had, is replaced"
+            f"replacing {self.name} of calibration {previous.hash} in the verdicts"
             if previous and previous.hash != self.hash
             else ""
         )
 
     def added(self, scores: Mapping[str, float], kind: str) -> Mapping[str, float]:
-        """Scores of an image of a task type, with what people would say where there are the raw
-        score and labels.
-        """
+        """Scores of an image, with the calibrated score if its task type has labels."""
         if self.aspect not in scores or kind not in self.knots:
             return scores
         return {
@@ -123,8 +120,8 @@ class Calibration:
         """
         if self.aspect not in provenance.aspects:
             raise VievalError(
-                f"the calibration is for {self.aspect}, which these verdicts do not have; leave it "
-                "out"
+                f"the calibration is for {self.aspect}, but these verdicts do not "
+                "have it; run without the calibration"
             )
         for field_name, word in (
             ("judge",) * 2,
@@ -135,19 +132,23 @@ class Calibration:
             own = getattr(self, field_name) or "none"
             other = getattr(provenance, field_name) or "none"
             if own != other:
-                reason = f"the calibration is for the {word} {own}, and the verdicts are of {other}"
+                reason = (
+                    f"the calibration is for the {word} {own}, but the verdicts use "
+                    f"{other}"
+                )
                 raise VievalError(
-                    f"{reason}; make one for them with `vieval calibrate`"
+                    f"{reason}; create one for them with `vieval calibrate`"
                 )
 
     def require_kinds(self, kinds: Iterable[str]) -> None:
         """VievalError for task types without labels."""
         if unknown := sorted(set(kinds) - self.knots.keys() - {*self.refused}):
             reason = (
-                f"the calibration is for task type {enumeration([*self.knots], 'or')}, and "
-                f"there are samples of {unknown[0] or 'none'}"
+                "the calibration is for task type "
+                f"{enumeration([*self.knots], 'or')}, but some samples have type "
+                f"{unknown[0] or 'none'}"
             )
-            raise VievalError(f"{reason}; label some of these too, and calibrate again")
+            raise VievalError(f"{reason}; label some of them and calibrate again")
 
 
 def write_calibration(calibration: Calibration, path: Path) -> None:
@@ -167,24 +168,27 @@ def read_calibration(path: Path) -> Calibration:
         calibration = _CALIBRATION.validate_json(json.dumps(document), strict=True)
         if not calibration.knots or calibration.labels < 1:
             raise ValueError(
-                "`knots` must hold a task type, and `labels` must be at least 1"
+                "`knots` must contain a task type, and `labels` must be at least 1"
             )
         for scores, ratings in calibration.knots.values():
             if not (
                 all(-1 <= score <= 1 for score in scores)
                 and all(0 <= rating <= 1 for rating in ratings)
             ):
-                raise ValueError("a score or a rating that no judge or person gives")
+                raise ValueError("scores must be from -1 to 1, and ratings from 0 to 1")
             if not (
                 0 < len(scores) == len(ratings)
                 and all(np.diff(scores) > 0)
                 and all(np.diff(ratings) >= 0)
             ):
-                raise ValueError("it does not rise with the score")
+                raise ValueError(
+                    "scores and ratings must have the same length and increase"
+                )
     except (OSError, ValueError, TypeError) as error:
         reason = line_of(error, 100)
         raise VievalError(
-            f"{path}: no calibration ({reason}); name a file that vieval calibrate wrote"
+            f"{path}: not a calibration ({reason}); use a file written by `vieval "
+            "calibrate`"
         ) from None
     return calibration
 

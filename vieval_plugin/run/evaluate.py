@@ -87,14 +87,14 @@ async def evaluate_async(
         samples, (Sample, Contest), "samples", "a list of Sample or Contest"
     )
     require(judge, str, "judge", "the name of a judge; `vieval tasks` lists them")
-    require(setting, (str, type(None)), "setting", "a text")
+    require(setting, (str, type(None)), "setting", "a string")
     require(
         backbone,
         (Backbone, type(None)),
         "backbone",
         "Backbone(model=..., base_url=...)",
     )
-    require(progress, (Progress, type(None)), "progress", "Progress(), which counts")
+    require(progress, (Progress, type(None)), "progress", "a Progress object")
     prepared = prepare(judge, setting, options, backbone)
     outcomes = await outcomes_of(
         checked_samples, prepared, options, backbone, progress or Progress(), bar
@@ -111,8 +111,8 @@ async def outcomes_of(
     bar: bool,
     decided: Mapping[int, Verdict] | None = None,
 ) -> list[Outcome]:
-    """The outcomes of a judge that is built already, in order; `decided` has those that are known
-    before, by number.
+    """Outcomes of a prepared judge, in order; `decided` has known verdicts by sample
+    number.
 
     A sample with an image file that is not there is not asked about.
     """
@@ -164,13 +164,13 @@ def score_matrix(
     outputs = require_all(
         images, Image, "images", 'a list of Image, such as Image(pathlib.Path("x.png"))'
     )
-    prompts = require_all(texts, str, "texts", "a list of texts")
+    prompts = require_all(texts, str, "texts", "a list of strings")
     options = resolved(options)
     require(judge, str, "judge", "the name of a judge; `vieval tasks` lists them")
     if _RATED not in (rated := prepare(judge, None, options, backbone).spec.aspects):
         raise VievalError(
-            f"{judge} rates {', '.join(rated) or 'no single image'}, and a matrix has {_RATED}: "
-            "pass another judge"
+            f"score_matrix requires a judge that rates {_RATED}, but {judge} "
+            f"rates {', '.join(rated) or 'no single image'}; use another judge"
         )
     pairs = [
         Sample(

@@ -1,4 +1,4 @@
-"""Generators' answers as samples that can be judged, and the judging of all of them together.
+"""Generators' answers as samples, and their judging.
 
 A host's generator answers with JSON, `{"text": ..., "images": [paths]}`, with the folder that it
 saves into, or with a path. A model wrote that text, so a file that it names is an output only below
@@ -53,8 +53,7 @@ def trusted_folders(options: Config, *folders: Path) -> tuple[Path, ...]:
 def output_file(
     path_in_answer: Path, conditions: Sample, trusted: Sequence[Path]
 ) -> tuple[Path | None, str]:
-    """Return the file that an answer names, with links followed, or None and the reason why it is
-    no output.
+    """Return the image file of an answer, with links resolved, or None and the reason.
 
     Args:
         path_in_answer: the path as the answer has it.
@@ -66,20 +65,21 @@ def output_file(
         # first of all, because a path too long to be one costs `realpath` a call of the system for
         # each of its parts
         if not path_in_answer.is_file():
-            return None, f"the image that the generator names is not there: {name}"
+            return None, f"the generator returned a path to a missing image: {name}"
         path = real(path_in_answer)
         if not any(is_below(path, folder) for folder in trusted):
             return None, (
-                "the generator names a file outside its output folders (if it saves there, add "
-                f"the folder to generate.trusted in the options): {name}"
+                "the generator returned a file outside its output folders (if it "
+                "saves there, add the folder to generate.trusted in the "
+                f"options): {name}"
             )
         if any(_is_file_of(image.source, path) for image in conditions.images.values()):
             return (
                 None,
-                f"the generator names one of its own conditions as its output: {name}",
+                f"the generator returned one of its own input images: {name}",
             )
     except (OSError, ValueError):
-        return None, f"the image that the generator names is no path: {name}"
+        return None, f"the generator returned an invalid path: {name}"
     return path, ""
 
 
@@ -88,7 +88,7 @@ def _is_file_of(source: Path | bytes, path: Path) -> bool:
 
 
 #: The finding of an answer with more images than were asked for: the first ones are judged.
-MORE_IMAGES = "more images than asked"
+MORE_IMAGES = "more images than requested"
 
 #: What an answer may say of itself where it has no image, beside that it has none.
 _FAILED = tuple(
@@ -215,8 +215,7 @@ def generated_images(
     trusted: Sequence[Path],
     tokens: Sequence[int | None] = (),
 ) -> list[GeneratedImage]:
-    """The images that a generator made under the same conditions, numbered; one that is lacking is
-    there with the reason.
+    """Numbered images of a generator for one prompt; a missing one has a reason.
 
     Args:
         conditions: what it was given.
@@ -252,25 +251,25 @@ def generated_images(
 def _output(
     answer: Answer, index: int, conditions: Sample, trusted: Sequence[Path]
 ) -> tuple[Path | None, str]:
-    """The file of an answer's image, or None and the reason why there is none."""
+    """The file of an answer's image, or None and the reason."""
     if index < len(answer.images):
         return output_file(answer.images[index], conditions, trusted)
     text = " ".join(answer.text.split())[:160]
     if answer.status is not Status.NO_IMAGE:
-        return None, text or f"the generator answered with nothing but {answer.status}"
+        return None, text or f"the generator returned only the status {answer.status}"
     if answer.images:
         return (
             None,
             (
-                f"the generator answered with {len(answer.images)} images, and this is number "
-                f"{index + 1}"
+                f"the generator returned {len(answer.images)} images, so image "
+                f"{index + 1} is missing"
             ),
         )
     return (
         None,
-        f"the generator answered with text only: {text!r}"
+        f"the generator returned only text: {text!r}"
         if text
-        else "the generator answered with nothing",
+        else "the generator returned nothing",
     )
 
 
@@ -281,9 +280,7 @@ async def judge_generated(
     progress: Progress,
     bar: bool,
 ) -> list[Outcome]:
-    """Judge all images in one go, by the backbone of the options or by what measures; outcomes
-    in order.
-    """
+    """Judge all images together; return outcomes in order."""
     decided = {
         number: verdict
         for number, image in enumerate(images)
@@ -349,8 +346,7 @@ def unjudged_response(image: GeneratedImage, judge: str, setting: str) -> str:
 
 
 def prompt_of(conditions: Sample) -> str:
-    """The words for a generator: the instruction or the prompt; where there is neither, what the
-    kind asks it to do.
+    """Text for a generator: the instruction, the prompt, or a default for the kind.
 
     >>> from vieval_plugin.judges.protocol import SampleId
     >>> prompt_of(Sample(SampleId("b", "sdie", "", "1"), {}, {"subject": "dog"}))

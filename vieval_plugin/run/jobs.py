@@ -1,6 +1,4 @@
-"""Jobs of a run: what is to be judged, and how often, as a candidate that is in many contests is
-judged once.
-"""
+"""Jobs of a run, where a candidate of several contests is judged once."""
 
 from __future__ import annotations
 
@@ -29,8 +27,7 @@ class Job:
 
 
 class JobsSplitByCandidate:
-    """Jobs with each contest of a judge of samples taken apart into its candidates, and the way
-    back.
+    """Jobs with contests split into candidates, and their reassembly.
 
     `original` are the jobs as given, `jobs` those to run, `owners` the number of the first that
     each of these belongs to.
@@ -129,7 +126,7 @@ def announced(jobs: Sequence[Job]) -> str:
         for key, number in counts.items()
     ]
     stored = (
-        ", less what the store holds"
+        ", minus cached answers"
         if set(calls.values()) - {"0"} and config.current().store_path()
         else ""
     )

@@ -35,8 +35,8 @@ def judging_bar(
     unit: str = "sample",
     has_answers: bool = True,
 ) -> Iterator[Callable[[int], None]]:
-    """Show how many samples are judged, and the failures among them; what it yields takes how many
-    more are.
+    """Show the number of judged samples and failures; yield a function that adds to the
+    number.
 
     `has_answers`: `progress` counts answers as they come, so that it can be said how long none
     came.
@@ -82,8 +82,8 @@ def judging_bar(
 def _silence_watched(
     progress: Progress, on_silence: Callable[[float, bool], None], is_watched: bool
 ) -> Iterator[None]:
-    """Call a function every few seconds with how long no answer came, where that is long, and
-    whether it is the first time.
+    """Call a function every few seconds of a long silence, with its length and whether
+    it is new.
     """
     has_ended = threading.Event()
 

@@ -1,6 +1,4 @@
-"""The plan of a run, which says what it would cost: a pilot of a few samples, and an estimate
-for all.
-"""
+"""Cost plan of a run: a pilot of a few samples and an estimate for all."""
 
 from __future__ import annotations
 
@@ -84,16 +82,14 @@ def pilot_of(
     results: Sequence[tuple[Verdict, Usage]],
     wall: float,
 ) -> Pilot:
-    """The pilot of a judge on so many samples; VievalError where none was judged, which says
-    nothing of the others' cost.
-    """
+    """Pilot of a judge; VievalError if no sample could be judged."""
     statuses = Counter(verdict.status for verdict, _ in results)
     reason = next(
         (verdict.reason for verdict, _ in results if not verdict.status.usable), ""
     )
     if not any(status.usable for status in statuses):
         raise VievalError(
-            f"none of the {len(results)} samples of the pilot could be judged: {reason[:300]}"
+            f"none of the {len(results)} pilot samples could be judged: {reason[:300]}"
         )
     return Pilot(
         judge,
@@ -134,7 +130,8 @@ async def pilot(
     """
     if not samples:
         raise VievalError(
-            f"{prepared.spec.name} can judge none of these samples, so there is nothing to plan"
+            f"{prepared.spec.name} cannot judge any of these samples, so there is "
+            "no plan"
         )
     seed = options.statistics.seed
     first, *further = [samples[number] for number in pilot_numbers(len(samples), seed)]
@@ -217,10 +214,10 @@ def plan(
     calls = f"about {_calls(trial):,.0f} calls" if any(trial.questions) else "no calls"
     lines = [
         f"plan: {trial.judge}{by}, {trial.samples} samples: {calls}",
-        f"a pilot of {len(trial.costs)} (seed {trial.seed}): {statuses}",
+        f"pilot of {len(trial.costs)} (seed {trial.seed}): {statuses}",
     ]
     if any(not status.usable for status in trial.statuses):
-        lines.append(f"the first failure: {trial.reason[:300]}")
+        lines.append(f"first failure: {trial.reason[:300]}")
     if any(trial.questions):
         tokens_in = _total_of_known(
             [cost.input_tokens for cost in trial.costs], trial.samples
@@ -231,12 +228,12 @@ def plan(
         most_calls = trial.questions[0] + max(trial.questions[1:], default=0) * (
             trial.samples - 1
         )
-        by_calls = "if each sample takes as many as the most of the pilot"
+        by_calls = "if every sample needs as many as the largest in the pilot"
         lines.append(f"calls: {_cost_range(_calls(trial), most_calls, by_calls)}")
         lines.append(f"tokens in: {_cost_range(tokens_in)}{_cached_share(trial)}")
         lines.append(
             "tokens out: "
-            f"{_cost_range(tokens_out, _most_output(trial), 'by max_tokens of each call')}"
+            f"{_cost_range(tokens_out, _most_output(trial), 'if every answer reaches max_tokens')}"
         )
     else:
         lines.append("calls: 0, tokens: 0, price: 0")
@@ -245,54 +242,48 @@ def plan(
         lines.append(f"price: {_price(trial, backbone, by_batches)}")
     if trial.cached:
         lines.append(
-            f"{trial.cached} answers of the pilot were in the store; the figures are of a run "
-            "that asks everything"
+            f"{trial.cached} pilot answers came from the cache; the figures are "
+            "for a run without the cache"
         )
     return lines
 
 
 def _cached_share(trial: Pilot) -> str:
-    """The share of the pilot's tokens that its server had in a cache, as `usage` says."""
+    """Share of the pilot's tokens that the server had cached, in words."""
     cached = sum(cost.cached_tokens for cost in trial.costs)
     share = cached / max(sum(cost.input_tokens for cost in trial.costs), 1)
-    return f", {share:.0%} of the pilot's cached" if cached else ""
+    return f", {share:.0%} cached in the pilot" if cached else ""
 
 
 def _calls(trial: Pilot) -> float:
-    """The calls for all samples; those of the first, which also find out what the server can,
-    are added as they are.
-    """
+    """Calls for all samples; those of the first, which include probes, are added once."""
     first, *further = trial.questions
     return first + (total(further, trial.samples - 1).value if further else 0.0)
 
 
 def _total_of_known(values: Sequence[float], population: int) -> float:
-    """The total over a population from those values that are known, which are not 0; NaN where
-    none is.
-    """
+    """Total over a population, estimated from nonzero values; NaN without any."""
     known_values = [value for value in values if value]
     return total(known_values, population).value if known_values else math.nan
 
 
 def _most_output(trial: Pilot) -> float:
-    """Most tokens of all answers, by the limits of the pilot's sample that may have most; NaN
-    where they are not known.
-    """
+    """Upper limit of the tokens of all answers; NaN if unknown."""
     if len(trial.costs) == trial.samples:  # nothing is left to be asked
         return math.nan
     return max(cost.output_limit for cost in trial.costs) * trial.samples or math.nan
 
 
 def _seconds(trial: Pilot, backbone: Backbone | None) -> str:
-    """The seconds of a run: between a server that answers as many at once as quickly, and one
-    that does no more at once.
+    """Duration of a run in words, with concurrent requests and at the pilot's
+    throughput.
     """
     fresh_costs = [cost for cost in trial.costs if not cost.cached]
     further = sum(not cost.cached for cost in trial.costs[1:])
     if not fresh_costs or (trial.samples > 1 and not further):
         return (
-            "not known, as answers of the pilot were in the store; the option store: "
-            "{max_age: 0}, or --fresh, asks them anew"
+            "unknown, because pilot answers came from the cache; use --fresh, or "
+            "the option store: {max_age: 0}, to ask again"
         )
     slowest = trial.wall / further * (trial.samples - 1) if further else 0.0
     if backbone is None:
@@ -304,16 +295,16 @@ def _seconds(trial: Pilot, backbone: Backbone | None) -> str:
         longest,
     )
     return (
-        f"{_short(fastest)} if the server answers {at_once} requests at once as quickly as those "
-        f"of the pilot, {_short(max(slowest, fastest))} if it gets no further than in the pilot"
+        f"{_short(fastest)} if {at_once} concurrent requests are as fast as those "
+        f"of the pilot, {_short(max(slowest, fastest))} at the pilot's throughput"
     )
 
 
 def _price(trial: Pilot, backbone: Backbone, by_batches: bool) -> str:
     if backbone.price_input is None or backbone.price_output is None:
         return (
-            "not known; give --price-input and --price-output (price_input and price_output "
-            "of a backbone), per million tokens"
+            "unknown; pass --price-input and --price-output (price_input and "
+            "price_output of a backbone), per million tokens"
         )
     known_costs = [
         cost for cost in trial.costs if cost.input_tokens and cost.output_tokens
@@ -324,8 +315,11 @@ def _price(trial: Pilot, backbone: Backbone, by_batches: bool) -> str:
     ]
     priced = total(sample_prices, trial.samples).value if sample_prices else math.nan
     if math.isnan(priced):
-        return "not known, as the tokens are not"
-    at = f"at {backbone.price_input:g} in and {backbone.price_output:g} out per million tokens"
+        return "unknown, because the token counts are unknown"
+    at = (
+        f"at {backbone.price_input:g} per million input tokens and "
+        f"{backbone.price_output:g} per million output tokens"
+    )
     output = _total_of_known(
         [cost.output_tokens for cost in known_costs], trial.samples
     )
@@ -333,30 +327,28 @@ def _price(trial: Pilot, backbone: Backbone, by_batches: bool) -> str:
     paid, most_paid = (
         PRICE * number if by_batches else number for number in (priced, highest)
     )
-    by = f" by batches, half of {priced:.4g} by calls" if by_batches else ""
-    return (
-        f"{_cost_range(paid, most_paid, 'by max_tokens of each call', '.4g')}{by}, {at}"
-    )
+    by = f" with batches, half of {priced:.4g} without them" if by_batches else ""
+    return f"{_cost_range(paid, most_paid, 'if every answer reaches max_tokens', '.4g')}{by}, {at}"
 
 
 def _cost_range(
     least: float, most: float = math.nan, reason: str = "", form: str = ",.0f"
 ) -> str:
-    """A cost in words: the pilot's for all samples, and the most that it can be where that is more.
+    """A cost in words: the estimate and, if higher, its upper limit.
 
     >>> _cost_range(800, 800), _cost_range(800, 900, "at most")
-    ('800', 'at least about 800, up to 900 at most')
+    ('800', 'about 800 or more, up to 900 at most')
     >>> _cost_range(800), _cost_range(math.nan)
-    ('about 800', 'not known, as the server does not say')
+    ('about 800', 'unknown, because the server does not report it')
     """
     if math.isnan(least):
-        return "not known, as the server does not say"
+        return "unknown, because the server does not report it"
     text = format(least, form)
     if math.isnan(most):
         return f"about {text}"
     highest = format(most, form)
     return (
-        f"at least about {text}, up to {highest} {reason}"
+        f"about {text} or more, up to {highest} {reason}"
         if most > least and highest != text
         else text
     )
@@ -367,12 +359,13 @@ def _short(seconds: float) -> str:
 
 
 def detectable_difference(samples: Sequence[Judged]) -> str:
-    """Line on the smallest difference of means that the prompts of samples would show."""
+    """Line about the smallest difference of means that the samples can detect."""
     prompts = {(sample.id.part, sample.id.uid) for sample in samples}
     units = {(sample.id.part, sample.group) for sample in samples}
     unit = "prompt" if len(units) == len(prompts) else "group"
     smallest = smallest_difference(TYPICAL_SPREAD, len(units))
     return (
-        f"{plural(len(units), unit)} would show differences of means from {smallest:.2f} on four "
-        f"times in five, at a typical spread of {TYPICAL_SPREAD:g}"
+        f"with {plural(len(units), unit)}, a difference of {smallest:.2f} between "
+        "means would be found four times in five, assuming a typical spread of "
+        f"{TYPICAL_SPREAD:g}"
     )

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class PreparedJudge:
-    """A judge ready to run, and what is true of all its verdicts but the backbone's name.
+    """A judge ready to run, and the provenance of its verdicts without the backbone.
 
     Two that were prepared apart are never equal, and each is a key of what belongs to it.
     """
@@ -56,8 +56,8 @@ class PreparedJudge:
     calibration: Calibration | None = None
 
     def by(self, backbone: str | None) -> Provenance:
-        """The provenance of verdicts with a backbone, None for none; VievalError where the
-        calibration is of another judge.
+        """Provenance of verdicts with a backbone, or None; VievalError for a
+        calibration of another judge.
         """
         reader = ""
         if self.spec.reads_text:
@@ -75,7 +75,7 @@ class PreparedJudge:
 
     @property
     def asks_a_model(self) -> bool:
-        """Return whether it asks a backbone, and does not measure alone."""
+        """Return whether it asks a backbone instead of only measuring."""
         return self.spec.pack is not None and not self.spec.scored
 
     def takes_apart(self, judged: Judged) -> bool:
@@ -115,11 +115,11 @@ class PreparedJudge:
 def _require_setting(spec: JudgeSpec, setting: str) -> None:
     if setting and setting not in spec.settings:
         settings = (
-            f"known: {', '.join(spec.settings)}"
+            f"known settings: {', '.join(spec.settings)}"
             if spec.settings
             else "it has no settings"
         )
-        raise VievalError(f"{spec.name} has no setting {setting!r}; {settings}")
+        raise VievalError(f"unknown setting {setting!r} of {spec.name}; {settings}")
 
 
 def prepare(
@@ -141,8 +141,8 @@ def prepare(
         pack = _pack(spec.pack(judge_options, setting))
         if pack.judge != name:
             raise VievalError(
-                f"prompt pack {pack.name} is for {pack.judge}, not for {name} (option "
-                f"judges.{name}.pack)"
+                f"prompt pack {pack.name} is for {pack.judge}, not for {name}; "
+                f"change the option judges.{name}.pack"
             )
     if pack:
         pack = replace(pack, reminders=options.judges.reminders)
@@ -179,7 +179,7 @@ def prepare(
 
 
 def setting_of(source: Provenance) -> str:
-    """The setting to prepare a judge in so that it asks what it asked when it gave a verdict.
+    """The setting in which a judge gave earlier verdicts.
 
     Raises:
         VievalError: the judge is not known here; nothing of the files that results name for it is
@@ -187,15 +187,11 @@ def setting_of(source: Provenance) -> str:
     """
     spec = judge_registry.judge_of_results(source.judge, source.options)
     if spec is None:
-        files = (
-            ", ".join(map(str, source.options.get("judge_files") or ()))
-            or "no file of it"
-        )
-        remedy = (
-            f"put its file into the folder that {judge_registry.FOLDER_VARIABLE} names"
-        )
+        files = ", ".join(map(str, source.options.get("judge_files") or ())) or "none"
+        remedy = f"put its file into the folder set by {judge_registry.FOLDER_VARIABLE}"
         raise VievalError(
-            f"no judge {source.judge!r} here, and the results name {files}; {remedy}"
+            f"unknown judge {source.judge!r} (judge files in the results: "
+            f"{files}); {remedy}"
         )
     return next(
         (setting for setting in spec.settings if setting in source.settings), spec.plain

@@ -21,7 +21,9 @@ _ENOUGH_UNREAD = (
 _FEWEST_VERDICTS = 5  # to say how many could not be read, or only by a second reply
 _MOST_UNREAD, _MOST_CONFIRMED = 0.2, 0.05
 _SCHEMAS = "use a server that enforces JSON schemas"
-_LONGER = "most answers were cut: raise `--max-tokens` (`max_tokens` of the backbone)"
+_LONGER = (
+    "most answers were cut off: raise `--max-tokens` (`max_tokens` of the backbone)"
+)
 _COMPARED, _SHOWN = 200, 60  # characters of a reply
 
 
@@ -55,9 +57,7 @@ class Progress:
 
     @property
     def answers(self) -> int:
-        """Answers so far, whether a model, the store or a measurement gave them, and failed
-        calls.
-        """
+        """Answers so far, from a model, the cache or a measurement, and failed calls."""
         u = self.usage
         return (
             u.calls
@@ -102,21 +102,17 @@ class Progress:
         }
 
     def lines(self) -> list[str]:
-        """The last lines of a run: what it cost, and what failed."""
+        """Closing lines of a run: cost and failures."""
         u = self.usage
-        repeated = (
-            f", not asked as another question was the same: {u.repeated}"
-            if u.repeated
-            else ""
-        )
-        probes = f", probes among them: {u.probes}" if u.probes else ""
+        repeated = f", duplicates not asked: {u.repeated}" if u.repeated else ""
+        probes = f", including probes: {u.probes}" if u.probes else ""
         cached = (
             f" ({u.cached_tokens / u.input_tokens:.0%} cached)"
             if u.cached_tokens
             else ""
         )
         cost = (
-            f"calls: {u.calls}{probes}, answered from the store: {u.cached}{repeated}, "
+            f"calls: {u.calls}{probes}, from the cache: {u.cached}{repeated}, "
             f"tokens in: {u.input_tokens}{cached}, out: "
             f"{u.output_tokens}{f', price: {u.price:.4g}' if u.price else ''}"
         )
@@ -132,9 +128,8 @@ class Progress:
             )
         if u.cached and not (u.calls or u.measured or u.retries or u.failures):
             lines.append(
-                f"no model was asked: all {u.cached} answers were kept from earlier runs; the "
-                "option "
-                "store: {max_age: 0}, or --fresh of vieval's commands, asks anew"
+                f"all {u.cached} answers came from the cache; use --fresh, or the "
+                "option store: {max_age: 0}, to ask again"
             )
         if u.retries:
             lines.append(f"tried again: {_listing(u.retries)}")
@@ -157,14 +152,14 @@ class Progress:
             )
             for reason, number in left_out.items()
         ] + (
-            [f"by batches: {u.saved_by_batches:.4g} less than by calls"]
+            [f"saved by batches: {u.saved_by_batches:.4g}"]
             if u.saved_by_batches
             else []
         )
 
     def verdict_lines(self) -> list[str]:
-        """Lines on statuses and findings of verdicts, and on a judge most of whose unread
-        replies are the same words.
+        """Lines on statuses and findings, and on a judge whose unreadable replies have
+        one wording.
         """
         lines = [f"verdicts: {_listing(self.statuses) or 'none'}"]
         for reason, times in self.not_asked.most_common(1):
@@ -173,7 +168,7 @@ class Progress:
                 if len(self.not_asked) > 1
                 else ""
             )
-            lines.append(f"not asked: {times}, as {reason[:_REASON]}{further}")
+            lines.append(f"not asked: {times}, because {reason[:_REASON]}{further}")
         if self.findings:
             lines.append(f"findings: {_listing(self.findings)}")
         lines += self._reading_lines()
@@ -181,7 +176,10 @@ class Progress:
             unread = self.unread[judge]
             judge_words = f" of {judge}" if judge else ""
             if unread >= _ENOUGH_UNREAD and times > unread / 2:
-                notice = f"{times} of {unread} replies{judge_words} that could not be read say the same"
+                notice = (
+                    f"{times} of {unread} unreadable replies{judge_words} have the "
+                    "same wording"
+                )
                 lines.append(f"ONE WORDING: {notice}: {wording[:_SHOWN]!r}")
         return lines
 
@@ -194,12 +192,13 @@ class Progress:
         if verdicts >= _FEWEST_VERDICTS and unread > _MOST_UNREAD * verdicts:
             remedy = _LONGER if self.cut > unread / 2 else _SCHEMAS
             lines.append(
-                f"YOUR JUDGE CANNOT BE READ: {unread} of {plural(verdicts, 'verdict')}; {remedy}"
+                f"YOUR JUDGE CANNOT BE READ: {unread} of "
+                f"{plural(verdicts, 'verdict')} are unreadable; {remedy}"
             )
         if verdicts >= _FEWEST_VERDICTS and confirmed > _MOST_CONFIRMED * verdicts:
             lines.append(
-                f"ASKED TWICE: {plural(confirmed, 'answer')} came with text around the object; "
-                f"{_SCHEMAS}"
+                f"ASKED TWICE: {plural(confirmed, 'answer')} had text around the "
+                f"JSON object; {_SCHEMAS}"
             )
         return lines
 

@@ -1,4 +1,4 @@
-"""Sends each ask of a judge to what answers its kind: a model, a scorer, a pixel metric or a tool."""
+"""Routing of a judge's asks to a model, a scorer, a pixel metric or a tool."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ from vieval_plugin.judges.protocol import (
 from vieval_plugin.judges.tools import ocr
 from vieval_plugin.text.errors import VievalError
 
-ASKS_A_MODEL = "this judge asks a model, and this run only measures images: run it with another --model"
+ASKS_A_MODEL = (
+    "this judge asks a model, but this run only measures images; use another --model"
+)
 
 Question: TypeAlias = Chat | Likelihood
 #: Answers questions of models in one go, in order; each comes with its program's number.
@@ -43,7 +45,7 @@ AnswerOne: TypeAlias = Callable[[int, Question], Awaitable[Reply]]
 
 
 class Router:
-    """Hands each ask to whoever answers its kind; use as `with`.
+    """Router of asks by kind; use as `with`.
 
     Measurements, and tools whose results are stored, go in batches; other tools go to threads.
     `answer_batch` and `answer_one` share both.

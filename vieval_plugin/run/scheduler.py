@@ -90,7 +90,7 @@ class _Live:
         except (
             Exception
         ) as error:  # a program that breaks is its sample's failure and no other's
-            _log.debug("a judge's program broke", exc_info=True)
+            _log.debug("a judge's program failed", exc_info=True)
             return self._outcome(_broken(error))
 
     def _outcome(self, verdict: Verdict) -> Outcome:
@@ -103,11 +103,9 @@ class _Live:
 
 
 def _writable(returned: Any) -> Verdict:
-    """The verdict that a program returned, if it can be written: JSON has no NaN, and hosts end
-    at one.
-    """
+    """The verdict of a program, or an error if it has NaN, which JSON cannot hold."""
     if not isinstance(returned, Verdict):
-        return _broken(TypeError("it returned no verdict"))
+        return _broken(TypeError("it must return a Verdict"))
     try:
         numbers = [
             *returned.scores.values(),
@@ -119,7 +117,11 @@ def _writable(returned: Any) -> Verdict:
     except (AttributeError, TypeError) as error:
         return _broken(error)
     if not_finite := [number for number in numbers if not _is_finite(number)]:
-        return _broken(ValueError(f"its verdict holds {not_finite[0]!r} for a number"))
+        return _broken(
+            ValueError(
+                f"its verdict must contain finite numbers, got {not_finite[0]!r}"
+            )
+        )
     return returned
 
 
@@ -139,7 +141,7 @@ def _broken(error: Exception) -> Verdict:
     reason = (
         message
         if isinstance(error, VievalError)
-        else f"the judge's program broke: {type(error).__name__}: {message}"
+        else f"the judge's program failed: {type(error).__name__}: {message}"
     )
     return Verdict(
         {}, Status.TOOL_ERROR, trace=(Step(BROKEN, Status.TOOL_ERROR, reason=reason),)

@@ -188,7 +188,8 @@ class Session:
             if not waiting:
                 return
             say(
-                f"vieval: wave {wave}: waiting for answers about {plural(waiting, 'sample')}",
+                f"vieval: wave {wave}: waiting for answers on "
+                f"{plural(waiting, 'sample')}",
                 file=sys.stderr,
             )
             await self._backbones.settle()
@@ -355,18 +356,21 @@ async def ask_in_batches(
             answered; what was sent is kept.
     """
     reminders = options.judges.reminders
-    again = f"each sent up to {MOST_SENDS} times where batches expire or fail"
+    again = f"each sent up to {MOST_SENDS} times if batches expire or fail"
     for prepared in judges:
         name = prepared.spec.name
         if prepared.uses_tools:
             raise VievalError(
-                f"{name} looks at images with tools between its questions, each of which would be "
-                "a batch"
+                f"{name} uses image tools between its questions, so each question "
+                "would be its own batch; run it without --batch"
             )
-        dependent = f"{plural(prepared.rounds, 'question')} in a row, {plural(reminders, 're-ask')} of each"
+        dependent = (
+            f"{plural(prepared.rounds, 'question')} in a row, "
+            f"{plural(reminders, 're-ask')} for each"
+        )
         waves = plural(prepared.rounds * (1 + reminders), "wave")
         say(
-            f"vieval: {name} by batches: at most {waves} of them ({dependent}), {again}",
+            f"vieval: {name} with batches: at most {waves} ({dependent}), {again}",
             file=sys.stderr,
         )
     async with Session(

@@ -40,7 +40,9 @@ from vieval_plugin.text.errors import VievalError
 #: begins anew.
 _UNFINISHED = "unfinished"
 #: Advice where images cannot be made.
-NO_FOLDER = "--generator-url needs --prompts and --generator-model, and one folder for the images"
+NO_FOLDER = (
+    "--generator-url requires --prompts, --generator-model and exactly one image folder"
+)
 #: Characters of a server's words that a line has.
 _SHOWN = 200
 #: Modes of pictures that PNG files do not have.
@@ -48,7 +50,7 @@ _WITHOUT_PNG = ("CMYK", "YCbCr", "LAB", "HSV", "RGBX", "RGBa")
 
 
 def _decided(rows: Sequence[SampleRow], judged: Sequence[Judged]) -> dict[int, Verdict]:
-    """Verdicts that the reader gave already, by the number of what is judged."""
+    """Verdicts already decided by the reader, by sample number."""
     # whose image a contest lacks is looked up in the contest
     by_sample = {
         r.sample.id: r.verdict
@@ -98,8 +100,8 @@ async def judge_folders(
     contests = contests_between(rows) if prepared.spec.rates == "contest" else []
     if prepared.spec.rates == "contest" and not contests:
         raise VievalError(
-            f"{prepared.spec.name} compares image models, and {source.name} has no two with an "
-            "image of one prompt"
+            f"{prepared.spec.name} compares image models, but {source.name} has "
+            "no prompt with images of two models"
         )
     judged: list[Judged] = list(contests) or [row.sample for row in rows]
     decided = _decided(rows, judged)
@@ -156,7 +158,7 @@ def contests_between(rows: Sequence[SampleRow]) -> list[Contest]:
 def image_server(
     url: str | None, model: str | None, folders: Sequence[Path], key: str, seed: int
 ) -> Callable[[Sequence[Sample]], list[str]] | None:
-    """What makes the images of samples on a server; None where no server is named.
+    """Image generator on a server; None without a server.
 
     Args:
         url: address of the server.
@@ -233,9 +235,12 @@ def make_images(
     texts = make(ImageApi(model, server, folder / _UNFINISHED), requests, usage, seed)
     answers = [read_answer(text, 0) for text in texts]
     if failed := [answer for answer in answers if answer.status in FAILED_CALLS]:
-        problem = f"{len(failed)} of {len(answers)} images were not made ({failed[0].text[:_SHOWN]})"
+        problem = (
+            f"{len(failed)} of {len(answers)} images were not generated "
+            f"({failed[0].text[:_SHOWN]})"
+        )
         raise VievalError(
-            f"{model}: {problem}; run the same command again, which makes only these"
+            f"{model}: {problem}; run the same command again to generate only these"
         )
     refused = list(_write_outputs(samples, answers, folder))
     notes = [
@@ -244,13 +249,13 @@ def make_images(
         if text
     ]
     line = (
-        f"{model} made {sum(bool(answer.images) for answer in answers)} of {len(answers)} "
-        f"images in {folder} (seed {seed})"
+        f"{model} generated {sum(bool(answer.images) for answer in answers)} of "
+        f"{len(answers)} images in {folder} (seed {seed})"
     )
     if usage.cached:
         stopped = (
-            f"{usage.cached} images in {folder} are of a run that was stopped; remove the "
-            "folder if that was another build"
+            f"{usage.cached} images in {folder} are from an interrupted run; "
+            "remove the folder if they are from another build"
         )
         return [stopped, line, *notes]
     return [line, *notes]
@@ -297,11 +302,12 @@ def storable(picture: object) -> PIL.Image.Image:
     if not isinstance(picture, PIL.Image.Image) or 0 in picture.size:
         raise VievalError(
             "`images` must return PIL images with pixels, or None, got "
-            f"{picture!r:.80}; use PIL.Image.fromarray for an array"
+            f"{picture!r:.80}; use PIL.Image.fromarray for arrays"
         )
     if picture.mode in ("F", "I"):
         raise VievalError(
-            "`images` must return pictures of 8 bits a colour, got mode "
-            f"{picture.mode!r}; scale the values to 0 to 255 and use convert('RGB')"
+            "`images` must return images with 8 bits per channel, got mode "
+            f"{picture.mode!r}; scale the values to 0 to 255 and use "
+            "convert('RGB')"
         )
     return picture.convert("RGB") if picture.mode in _WITHOUT_PNG else picture

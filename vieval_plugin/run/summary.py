@@ -152,7 +152,7 @@ class ScoreSummary:
         file.
         """
         return [
-            f"{key[0]} {n}, the first: {self.first[key]}"
+            f"{key[0]} {n}, first: {self.first[key]}"
             for key, n in self.failures.items()
         ]
 
@@ -161,7 +161,10 @@ class ScoreSummary:
         models = {
             model for (model, _), counts in self.by_group.items() if counts.scored
         }
-        line = f"next: `vieval rank {path}` says which is best, and whether that is significant"
+        line = (
+            f"next: `vieval rank {path}` shows which is best, and whether the "
+            "difference is significant"
+        )
         return [line] if len(models) > 1 else []
 
 

@@ -106,9 +106,7 @@ def _less_transport(value: Any) -> Any:
 
 
 def run_hash(provenance: Provenance) -> str:
-    """A short name for a run: the judge, who answered it, and all options that an answer depends
-    on.
-    """
+    """Short hash of a run: its judge, its model and all options that affect answers."""
     return hashlib.sha256(
         json.dumps(identity_of(provenance), sort_keys=True).encode()
     ).hexdigest()[:12]

@@ -1,4 +1,4 @@
-"""Verdicts appended to a file as they come, so that a run that was ended goes on where it was.
+"""Append-only file of verdicts, from which an interrupted run resumes.
 
 `OUT.partial` begins with a line that says who judges what; then come verdicts in the order in which
 they came, and now and then what was spent. When all are there they are written to `OUT` in the
@@ -56,7 +56,7 @@ def log_file(path: Path | None) -> Iterator[Path]:
 
 
 class VerdictLog:
-    """A file of verdicts that only grows, in which each is found by its run and row; use as `with`.
+    """Append-only file of verdicts, indexed by run and row; use as `with`.
 
     In memory is a number a verdict. The file is removed in the end where it is `complete`, or holds
     no verdict.
@@ -80,14 +80,14 @@ class VerdictLog:
     def __enter__(self) -> VerdictLog:
         if self.path.is_symlink() or (self.path.exists() and not self.path.is_file()):
             raise VievalError(
-                f"{self.path}: no file of verdicts; remove it, or choose another --out"
+                f"{self.path}: not a regular file; remove it or choose another --out"
             )
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._file = self.path.open("ab+", buffering=0)
         except OSError as error:
             raise VievalError(
-                f"{self.path}: cannot be written ({error.strerror}); choose another --out"
+                f"cannot write {self.path}: {error.strerror}; choose another --out"
             ) from None
         try:
             self._lock()
@@ -161,8 +161,8 @@ class VerdictLog:
             is_ours = False
         if not is_ours:
             raise VievalError(
-                f"{self.path}: another run writes to it; wait until it ends, or choose another "
-                "--out"
+                f"{self.path}: another run is writing to it; wait until it ends, "
+                "or choose another --out"
             )
 
     def _write(self, line: str) -> int:
@@ -173,8 +173,8 @@ class VerdictLog:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError as error:
             raise VievalError(
-                f"{self.path}: cannot be written ({error.strerror}); make room, and the same "
-                "command goes on"
+                f"cannot write {self.path}: {error.strerror}; free disk space, "
+                "then run the same command to resume"
             ) from None
         self._end += len(data)
         return self._end - len(data)
@@ -207,11 +207,11 @@ class VerdictLog:
             runs = {name: run["provenance"] for name, run in header["runs"].items()}
             difference = differing(header["inputs"], runs, self._inputs, self._runs)
         except (ValueError, KeyError, TypeError, AttributeError):
-            difference = "with what no vieval score wrote"
+            difference = "by another program"
         if difference:
             raise VievalError(
-                f"{self.path}: a run was begun there {difference}; give the command that began "
-                "it, or remove the file"
+                f"{self.path}: contains a run started {difference}; use the "
+                "command that started it, or remove the file"
             )
 
     def _note(self, number: int, line: bytes) -> None:
@@ -232,8 +232,8 @@ class VerdictLog:
             )
         except (ValueError, KeyError, TypeError, IndexError, AttributeError):
             raise VievalError(
-                f"{self.path}: line {number} is no verdict of this run; remove the line, and it is "
-                "judged again"
+                f"{self.path}: line {number} is not a verdict of this run; remove "
+                "the line to judge it again"
             ) from None
 
 

@@ -28,7 +28,8 @@ def compact(folder: ShardFolder, plan: Plan) -> tuple[int, int]:
     """
     if open_shards(folder.under_way):
         raise VievalError(
-            f"{folder.name}: workers have shards open; join the files when they have ended"
+            f"{folder.name}: workers still have open shards; wait until they end, "
+            "then try again"
         )
     drop_outdated(folder)
     single = {file for file, _ in folder.counted() if not file.startswith(JOINED)}

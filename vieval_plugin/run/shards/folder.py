@@ -59,7 +59,8 @@ class ShardFolder:
             self.under_way.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise VievalError(
-                f"{self.local_folder}: cannot be written ({error.strerror}); choose another --out"
+                f"cannot write {self.local_folder}: {error.strerror}; choose "
+                "another --out"
             ) from None
 
     def plan(self) -> Plan | None:
@@ -123,8 +124,8 @@ class ShardFolder:
         document = metadata_in(self.storage.footer(_file(file)))
         if document is None or not ({"shard", "shards"} & document.keys()):
             raise VievalError(
-                f"{self.name}/{_file(file)}: no file of verdicts, or a damaged one; remove it, "
-                "and its rows are judged again"
+                f"{self.name}/{_file(file)}: not a verdict file, or damaged; "
+                "remove it to judge its rows again"
             )
         common = {name: value for name, value in document.items() if name != "shards"}
         return [{**common, **shard} for shard in document.get("shards", [{}])]
@@ -139,8 +140,8 @@ class ShardFolder:
             and document.get("shard", {}).get("name") != file
         ):
             raise VievalError(
-                f"{self.name}/{_file(file)}: the verdicts of another shard; remove it, and its "
-                "rows are judged again"
+                f"{self.name}/{_file(file)}: contains the verdicts of another "
+                "shard; remove it to judge its rows again"
             )
 
     def tables(
@@ -172,8 +173,8 @@ class ShardFolder:
             except (OSError, ValueError, IndexError) as error:
                 reason = line_of(error)
                 raise VievalError(
-                    f"{self.name}/{_file(file)}: cannot be read ({reason}); remove it, and its "
-                    "rows are judged again"
+                    f"cannot read {self.name}/{_file(file)}: {reason}; remove it "
+                    "to judge its rows again"
                 ) from None
 
         return read

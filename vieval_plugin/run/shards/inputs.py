@@ -1,6 +1,4 @@
-"""The files of a data set: which they are, what tells one from another of the same name, and how
-many rows they have.
-"""
+"""Files of a data set, with their identity and number of rows."""
 
 from __future__ import annotations
 
@@ -57,7 +55,7 @@ _AT_ONCE = 8
 _MOST_COLUMNS = 100  # of the images of a tar, in the plan
 _MOST_NOTES = 20  # lines on tars
 _OTHER_FILE = (
-    "{}: another file than when the plan was made; restore it, or judge it again into "
+    "{}: changed since the plan was made; restore it, or judge it again into "
     "another folder"
 )
 _PATTERN = re.compile(r"[*[]")
@@ -95,8 +93,7 @@ class InputFile:
 
 
 def input_places(names: Sequence[str]) -> list[Place]:
-    """The parquet and tar files that a user names: files, folders with such below them, and
-    patterns such as `a/*.tar`.
+    """Parquet and tar files from files, folders and patterns such as `a/*.tar`.
 
     Raises:
         VievalError: there is none, or one is another kind of file.
@@ -107,15 +104,15 @@ def input_places(names: Sequence[str]) -> list[Place]:
         if not files:
             label = name.partition("?")[0] if has_scheme(name) else name
             raise VievalError(
-                f"{label}: no parquet or tar file there, of which a folder of shards is made; name "
-                "such files, folders or patterns such as 'data/*.parquet', or end the name of "
-                "--out in .jsonl, .csv or .parquet"
+                f"{label}: no parquet or tar files, which --out FOLDER requires; "
+                "pass files, folders or patterns such as 'data/*.parquet', or "
+                "end --out in .jsonl, .csv or .parquet"
             )
         sources |= dict.fromkeys(files)
     if unknown := [source for source in sources if not _is_known(source.path)]:
         raise VievalError(
-            f"{unknown[0]}: neither parquet nor tar, of which a folder of shards is made; end the "
-            "name of --out in .jsonl, .csv or .parquet"
+            f"{unknown[0]}: --out FOLDER requires parquet or tar files; end --out "
+            "in .jsonl, .csv or .parquet"
         )
     if tars := [
         source
@@ -123,8 +120,8 @@ def input_places(names: Sequence[str]) -> list[Place]:
         if source.scheme and not source.path.lower().endswith(PARQUET)
     ]:
         raise VievalError(
-            f"{tars[0]}: tar files are read from a file system alone; mount the bucket, copy them, "
-            "or name parquet files by a pattern"
+            f"{tars[0]}: tar files must be on a file system; mount the bucket, "
+            "copy the files, or pass a pattern of parquet files"
         )
     return list(sources)
 
@@ -195,8 +192,8 @@ def _stored_objects(name: str) -> list[Place]:
             and source.system.get_file_info(bucket).type == fs.FileType.NotFound
         ):
             raise VievalError(
-                f"{source.scheme}{bucket}: no such bucket; correct its name, its region or its "
-                "endpoint"
+                f"{source.scheme}{bucket}: no such bucket; check its name, region "
+                "and endpoint"
             )
         names = [
             entry.path[len(source.path) + 1 :] for entry in entries if entry.is_file
@@ -266,8 +263,8 @@ def root_of(sources: Sequence[Place]) -> Place:
     )
     if not path:
         raise VievalError(
-            f"{sources[0]} and {sources[-1]}: they lie in no folder or bucket together; judge "
-            "each into an --out of its own"
+            f"{sources[0]} and {sources[-1]} have no common folder or bucket; "
+            "judge each into its own --out"
         )
     return replace(sources[0], path=path)
 
@@ -334,18 +331,19 @@ def tar_notes(files: Iterable[InputFile], columns: Collection[str]) -> list[str]
     for file in files:
         if file.last_dot:
             notes.append(
-                f"{file.path}: the last dot of a name ends its key, as all names allow it"
+                f"{file.path}: keys end at the last dot of a name, because all "
+                "names allow it"
             )
         if file.repeated_keys:
             notes.append(
-                f"{file.path}: {plural(file.repeated_keys, 'key')} are there again; each is a "
-                "sample of its own"
+                f"{file.path}: {plural(file.repeated_keys, 'key')} repeated; each "
+                "occurrence is its own sample"
             )
     notes += hidden_images(files, columns)
     return (
         notes
         if len(notes) <= _MOST_NOTES
-        else [*notes[:_MOST_NOTES], f"{len(notes) - _MOST_NOTES} more such lines"]
+        else [*notes[:_MOST_NOTES], f"{len(notes) - _MOST_NOTES} more lines like these"]
     )
 
 
@@ -359,10 +357,11 @@ def hidden_images(files: Iterable[InputFile], columns: Collection[str]) -> list[
         if hidden:
             column = next(iter(hidden)) or "..."
             lines.append(
-                f"{file.path}: {plural(sum(hidden.values()), 'image')} of its members are not "
-                f"judged, the first of a column {column[:80]!r}, as the first dot of a name ends "
-                "its key; rename the members and judge into another --out, or read the column "
-                f"with --columns images.NAME={column[:80]}"
+                f"{file.path}: {plural(sum(hidden.values()), 'image')} not "
+                f"judged, the first in column {column[:80]!r}, because keys end "
+                "at the first dot of a name; rename the members and use another "
+                "--out, or read the column with --columns "
+                f"images.NAME={column[:80]}"
             )
     return lines
 
@@ -379,8 +378,8 @@ def _input_file(
     name = "" if is_elsewhere else posixpath.relpath(source.path, root.path)
     if is_elsewhere or name.startswith("../"):
         raise VievalError(
-            f"{source}: it does not lie below {root}, as the files of the plan do; judge it into "
-            "another --out"
+            f"{source} must be below {root}, like the other files of the plan; "
+            "judge it into another --out"
         )
     size = size_of(source)
     if name in planned and _is_same(source, size, planned[name]):
@@ -424,7 +423,7 @@ def require_same(file: InputFile, root: Place) -> None:
         is_same = _is_same(source, size_of(source), file)
     except VievalError as error:
         raise VievalError(
-            f"{error}; it is in the plan, and no shard of it can be judged without it"
+            f"{error}; the plan includes this file, so restore it"
         ) from None
     if not is_same:
         raise VievalError(_OTHER_FILE.format(source))
@@ -496,8 +495,8 @@ def tar_members(file: InputFile, root: Place, indexes: Path) -> Sequence[TarMemb
     except (OSError, ValueError) as error:
         reason = line_of(error)
         raise VievalError(
-            f"{index}: the index of a tar file cannot be read ({reason}); judge it again into "
-            "another folder"
+            f"cannot read the tar index {index}: {reason}; judge the tar file "
+            "again into another folder"
         ) from None
     return [
         TarMember(*fields)

@@ -137,7 +137,7 @@ class PassQueue:
 
     @property
     def is_closed(self) -> bool:
-        """Return whether nobody is to take passes any more."""
+        """Return whether no more passes may be taken."""
         return self._is_closed
 
     def close(self) -> None:
@@ -177,7 +177,7 @@ def part_of(option: str, environment: Mapping[str, str]) -> tuple[int, int]:
         match = re.fullmatch(r"(\d{1,6})/(\d{1,6})", option)
         if not match or not 1 <= int(match[1]) <= int(match[2]):
             raise VievalError(
-                f"--part {option[:40]!r} is no part of a run; write it as 1/8 ... 8/8, or auto"
+                f"--part must be auto, or I/N such as 1/8, got {option[:40]!r}"
             )
         return int(match[1]) - 1, int(match[2])
     for number, total, first in _PART_VARIABLES:
@@ -192,10 +192,10 @@ def part_of(option: str, environment: Mapping[str, str]) -> tuple[int, int]:
             if 0 <= part < parts:
                 return part, parts
             raise VievalError(
-                f"{number}={texts[0]} is no part of {total}={parts}; say --part I/N (arrays in "
-                "steps of one)"
+                f"{number}={texts[0]} is not a part of {total}={parts}; use an "
+                "array with steps of 1, or pass --part I/N"
             )
-    variables = " nor ".join(
+    variables = ", or ".join(
         f"{number} and {total}" for number, total, _ in _PART_VARIABLES
     )
-    raise VievalError(f"--part auto: neither {variables} are set; say --part I/N")
+    raise VievalError(f"--part auto requires {variables}; set them or pass --part I/N")

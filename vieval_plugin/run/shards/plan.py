@@ -1,5 +1,5 @@
-"""The plan of a folder of shards, fixed once: which rows of which files are a shard, and what
-their verdicts depend on.
+"""Plan of a folder of shards: the rows of each shard and everything that verdicts
+depend on.
 """
 
 from __future__ import annotations
@@ -143,9 +143,7 @@ def from_json(text: bytes, where: str) -> Plan:
     except ValidationError:
         plan = None
     if plan is None or not _is_sound(plan):
-        raise VievalError(
-            f"{where}: no plan of shards that can be read; name another folder with --out"
-        )
+        raise VievalError(f"{where}: not a readable shard plan; choose another --out")
     return plan
 
 
@@ -185,13 +183,13 @@ def require_same_run(earlier: Plan, now: Plan, where: str) -> None:
         and earlier.readers != now.readers
     ):
         difference = (
-            f"by VIEval {earlier.version}, whose judges read replies otherwise than "
-            f"those of {now.version}"
+            f"by VIEval {earlier.version}, which reads replies differently from "
+            f"{now.version}"
         )
     if difference:
         raise VievalError(
-            f"{where}: a run was begun there {difference}; give the command that began it, or "
-            "another --out"
+            f"{where}: contains a run started {difference}; use the command that "
+            "started it, or another --out"
         )
 
 
@@ -206,19 +204,20 @@ def extended(earlier: Plan, now: Plan, where: str, extend: bool) -> Plan:
     for file in earlier.files:
         if file.path not in named_files:
             raise VievalError(
-                f"{where}: the plan has {file.path}, which is not named now; name all files of the "
-                "plan"
+                f"{where}: the plan includes {file.path}, which was not passed; "
+                "pass all files of the plan"
             )
         if _known_by(named_files[file.path]) != _known_by(file):
             raise VievalError(
-                f"{where}: {file.path} is another file than when the plan was made; restore it, or "
-                "name another --out"
+                f"{where}: {file.path} has changed since the plan was made; "
+                "restore it or choose another --out"
             )
     new_files = [file for file in now.files if file.path not in earlier.by_path]
     if new_files and not extend:
         raise VievalError(
-            f"{where}: the plan has {len(earlier.files)} files, now {len(now.files)} are named, "
-            f"such as {new_files[0].path}; --extend adds new files"
+            f"{where}: the plan has {len(earlier.files)} files, but "
+            f"{len(now.files)} were passed, such as {new_files[0].path}; use "
+            "--extend to add new files"
         )
     return replace(earlier, files=(*earlier.files, *new_files))
 

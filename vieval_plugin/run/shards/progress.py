@@ -81,14 +81,14 @@ class FolderProgress(Tally):
                 f"tokens in: {self.tokens['input']:,}, out: {self.tokens['output']:,}"
             )
             counts = {
-                "from the store": self.from_store,
-                "the same as another and asked once": self.repeated,
+                "from the cache": self.from_store,
+                "duplicates": self.repeated,
             }
             origins = ", ".join(
                 f"{origin}: {number:,}" for origin, number in counts.items() if number
             )
             unasked = f" ({origins})" if origins else ""
-            lines.append(f"answers of a model: {self.calls:,}{unasked}, {tokens}")
+            lines.append(f"model answers: {self.calls:,}{unasked}, {tokens}")
         lines += [
             f"{status} {n:,}: {reason}"
             for (status, reason), n in self.reasons.most_common(_MOST_REASONS)
@@ -101,12 +101,12 @@ class FolderProgress(Tally):
             )
             calls = f" and {self.call_rate:,.1f} calls" if self.call_rate else ""
             stored = (
-                f"; {self.from_store:,} results came from the store, which is faster: "
-                "--fresh judges anew"
+                f"; {self.from_store:,} results came from the cache, which is "
+                "faster; use --fresh to judge without it"
             )
             note = stored if self.from_store else ""
             lines.append(
-                f"rate: {self.rate:,.1f} rows{calls} a second{remaining}{note}"
+                f"rate: {self.rate:,.1f} rows{calls} per second{remaining}{note}"
             )
         return lines
 

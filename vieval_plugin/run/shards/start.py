@@ -136,7 +136,7 @@ def _input_locations(request: ShardRequest, folder: ShardFolder) -> list[Place]:
     ]
     if not locations:
         raise VievalError(
-            f"{folder.name}: all that is to be judged lies in it; choose another --out"
+            f"{folder.name} contains all of the input; choose another --out"
         )
     return locations
 
@@ -341,8 +341,8 @@ def _require_readable(
     first = next(plan.shards(), None)
     if first is None:
         raise VievalError(
-            f"{root.below(plan.files[0].path)}: no rows in it; each has an image and what it was "
-            "made of"
+            f"{root.below(plan.files[0].path)}: contains no rows; each row must "
+            "have an image and its prompt or instruction"
         )
     if root.scheme and not fields.no_text:
         # its rows would be fetched twice; a run whose rows all fail is ended by --max-failures
@@ -401,7 +401,8 @@ def run_again(
     same_label = {**identity_of(now), "label": plan.provenance.label}
     if difference := differing_runs(identity_of(plan.provenance), same_label):
         raise VievalError(
-            f"{folder.name}: a run was begun there {difference}; rows cannot be judged again in it"
+            f"{folder.name}: contains a run started {difference}; its rows cannot "
+            "be judged again"
         )
     had_scores = any(Status(status).usable for status in statuses)
     return ShardRun(

@@ -52,7 +52,7 @@ class RowsUnderWay:
             )  # and not only a length: a full disk is to be told of here
         except OSError as error:
             raise VievalError(
-                f"{self._path}: cannot be written ({error.strerror}); make room"
+                f"cannot write {self._path}: {error.strerror}; free disk space"
             ) from None
         if fcntl is not None:
             with contextlib.suppress(OSError):  # a file system without locks

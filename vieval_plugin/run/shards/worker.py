@@ -66,7 +66,7 @@ _IN_A_ROW = 3  # shards with too many failures, after which a worker stops
 FAILURES = (*FAILED_CALLS, Status.PARSE_FAILURE, Status.REFUSAL, Status.NO_IMAGE)
 _FATAL = unjudged(
     Status.TOOL_ERROR,
-    f"it ended the process that judged it {DEATHS} times; it is not judged again",
+    f"judging this row ended its process {DEATHS} times, so it is not judged again",
 )
 
 
@@ -202,7 +202,7 @@ class ShardWorker:
         plan = self._folder.plan()
         if plan is None:
             raise VievalError(
-                f"{run.folder}: no plan there; name a folder that all workers see"
+                f"{run.folder}: contains no plan; use a folder that all workers share"
             )
         # a worker on another machine than the driver has a folder of notes of its own
         self._folder.prepare()
@@ -289,7 +289,7 @@ class ShardWorker:
         """
         waiting = list(work.shards)
         current: OpenShard | None = None
-        problem = "its rows are fewer than when the plan was made"
+        problem = "it has fewer rows than when the plan was made"
         for row in self._rows_of(work):
             if isinstance(row, VievalError):
                 problem = str(row)
@@ -331,15 +331,18 @@ class ShardWorker:
                 shard, "another worker has it open", is_open_elsewhere=True
             )
         elif self._budget.never_allows(shard.rows):
-            reason = f"its calls are more than the {self._run.budget} that --budget gives a worker"
+            reason = (
+                f"its calls exceed the {self._run.budget} that --budget allows per "
+                "worker"
+            )
             opened = NotWritten(shard, reason, exceeds_budget=True)
         elif not self._budget.allows(shard.rows):
             opened = NotWritten(
                 shard,
-                f"its calls would be more than --budget leaves of {self._run.budget}",
+                f"its calls exceed what is left of --budget {self._run.budget}",
             )
         elif self._stopped:
-            opened = NotWritten(shard, "the run was ended")
+            opened = NotWritten(shard, "the run was stopped")
         else:
             suspects, fatal = suspect_and_fatal_rows(self._folder.under_way, shard)
             note = RowsUnderWay(self._folder.under_way, shard)
@@ -435,8 +438,9 @@ class ShardWorker:
         )
         if self._bad_in_a_row == _IN_A_ROW:
             raise VievalError(
-                f"{_IN_A_ROW} shards in a row were not written: {problem}; put that right, or "
-                "raise --max-failures, and the same command goes on"
+                f"{_IN_A_ROW} shards in a row were not written: {problem}; fix "
+                "the cause or raise --max-failures, then run the same command to "
+                "resume"
             )
 
     def _count_unasked(self, tally: Tally) -> None:
@@ -469,8 +473,8 @@ def _too_many(tally: Tally, failures: int, max_share: float) -> str:
     )
     often = next(reasons, "")
     return (
-        f"{failures} of {plural(tally.verdicts, 'row')} failed, more than --max-failures "
-        f"{max_share:g} allows{often}"
+        f"{failures} of {plural(tally.verdicts, 'row')} failed, more than "
+        f"--max-failures {max_share:g} allows{often}"
     )
 
 

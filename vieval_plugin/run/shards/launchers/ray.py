@@ -84,7 +84,7 @@ class ShardActor:
             return list(all_reports.result())
         error = self._working.exception()
         if error is None or isinstance(error, VievalError):
-            return f"{socket.gethostname()}: {error or 'it was ended'}"
+            return f"{socket.gethostname()}: {error or 'the worker stopped'}"
         raise error
 
     async def close(self) -> Progress:
@@ -199,8 +199,8 @@ def _require_seen(folder: ShardFolder, written: Written) -> None:
     while not folder.holds(written.shard.name):
         if time.monotonic() > end:
             raise VievalError(
-                f"{folder.name}: a worker wrote a file there that is not seen here; name a "
-                "folder that all nodes share"
+                f"{folder.name}: a file that a worker wrote there is not visible "
+                "here; use a folder that all nodes share"
             )
         time.sleep(0.2)
 
@@ -210,7 +210,7 @@ def _ray() -> Any:
     try:
         import ray
     except ImportError:
-        raise VievalError(f"--ray needs Ray; {install_advice('ray')}") from None
+        raise VievalError(f"--ray requires Ray; {install_advice('ray')}") from None
     return ray
 
 
