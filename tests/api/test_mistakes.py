@@ -113,7 +113,7 @@ IN_JUDGES = [
     ),
     (lambda: Judge(None), r"Judge\(name\) is NoneType; pass the name of a judge"),
     (lambda: Judge("viescor"), "no judge 'viescor'; did you mean viescore"),
-    (lambda: Judge(setting="2shot"), "viescore has no setting '2shot'"),
+    (lambda: Judge(setting="2shot"), "unknown setting '2shot' of viescore"),
     (lambda: Judge(image_format="gif"), '`image_format` must be "png" or "jpeg"'),
     (
         lambda: Judge(attempts=True),

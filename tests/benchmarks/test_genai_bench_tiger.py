@@ -117,7 +117,10 @@ def test_a_log_without_prompts_is_taken_only_where_no_other_has_them(tmp_path):
         ),
         ([logged(), logged()], "row 1 repeats id 0"),
         ([{"idx": 0}], "row 0: no human_vote"),
-        ([logged(human_vote=None)], "row 0: human_vote is null, not a text"),
+        (
+            [logged(human_vote=None)],
+            "row 0: human_vote must be a non-empty string, got null",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_log_is_told_with_file_and_row(tmp_path, rows, said):
@@ -198,10 +201,10 @@ def test_one_output_in_several_contests_is_one_sample(tmp_path):
         ({"images": []}, "`images` must map roles to files"),
         (
             {"candidates": [candidate(0, video=False), candidate(1)]},
-            "video is false, not a text",
+            "video must be a non-empty string, got false",
         ),
-        ({"group": 0}, "group is 0, not a text"),
-        ({"tags": False}, "tags is false, not a list of tags"),
+        ({"group": 0}, "group must be a non-empty string, got 0"),
+        ({"tags": False}, "tags must be a list of tags, got false"),
         (
             {"images": {"source": "x" * 300}},
             "the file name in source is too long (300 characters)",
@@ -222,10 +225,10 @@ def test_one_output_in_several_contests_is_one_sample(tmp_path):
         ({"candidates": [candidate(0), 3]}, "`candidates` must be a list of objects"),
         (
             {"candidates": [candidate(0), candidate(1, images={"output": "../b.png"})]},
-            "not a file below the folder",
+            "must be a file inside the folder",
         ),
-        ({"id": None}, "id is null, not a name"),
-        ({"id": "0"}, "repeats id 0"),
+        ({"id": None}, "id must be a name without #, got null"),
+        ({"id": "0"}, "duplicate id 0"),
         (
             {
                 "candidates": [

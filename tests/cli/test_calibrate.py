@@ -268,7 +268,7 @@ CHANGES = (
     ({"knots": {"tie": [[0], [0]]}}, "task type tie"),
     (
         {"knots": {"tig": [[0.5, 0.1], [0, 1]]}},
-        "must have the same length and increase",
+        "must have the same length and be in increasing order",
     ),
     ({"labels": None}, "no calibration"),
 )

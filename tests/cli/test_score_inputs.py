@@ -215,4 +215,4 @@ def test_outputs_that_a_generator_did_not_make_end_no_run(score, tmp_path):
     rows[1:21] = ([f"image {n}", "a hill"] for n in range(20))
     code, found, _, told = score(table(tmp_path / "t.csv", rows), judge="sharpness")
     assert (code, found) == (1, [])
-    assert "the image output is not there" in told
+    assert "missing output image" in told

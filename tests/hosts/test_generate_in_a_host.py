@@ -274,7 +274,7 @@ def test_a_users_prompts_are_a_task(tmp_path):
         ({"kind": "tig", "images": {"output": "a.png"}}, "line 1: it has an output"),
         (
             {"kind": "tie", "images": {"source": "nowhere.png"}},
-            "line 1: the image source is not there",
+            "line 1: missing source image",
         ),
         (
             {"kind": "tig", "texts": {"prompt": "x"}, "promt": "x"},

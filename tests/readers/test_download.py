@@ -109,7 +109,7 @@ class TestFetchAll:
         assert failed.reason.startswith("invalid URL")
 
     async def test_two_jobs_with_one_path(self, tmp_path):
-        with pytest.raises(ValueError, match="same path"):
+        with pytest.raises(ValueError, match="its own path"):
             await fetch_all(
                 [Download(f"http://{host}/", tmp_path / "x", anything) for host in "ab"]
             )

@@ -116,7 +116,7 @@ def test_a_table_of_others_names_no_file_outside_its_folder(tmp_path, path, form
             )
     outside, inside = read_named([str(table)])
     assert outside.verdict.status is Status.PARSE_FAILURE
-    assert "outside the folder of the table" in outside.verdict.reason
+    assert "must be inside the folder of the table" in outside.verdict.reason
     assert (inside.verdict, inside.sample.images["output"].source.name) == (
         None,
         "b.png",
@@ -179,7 +179,7 @@ def test_columns_of_nested_values_are_never_built(folder):
     parquet.write_table(table, folder / "t.parquet")
     source = read_samples(folder / "t.parquet")
     assert [row.sample.id.uid for row in source] == ["a", "b", "c"]
-    assert "left out: deep" in source.notes[-1]
+    assert "ignored columns: deep" in source.notes[-1]
     asked = lambda: read_samples(
         folder / "t.parquet", columns={"images.source": "deep"}
     )

@@ -294,7 +294,7 @@ def test_two_prompts_of_one_uid_are_refused(tmp_path):
         (
             "oneig",
             ["images/anime"],
-            "8 prompts without an image: 6 of Anime_Stylization (left out",
+            "8 prompts without an image: 6 of Anime_Stylization (skipped",
         ),
         (
             "oneig",
@@ -304,25 +304,25 @@ def test_two_prompts_of_one_uid_are_refused(tmp_path):
         (
             "oneig",
             ["images/anime/mine"],
-            "5 prompts without an image: 3 of Anime_Stylization (left out",
+            "5 prompts without an image: 3 of Anime_Stylization (skipped",
         ),
         (
             "oneig",
             ["images/text/mine/001.webp"],
-            "3 prompts without an image: 2 of Portrait (left out",
+            "3 prompts without an image: 2 of Portrait (skipped",
         ),
         ("oneig", ["images/text/mine/001.webp"], "1 of Text_Rendering (no_image)"),
         (
             "hpsv2",
             ["benchmark/benchmark_imgs/mine/photo"],
-            "3 prompts without an image: 3 of Photo (left out",
+            "3 prompts without an image: 3 of Photo (skipped",
         ),
         (
             "hpsv2",
             ["benchmark/benchmark_imgs/mine/photo/00001.jpg"],
             "1 prompt without an image: 1 of Photo (no_image)",
         ),
-        ("gedit", [], "6 prompts without an image: 3 of ps_human (left out"),
+        ("gedit", [], "6 prompts without an image: 3 of ps_human (skipped"),
         (
             "geneval",
             ["00001/samples"],
@@ -444,7 +444,7 @@ def test_images_with_prompts_of_their_own_have_no_layout(file, tmp_path):
     [
         ('{"prompt": "a", "prompt": "b"}', "line 1: duplicate key 'prompt'"),
         ("{", "line 1: not a JSON object"),
-        ('{"tag": "colors"}', "line 1: no prompt"),
+        ('{"tag": "colors"}', "line 1: missing prompt"),
     ],
 )
 def test_conditions_beside_images_that_cannot_be_read_are_named(text, words, tmp_path):

@@ -65,7 +65,7 @@ def labels(path, value, header=COLUMNS):
 @pytest.mark.parametrize("text", [text for text in ODD if text and "," not in text])
 def test_a_label_that_is_no_plain_number_is_refused_with_its_line(tmp_path, text):
     with pytest.raises(
-        VievalError, match=r"labels.csv: line 2: value is .* not a rating from 0 to 1"
+        VievalError, match=r"labels.csv: line 2: value must be a rating from 0 to 1"
     ) as raised:
         read_ratings(labels(tmp_path / "labels.csv", text))
     assert json.dumps(text) in str(raised.value)
@@ -87,7 +87,8 @@ def test_a_second_column_of_a_name_that_is_needed_is_refused(tmp_path, name):
     path = tmp_path / "labels.csv"
     path.write_text(f"{','.join(COLUMNS)},{name}\nb,p,1,m,0,me,SC,1,0\n")
     with pytest.raises(
-        VievalError, match=rf"labels.csv: two columns are called '{name}'; remove one"
+        VievalError,
+        match=rf"labels.csv: two columns are called '{name}'; rename or remove one",
     ):
         read_ratings([path])
 

@@ -85,15 +85,15 @@ HOSTILE = {
     ),
     "symlink": (
         member("1.png", kind=tarfile.SYMTYPE, link="/etc/passwd"),
-        "'1.png' is no plain file",
+        "'1.png' is not a regular file",
     ),
     "hard link": (
         member("1.png", kind=tarfile.LNKTYPE, link="ok.png"),
-        "'1.png' is no plain file",
+        "'1.png' is not a regular file",
     ),
-    "device": (member("1.png", kind=tarfile.CHRTYPE), "'1.png' is no plain file"),
-    "pipe": (member("1.png", kind=tarfile.FIFOTYPE), "'1.png' is no plain file"),
-    "the folder itself": (member("images"), "'images' has no name of its own"),
+    "device": (member("1.png", kind=tarfile.CHRTYPE), "'1.png' is not a regular file"),
+    "pipe": (member("1.png", kind=tarfile.FIFOTYPE), "'1.png' is not a regular file"),
+    "the folder itself": (member("images"), "'images' has no file name"),
     "file and folder": (
         member("ok.png/1.png"),
         "'ok.png/1.png' is both a file and a folder",
@@ -125,17 +125,17 @@ def test_a_hostile_member_refuses_the_whole_archive_in_one_line(tmp_path, name):
         (
             [member(f"{n}.png", bytes(MIB)) for n in range(4)],
             Limits(total=3 * MIB),
-            "holds more than 3 MiB",
+            "contains more than 3 MiB",
         ),
         (
             [member(f"{n}.png", b"") for n in range(9)],
             Limits(members=8),
-            "holds more than 8 members",
+            "contains more than 8 members",
         ),
         (
             [member(f"{n}", kind=tarfile.DIRTYPE) for n in range(9)],
             Limits(members=8),
-            "holds more than 8 members",
+            "contains more than 8 members",
         ),
     ],
     ids=["bytes in all", "files", "folders"],
@@ -172,7 +172,7 @@ def test_a_sparse_member_is_refused_as_it_may_be_larger_on_disk_than_in_the_arch
     tmp_path,
 ):
     path = archive(tmp_path / "i.tar.gz", sparse("a/1.png", 2**40))
-    with pytest.raises(VievalError, match="'a/1.png' is no plain file"):
+    with pytest.raises(VievalError, match="'a/1.png' is not a regular file"):
         unpack(path, tmp_path / "images")
     assert os.listdir(tmp_path) == ["i.tar.gz"]
 
@@ -208,13 +208,13 @@ def test_what_is_no_archive_is_told(tmp_path):
         match=r"i.tar.gz: is not a complete .tar.gz file .*; download it again",
     ):
         unpack(tmp_path / "i.tar.gz", tmp_path / "images")
-    with pytest.raises(VievalError, match="absent.tar.gz: cannot be read"):
+    with pytest.raises(VievalError, match="cannot read .*absent.tar.gz"):
         unpack(tmp_path / "absent.tar.gz", tmp_path / "images")
 
 
 def test_an_archive_of_zeros_ends_long_before_the_bound_of_all_bytes(tmp_path):
     zeros = [member(f"{n}.png", bytes(MIB)) for n in range(40)]
     path = archive(tmp_path / "i.tar.gz", *zeros)
-    with pytest.raises(VievalError, match="holds more than"):
+    with pytest.raises(VievalError, match="contains more than"):
         unpack(path, tmp_path / "images", Limits(file=2 * MIB))
     assert os.listdir(tmp_path) == ["i.tar.gz"]

@@ -110,7 +110,7 @@ def test_what_cannot_be_had_is_its_samples_failure(score, monkeypatch):
     assert (code, statuses) == (1, ["ok", "ok", *["tool_error"] * 7])
     assert (
         told["absent"]
-        == f"the image output cannot be had from http://{host}/absent?key=[removed]: 404 not found"
+        == f"cannot download the output image from http://{host}/absent?key=[removed]: 404 not found"
     )
     assert "is not an image that can be read here" in told["text"]
     assert "is cut off" in told["cut"] or "cannot be decoded" in told["cut"]

@@ -67,7 +67,7 @@ def test_a_run_costs_what_its_plan_says(store, samples, run, tmp_path, judge):
         assert not (tmp_path / "v.jsonl").exists()
     answer, trial, *_ = planned.splitlines()
     assert answer.startswith(f"plan: {judge} by fake, {COUNT} samples: about ")
-    assert trial == "a pilot of 8 (seed 0): ok 8"
+    assert trial == "pilot of 8 (seed 0): ok 8"
     assert (
         planned.splitlines()[-1] == f"1 of {COUNT + 1} samples would not be asked about"
     )
@@ -196,7 +196,7 @@ def test_what_the_pilot_paid_for_is_not_asked_again(store, samples, run):
         ) in again
         _, anew, _ = run(samples, server, "--fresh")
         assert server.stats()["requests"] == 2 * paid
-        assert "seconds: not known" not in anew
+        assert "seconds: unknown" not in anew
         run(samples, server, plan=False)
         assert server.stats()["requests"] == paid + numbers("calls", first)[0]
 
@@ -209,7 +209,7 @@ def test_seconds_are_told_between_a_server_that_scales_and_one_that_does_not(
             samples, server, "--num-concurrent", "4", "--judge", "vqascore"
         )
     fastest, slowest = re.search(
-        r"seconds: ([\d.]+) if .* 4 concurrent requests .*, ([\d.]+) at", said
+        r"seconds: ([\d.]+) if 4 concurrent requests .*, ([\d.]+) at", said
     ).groups()
     assert (
         0.8 < float(fastest) < 4
@@ -222,7 +222,7 @@ def test_without_prices_or_tokens_none_is_made_up(store, samples, run, monkeypat
         _, said, _ = run(samples, server, "--limit", "3")
         assert "price: unknown; pass --price-input and --price-output" in said
         assert ", 3 samples: " in said
-        assert "a pilot of 3 " in said
+        assert "pilot of 3 " in said
         monkeypatch.setattr(
             "vieval_plugin.backends.http.openai.tokens_of", lambda answer: (None, None)
         )

@@ -56,7 +56,7 @@ def test_why_samples_were_not_asked_about_is_told():
         FAILED,
     ).lines()
     assert [line for line in lines if line.startswith("not asked")] == [
-        "not asked: 3, as it has no image source (and 1 other reasons)"
+        "not asked: 3, because it has no image source (and 1 other reasons)"
     ]
     assert not [
         line for line in counted(FAILED).lines() if line.startswith("not asked")
@@ -97,7 +97,7 @@ def test_a_wording_of_more_than_half_of_a_judges_20_unread_replies_is_told():
     ("verdicts", "unread_count", "confirmed_count", "told"),
     [
         (20, 4, 1, []),
-        (20, 5, 1, ["YOUR JUDGE CANNOT BE READ: 5 of 20 verdicts"]),
+        (20, 5, 1, ["YOUR JUDGE CANNOT BE READ: 5 of 20 verdicts are unreadable"]),
         (20, 4, 2, ["ASKED TWICE: 2 answers had text around the JSON object"]),
         (4, 4, 0, []),  # too few verdicts to say so
     ],
@@ -158,7 +158,7 @@ def test_both_ways_of_running_count_a_judges_unread_replies():
     )
     for progress in (in_batches, paced):
         assert (
-            "20 of 20 replies of viescore " in wordings(progress)[0]
+            "20 of 20 unreadable replies of viescore " in wordings(progress)[0]
         )  # two questions, each asked again once
 
 

@@ -69,7 +69,7 @@ def test_nothing_but_ratings_is_needed_to_name_images(ratings_folder):
         (
             lambda t: "",
             (
-                r"rater2.tsv: no header; its first line must hold the column names uid, ControlNet, "
+                r"rater2.tsv: no header; its first line must contain the column names uid, ControlNet, "
                 r"UniControl; "
             ),
         ),

@@ -14,7 +14,7 @@ def require_only(out, *fatal):
     assert failed.keys() == set(fatal)
     assert {row["status"] for row in failed.values()} == {"tool_error"}
     assert all(
-        "judging this row ended its process 2 times" in row["reason"]
+        "judging this row killed its process 2 times" in row["reason"]
         for row in failed.values()
     )
 
