@@ -45,7 +45,9 @@ class ContestRows:
 
 
 def read_contests(
-    rows: Iterable[Row], folder: Path, common: ContestRows
+    rows: Iterable[Row],
+    folder: Path,
+    common: ContestRows,
 ) -> list[Contest]:
     """The contests of some rows, in their order.
 
@@ -66,7 +68,11 @@ def read_contests(
     return [reading.contest(row) for row in rows]
 
 
-def frames_folder(folder: Path, video: str, count: int) -> Path:
+def frames_folder(
+    folder: Path,
+    video: str,
+    count: int,
+) -> Path:
     """Folder of the frames of a video, `count` of them."""
     return folder / f"frames{count}" / Path(video).stem
 
@@ -106,24 +112,26 @@ class _Reading:
         shared = self._images_of(row)
         group = _text(row, "group", uid)
         objects = _candidate_objects(row)
-        candidates = tuple(
-            self._candidate(
-                Row(f"{row.where}, candidate {number}", cells),
-                f"{uid}#{number}",
+        candidates = []
+        for number, cells in enumerate(objects, start=1):
+            candidate_row = Row(f"{row.where}, candidate {number}", cells)
+            unnamed = f"{uid}#{number}"
+            candidate = self._candidate(
+                candidate_row,
+                unnamed,
                 texts,
                 shared,
                 group,
             )
-            for number, cells in enumerate(objects, start=1)
-        )
-        tags = (
-            tag_list(row.cells["tags"], f"{row.where}: tags")
-            if _has_value(row, "tags")
-            else ()
-        )
+            candidates.append(candidate)
         identity = SampleId(self.common.benchmark, self.common.part, "", uid)
+        votes = _votes(row, self.common.scheme)
         contest = Contest(
-            identity, candidates, _votes(row, self.common.scheme), group, tags
+            identity,
+            tuple(candidates),
+            votes,
+            group,
+            _tags(row),
         )
         if problem := fault(contest):
             raise VievalError(f"{row.where}: {problem}; correct the file")
@@ -139,12 +147,18 @@ class _Reading:
     ) -> Sample:
         model = _text(row, "image_model", UNNAMED)
         uid = _text(row, "uid", unnamed)
-        images = {
-            **shared,
-            **(self._frames(row) if _has_value(row, "video") else self._images_of(row)),
-        }
+        if _has_value(row, "video"):
+            images = {**shared, **self._frames(row)}
+        else:
+            images = {**shared, **self._images_of(row)}
         sample_id = SampleId(self.common.benchmark, self.common.part, model, uid)
-        sample = Sample(sample_id, images, texts, kind=self.common.kind, group=group)
+        sample = Sample(
+            sample_id,
+            images,
+            texts,
+            kind=self.common.kind,
+            group=group,
+        )
         candidate = self.candidates.setdefault(sample_id, sample)
         if (candidate.images, candidate.texts) != (images, texts):
             raise VievalError(
@@ -175,7 +189,7 @@ class _Reading:
         frames = frames_folder(self.folder, video, count)
         if (earlier := self.videos.setdefault(frames, video)) != video:
             raise VievalError(
-                f"{row.where}: the frames of {video} and {earlier} have the same "
+                f"{row.where}: the frames of {video} and {earlier} use the same "
                 "folder; rename one video"
             )
         return numbered_roles("frame", numbered(frames, count, SUFFIXES))
@@ -192,14 +206,28 @@ def _candidate_objects(row: Row) -> list[dict[str, Any]]:
     return objects
 
 
-def _value(row: Row, column: str, default: Any = None) -> Any:
+def _value(
+    row: Row,
+    column: str,
+    default: Any = None,
+) -> Any:
     """The value of a cell; `default` for null and the empty string, but not for 0."""
     value = row.cells.get(column)
     return default if value in (None, "") else value
 
 
-def _text(row: Row, column: str, default: str) -> str:
+def _text(
+    row: Row,
+    column: str,
+    default: str,
+) -> str:
     return row.text(column) if _has_value(row, column) else default
+
+
+def _tags(row: Row) -> tuple[str, ...]:
+    if not _has_value(row, "tags"):
+        return ()
+    return tag_list(row.cells["tags"], f"{row.where}: tags")
 
 
 def _has_value(row: Row, column: str) -> bool:

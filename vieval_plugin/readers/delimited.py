@@ -40,7 +40,7 @@ _FIRST_LINE = re.compile(
 _FIRST = 200  # lines by which the sign is found
 _LONGEST_LINE = 1 << 20  # characters of a line that are looked at for the sign
 _LONGEST_CELL = 128 << 20  # characters: a base64 image of the size that is read
-_HEADER_ADVICE = "its first line must hold the column names, such as output,prompt"
+_HEADER_ADVICE = "its first line must contain the column names, such as output,prompt"
 _NUMBER = re.compile(r"[+-]?[\d.,]*")
 
 
@@ -215,7 +215,9 @@ def _header(reader: Reader) -> list[str]:
 
 
 def _rows(
-    path: Path, dialect: _Dialect, header: Sequence[str]
+    path: Path,
+    dialect: _Dialect,
+    header: Sequence[str],
 ) -> Iterator[NumberedRow]:
     """The rows under the header; VievalError where a quotation mark opens a cell and does not
     close it.
@@ -252,7 +254,11 @@ def _rows(
             ) from None
 
 
-def _joined_lines(path: Path, dialect: _Dialect, width: int) -> list[str]:
+def _joined_lines(
+    path: Path,
+    dialect: _Dialect,
+    width: int,
+) -> list[str]:
     """The line for the user on rows of several lines, each of which would be a row without its
     quotation mark.
     """

@@ -172,7 +172,13 @@ async def fetch_all(
             total=len(todo), desc=label, unit="file", disable=None if label else True
         ) as bar:
             failed = await _fetch_side_by_side(
-                _Run(session, retries, timeout, allowed, proxy_hosts),
+                _Run(
+                    session,
+                    retries,
+                    timeout,
+                    allowed,
+                    proxy_hosts,
+                ),
                 todo,
                 concurrency,
                 bar,
@@ -181,7 +187,10 @@ async def fetch_all(
 
 
 async def _fetch_side_by_side(
-    run: _Run, jobs: Sequence[Download], concurrency: int, bar: tqdm[NoReturn]
+    run: _Run,
+    jobs: Sequence[Download],
+    concurrency: int,
+    bar: tqdm[NoReturn],
 ) -> dict[Path, Failed]:
     failed: dict[Path, Failed] = {}
     queue = iter(jobs)
@@ -306,7 +315,12 @@ def _private(host: str) -> _Failure:
     )
 
 
-def _redirected(run: _Run, url: str, status: int, location: str) -> str:
+def _redirected(
+    run: _Run,
+    url: str,
+    status: int,
+    location: str,
+) -> str:
     """Target of a redirect, if that is a host that was named; what it asks for there is in no
     message.
     """

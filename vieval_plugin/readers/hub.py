@@ -44,13 +44,13 @@ def hub_table(location: str) -> InputTable:
     match = _NAME.fullmatch(location)
     if not match:
         raise VievalError(
-            "a data set on the Hugging Face hub must be ORG/NAME or "
+            "a data set on the Hugging Face Hub must be ORG/NAME or "
             f"ORG/NAME:SPLIT, got {location!r}"
         )
     name = match["dataset"]
     if silent := unreachable():
         raise VievalError(
-            f"{location}: no such file or folder, and the Hugging Face hub cannot "
+            f"{location}: no such file or folder, and the Hugging Face Hub cannot "
             f"be reached: {silent}"
         )
     try:
@@ -59,8 +59,8 @@ def hub_table(location: str) -> InputTable:
         raise
     except Exception as error:  # of many types, its own and those of what it builds on
         raise VievalError(
-            f"{location}: no such file or folder, and the Hugging Face hub cannot "
-            f"provide it ({one_line(error)})"
+            f"{location}: no such file or folder, and loading it from the Hugging Face Hub "
+            f"failed ({one_line(error)})"
         ) from None
     if (split := match["split"] or "") not in splits and (split or len(splits) != 1):
         raise VievalError(
@@ -77,7 +77,11 @@ def hub_table(location: str) -> InputTable:
     return replace(table, name=location, roots=tuple(map(Path, folders)))
 
 
-def load_from_hub(dataset: str, config: str, split: str | None = None) -> Any:
+def load_from_hub(
+    dataset: str,
+    config: str,
+    split: str | None = None,
+) -> Any:
     """A split of a data set by `datasets.load_dataset`, or all by name; it raises whatever that
     does.
     """
@@ -85,7 +89,7 @@ def load_from_hub(dataset: str, config: str, split: str | None = None) -> Any:
         import datasets
     except ImportError:
         raise VievalError(
-            "downloading from the Hugging Face hub requires datasets; "
+            "downloading from the Hugging Face Hub requires datasets; "
             f"{install_advice('hub')}"
         ) from None
     return datasets.load_dataset(

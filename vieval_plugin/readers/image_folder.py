@@ -70,19 +70,26 @@ def read_named(
     if layout:
         raise VievalError("--layout applies only to image folders")
     if reference or prompts or all(map(is_of_images, paths)):
-        return read_folders(paths, prompts, kind, columns, reference=reference)
+        return read_folders(
+            paths,
+            prompts,
+            kind,
+            columns,
+            reference=reference,
+        )
     tables: dict[str | Path, str] = {}
     for location, path in zip(locations, paths, strict=True):
-        files: dict[str | Path, str] = {
-            file: f"{file.relative_to(path).as_posix()}:"
-            for file in parquet_files(path)
-        }
-        tables |= files or {location: f"{path.name}:"}
+        files = parquet_files(path)
+        for file in files:
+            tables[file] = f"{file.relative_to(path).as_posix()}:"
+        if not files:
+            tables[location] = f"{path.name}:"
     if len(tables) == 1:
         return read_samples(next(iter(tables)), kind, columns)
-    return chained(
-        [read_samples(table, kind, columns, prefix) for table, prefix in tables.items()]
-    )
+    sources = [
+        read_samples(table, kind, columns, prefix) for table, prefix in tables.items()
+    ]
+    return chained(sources)
 
 
 def _paired_images(
@@ -167,15 +174,13 @@ def _prompts_in(folders: Sequence[Path]) -> Path | None:
 
 
 def _read_without_prompts(
-    folders: Sequence[Path], kind: str | None, columns: Mapping[str, str] | None
+    folders: Sequence[Path],
+    kind: str | None,
+    columns: Mapping[str, str] | None,
 ) -> SampleSource:
-    parts = [
-        part
-        for folder in folders
-        if isdir(folder)
-        for part in sorted(folder.iterdir())
-        if find_prompts(part)
-    ]
+    parts: list[Path] = []
+    for folder in filter(isdir, folders):
+        parts += filter(find_prompts, sorted(folder.iterdir()))
     if parts:
         return chained(
             [read_folders([part], find_prompts(part), kind, columns) for part in parts]
@@ -199,9 +204,10 @@ def _references(folder: Path, conditions: Prompts) -> dict[tuple[int, int], str]
             "--reference must be one image folder, got "
             f"{plural(len(models), 'folder')} in {folder}"
         )
+    pairs, _ = pair_images(models, conditions)
     return {
         (pair.prompt.number, pair.draw): str(pair.file.absolute())
-        for pair in pair_images(models, conditions)[0]
+        for pair in pairs
         if isfile(pair.file)
     }
 
@@ -216,7 +222,11 @@ def _row_of_pair(
         images, Mapping
     ):  # whatever else is there is an error where the row is read
         compared = {REFERENCE: reference} if reference else {}
-        images = {**images, **compared, "output": str(pair.file.absolute())}
+        images = {
+            **images,
+            **compared,
+            "output": str(pair.file.absolute()),
+        }
     row = {
         "uid": pair.prompt.uid,
         "image_model": pair.image_model,
@@ -230,13 +240,12 @@ def are_images(locations: Sequence[str]) -> bool:
     """Return whether all of these are images themselves, and no table: addresses, or files by
     their names or content.
     """
-    return all(
-        name.lower().endswith(SUFFIXES) or is_address(name) or _is_image_file(name)
-        for name in locations
-    )
+    return all(map(_is_image, locations))
 
 
-def _is_image_file(name: str) -> bool:
+def _is_image(name: str) -> bool:
+    if name.lower().endswith(SUFFIXES) or is_address(name):
+        return True
     path = path_of(name)
     return isfile(path) and begins_as_image(path)
 
@@ -272,24 +281,33 @@ def read_image_samples(
     """
     stems = [stem_of(image) or "image" for image in images]
     conditions = {"source": source} if source else {}
-    rows = [
-        (
-            number,
-            {
-                "uid": stem if stems.count(stem) == 1 else f"{stem}_{number}",
-                "images": {"output": image, **conditions},
-                "texts": texts,
-            },
+    rows = []
+    for number, (image, stem) in enumerate(zip(images, stems, strict=True), start=1):
+        uid = stem if stems.count(stem) == 1 else f"{stem}_{number}"
+        images_by_role = {"output": image, **conditions}
+        rows.append(
+            (
+                number,
+                {
+                    "uid": uid,
+                    "images": images_by_role,
+                    "texts": texts,
+                },
+            )
         )
-        for number, (image, stem) in enumerate(zip(images, stems, strict=True), start=1)
-    ]
 
     def read() -> Iterator[SampleRow]:
         return samples_in_rows(
             rows, Path.cwd(), kind or (_EDIT if source else _KIND), "image"
         )
 
-    fingerprint = fingerprint_of([], *images, source or "", *texts.values(), kind or "")
+    fingerprint = fingerprint_of(
+        [],
+        *images,
+        source or "",
+        *texts.values(),
+        kind or "",
+    )
     options = (
         "--instruction TEXT"
         if source
@@ -313,11 +331,11 @@ def is_of_images(folder: Path) -> bool:
 
 def has_prompts(folder: Path) -> bool:
     """Return whether a folder of images has a prompts file or text files with prompts."""
-    return any(
-        find_prompts(candidate)
-        or any(isfile(file.with_suffix(".txt")) for file in _images(candidate))
-        for candidate in _add_subfolders(folder)
-    )
+    for candidate in _add_subfolders(folder):
+        text_files = (file.with_suffix(".txt") for file in _images(candidate))
+        if find_prompts(candidate) or any(map(isfile, text_files)):
+            return True
+    return False
 
 
 def _add_subfolders(folder: Path) -> list[Path]:
@@ -332,10 +350,10 @@ def _samples_with_texts(
     """Samples from images beside each of which is a text file of the same name, with its prompt."""
     files = [(model, file) for model, images in models.items() for file in images]
     if not any(isfile(file.with_suffix(".txt")) for _, file in files):
+        _, first_file = files[0]
         raise VievalError(
-            f"{files[0][1].parent}: images without prompts; pass the prompts file "
-            f"with --prompts, call it {NAMES[0]}, or put a .txt file next to each "
-            "image"
+            f"{first_file.parent}: images without prompts; pass the prompts file with "
+            f"--prompts, call it {NAMES[0]}, or put a .txt file next to each image"
         )
     files.sort(key=lambda pair: natural(pair[1].name))
 
@@ -351,20 +369,15 @@ def _samples_with_texts(
             except BadLine as bad:
                 yield number, BadLine(str(bad), row)
 
-    fingerprint = fingerprint_of(
-        [text for _, file in files if isfile(text := file.with_suffix(".txt"))],
-        kind or "",
-        *(f"{model}/{file.name}" for model, file in files),
-    )
+    texts = [file.with_suffix(".txt") for _, file in files]
+    names = [f"{model}/{file.name}" for model, file in files]
+    fingerprint = fingerprint_of(filter(isfile, texts), kind or "", *names)
     notes = tuple(_deeper_images_notes(models))
-    return read_through(
-        SampleSource(
-            ", ".join(models),
-            lambda: samples_in_rows(rows(), Path(), kind, "image"),
-            fingerprint,
-            notes,
-        )
-    )
+
+    def read() -> Iterator[SampleRow]:
+        return samples_in_rows(rows(), Path(), kind, "image")
+
+    return read_through(SampleSource(", ".join(models), read, fingerprint, notes))
 
 
 def _text_beside(file: Path) -> str:
@@ -388,15 +401,14 @@ def _text_beside(file: Path) -> str:
 
 def _folders_of_conditions(prompts: Prompts) -> set[Path]:
     """The folders of the images that prompts show, which are no image models."""
-    by_role = (prompt.row.get("images") for prompt in prompts.rows)
-    files = (
-        file
-        for images in by_role
-        if isinstance(images, dict)
-        for file in images.values()
-        if isinstance(file, str)
-    )
-    return {real((prompts.folder / file).parent) for file in files}
+    folders: set[Path] = set()
+    for prompt in prompts.rows:
+        images = prompt.row.get("images")
+        files = images.values() if isinstance(images, dict) else ()
+        for file in files:
+            if isinstance(file, str):
+                folders.add(real((prompts.folder / file).parent))
+    return folders
 
 
 def _image_models(

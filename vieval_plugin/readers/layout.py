@@ -239,7 +239,10 @@ def find_layout(folder: Path, prompts: Path | None = None) -> str:
 
 
 def _fits(
-    layout: Layout, folder: Path, files: Mapping[Path, str], prompts: Path | None
+    layout: Layout,
+    folder: Path,
+    files: Mapping[Path, str],
+    prompts: Path | None,
 ) -> bool:
     table = layout.prompts.table if layout.prompts else []
     if prompts and prompts.name not in table:
@@ -286,7 +289,10 @@ def read_layouts(
 
 
 def read_layout(
-    folder: Path, layout: Layout, prompts: Path | None = None, kind: str | None = None
+    folder: Path,
+    layout: Layout,
+    prompts: Path | None = None,
+    kind: str | None = None,
 ) -> SampleSource:
     """The samples of a folder by its layout.
 
@@ -300,10 +306,8 @@ def read_layout(
         VievalError: no image fits the layout, its prompts are not there, or a grid cannot be cut.
     """
     files = _image_files(folder)
-    matches = {
-        file: _fields(layout, files[file])
-        for file in sorted(files, key=lambda file: natural(str(file)))
-    }
+    ordered_files = sorted(files, key=lambda file: natural(str(file)))
+    matches = {file: _fields(layout, files[file]) for file in ordered_files}
     found_images = [
         _FoundImage(file, fields) for file, fields in matches.items() if fields
     ]
@@ -314,29 +318,61 @@ def read_layout(
     keys = _ordered_keys(by_key, conditions)
 
     def rows() -> Iterator[SampleRow]:
-        numbered = (
-            (number, row)
-            for number, key in enumerate(keys, start=1)
-            for row in _rows(
-                layout, folder, key, conditions[key[1:]], by_key.get(key, [])
-            )
+        default = "tie" if _is_edit(layout) else "tig"
+        numbered = _numbered_rows(
+            layout,
+            folder,
+            keys,
+            conditions,
+            by_key,
         )
-        return samples_in_rows(
-            numbered, folder, kind or ("tie" if _is_edit(layout) else "tig"), "prompt"
-        )
+        return samples_in_rows(numbered, folder, kind or default, "prompt")
 
-    notes = _notes(matches, by_key, conditions, folder, layout, found_images)
-    fingerprint = fingerprint_of(
-        [], layout.title, kind or "", *map(str, matches), *map(str, conditions.values())
+    notes = _notes(
+        matches,
+        by_key,
+        conditions,
+        folder,
+        layout,
+        found_images,
     )
+    contents = [*map(str, matches), *map(str, conditions.values())]
+    fingerprint = fingerprint_of([], layout.title, kind or "", *contents)
     totals = _totals(layout)
     return read_through(
-        SampleSource(str(folder), rows, fingerprint, tuple(notes), totals=totals)
+        SampleSource(
+            str(folder),
+            rows,
+            fingerprint,
+            tuple(notes),
+            totals=totals,
+        )
     )
+
+
+def _numbered_rows(
+    layout: Layout,
+    folder: Path,
+    keys: Iterable[_Key],
+    conditions: Mapping[_PromptKey, _Conditions],
+    by_key: Mapping[_Key, Sequence[_FoundImage]],
+) -> Iterator[tuple[int, dict[str, Any] | BadLine]]:
+    for number, key in enumerate(keys, start=1):
+        images = by_key.get(key, [])
+        for row in _rows(
+            layout,
+            folder,
+            key,
+            conditions[key[1:]],
+            images,
+        ):
+            yield number, row
 
 
 def _require_images(
-    found_images: list[_FoundImage], folder: Path, layout: Layout
+    found_images: list[_FoundImage],
+    folder: Path,
+    layout: Layout,
 ) -> None:
     if not found_images:
         raise VievalError(
@@ -378,21 +414,23 @@ def _notes(
 ) -> list[str]:
     left_out = [file for file, fields in matches.items() if fields is None]
     strange = [key for key in by_key if key[1:] not in conditions]
+    files = plural(len(found_images), "file")
+    if layout.grid:
+        files = f"{files} of {layout.grid} images"
     notes = [
-        f"{folder}: read with the {layout.title} layout, "
-        f"{plural(len(found_images), 'file')}{f' of {layout.grid} images' if layout.grid else ''}; "
-        "use --layout NAME for another"
+        f"{folder}: read with the {layout.title} layout, {files}; use --layout NAME for "
+        "another"
     ]
     if left_out:
-        notes.append(
-            f"{folder}: ignored {plural(len(left_out), 'image')} outside the "
-            f"layout (first: {left_out[0].name})"
-        )
+        images = plural(len(left_out), "image")
+        name = left_out[0].name
+        notes.append(f"{folder}: ignored {images} outside the layout (first: {name})")
     if strange:
-        _, *category_folder = strange[0]
+        _, *path = strange[0]
+        uids = plural(len(strange), "uid")
         notes.append(
-            f"{folder}: ignored images of {plural(len(strange), 'uid')} without a "
-            f"prompt (first: {'/'.join(category_folder)})"
+            f"{folder}: ignored images of {uids} without a prompt (first: "
+            f"{'/'.join(path)})"
         )
     notes += _absent_images_note(layout, folder, conditions, by_key)
     return notes
@@ -438,19 +476,24 @@ def _absent_images_note(
             is_read = (model, category_folder) in groups
             reason = "no_image" if is_read else "skipped, no folder"
             missing_counts[f"{category} ({reason})"] += 1
-    by_category = ", ".join(
+    if not missing_counts:
+        return []
+    by_category = [
         f"{count} of {category}" for category, count in sorted(missing_counts.items())
-    )
-    per_generator = (
-        f", counted for each of {len(image_models)} generators"
-        if len(image_models) > 1
-        else ""
-    )
-    line = f"{folder}: {plural(missing_counts.total(), 'prompt')} without an image: {by_category}{per_generator}"
-    return [line] if missing_counts else []
+    ]
+    per_generator = ""
+    if len(image_models) > 1:
+        per_generator = f", counted for each of {len(image_models)} generators"
+    prompts = plural(missing_counts.total(), "prompt")
+    counts = ", ".join(by_category)
+    return [f"{folder}: {prompts} without an image: {counts}{per_generator}"]
 
 
-def _category(layout: Layout, category_folder: str, conditions: _Conditions) -> str:
+def _category(
+    layout: Layout,
+    category_folder: str,
+    conditions: _Conditions,
+) -> str:
     """The category of a prompt, by its table or the folder of its images."""
     folder_name = category_folder.partition("/")[0]
     return conditions.category or layout.categories.get(folder_name, folder_name)
@@ -473,15 +516,12 @@ def _rows(
         "uid": uid,
         "prompt": uid,
     }
-    row = {
+    row: dict[str, Any] = {
         "uid": "/".join(filter(None, (category_folder, uid))),
         "image_model": image_model or image_model_of(folder),
-        "category": _category(layout, category_folder, conditions),
-        "texts": {
-            "instruction" if _is_edit(layout) else "prompt": conditions.text,
-            **({WANTED_OBJECTS: conditions.objects} if conditions.objects else {}),
-        },
     }
+    row["category"] = _category(layout, category_folder, conditions)
+    row["texts"] = _texts(layout, conditions)
     source = _source(folder, layout, fields, conditions)
     files = _output_files(images, folder, layout, fields)
     outputs: list[str | Image] = [str(file) for file in files]
@@ -504,22 +544,35 @@ def _rows(
         }
 
 
+def _texts(layout: Layout, conditions: _Conditions) -> dict[str, str]:
+    texts = {"instruction" if _is_edit(layout) else "prompt": conditions.text}
+    if conditions.objects:
+        texts[WANTED_OBJECTS] = conditions.objects
+    return texts
+
+
 def _source(
-    folder: Path, layout: Layout, fields: dict[str, str], conditions: _Conditions
+    folder: Path,
+    layout: Layout,
+    fields: dict[str, str],
+    conditions: _Conditions,
 ) -> str:
-    return (
-        str(folder.absolute() / _filled(layout.source_image, fields))
-        if layout.source_image
-        else conditions.source
-    )
+    if not layout.source_image:
+        return conditions.source
+    path = _filled(layout.source_image, fields)
+    return str(folder.absolute() / path)
 
 
 def _output_files(
-    images: Sequence[_FoundImage], folder: Path, layout: Layout, fields: dict[str, str]
+    images: Sequence[_FoundImage],
+    folder: Path,
+    layout: Layout,
+    fields: dict[str, str],
 ) -> list[Path]:
-    return [image.file.absolute() for image in images] or [
-        folder.absolute() / f"{_filled(layout.images[0], fields)}.png"
-    ]
+    if images:
+        return [image.file.absolute() for image in images]
+    name = _filled(layout.images[0], fields)
+    return [folder.absolute() / f"{name}.png"]
 
 
 def _is_edit(layout: Layout) -> bool:
@@ -558,7 +611,10 @@ def _all_conditions(
 
 
 def _conditions_in_tables(
-    layout: Layout, prompt_layout: LayoutPrompts, folder: Path, prompts: Path | None
+    layout: Layout,
+    prompt_layout: LayoutPrompts,
+    folder: Path,
+    prompts: Path | None,
 ) -> dict[_PromptKey, _Conditions]:
     tables = _tables(layout, folder, prompts)
     if not tables:
@@ -579,25 +635,17 @@ def _conditions_in_tables(
 
 
 def _rows_of_table(
-    layout: Layout, prompt_layout: LayoutPrompts, file: Path, name: str
+    layout: Layout,
+    prompt_layout: LayoutPrompts,
+    file: Path,
+    name: str,
 ) -> Iterator[tuple[_PromptKey, _Conditions]]:
     """Place, uid and conditions of the rows of a table, which is that of one category where this
     has a name.
     """
     table = open_table(file)
     prompt = _name_of(prompt_layout.prompt, table.columns)
-    columns = list(
-        filter(
-            None,
-            (
-                prompt_layout.uid,
-                prompt,
-                prompt_layout.category,
-                prompt_layout.language,
-                prompt_layout.source,
-            ),
-        )
-    )
+    columns = _columns(prompt_layout, prompt)
     require_columns(table, columns)
     folders = {
         category: folder_name for folder_name, category in layout.categories.items()
@@ -617,28 +665,39 @@ def _rows_of_table(
         }
         if "{category}" not in layout.images[0]:
             fields = {}
-        uid = str(row.get(prompt_layout.uid, number)).zfill(
-            int(digits[1]) if digits else 0
-        )
+        width = int(digits[1]) if digits else 0
+        uid = str(row.get(prompt_layout.uid, number)).zfill(width)
         source = _source_file(table, prompt_layout, row)
         yield (_place(fields), uid), _Conditions(str(row[prompt]), category, source)
 
 
-def _source_file(
-    table: InputTable, prompt_layout: LayoutPrompts, row: Mapping[str, Any]
-) -> str:
-    return (
-        str(
-            table.folder.absolute()
-            / prompt_layout.source_folder
-            / str(row[prompt_layout.source])
-        )
-        if prompt_layout.source
-        else ""
+def _columns(prompt_layout: LayoutPrompts, prompt: str) -> list[str]:
+    columns = (
+        prompt_layout.uid,
+        prompt,
+        prompt_layout.category,
+        prompt_layout.language,
+        prompt_layout.source,
     )
+    return list(filter(None, columns))
 
 
-def _tables(layout: Layout, folder: Path, prompts: Path | None) -> dict[str, Path]:
+def _source_file(
+    table: InputTable,
+    prompt_layout: LayoutPrompts,
+    row: Mapping[str, Any],
+) -> str:
+    if not prompt_layout.source:
+        return ""
+    folder = table.folder.absolute() / prompt_layout.source_folder
+    return str(folder / str(row[prompt_layout.source]))
+
+
+def _tables(
+    layout: Layout,
+    folder: Path,
+    prompts: Path | None,
+) -> dict[str, Path]:
     """The tables of prompts by the folder of the category; by the empty text where one has them
     all.
     """
@@ -703,15 +762,13 @@ def _compiled(template: str, categories: tuple[str, ...]) -> re.Pattern[str]:
     end = 0
     for field_match in _FIELD.finditer(template):
         name, digits, choices = field_match.groups()
-        value = (
-            f"\\d{{{digits}}}"
-            if digits
-            else r"\d+"
-            if name in _DIGITS
-            else _TEXT
-            if name == "prompt"
-            else "[^/]+"
-        )
+        value = "[^/]+"
+        if digits:
+            value = f"\\d{{{digits}}}"
+        elif name in _DIGITS:
+            value = r"\d+"
+        elif name == "prompt":
+            value = _TEXT
         if choices:
             value = "|".join(map(re.escape, choices.split("|")))
         elif name == "category" and categories:

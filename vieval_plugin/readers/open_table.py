@@ -25,6 +25,7 @@ from vieval_plugin.readers.tables import (
     json_table,
     jsonl_table,
     lines_of_file,
+    readable,
     rows_of_document,
     text_table,
 )
@@ -72,11 +73,8 @@ def open_table(location: str | Path) -> InputTable:
     if not exists(path) and not path.suffix and is_hub_name(str(location)):
         return hub_table(str(location))
     require_plain(path)
-    try:
-        with path.open("rb") as file:
-            head = file.read(_HEAD)
-    except OSError as error:
-        raise VievalError(f"cannot read {path}: {error.strerror}") from None
+    with readable(path), path.open("rb") as file:
+        head = file.read(_HEAD)
     if head.startswith(PARQUET):
         return parquet_table(place_of(path))
     if head.startswith((ARROW, _ARROW_STREAM)):

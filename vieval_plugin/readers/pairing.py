@@ -117,8 +117,8 @@ def pair_images(
         if strange := [file.name for file in files if file in matching.strange]:
             left_out = f"{len(strange)} (first: {strange[0]})"
             notes.append(
-                f"{folder}: ignored images without a prompt, or whose prompt "
-                f"already has its image: {left_out}"
+                f"{folder}: ignored images with no prompt, or with a prompt that already "
+                f"has an image: {left_out}"
             )
     return pairs, notes
 
@@ -170,7 +170,9 @@ def _chosen(models: Mapping[str, Sequence[Path]], prompts: Prompts) -> _Matching
 
 
 def _require_one_pairing(
-    candidates: list[_Matching], first: _Matching, prompts: Prompts
+    candidates: list[_Matching],
+    first: _Matching,
+    prompts: Prompts,
 ) -> None:
     if rival := next(
         (matching for matching in candidates if matching.rows != first.rows), None

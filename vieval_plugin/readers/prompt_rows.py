@@ -17,11 +17,25 @@ from vieval_plugin.text.untrusted import LONGEST_NAME, isfile
 
 #: The files in which a folder of images may have its own prompts.
 NAMES = tuple(
-    f"prompts.{suffix}" for suffix in ("jsonl", "csv", "tsv", "json", "parquet", "txt")
+    f"prompts.{suffix}"
+    for suffix in (
+        "jsonl",
+        "csv",
+        "tsv",
+        "json",
+        "parquet",
+        "txt",
+    )
 )
 
 #: Names of columns that are the uid even where the images could be in the order of the rows.
-_UID_COLUMNS = ("uid", "id", "image_id", "sample_id", "key")
+_UID_COLUMNS = (
+    "uid",
+    "id",
+    "image_id",
+    "sample_id",
+    "key",
+)
 _ID_NAME = re.compile(
     r"(\w+_)?(uid|id|key|index|idx|ids|uuid|guid|number|num|nr)|no|unnamed"
 )

@@ -65,7 +65,14 @@ def read_rated(
                 sample_id = SampleId(benchmark, part, model, uid)
                 skills = (tags or {}).get(uid, ())
                 samples.append(
-                    Sample(sample_id, images(model, uid), texts, rated, skills, KIND)
+                    Sample(
+                        sample_id,
+                        images(model, uid),
+                        texts,
+                        rated,
+                        skills,
+                        KIND,
+                    )
                 )
     return samples
 

@@ -35,7 +35,15 @@ GRADED = ("pearson", "kendall", "pairwise_accuracy")
 UNNAMED = "unnamed"
 
 _DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".npy")
+_SUFFIXES = (
+    ".png",
+    ".jpg",
+    ".jpeg",
+    ".webp",
+    ".bmp",
+    ".gif",
+    ".npy",
+)
 
 
 @dataclass(frozen=True)
@@ -51,9 +59,7 @@ class Row:
         """A text that is not blank."""
         value = self._cell(column)
         if not isinstance(value, str) or not value.strip():
-            raise _unlike(
-                f"{self.where}: {column}", value, "a string that is not blank"
-            )
+            raise _unlike(f"{self.where}: {column}", value, "a non-empty string")
         return value
 
     def uid(self, column: str) -> str:
@@ -77,11 +83,21 @@ class Row:
             raise _unlike(f"{self.where}: {column}", name, "a file inside the folder")
         return name
 
-    def rating(self, column: str, low: float, high: float) -> float:
+    def rating(
+        self,
+        column: str,
+        low: float,
+        high: float,
+    ) -> float:
         """A number of a rating scale."""
         return rating(self._cell(column), low, high, f"{self.where}: {column}")
 
-    def number(self, column: str, low: float, high: float) -> float:
+    def number(
+        self,
+        column: str,
+        low: float,
+        high: float,
+    ) -> float:
         """A number of a rating scale where cells are texts, as in a table."""
         text = self.text(column).strip()
         value = decimal(text)
@@ -101,7 +117,12 @@ class Row:
         return self.cells[column]
 
 
-def rating(value: Any, low: float, high: float, where: str) -> float:
+def rating(
+    value: Any,
+    low: float,
+    high: float,
+    where: str,
+) -> float:
     """A number of a rating scale from `low` to `high`; VievalError where it is none."""
     if (
         isinstance(value, bool)
@@ -159,7 +180,11 @@ def read_lines(path: Path, advice: str) -> list[Row]:
     ]
 
 
-def _row_of_line(path: Path, number: int, cells: Mapping[str, Any] | BadLine) -> Row:
+def _row_of_line(
+    path: Path,
+    number: int,
+    cells: Mapping[str, Any] | BadLine,
+) -> Row:
     where = f"{path}: line {number}"
     if isinstance(cells, BadLine):
         raise VievalError(f"{where}: {cells}; correct the line")
@@ -176,12 +201,16 @@ def rows_by_uid(rows: Iterable[Row]) -> dict[str, Row]:
     return by_uid
 
 
-def read_table(path: Path, columns: Sequence[str], advice: str) -> list[Row]:
+def read_table(
+    path: Path,
+    columns: Sequence[str],
+    advice: str,
+) -> list[Row]:
     """The rows of a CSV file that has these columns."""
     _require_there(path, advice)
     table = csv_table(
         path,
-        f"its first line must hold the column names {abbreviated(columns)}; {advice}",
+        f"its first line must contain the column names {abbreviated(columns)}; {advice}",
     )
     if missing := [column for column in columns if column not in table.columns]:
         raise VievalError(
@@ -212,7 +241,11 @@ def tag_list(value: Any, where: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(value))
 
 
-def numbered(folder: Path, count: int, suffixes: Sequence[str]) -> list[Path]:
+def numbered(
+    folder: Path,
+    count: int,
+    suffixes: Sequence[str],
+) -> list[Path]:
     """The files `0`, `1`, ... of a folder, with the first suffix that its `0` has, else the
     first of all.
     """
@@ -254,7 +287,11 @@ def _read(path: Path, advice: str) -> str:
         raise VievalError(f"cannot read {path}: {error}; {advice}") from None
 
 
-def _unlike(where: str, value: Any, expected: str) -> VievalError:
+def _unlike(
+    where: str,
+    value: Any,
+    expected: str,
+) -> VievalError:
     """The error for a value that is not what a file must have there."""
     text = json.dumps(value, ensure_ascii=True)
     excerpt = text if len(text) <= 60 else f"{text[:57]}..."

@@ -115,7 +115,11 @@ def addresses_among(files: Mapping[str, str]) -> dict[str, str]:
 
 
 def samples_of_row(
-    folder: Path, number: int, row: Mapping[str, Any], kind: str | None, benchmark: str
+    folder: Path,
+    number: int,
+    row: Mapping[str, Any],
+    kind: str | None,
+    benchmark: str,
 ) -> list[tuple[Sample, Mapping[str, str]]]:
     """The samples of a row: one, or one for each prompt of a list; each with the images that are
     paths or addresses.
@@ -148,7 +152,7 @@ def samples_of_row(
     has_list = isinstance(prompts, list)
     if has_list and not (prompts and are_texts(prompts)):
         raise BadLine(
-            "a list of prompts must hold at least one prompt, and only strings"
+            "a list of prompts must contain at least one prompt and only strings"
         )
     for name, text in texts.items():
         if not isinstance(text, str) and not (has_list and name == "prompt"):
@@ -170,14 +174,29 @@ def samples_of_row(
     tags = row.get("tags", [])
     if not are_texts(tags):
         raise BadLine("`tags` must be a list of strings")
-    if problem := overlong(model, uid, code, category, group, *tags, *images, *texts):
+    if problem := overlong(
+        model,
+        uid,
+        code,
+        category,
+        group,
+        *tags,
+        *images,
+        *texts,
+    ):
         raise BadLine(problem)
     files = {role: file for role, file in images.items() if isinstance(file, str)}
     located = {
         **images,
         **{role: Image(image_path(file, folder)) for role, file in files.items()},
     }
-    sample_id = SampleId(benchmark, code, model, uid, draw_of(row.get("draw", 0)))
+    sample_id = SampleId(
+        benchmark,
+        code,
+        model,
+        uid,
+        draw_of(row.get("draw", 0)),
+    )
     variants: list[tuple[str, Mapping[str, str], str, tuple[int, ...]]] = [
         (f"{uid}#{index}", {**texts, "prompt": prompt}, group or uid, (index,))
         for index, prompt in enumerate(prompts or ())
@@ -232,7 +251,11 @@ def draw_of(draw: Any) -> int:
     return draw
 
 
-def _name(key: str, name: Any, default: str) -> str:
+def _name(
+    key: str,
+    name: Any,
+    default: str,
+) -> str:
     """A name that is a text or a number."""
     if name is not None and (
         isinstance(name, bool) or not isinstance(name, (str, int, float))

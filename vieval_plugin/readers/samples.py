@@ -21,7 +21,7 @@ from vieval_plugin.readers.sample_rows import (
     draw_of,
     samples_of_row,
 )
-from vieval_plugin.readers.tables import BadLine, NumberedRow
+from vieval_plugin.readers.tables import BadLine, NumberedRow, readable
 from vieval_plugin.records import OWN, Totals, unjudged
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import overlong
@@ -115,7 +115,13 @@ def read_samples(
         *(f"{key}={name}" for key, name in fields.columns.items()),
     )
     return read_through(
-        SampleSource(table.name, read, fingerprint, notes, no_text=fields.no_text)
+        SampleSource(
+            table.name,
+            read,
+            fingerprint,
+            notes,
+            no_text=fields.no_text,
+        )
     )
 
 
@@ -179,7 +185,11 @@ def image_stamps(judged: Judged) -> str:
     return "\0".join(stamps)
 
 
-def _require_first(source: SampleSource, number: int, identity: SampleId) -> None:
+def _require_first(
+    source: SampleSource,
+    number: int,
+    identity: SampleId,
+) -> None:
     """VievalError where the n-th sample of a source is called as one before it is."""
     row_places = dict.fromkeys(
         row.place for row in islice(source, number) if row.sample.id == identity
@@ -245,16 +255,16 @@ def fingerprint_of(files: Iterable[Path], *texts: str) -> str:
     """
     hashed = hashlib.sha256("\0".join(texts).encode(errors="replace"))
     for path in files:
-        try:
-            with path.open("rb") as file:
-                hashed.update(hashlib.file_digest(file, "sha256").digest())
-        except OSError as error:
-            raise VievalError(f"cannot read {path}: {error.strerror}") from None
+        with readable(path), path.open("rb") as file:
+            hashed.update(hashlib.file_digest(file, "sha256").digest())
     return hashed.hexdigest()[:16]
 
 
 def samples_in_rows(
-    rows: Iterable[NumberedRow], folder: Path, kind: str | None, unit: str = "line"
+    rows: Iterable[NumberedRow],
+    folder: Path,
+    kind: str | None,
+    unit: str = "line",
 ) -> Iterator[SampleRow]:
     """The samples of rows; a bad row is a sample whose verdict is decided.
 
@@ -275,7 +285,13 @@ def samples_in_rows(
                 contest = _contest_of_row(folder, number, row, kind)
                 yield SampleRow(contest, row_name, absence(contest))
                 continue
-            for sample, files in samples_of_row(folder, number, row, kind, OWN):
+            for sample, files in samples_of_row(
+                folder,
+                number,
+                row,
+                kind,
+                OWN,
+            ):
                 yield _sample_row(sample, files, row_name)
         except BadLine as bad:
             cells = row.row if isinstance(row, BadLine) else row
@@ -286,7 +302,11 @@ def samples_in_rows(
             )
 
 
-def _sample_row(sample: Sample, files: Mapping[str, str], row_name: str) -> SampleRow:
+def _sample_row(
+    sample: Sample,
+    files: Mapping[str, str],
+    row_name: str,
+) -> SampleRow:
     """A sample of a stream, its verdict decided where an image is lacking or is an address."""
     addresses = addresses_among(files)
     images = {
@@ -301,7 +321,10 @@ def _sample_row(sample: Sample, files: Mapping[str, str], row_name: str) -> Samp
 
 
 def _contest_of_row(
-    folder: Path, number: int, row: Mapping[str, Any], kind: str | None
+    folder: Path,
+    number: int,
+    row: Mapping[str, Any],
+    kind: str | None,
 ) -> Contest:
     """The contest of a row whose outputs are in a list, as are their image models, or they are
     numbered.
@@ -320,8 +343,18 @@ def _contest_of_row(
             if isinstance(models, list)
             else {"draw": index}
         )
-        candidate = {**row, "images": {**row["images"], "output": output}, **maker}
-        for sample, files in samples_of_row(folder, number, candidate, kind, OWN):
+        candidate = {
+            **row,
+            "images": {**row["images"], "output": output},
+            **maker,
+        }
+        for sample, files in samples_of_row(
+            folder,
+            number,
+            candidate,
+            kind,
+            OWN,
+        ):
             if addresses_among(files):
                 raise BadLine(
                     "images of a contest are not downloaded; save them as bytes "
@@ -339,7 +372,9 @@ def _contest_of_row(
 
 
 def _sample_of_bad_row(
-    row: Mapping[str, Any], row_name: str, kind: str | None
+    row: Mapping[str, Any],
+    row_name: str,
+    kind: str | None,
 ) -> Sample:
     """The sample that a bad row stands for, as far as it can be told."""
     names = (
@@ -354,4 +389,13 @@ def _sample_of_bad_row(
         draw = draw_of(row.get("draw", 0))
     except BadLine:
         draw = 0
-    return Sample(SampleId(OWN, code, model, uid or row_name, draw), {})
+    return Sample(
+        SampleId(
+            OWN,
+            code,
+            model,
+            uid or row_name,
+            draw,
+        ),
+        {},
+    )

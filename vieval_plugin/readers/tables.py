@@ -23,7 +23,12 @@ _LONGEST_LIST = 256 << 20
 _ROW_KEY = re.compile(
     r"\d|\.(png|jpe?g|webp)$", re.IGNORECASE
 )  # what the number or the file name of a row has
-_PROMPTS = ("prompt", "text", "caption", "instruction")
+_PROMPTS = (
+    "prompt",
+    "text",
+    "caption",
+    "instruction",
+)
 
 
 def are_texts(value: Any) -> bool:
@@ -106,13 +111,17 @@ def readable(path: Path) -> Iterator[None]:
     try:
         yield
     except UnicodeError:
-        raise VievalError(f"{path}: not UTF-8; save the table as CSV UTF-8") from None
+        raise VievalError(
+            f"{path}: must be UTF-8; save the table as CSV UTF-8"
+        ) from None
     except OSError as error:
         raise VievalError(f"cannot read {path}: {error.strerror}") from None
 
 
 def require_once(
-    path: Path | str, header: Sequence[str], columns: Iterable[str]
+    path: Path | str,
+    header: Sequence[str],
+    columns: Iterable[str],
 ) -> None:
     """Raise VievalError for a duplicate column, which would be ambiguous."""
     for column in columns:
@@ -135,7 +144,7 @@ def json_table(path: Path) -> InputTable:
         if path.stat().st_size > _LONGEST_LIST:
             raise VievalError(
                 f"{path}: larger than {_LONGEST_LIST >> 20} MiB; save it as "
-                "JSONL, with one object a line"
+                "JSONL, with one object per line"
             )
         content = path.read_bytes()
         text = content.decode(encoding_of(content))
@@ -241,7 +250,13 @@ def text_table(path: Path) -> InputTable:
             except UnicodeDecodeError:
                 yield number, BadLine("not UTF-8")
 
-    return InputTable(str(path), ("prompt",), read, path.parent, (path,))
+    return InputTable(
+        str(path),
+        ("prompt",),
+        read,
+        path.parent,
+        (path,),
+    )
 
 
 def lines_of_file(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -315,7 +330,9 @@ def row_of_value(
 
 
 def _table_of_values(
-    path: Path, values: Callable[[], Iterable[tuple[int, Any]]], unit: str
+    path: Path,
+    values: Callable[[], Iterable[tuple[int, Any]]],
+    unit: str,
 ) -> InputTable:
     """The table of JSON values: objects, or texts that are prompts where none is an object."""
 

@@ -40,7 +40,11 @@ class Limits:
     total: int = 4 * 2**30
 
 
-def unpack(archive: Path, target: Path, limits: Limits = Limits()) -> int:
+def unpack(
+    archive: Path,
+    target: Path,
+    limits: Limits = Limits(),
+) -> int:
     """Unpacks a .tar.gz into the folder `target` and returns the number of files; a file that is
     there is replaced.
 
@@ -118,7 +122,12 @@ class _Bounded(gzip.GzipFile):
         return _Refused(f"contains more than {self.total / 2**20:g} MiB")
 
 
-def _gather(archive: IO[bytes], staged: Path, name: str, limits: Limits) -> list[Path]:
+def _gather(
+    archive: IO[bytes],
+    staged: Path,
+    name: str,
+    limits: Limits,
+) -> list[Path]:
     """Writes the archive's files below `staged` and returns their paths."""
     files: dict[Path, None] = {}
     try:
@@ -157,7 +166,11 @@ def _gather(archive: IO[bytes], staged: Path, name: str, limits: Limits) -> list
     return list(files)
 
 
-def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> None:
+def _write(
+    tar: tarfile.TarFile,
+    member: tarfile.TarInfo,
+    path: Path,
+) -> None:
     body = tar.extractfile(member)
     assert body is not None  # a plain file has one
     try:
@@ -168,7 +181,11 @@ def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> None:
         raise _Refused(f"{_member_name(member)} is both a file and a folder") from None
 
 
-def _path_of(member: tarfile.TarInfo, staged: Path, name: str) -> Path:
+def _path_of(
+    member: tarfile.TarInfo,
+    staged: Path,
+    name: str,
+) -> Path:
     """Path at which a member is written below `staged`; `_Refused` for what is no plain file or
     folder, or would lead elsewhere.
     """

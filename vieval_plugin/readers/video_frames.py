@@ -77,7 +77,11 @@ def extract_all(pairs: Iterable[tuple[Path, Path]], count: int) -> dict[Path, st
     return {video: reasons[video] for video, _ in todo if video in reasons}
 
 
-def failure_lines(reasons: Mapping[Path, str], total: int, advice: str) -> list[str]:
+def failure_lines(
+    reasons: Mapping[Path, str],
+    total: int,
+    advice: str,
+) -> list[str]:
     """A line a reason for the videos, of so many, that gave no frames."""
     lines = []
     for reason in dict.fromkeys(reasons.values()):
@@ -98,7 +102,9 @@ def complete(folder: Path, count: int) -> bool:
 
 
 def frame_numbers(
-    times: Sequence[int | None], last: int | None, count: int
+    times: Sequence[int | None],
+    last: int | None,
+    count: int,
 ) -> list[int]:
     """Frames to take: the numbers of those on screen at the middles of `count` equal parts.
 
@@ -137,7 +143,11 @@ def frame_numbers(
     ]
 
 
-def _extract(video: Path, to: Path, count: int) -> None:
+def _extract(
+    video: Path,
+    to: Path,
+    count: int,
+) -> None:
     import PIL.Image
 
     times: list[int | None] = []

@@ -112,7 +112,9 @@ def _located_entries(path: Path) -> list[tuple[str, int, int, int]]:
 
 
 def tar_index(
-    path: Path, last_dot: bool | None = None, columns: Iterable[str] = ()
+    path: Path,
+    last_dot: bool | None = None,
+    columns: Iterable[str] = (),
 ) -> TarIndex:
     """The files in a tar by samples.
 
@@ -161,7 +163,12 @@ def _apart(path: Path, name: str) -> VievalError:
     )
 
 
-def _require_one_image(path: Path, column: str, first: str, second: str) -> None:
+def _require_one_image(
+    path: Path,
+    column: str,
+    first: str,
+    second: str,
+) -> None:
     if first != second:
         raise VievalError(
             f"{path}: {first} and {second} are both column {column!r} of one "
@@ -205,7 +212,9 @@ def _last_dot_ends_keys(full_names: Sequence[str], columns: set[str]) -> bool:
 
 
 def webdataset_table(
-    path: Path, index: Sequence[TarMember], samples: Sequence[range] | None = None
+    path: Path,
+    index: Sequence[TarMember],
+    samples: Sequence[range] | None = None,
 ) -> InputTable:
     """The samples of a tar; VievalError, also while rows are read, where it cannot be read or is
     not that of the index.
@@ -232,7 +241,14 @@ def webdataset_table(
     entries = [] if samples else _json_columns(path, index)
     columns = ["key", *entries, *(member.column for member in index)]
     names = tuple(dict.fromkeys(filter(None, columns)))
-    return InputTable(str(path), names, read, path.parent, (path,), "sample")
+    return InputTable(
+        str(path),
+        names,
+        read,
+        path.parent,
+        (path,),
+        "sample",
+    )
 
 
 def _json_columns(path: Path, index: Sequence[TarMember]) -> Iterator[str]:
@@ -244,7 +260,9 @@ def _json_columns(path: Path, index: Sequence[TarMember]) -> Iterator[str]:
 
 
 def _read(
-    path: Path, index: Sequence[TarMember], samples: Sequence[range] | None
+    path: Path,
+    index: Sequence[TarMember],
+    samples: Sequence[range] | None,
 ) -> Iterator[tuple[int, list[tuple[TarMember, bytes]]]]:
     """Samples with their members and what is in them."""
     members = [
@@ -345,7 +363,11 @@ def copy_samples(
             copy.addfile(entry, open_entry())
 
 
-def _add(tar: tarfile.TarFile, name: str, content: bytes) -> None:
+def _add(
+    tar: tarfile.TarFile,
+    name: str,
+    content: bytes,
+) -> None:
     entry = tarfile.TarInfo(name)
     entry.size = len(content)
     tar.addfile(entry, io.BytesIO(content))

@@ -30,7 +30,9 @@ Hosts: TypeAlias = Set[tuple[str, int | None]]
 
 
 def fetch_source_images(
-    source: SampleSource, hosts: Sequence[str], anew: bool = False
+    source: SampleSource,
+    hosts: Sequence[str],
+    anew: bool = False,
 ) -> SampleSource:
     """Download the images that rows refer to by URL; return the source with the local
     files.
@@ -48,7 +50,13 @@ def fetch_source_images(
     """
     folder = cache_folder() / "fetched"
     allowed = allowed_hosts(hosts)
-    reasons = _fetch(source, allowed, folder, anew, label="Fetching")
+    reasons = _fetch(
+        source,
+        allowed,
+        folder,
+        anew,
+        label="Fetching",
+    )
     return replace(
         source,
         read=lambda: (_fetch_row(row, allowed, folder, reasons) for row in source),
@@ -56,10 +64,18 @@ def fetch_source_images(
 
 
 def fetched_rows(
-    rows: Sequence[SampleRow], allowed: Hosts, folder: Path
+    rows: Sequence[SampleRow],
+    allowed: Hosts,
+    folder: Path,
 ) -> list[SampleRow]:
     """Rows with images from allowed hosts downloaded into a folder."""
-    reasons = _fetch(rows, allowed, folder, concurrency=_AT_ONCE, per_host=_PER_HOST)
+    reasons = _fetch(
+        rows,
+        allowed,
+        folder,
+        concurrency=_AT_ONCE,
+        per_host=_PER_HOST,
+    )
     return [_fetch_row(row, allowed, folder, reasons) for row in rows]
 
 
@@ -73,10 +89,10 @@ def _fetch(
     """Download the images of rows into a folder; return the reasons of failures by
     file.
     """
+    allowed_rows = (row for row in rows if _all_allowed(row, allowed))
     addresses = {
         _file(folder, address): address
-        for row in rows
-        if all(is_allowed(address, allowed) for address in row.addresses.values())
+        for row in allowed_rows
         for address in row.addresses.values()
     }
     for path in addresses if anew else ():
@@ -90,35 +106,39 @@ def _fetch(
     return {failure.path: failure.reason for failure in failed}
 
 
+def _all_allowed(row: SampleRow, allowed: Hosts) -> bool:
+    return all(is_allowed(address, allowed) for address in row.addresses.values())
+
+
 def _fetch_row(
-    row: SampleRow, allowed: Hosts, folder: Path, reasons: Mapping[Path, str]
+    row: SampleRow,
+    allowed: Hosts,
+    folder: Path,
+    reasons: Mapping[Path, str],
 ) -> SampleRow:
     """A row with its downloaded images; `reasons` has the failures by file."""
     if not row.addresses or not isinstance(row.sample, Sample):
         return row
-    if not all(is_allowed(address, allowed) for address in row.addresses.values()):
+    if not _all_allowed(row, allowed):
         reason = (
             f"{row.verdict.reason if row.verdict else ''}; pass --allow-urls "
             "HOST to download images from that host"
         )
         return replace(row, verdict=unjudged(Status.TOOL_ERROR, reason))
     files = {role: _file(folder, address) for role, address in row.addresses.items()}
-    problems = (
-        (
-            f"cannot download the {role} image from "
-            f"{redacted(row.addresses[role])[:_MOST_CHARACTERS]}: {reasons[path]}"
-        )
-        for role, path in files.items()
-        if path in reasons
-    )
-    images = {role: Image(path, row.addresses[role]) for role, path in files.items()}
-    sample = replace(row.sample, images={**row.sample.images, **images})
-    reason = next(problems, "")
-    return replace(
-        row,
-        sample=sample,
-        verdict=unjudged(Status.TOOL_ERROR, reason) if reason else absence(sample),
-    )
+    failed_roles = (role for role, path in files.items() if path in reasons)
+    images = dict(row.sample.images)
+    for role, path in files.items():
+        images[role] = Image(path, row.addresses[role])
+    sample = replace(row.sample, images=images)
+    failed_role = next(failed_roles, None)
+    if failed_role is None:
+        return replace(row, sample=sample, verdict=absence(sample))
+    address = redacted(row.addresses[failed_role])[:_MOST_CHARACTERS]
+    reason = reasons[files[failed_role]]
+    problem = f"cannot download the {failed_role} image from {address}: {reason}"
+    verdict = unjudged(Status.TOOL_ERROR, problem)
+    return replace(row, sample=sample, verdict=verdict)
 
 
 def allowed_hosts(names: Sequence[str]) -> Hosts:
@@ -151,13 +171,13 @@ def is_allowed(text: str, allowed: Hosts) -> bool:
     ):  # names that lead to private ones are refused later
         return True
     usual = address.port == PORTS[address.scheme]
-    return (address.host, address.port) in allowed or (
-        usual and (address.host, None) in allowed
-    )
+    any_port = (address.host, None)
+    return (address.host, address.port) in allowed or (usual and any_port in allowed)
 
 
 def _file(folder: Path, address: str) -> Path:
-    return folder / hashlib.sha256(address.encode(errors="replace")).hexdigest()[:32]
+    digest = hashlib.sha256(address.encode(errors="replace"))
+    return folder / digest.hexdigest()[:32]
 
 
 def _require_image(body: bytes) -> None:

@@ -145,7 +145,12 @@ class MetricAnswerer:
         """Judge by measuring alone; see `Answerer.judge`."""
         with opened_store(options, asks_a_model=False) as store:
             outcomes = judge_in_batches(
-                jobs, refuse_questions, progress, store, bar, self._scorers
+                jobs,
+                refuse_questions,
+                progress,
+                store,
+                bar,
+                self._scorers,
             )
         _hand_on(outcomes, on_outcome)
 
@@ -232,10 +237,19 @@ class EngineAnswerer:
         bar: bool,
     ) -> None:
         """Judge in batch steps, under the backend's own progress bar; see `Answerer.judge`."""
-        BatchAnswerer(self._make_answer).judge(jobs, options, progress, on_outcome, bar)
+        BatchAnswerer(self._make_answer).judge(
+            jobs,
+            options,
+            progress,
+            on_outcome,
+            bar,
+        )
 
     def _make_answer(
-        self, jobs: Sequence[Job], store: Store | None, usage: Usage
+        self,
+        jobs: Sequence[Job],
+        store: Store | None,
+        usage: Usage,
     ) -> AnswerBatch:
         backend = self._loaded(usage, store)
         repeats = [job.repeat for job in jobs]
@@ -288,7 +302,13 @@ class CallAnswerer:
 
             asyncio.run(
                 judge_each(
-                    jobs, answer, progress, on_outcome, live=live, store=store, bar=bar
+                    jobs,
+                    answer,
+                    progress,
+                    on_outcome,
+                    live=live,
+                    store=store,
+                    bar=bar,
                 )
             )
 

@@ -97,7 +97,12 @@ class Backbones:
             else None
         )
         return backend_of(
-            name, self._by_name[name], self._usage, self._store, self._seed, batch
+            name,
+            self._by_name[name],
+            self._usage,
+            self._store,
+            self._seed,
+            batch,
         )
 
 
@@ -110,13 +115,13 @@ def backend_of(
     batch: BatchOptions | None = None,
 ) -> OpenAIBackend:
     """The backend of a backbone, which a run or a check opens."""
+    extra = dict(backbone.extra)
+    sampling = Sampling(backbone.temperature, backbone.max_tokens, extra)
     return OpenAIBackend(
         backbone.model,
         server_options(name, backbone),
         usage=usage,
-        sampling=Sampling(
-            backbone.temperature, backbone.max_tokens, dict(backbone.extra)
-        ),
+        sampling=sampling,
         store=store,
         max_pixels=backbone.max_pixels,
         seed=seed,
@@ -178,9 +183,8 @@ def named_backbone(
         return Backbone.model_validate(settings)
     except ValidationError as error:
         first = error.errors()[0]
-        raise VievalError(
-            f"--{str(first['loc'][0]).replace('_', '-')}: {first['msg']}"
-        ) from None
+        flag = str(first["loc"][0]).replace("_", "-")
+        raise VievalError(f"--{flag}: {first['msg']}") from None
 
 
 def _addresses_of_environment(
@@ -198,7 +202,11 @@ def _addresses_of_environment(
     return [address]
 
 
-def require_model(name: str, current: Config, backbone: Backbone | None) -> None:
+def require_model(
+    name: str,
+    current: Config,
+    backbone: Backbone | None,
+) -> None:
     """Raise VievalError for a judge that asks a model if none is configured."""
     if not (backbone or current.backbones):
         raise VievalError(

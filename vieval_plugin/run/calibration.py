@@ -31,6 +31,11 @@ class TypicalErrors:
     #: Of guessing the median.
     median: FiniteFloat
 
+    @property
+    def sentence(self) -> str:
+        """The error beside that of guessing the median."""
+        return f"{self.calibrated:.2f} (guessing the median: {self.median:.2f})"
+
 
 @dataclass(frozen=True)
 class Calibration:
@@ -75,15 +80,11 @@ class Calibration:
         words.
         """
         anyway = "" if self.accepted else " (not accepted, written with --anyway)"
-        prompts, generators = (
-            errors
-            and f"{errors.calibrated:.2f} (guessing the median: {errors.median:.2f})"
-            for errors in (self.on_prompts, self.on_generators)
-        )
+        prompts = self.on_prompts.sentence
+        generators = self.on_generators.sentence if self.on_generators else "unknown"
         return (
-            f"calibrated with {self.labels} ratings{anyway}: typical error "
-            f"{prompts} on new prompts, {generators or 'unknown'} on new "
-            f"generators{self.exception}"
+            f"calibrated with {self.labels} ratings{anyway}: typical error {prompts} on "
+            f"new prompts, {generators} on new generators{self.exception}"
         )
 
     @property
@@ -99,20 +100,16 @@ class Calibration:
     def replaced(self, provenance: Provenance) -> str:
         """Line about an earlier calibration that this one replaces; empty without one."""
         previous = provenance.calibration
-        return (
-            f"replacing {self.name} of calibration {previous.hash} in the verdicts"
-            if previous and previous.hash != self.hash
-            else ""
-        )
+        if not previous or previous.hash == self.hash:
+            return ""
+        return f"replacing {self.name} of calibration {previous.hash} in the verdicts"
 
     def added(self, scores: Mapping[str, float], kind: str) -> Mapping[str, float]:
         """Scores of an image, with the calibrated score if its task type has labels."""
         if self.aspect not in scores or kind not in self.knots:
             return scores
-        return {
-            **scores,
-            self.name: float(np.interp(scores[self.aspect], *self.knots[kind])),
-        }
+        calibrated = np.interp(scores[self.aspect], *self.knots[kind])
+        return {**scores, self.name: float(calibrated)}
 
     def require(self, provenance: Provenance) -> None:
         """VievalError for verdicts of another judge, setting, backbone or wording, or without
@@ -123,15 +120,11 @@ class Calibration:
                 f"the calibration is for {self.aspect}, but these verdicts do not "
                 "have it; run without the calibration"
             )
-        for field_name, word in (
-            ("judge",) * 2,
-            ("setting",) * 2,
-            ("backbone",) * 2,
-            ("pack_hash", "wording"),
-        ):
+        for field_name in ("judge", "setting", "backbone", "pack_hash"):
             own = getattr(self, field_name) or "none"
             other = getattr(provenance, field_name) or "none"
             if own != other:
+                word = "wording" if field_name == "pack_hash" else field_name
                 reason = (
                     f"the calibration is for the {word} {own}, but the verdicts use "
                     f"{other}"
@@ -142,10 +135,11 @@ class Calibration:
 
     def require_kinds(self, kinds: Iterable[str]) -> None:
         """VievalError for task types without labels."""
-        if unknown := sorted(set(kinds) - self.knots.keys() - {*self.refused}):
+        task_types = {*self.knots, *self.refused}
+        if unknown := sorted(set(kinds) - task_types):
+            calibrated = enumeration([*self.knots], "or")
             reason = (
-                "the calibration is for task type "
-                f"{enumeration([*self.knots], 'or')}, but some samples have type "
+                f"the calibration is for task type {calibrated}, but some samples have type "
                 f"{unknown[0] or 'none'}"
             )
             raise VievalError(f"{reason}; label some of them and calibrate again")
@@ -164,25 +158,22 @@ def read_calibration(path: Path) -> Calibration:
     try:
         with path.open("rb") as file:
             text = file.read(_LARGEST)
-        document = {**read_json(text), "hash": hashlib.sha256(text).hexdigest()[:16]}
+        digest = hashlib.sha256(text).hexdigest()[:16]
+        document = {**read_json(text), "hash": digest}
         calibration = _CALIBRATION.validate_json(json.dumps(document), strict=True)
         if not calibration.knots or calibration.labels < 1:
             raise ValueError(
                 "`knots` must contain a task type, and `labels` must be at least 1"
             )
         for scores, ratings in calibration.knots.values():
-            if not (
-                all(-1 <= score <= 1 for score in scores)
-                and all(0 <= rating <= 1 for rating in ratings)
-            ):
+            is_score = all(-1 <= score <= 1 for score in scores)
+            if not (is_score and all(0 <= rating <= 1 for rating in ratings)):
                 raise ValueError("scores must be from -1 to 1, and ratings from 0 to 1")
-            if not (
-                0 < len(scores) == len(ratings)
-                and all(np.diff(scores) > 0)
-                and all(np.diff(ratings) >= 0)
-            ):
+            is_paired = 0 < len(scores) == len(ratings)
+            is_rising = all(np.diff(scores) > 0) and all(np.diff(ratings) >= 0)
+            if not (is_paired and is_rising):
                 raise ValueError(
-                    "scores and ratings must have the same length and increase"
+                    "scores and ratings must have the same length and be in increasing order"
                 )
     except (OSError, ValueError, TypeError) as error:
         reason = line_of(error, 100)

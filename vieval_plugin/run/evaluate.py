@@ -97,7 +97,12 @@ async def evaluate_async(
     require(progress, (Progress, type(None)), "progress", "a Progress object")
     prepared = prepare(judge, setting, options, backbone)
     outcomes = await outcomes_of(
-        checked_samples, prepared, options, backbone, progress or Progress(), bar
+        checked_samples,
+        prepared,
+        options,
+        backbone,
+        progress or Progress(),
+        bar,
     )
     return [outcome.verdict for outcome in outcomes]
 
@@ -118,12 +123,20 @@ async def outcomes_of(
     """
     outcomes: dict[int, Outcome] = {}
     async with Session(options, backbone, progress, prepared.asks_a_model) as session:
-        await session.judge(samples, prepared, outcomes, bar, decided)
+        await session.judge(
+            samples,
+            prepared,
+            outcomes,
+            bar,
+            decided,
+        )
     return [outcomes[number] for number in range(len(samples))]
 
 
 def provenance_of(
-    prepared: PreparedJudge, options: Config, backbone: Backbone | None
+    prepared: PreparedJudge,
+    options: Config,
+    backbone: Backbone | None,
 ) -> Provenance:
     """The provenance of a run's verdicts, which a results file should carry beside them."""
     if prepared.spec.scored:
@@ -168,21 +181,26 @@ def score_matrix(
     options = resolved(options)
     require(judge, str, "judge", "the name of a judge; `vieval tasks` lists them")
     if _RATED not in (rated := prepare(judge, None, options, backbone).spec.aspects):
+        aspects = ", ".join(rated) or "no single image"
         raise VievalError(
-            f"score_matrix requires a judge that rates {_RATED}, but {judge} "
-            f"rates {', '.join(rated) or 'no single image'}; use another judge"
+            f"score_matrix requires a judge that rates {_RATED}, but {judge} rates "
+            f"{aspects}; use another judge"
         )
-    pairs = [
-        Sample(
-            SampleId(OWN, "tig", "", f"{i}#{t}"),
-            {"output": image},
-            {"prompt": text},
-            group=str(i),
-            place=(i, t),
-        )
-        for i, image in enumerate(outputs)
-        for t, text in enumerate(prompts)
-    ]
+    pairs = []
+    for i, image in enumerate(outputs):
+        for t, text in enumerate(prompts):
+            sample_id = SampleId(OWN, "tig", "", f"{i}#{t}")
+            images_by_role = {"output": image}
+            texts = {"prompt": text}
+            pairs.append(
+                Sample(
+                    sample_id,
+                    images_by_role,
+                    texts,
+                    group=str(i),
+                    place=(i, t),
+                )
+            )
     verdicts = evaluate(
         pairs,
         judge=judge,

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from vieval_plugin.config import Config
 from vieval_plugin.judges.protocol import (
@@ -51,7 +52,9 @@ def trusted_folders(options: Config, *folders: Path) -> tuple[Path, ...]:
 
 
 def output_file(
-    path_in_answer: Path, conditions: Sample, trusted: Sequence[Path]
+    path_in_answer: Path,
+    conditions: Sample,
+    trusted: Sequence[Path],
 ) -> tuple[Path | None, str]:
     """Return the image file of an answer, with links resolved, or None and the reason.
 
@@ -91,9 +94,7 @@ def _is_file_of(source: Path | bytes, path: Path) -> bool:
 MORE_IMAGES = "more images than requested"
 
 #: What an answer may say of itself where it has no image, beside that it has none.
-_FAILED = tuple(
-    str(status) for status in (Status.API_ERROR, Status.REFUSAL, Status.TOOL_ERROR)
-)
+_FAILED = tuple(map(str, (Status.API_ERROR, Status.REFUSAL, Status.TOOL_ERROR)))
 _SECONDS, _TOKENS, _JUDGING = (
     "generation_seconds",
     "generation_tokens",
@@ -149,10 +150,9 @@ def read_answer(text: str, number: int) -> Answer:
     try:
         if stripped and path.is_dir():
             return Answer(tuple(_folder_images(path, number)), "")
-        is_path = (
-            bool(stripped)
-            and "\n" not in stripped
-            and (path.is_file() or (bool(path.suffix) and path.is_absolute()))
+        is_line = bool(stripped) and "\n" not in stripped
+        is_path = is_line and (
+            path.is_file() or (bool(path.suffix) and path.is_absolute())
         )
     except (OSError, ValueError):  # words too long for a path, or with what no path has
         is_path = False
@@ -183,27 +183,26 @@ def _parse_answer(text: str) -> Answer:
     )
 
 
-def _cost(amounts: Mapping[str, object]) -> dict[str, float]:
-    numbers = {
-        name: amount
-        for name, amount in amounts.items()
-        if isinstance(amount, (int, float)) and not isinstance(amount, bool)
-    }
+def _cost(amounts: Mapping[str, Any]) -> dict[str, float]:
     return {
-        name: float(amount)
-        for name, amount in numbers.items()
-        if abs(amount) < 1e15 and math.isfinite(amount)
+        name: float(amount) for name, amount in amounts.items() if _is_amount(amount)
     }
+
+
+def _is_amount(amount: Any) -> bool:
+    if isinstance(amount, bool) or not isinstance(amount, (int, float)):
+        return False
+    return abs(amount) < 1e15 and math.isfinite(amount)
 
 
 def _folder_images(folder: Path, number: int) -> Iterator[Path]:
     """A prompt's images among those of a task, by their seeds."""
     numbered = re.compile(rf"0*{number}_s(\d+)\.(png|jpe?g|webp)", re.IGNORECASE)
-    images = [
-        (int(match[1]), path)
-        for path in folder.iterdir()
-        if (match := numbered.fullmatch(path.name))
-    ]
+    images = []
+    for path in folder.iterdir():
+        match = numbered.fullmatch(path.name)
+        if match:
+            images.append((int(match[1]), path))
     yield from (path for _, path in sorted(images))
 
 
@@ -242,14 +241,21 @@ def generated_images(
             origin = Generation(str(path) if path else "", cost_of_image)
             generated.append(
                 GeneratedImage(
-                    sample, origin, reason, (MORE_IMAGES,) if more else (), status
+                    sample,
+                    origin,
+                    reason,
+                    (MORE_IMAGES,) if more else (),
+                    status,
                 )
             )
     return generated
 
 
 def _output(
-    answer: Answer, index: int, conditions: Sample, trusted: Sequence[Path]
+    answer: Answer,
+    index: int,
+    conditions: Sample,
+    trusted: Sequence[Path],
 ) -> tuple[Path | None, str]:
     """The file of an answer's image, or None and the reason."""
     if index < len(answer.images):
@@ -258,12 +264,11 @@ def _output(
     if answer.status is not Status.NO_IMAGE:
         return None, text or f"the generator returned only the status {answer.status}"
     if answer.images:
+        count = len(answer.images)
+        number = index + 1
         return (
             None,
-            (
-                f"the generator returned {len(answer.images)} images, so image "
-                f"{index + 1} is missing"
-            ),
+            f"the generator returned {count} images, so image {number} is missing",
         )
     return (
         None,
@@ -281,13 +286,11 @@ async def judge_generated(
     bar: bool,
 ) -> list[Outcome]:
     """Judge all images together; return outcomes in order."""
-    decided = {
-        number: verdict
-        for number, image in enumerate(images)
-        if (verdict := missing_image_verdict(image))
-    }
+    verdicts = map(missing_image_verdict, images)
+    decided = {number: verdict for number, verdict in enumerate(verdicts) if verdict}
+    samples = [image.sample for image in images]
     outcomes = await outcomes_of(
-        [image.sample for image in images],
+        samples,
         prepared,
         options,
         None,
@@ -297,10 +300,8 @@ async def judge_generated(
     )
     for image in images:
         progress.findings.update(image.findings)
-    return [
-        add_findings(image, outcome)
-        for image, outcome in zip(images, outcomes, strict=True)
-    ]
+    pairs = zip(images, outcomes, strict=True)
+    return [add_findings(image, outcome) for image, outcome in pairs]
 
 
 def missing_image_verdict(image: GeneratedImage) -> Verdict | None:
@@ -316,7 +317,11 @@ def add_findings(image: GeneratedImage, outcome: Outcome) -> Outcome:
     )
 
 
-def judged_response(image: GeneratedImage, outcome: Outcome, source: Provenance) -> str:
+def judged_response(
+    image: GeneratedImage,
+    outcome: Outcome,
+    source: Provenance,
+) -> str:
     """The response that a host stores for a judged image."""
     spent = outcome.input_tokens + outcome.output_tokens
     cost = {**image.generation.cost, **({_JUDGING: float(spent)} if spent else {})}
@@ -330,19 +335,22 @@ def judged_response(image: GeneratedImage, outcome: Outcome, source: Provenance)
     )
 
 
-def unjudged_response(image: GeneratedImage, judge: str, setting: str) -> str:
+def unjudged_response(
+    image: GeneratedImage,
+    judge: str,
+    setting: str,
+) -> str:
     """The response that a host stores for an image that this judge is to judge later."""
-    return unjudged_json(
-        Unjudged(
-            image.sample,
-            image.generation,
-            judge,
-            setting,
-            image.reason,
-            image.findings,
-            image.status,
-        )
+    pending = Unjudged(
+        image.sample,
+        image.generation,
+        judge,
+        setting,
+        image.reason,
+        image.findings,
+        image.status,
     )
+    return unjudged_json(pending)
 
 
 def prompt_of(conditions: Sample) -> str:
@@ -353,18 +361,13 @@ def prompt_of(conditions: Sample) -> str:
     'Replace the dog of the first image by the dog of the second image, and change nothing else.'
     """
     texts = conditions.texts
+    for name in ("instruction", "prompt"):
+        if texts.get(name, "").strip():
+            return texts[name]
     subject = texts.get("subject", "subject")
-    sentence = (
+    return (
         f"Replace the {subject} of the first image by the {subject} of the second image, "
         "and change nothing else."
-    )
-    return next(
-        (
-            texts[name]
-            for name in ("instruction", "prompt")
-            if texts.get(name, "").strip()
-        ),
-        sentence,
     )
 
 
@@ -383,12 +386,11 @@ def write_conditions(conditions: Sample, folder: Path) -> Sample:
     def file(image: Image) -> Image:
         if not isinstance(image.source, bytes):
             return Image(image.source.absolute())
-        path = folder / f"{hashlib.sha256(image.source).hexdigest()[:32]}.png"
+        digest = hashlib.sha256(image.source).hexdigest()
+        path = folder / f"{digest[:32]}.png"
         if not path.is_file():
             write_whole(path, image.source, "data")
         return Image(path)
 
-    return replace(
-        conditions,
-        images={role: file(image) for role, image in conditions.images.items()},
-    )
+    images = {role: file(image) for role, image in conditions.images.items()}
+    return replace(conditions, images=images)

@@ -59,12 +59,18 @@ def judging_bar(
                 or done - printed >= (total or max(printed, 10 * _FIRST_LINE)) / 10
             ):
                 printed = done
-                failures = ", ".join(
-                    f"{status} {count}" for status, count in progress.failures().items()
-                )
+                failures = [
+                    f"{status} {n}" for status, n in progress.failures().items()
+                ]
                 elapsed = time.monotonic() - began
                 meter = tqdm.format_meter(
-                    done, total or 0, elapsed, 0, "Judging", unit=unit, postfix=failures
+                    done,
+                    total or 0,
+                    elapsed,
+                    0,
+                    "Judging",
+                    unit=unit,
+                    postfix=", ".join(failures),
                 )
                 say(meter, file=sys.stderr)
 
@@ -80,7 +86,9 @@ def judging_bar(
 
 @contextmanager
 def _silence_watched(
-    progress: Progress, on_silence: Callable[[float, bool], None], is_watched: bool
+    progress: Progress,
+    on_silence: Callable[[float, bool], None],
+    is_watched: bool,
 ) -> Iterator[None]:
     """Call a function every few seconds of a long silence, with its length and whether
     it is new.

@@ -64,11 +64,9 @@ class PreparedJudge:
             from vieval_plugin.backends.image_tools.text_reader import identity
 
             reader = identity()
-        provenance = replace(
-            self.provenance,
-            backbone=self.spec.name if backbone is None else backbone,
-            reader=reader,
-        )
+        if backbone is None:
+            backbone = self.spec.name
+        provenance = replace(self.provenance, backbone=backbone, reader=reader)
         if self.calibration:
             self.calibration.require(provenance)
         return provenance
@@ -104,11 +102,9 @@ class PreparedJudge:
                 Status.NO_IMAGE if is_failure else Status.NOT_APPLICABLE, reason
             )
         verdict = yield from self.judge(judged)  # type: ignore[arg-type]  # `missing_inputs_reason` has seen that it is what is judged
-        scores = (
-            self.calibration.added(verdict.scores, judged.kind)
-            if self.calibration
-            else verdict.scores
-        )
+        scores = verdict.scores
+        if self.calibration:
+            scores = self.calibration.added(scores, judged.kind)
         return replace(verdict, scores=scores)
 
 
@@ -123,7 +119,10 @@ def _require_setting(spec: JudgeSpec, setting: str) -> None:
 
 
 def prepare(
-    name: str, setting: str | None, options: Config, backbone: Backbone | None = None
+    name: str,
+    setting: str | None,
+    options: Config,
+    backbone: Backbone | None = None,
 ) -> PreparedJudge:
     """Build a judge, by its name or its file, in one of its settings (None or empty for its plain
     one) from the options.
@@ -139,11 +138,7 @@ def prepare(
     pack = spec.file
     if pack is None and spec.pack:
         pack = _pack(spec.pack(judge_options, setting))
-        if pack.judge != name:
-            raise VievalError(
-                f"prompt pack {pack.name} is for {pack.judge}, not for {name}; "
-                f"change the option judges.{name}.pack"
-            )
+        _require_own_pack(pack, name)
     if pack:
         pack = replace(pack, reminders=options.judges.reminders)
     pack_fields = (pack.name, pack.hash) if pack else ("", "")
@@ -156,9 +151,10 @@ def prepare(
         from vieval_plugin.run.calibration import read_calibration
 
         calibration = read_calibration(options.calibration)
+    labels = tuple(spec.setting_labels(judge_options, setting))
     provenance = Provenance(
         name,
-        tuple(spec.setting_labels(judge_options, setting)),
+        labels,
         spec.aspects,
         "",
         *pack_fields,
@@ -166,16 +162,28 @@ def prepare(
         options=options.resolved(spec),
         calibration=calibration.described if calibration else (),
     )
+    judge = spec.build(judge_options, pack, setting)
+    calls = "0" if spec.scored else spec.calls(judge_options, setting)
+    rounds = spec.rounds(judge_options, setting)
+    uses_tools = spec.uses_tools(judge_options, setting)
     return PreparedJudge(
         spec,
-        spec.build(judge_options, pack, setting),
+        judge,
         provenance,
         setting,
-        "0" if spec.scored else spec.calls(judge_options, setting),
-        spec.rounds(judge_options, setting),
-        spec.uses_tools(judge_options, setting),
+        calls,
+        rounds,
+        uses_tools,
         calibration,
     )
+
+
+def _require_own_pack(pack: Pack, judge: str) -> None:
+    if pack.judge != judge:
+        raise VievalError(
+            f"prompt pack {pack.name} is for {pack.judge}, not for {judge}; change the "
+            f"option judges.{judge}.pack"
+        )
 
 
 def setting_of(source: Provenance) -> str:
@@ -187,7 +195,8 @@ def setting_of(source: Provenance) -> str:
     """
     spec = judge_registry.judge_of_results(source.judge, source.options)
     if spec is None:
-        files = ", ".join(map(str, source.options.get("judge_files") or ())) or "none"
+        judge_files = source.options.get("judge_files") or ()
+        files = ", ".join(map(str, judge_files)) or "none"
         remedy = f"put its file into the folder set by {judge_registry.FOLDER_VARIABLE}"
         raise VievalError(
             f"unknown judge {source.judge!r} (judge files in the results: "

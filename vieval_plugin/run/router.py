@@ -61,7 +61,11 @@ class Router:
         self._stored_tools = {ocr.NAME: TextReader(run)}
         self._scorers = scorers
         self._batcher = Batcher(
-            usage, store, bar, self._find if scorers else None, self._stored_tools
+            usage,
+            store,
+            bar,
+            self._find if scorers else None,
+            self._stored_tools,
         )
         self._threads = Threads()
 
@@ -122,7 +126,12 @@ class Router:
         ]
         await asyncio.to_thread(self._threads.look, pictures)
 
-    async def answer_one(self, number: int, ask: Ask, answer: AnswerOne) -> Reply:
+    async def answer_one(
+        self,
+        number: int,
+        ask: Ask,
+        answer: AnswerOne,
+    ) -> Reply:
         """The reply to one ask; `answer` is asked where it is a question of a model."""
         if isinstance(ask, Measure) or (
             isinstance(ask, UseTool) and self._goes_in_batches(ask)
@@ -171,11 +180,9 @@ def recorded_reply(ask: Ask, step: Step) -> Reply:
         return Text(step.answer, cut=step.cut)
     if isinstance(ask, UseTool):
         tool = tools.registry().get(ask.tool)
-        return (
-            run(ask)
-            if tool is not None and tool.use is None
-            else tools.from_json(step.answer)
-        )
+        if tool is not None and tool.use is None:
+            return run(ask)
+        return tools.from_json(step.answer)
     if isinstance(ask, Measure):
         return Measurement(step.scores[0], step.reason)
     if ask.definition == "beginning":

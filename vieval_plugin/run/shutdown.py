@@ -106,11 +106,10 @@ def unforeseen(error: BaseException) -> str:
             f"{error.filename or 'output'}: no space left; free disk space, then "
             "run the same command again"
         )
-    message = " ".join(redacted(f"{type(error).__name__}: {error}").split())[:300]
-    lines = [
-        " ".join(sys.argv),
-        *"".join(traceback.format_exception(error)).split("\n"),
-    ]
+    description = redacted(f"{type(error).__name__}: {error}")
+    message = " ".join(description.split())[:300]
+    trace = "".join(traceback.format_exception(error))
+    lines = [" ".join(sys.argv), *trace.split("\n")]
     file = _error_file(redacted("\n".join(map(console, lines))))
     where = (
         f"the traceback is in {file}" if file else "the traceback could not be written"

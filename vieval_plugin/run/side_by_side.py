@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
@@ -34,6 +34,7 @@ from vieval_plugin.run.evaluate import outcomes_of, provenance_of
 from vieval_plugin.run.generated import Answer, prompt_of, read_answer
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.progress import Progress
+from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.text.errors import VievalError
 
 #: Folder of a build's images until it is ranked: a run that was stopped goes on, and the next build
@@ -46,23 +47,30 @@ NO_FOLDER = (
 #: Characters of a server's words that a line has.
 _SHOWN = 200
 #: Modes of pictures that PNG files do not have.
-_WITHOUT_PNG = ("CMYK", "YCbCr", "LAB", "HSV", "RGBX", "RGBa")
+_WITHOUT_PNG = (
+    "CMYK",
+    "YCbCr",
+    "LAB",
+    "HSV",
+    "RGBX",
+    "RGBa",
+)
 
 
 def _decided(rows: Sequence[SampleRow], judged: Sequence[Judged]) -> dict[int, Verdict]:
     """Verdicts already decided by the reader, by sample number."""
     # whose image a contest lacks is looked up in the contest
     by_sample = {
-        r.sample.id: r.verdict
-        for r in rows
-        if r.verdict and r.verdict.status is not Status.NO_IMAGE
+        row.sample.id: row.verdict
+        for row in rows
+        if row.verdict and row.verdict.status is not Status.NO_IMAGE
     }
-    return {
-        number: by_sample[sample.id]
-        for number, item in enumerate(judged)
-        for sample in candidates_of(item)
-        if sample.id in by_sample
-    }
+    decided: dict[int, Verdict] = {}
+    for number, item in enumerate(judged):
+        for sample in candidates_of(item):
+            if sample.id in by_sample:
+                decided[number] = by_sample[sample.id]
+    return decided
 
 
 def _add_findings(verdict: Verdict, row: SampleRow) -> Verdict:
@@ -106,20 +114,27 @@ async def judge_folders(
     judged: list[Judged] = list(contests) or [row.sample for row in rows]
     decided = _decided(rows, judged)
     outcomes = await outcomes_of(
-        judged, prepared, options, backbone, progress, bar, decided
+        judged,
+        prepared,
+        options,
+        backbone,
+        progress,
+        bar,
+        decided,
     )
-    failed = [
-        n
-        for n, o in enumerate(outcomes)
-        if o.verdict.status in FAILED_CALLS and n not in decided
-    ]
+    failed = [number for number in _failed_calls(outcomes) if number not in decided]
     if failed:
         progress.statuses -= Counter(
             outcomes[number].verdict.status for number in failed
         )
         failed_items = [judged[number] for number in failed]
         again = await outcomes_of(
-            failed_items, prepared, options, backbone, progress, bar
+            failed_items,
+            prepared,
+            options,
+            backbone,
+            progress,
+            bar,
         )
         for number, outcome in zip(failed, again, strict=True):
             outcomes[number] = outcome
@@ -130,6 +145,14 @@ async def judge_folders(
     return judged, verdicts, replace(provenance, label=label)
 
 
+def _failed_calls(outcomes: Iterable[Outcome]) -> list[int]:
+    return [
+        number
+        for number, outcome in enumerate(outcomes)
+        if outcome.verdict.status in FAILED_CALLS
+    ]
+
+
 def contests_between(rows: Sequence[SampleRow]) -> list[Contest]:
     """Contests between each two image models: the n-th image of a prompt by one against the n-th
     by the other.
@@ -137,26 +160,28 @@ def contests_between(rows: Sequence[SampleRow]) -> list[Contest]:
     by_prompt = defaultdict(list)
     for sample in (row.sample for row in rows if isinstance(row.sample, Sample)):
         by_prompt[sample.kind, sample.id.uid, sample.id.draw].append(sample)
-    return [
-        Contest(
-            SampleId(
+    contests = []
+    for (kind, uid, draw), candidates in by_prompt.items():
+        for first, second in combinations(candidates, 2):
+            name = f"{uid} {first.id.image_model} {second.id.image_model}"
+            identity = SampleId(
                 OWN,
                 kind,
                 "",
-                f"{uid} {first.id.image_model} {second.id.image_model}",
+                name,
                 draw,
-            ),
-            (first, second),
-            group=first.group,
-            tags=first.tags,
-        )
-        for (kind, uid, draw), candidates in by_prompt.items()
-        for first, second in combinations(candidates, 2)
-    ]
+            )
+            pair = (first, second)
+            contests.append(Contest(identity, pair, group=first.group, tags=first.tags))
+    return contests
 
 
 def image_server(
-    url: str | None, model: str | None, folders: Sequence[Path], key: str, seed: int
+    url: str | None,
+    model: str | None,
+    folders: Sequence[Path],
+    key: str,
+    seed: int,
 ) -> Callable[[Sequence[Sample]], list[str]] | None:
     """Image generator on a server; None without a server.
 
@@ -177,7 +202,11 @@ def image_server(
         raise VievalError(NO_FOLDER)
     server = ServerOptions((url,), key)
     return partial(
-        make_images, model=model, server=server, folder=folders[0], seed=seed
+        make_images,
+        model=model,
+        server=server,
+        folder=folders[0],
+        seed=seed,
     )
 
 
@@ -190,7 +219,9 @@ def _image_request(sample: Sample, seed: int) -> ImageRequest:
 
 
 def _write_outputs(
-    samples: Sequence[Sample], answers: Sequence[Answer], folder: Path
+    samples: Sequence[Sample],
+    answers: Sequence[Answer],
+    folder: Path,
 ) -> Iterator[tuple[Sample, str]]:
     """Replace the outputs; the samples that the server refused, with its reasons."""
     for sample, answer in zip(samples, answers, strict=True):
@@ -226,7 +257,13 @@ def make_images(
         VievalError: calls failed.
     """
     server = replace(
-        server, path=GENERATIONS, hello={"model": model, "prompt": "a cat", "n": 1}
+        server,
+        path=GENERATIONS,
+        hello={
+            "model": model,
+            "prompt": "a cat",
+            "n": 1,
+        },
     )
     requests = [
         _image_request(sample, seed + number) for number, sample in enumerate(samples)
@@ -234,24 +271,15 @@ def make_images(
     usage = Usage()
     texts = make(ImageApi(model, server, folder / _UNFINISHED), requests, usage, seed)
     answers = [read_answer(text, 0) for text in texts]
-    if failed := [answer for answer in answers if answer.status in FAILED_CALLS]:
-        problem = (
-            f"{len(failed)} of {len(answers)} images were not generated "
-            f"({failed[0].text[:_SHOWN]})"
-        )
-        raise VievalError(
-            f"{model}: {problem}; run the same command again to generate only these"
-        )
+    _require_images(answers, model)
     refused = list(_write_outputs(samples, answers, folder))
-    notes = [
-        f"{model} refused {sample.id.uid}: {text[:_SHOWN]}"
-        for sample, text in refused[:1]
-        if text
-    ]
-    line = (
-        f"{model} generated {sum(bool(answer.images) for answer in answers)} of "
-        f"{len(answers)} images in {folder} (seed {seed})"
-    )
+    notes = []
+    for sample, text in refused[:1]:
+        if text:
+            notes.append(f"{model} refused {sample.id.uid}: {text[:_SHOWN]}")
+    generated = sum(bool(answer.images) for answer in answers)
+    share = f"{generated} of {len(answers)}"
+    line = f"{model} generated {share} images in {folder} (seed {seed})"
     if usage.cached:
         stopped = (
             f"{usage.cached} images in {folder} are from an interrupted run; "
@@ -259,6 +287,17 @@ def make_images(
         )
         return [stopped, line, *notes]
     return [line, *notes]
+
+
+def _require_images(answers: Sequence[Answer], model: str) -> None:
+    failed = [answer for answer in answers if answer.status in FAILED_CALLS]
+    if failed:
+        reason = failed[0].text[:_SHOWN]
+        share = f"{len(failed)} of {len(answers)}"
+        problem = f"{share} images were not generated ({reason})"
+        raise VievalError(
+            f"{model}: {problem}; run the same command again to generate only these"
+        )
 
 
 def finish_build(folder: Path) -> None:

@@ -35,9 +35,8 @@ def require_texts(source: SampleSource, spec: JudgeSpec) -> None:
     if sample is None or not missing_inputs_reason(spec, sample):
         return
     needs = spec.needs.get(sample.kind, spec.needs.get(EVERY_KIND))
-    if any(
-        kind_needs.texts for kind_needs in ([needs] if needs else spec.needs.values())
-    ):
+    all_needs = [needs] if needs else spec.needs.values()
+    if any(kind_needs.texts for kind_needs in all_needs):
         raise VievalError(source.no_text)
     if not sample.kind:
         raise VievalError(
@@ -62,10 +61,10 @@ def require_any_of_first(
     allowed = allowed_hosts(hosts)
     problems = [_misreading(row, specs, allowed) for row in first]
     if len(first) == FIRST and all(problems):
+        problem = f"{first[0].place}: {problems[0]}"
         raise VievalError(
-            f"{name}: none of the first {FIRST} rows can be judged, so nothing "
-            f"was asked; {first[0].place}: {problems[0]}; correct the table, or "
-            "choose its columns with --columns"
+            f"{name}: none of the first {FIRST} rows can be judged, so nothing was "
+            f"asked; {problem}; correct the table, or choose its columns with --columns"
         )
 
 
@@ -79,7 +78,11 @@ def require_calibrated(
         calibration.require_kinds(row.sample.kind for row in islice(rows, FIRST))
 
 
-def _misreading(row: SampleRow, specs: Sequence[JudgeSpec], allowed: Hosts) -> str:
+def _misreading(
+    row: SampleRow,
+    specs: Sequence[JudgeSpec],
+    allowed: Hosts,
+) -> str:
     """Reason in the table's reading that a row cannot be judged; empty for any other."""
     if row.verdict is None:
         reasons = [missing_inputs_reason(spec, row.sample) for spec in specs]
@@ -93,9 +96,8 @@ def _misreading(row: SampleRow, specs: Sequence[JudgeSpec], allowed: Hosts) -> s
             )
     outputs = (sample.images.get("output") for sample in candidates_of(row.sample))
     absent_images = (image for image in outputs if image and not is_there(image))
-    if row.addresses or any(
-        str(image.source).lower().endswith(SUFFIXES) for image in absent_images
-    ):
+    sources = (str(image.source).lower() for image in absent_images)
+    if row.addresses or any(source.endswith(SUFFIXES) for source in sources):
         return ""
     return row.verdict.trace[0].reason
 

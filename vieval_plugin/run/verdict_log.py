@@ -63,15 +63,17 @@ class VerdictLog:
     """
 
     def __init__(
-        self, path: Path, inputs: Inputs, runs: Mapping[str, Provenance]
+        self,
+        path: Path,
+        inputs: Inputs,
+        runs: Mapping[str, Provenance],
     ) -> None:
         self.path = path
         self._inputs = inputs
         self._runs = runs
         self.complete = False
-        self._offsets = {
-            run: array("q", [_NO_OFFSET]) * (inputs.total or 0) for run in runs
-        }
+        total = inputs.total or 0
+        self._offsets = {run: array("q", [_NO_OFFSET]) * total for run in runs}
         self._usage: dict[str, dict[int, Usage]] = {run: {} for run in runs}
         self._attempt = 0
         self._end = 0
@@ -115,7 +117,13 @@ class VerdictLog:
         """Tell whether a run's verdict on a row is there."""
         return row < len(self._offsets[run]) and self._offsets[run][row] != _NO_OFFSET
 
-    def append(self, run: str, row: int, line: str, usage: Usage) -> None:
+    def append(
+        self,
+        run: str,
+        row: int,
+        line: str,
+        usage: Usage,
+    ) -> None:
         """Write a verdict at once; `usage` is what the run has cost in this attempt, which is
         noted now and then.
         """
@@ -128,19 +136,20 @@ class VerdictLog:
     def note_usage(self, run: str, usage: Usage) -> None:
         """Write down what a run has cost in this attempt."""
         self._usage[run][self._attempt] = usage
-        self._write(
-            json.dumps(
-                {"run": run, "attempt": self._attempt, "usage": usage.json_values()}
-            )
-        )
+        counts = usage.json_values()
+        line = {
+            "run": run,
+            "attempt": self._attempt,
+            "usage": counts,
+        }
+        self._write(json.dumps(line))
 
     def usage(self, *runs: str) -> Usage:
         """The cost of runs in all attempts."""
         from vieval_plugin.backends.http.server import Usage
 
-        return sum(
-            (usage for run in runs for usage in self._usage[run].values()), Usage()
-        )
+        usages = (usage for run in runs for usage in self._usage[run].values())
+        return sum(usages, Usage())
 
     def lines(self, run: str) -> Iterator[str]:
         """The lines of a run in the samples' order."""
@@ -156,7 +165,8 @@ class VerdictLog:
             return
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            is_ours = os.path.samestat(os.fstat(self._file.fileno()), self.path.stat())
+            opened = os.fstat(self._file.fileno())
+            is_ours = os.path.samestat(opened, self.path.stat())
         except OSError:
             is_ours = False
         if not is_ours:
@@ -225,12 +235,15 @@ class VerdictLog:
             row = document["row"]
             offsets = self._offsets[run]
             offsets.extend([_NO_OFFSET] * (row + 1 - len(offsets)))
-            offsets[row] = (
-                _NO_OFFSET
-                if document["status"] in (*FAILED_CALLS, Status.NO_IMAGE)
-                else self._end
-            )
-        except (ValueError, KeyError, TypeError, IndexError, AttributeError):
+            is_failed = document["status"] in (*FAILED_CALLS, Status.NO_IMAGE)
+            offsets[row] = _NO_OFFSET if is_failed else self._end
+        except (
+            ValueError,
+            KeyError,
+            TypeError,
+            IndexError,
+            AttributeError,
+        ):
             raise VievalError(
                 f"{self.path}: line {number} is not a verdict of this run; remove "
                 "the line to judge it again"

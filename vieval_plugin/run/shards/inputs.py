@@ -50,7 +50,13 @@ from vieval_plugin.text.wording import natural, plural
 PARQUET = (".parquet",)
 _TARS = (*PLAIN, *COMPRESSED)
 # images and tables, of which a file of verdicts is made too
-_NO_TAR_MEMBERS = (*SUFFIXES, *PARQUET, ".csv", ".jsonl", ".arrow")
+_NO_TAR_MEMBERS = (
+    *SUFFIXES,
+    *PARQUET,
+    ".csv",
+    ".jsonl",
+    ".arrow",
+)
 _AT_ONCE = 8
 _MOST_COLUMNS = 100  # of the images of a tar, in the plan
 _MOST_NOTES = 20  # lines on tars
@@ -114,11 +120,9 @@ def input_places(names: Sequence[str]) -> list[Place]:
             f"{unknown[0]}: --out FOLDER requires parquet or tar files; end --out "
             "in .jsonl, .csv or .parquet"
         )
-    if tars := [
-        source
-        for source in sources
-        if source.scheme and not source.path.lower().endswith(PARQUET)
-    ]:
+    remote = [source for source in sources if source.scheme]
+    tars = [source for source in remote if not source.path.lower().endswith(PARQUET)]
+    if tars:
         raise VievalError(
             f"{tars[0]}: tar files must be on a file system; mount the bucket, "
             "copy the files, or pass a pattern of parquet files"
@@ -131,15 +135,11 @@ def _local_files(name: str) -> list[Place]:
     if path.is_dir():
         files = data_files(path)
     else:
-        files = (
-            [path]
-            if path.exists()
-            else [Path(file) for file in glob.glob(str(path), recursive=True)]
-        )
-    return [
-        place_of(file.absolute())
-        for file in sorted(files, key=lambda file: natural(str(file)))
-    ]
+        files = [path]
+        if not path.exists():
+            files = list(map(Path, glob.glob(str(path), recursive=True)))
+    ordered = sorted(files, key=lambda file: natural(str(file)))
+    return [place_of(file.absolute()) for file in ordered]
 
 
 def data_files(folder: Path) -> list[Path]:
@@ -195,9 +195,8 @@ def _stored_objects(name: str) -> list[Place]:
                 f"{source.scheme}{bucket}: no such bucket; check its name, region "
                 "and endpoint"
             )
-        names = [
-            entry.path[len(source.path) + 1 :] for entry in entries if entry.is_file
-        ]
+        start = len(source.path) + 1
+        names = [entry.path[start:] for entry in entries if entry.is_file]
     matches = partial(_matches, pattern.split("/")) if pattern else _is_known
     return [source.below(path) for path in sorted(filter(matches, names), key=natural)]
 
@@ -247,20 +246,19 @@ def is_for_shards_alone(name: str) -> bool:
     has_tar = any(file.name.lower().endswith(_TARS) for file in data)
     if not has_tar or any(file.suffix.lower() in PARQUET for file in data):
         return False
-    return not any(
-        file.name.lower().endswith(_NO_TAR_MEMBERS) and not _is_of_img2dataset(file)
-        for file in path.rglob("*")
+    untarred_files = (
+        file for file in path.rglob("*") if file.name.lower().endswith(_NO_TAR_MEMBERS)
     )
+    return all(map(_is_of_img2dataset, untarred_files))
 
 
 def root_of(sources: Sequence[Place]) -> Place:
     """The folder that all files lie in; VievalError where there is none."""
     services = {(source.scheme, source.query) for source in sources}
-    path = (
-        os.path.commonpath([posixpath.dirname(source.path) for source in sources])
-        if len(services) == 1
-        else ""
-    )
+    path = ""
+    if len(services) == 1:
+        folders = [posixpath.dirname(source.path) for source in sources]
+        path = os.path.commonpath(folders)
     if not path:
         raise VievalError(
             f"{sources[0]} and {sources[-1]} have no common folder or bucket; "
@@ -335,16 +333,15 @@ def tar_notes(files: Iterable[InputFile], columns: Collection[str]) -> list[str]
                 "names allow it"
             )
         if file.repeated_keys:
+            keys = plural(file.repeated_keys, "key")
             notes.append(
-                f"{file.path}: {plural(file.repeated_keys, 'key')} repeated; each "
-                "occurrence is its own sample"
+                f"{file.path}: {keys} repeated; each occurrence is its own sample"
             )
     notes += hidden_images(files, columns)
-    return (
-        notes
-        if len(notes) <= _MOST_NOTES
-        else [*notes[:_MOST_NOTES], f"{len(notes) - _MOST_NOTES} more lines like these"]
-    )
+    hidden_notes = len(notes) - _MOST_NOTES
+    if hidden_notes <= 0:
+        return notes
+    return [*notes[:_MOST_NOTES], f"{hidden_notes} more lines like these"]
 
 
 def hidden_images(files: Iterable[InputFile], columns: Collection[str]) -> list[str]:
@@ -356,12 +353,13 @@ def hidden_images(files: Iterable[InputFile], columns: Collection[str]) -> list[
         }
         if hidden:
             column = next(iter(hidden)) or "..."
+            column = column[:80]
+            count = plural(sum(hidden.values()), "image")
             lines.append(
-                f"{file.path}: {plural(sum(hidden.values()), 'image')} not "
-                f"judged, the first in column {column[:80]!r}, because keys end "
-                "at the first dot of a name; rename the members and use another "
-                "--out, or read the column with --columns "
-                f"images.NAME={column[:80]}"
+                f"{file.path}: {count} not judged, the first in column {column!r}, "
+                "because keys end at the first dot of a name; rename the members and "
+                "use another --out, or read the column with --columns "
+                f"images.NAME={column}"
             )
     return lines
 
@@ -387,11 +385,9 @@ def _input_file(
     if source.path.lower().endswith(PARQUET):
         with reading_table(source):
             metadata = parquet_file(source).metadata
-            groups = tuple(
-                metadata.row_group(group).num_rows
-                for group in range(metadata.num_row_groups)
-            )
-        return InputFile(name, size, footer_digest(source), groups)
+            groups = map(metadata.row_group, range(metadata.num_row_groups))
+            rows = tuple(group.num_rows for group in groups)
+        return InputFile(name, size, footer_digest(source), rows)
     digest, index = _index_tar(source, indexes, last_dot, columns)
     return InputFile(
         name,
@@ -404,7 +400,11 @@ def _input_file(
     )
 
 
-def _is_same(source: Place, size: int, file: InputFile) -> bool:
+def _is_same(
+    source: Place,
+    size: int,
+    file: InputFile,
+) -> bool:
     """Return whether a file is as the plan has it: of a tar, whose headers are looked at when it
     is read, by its size.
     """
@@ -429,7 +429,11 @@ def require_same(file: InputFile, root: Place) -> None:
         raise VievalError(_OTHER_FILE.format(source))
 
 
-def table_of(file: InputFile, root: Place, indexes: Path) -> InputTable:
+def table_of(
+    file: InputFile,
+    root: Place,
+    indexes: Path,
+) -> InputTable:
     """The rows of a file, for its columns; VievalError where it cannot be read."""
     source = root.below(file.path)
     if not file.is_tar:
@@ -438,7 +442,11 @@ def table_of(file: InputFile, root: Place, indexes: Path) -> InputTable:
 
 
 def rows_in_group(
-    file: InputFile, root: Place, indexes: Path, group: int, ranges: Sequence[range]
+    file: InputFile,
+    root: Place,
+    indexes: Path,
+    group: int,
+    ranges: Sequence[range],
 ) -> InputTable:
     """Some rows of a row group, or samples of a tar, in one pass; VievalError where it cannot be
     read.
@@ -454,14 +462,16 @@ def _index_file(indexes: Path, digest: str) -> Path:
 
 
 def _index_tar(
-    source: Place, indexes: Path, last_dot: bool | None, columns: Iterable[str] = ()
+    source: Place,
+    indexes: Path,
+    last_dot: bool | None,
+    columns: Iterable[str] = (),
 ) -> tuple[str, TarIndex]:
     """The digest of a tar's index, which is kept in the folder `indexes`, and the index."""
     index = tar_index(Path(source.path), last_dot, columns)
     # of the members, not of the file: another pyarrow writes other bytes
-    digest = hashlib.sha256("\n".join(map(str, index.members)).encode()).hexdigest()[
-        :32
-    ]
+    listing = "\n".join(map(str, index.members))
+    digest = hashlib.sha256(listing.encode()).hexdigest()[:32]
     write_whole(_index_file(indexes, digest), _encoded(index.members), synced=True)
     return digest, index
 
@@ -477,7 +487,11 @@ def _encoded(members: Sequence[TarMember]) -> bytes:
     return bytes(sink.getvalue())
 
 
-def tar_members(file: InputFile, root: Place, indexes: Path) -> Sequence[TarMember]:
+def tar_members(
+    file: InputFile,
+    root: Place,
+    indexes: Path,
+) -> Sequence[TarMember]:
     """The members of a tar by its kept index; VievalError where it is another tar than when the
     plan was made.
     """
@@ -498,12 +512,8 @@ def tar_members(file: InputFile, root: Place, indexes: Path) -> Sequence[TarMemb
             f"cannot read the tar index {index}: {reason}; judge the tar file "
             "again into another folder"
         ) from None
-    return [
-        TarMember(*fields)
-        for fields in zip(
-            *(columns[name] for name in TarMember.__annotations__), strict=True
-        )
-    ]
+    fields = [columns[name] for name in TarMember.__annotations__]
+    return [TarMember(*values) for values in zip(*fields, strict=True)]
 
 
 def _is_known(path: str) -> bool:

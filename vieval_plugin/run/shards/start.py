@@ -142,7 +142,9 @@ def _input_locations(request: ShardRequest, folder: ShardFolder) -> list[Place]:
 
 
 def _planned(
-    request: ShardRequest, folder: ShardFolder, prepared: PreparedJudge
+    request: ShardRequest,
+    folder: ShardFolder,
+    prepared: PreparedJudge,
 ) -> tuple[Plan, Place, tuple[str, ...]]:
     """The plan that is kept in a folder now, where its paths start on this machine, and lines on
     columns for the user.
@@ -153,7 +155,11 @@ def _planned(
     root = _root(earlier, locations)
     planned = earlier.by_path if earlier else {}
     files = input_files(
-        locations, root, folder.indexes, planned, (request.columns or {}).values()
+        locations,
+        root,
+        folder.indexes,
+        planned,
+        (request.columns or {}).values(),
     )
     fields = _fields(
         request,
@@ -178,7 +184,14 @@ def _planned(
         request.limit,
     )
     if earlier is None:
-        _require_readable(now, root, folder, fields, prepared, request.run.hosts)
+        _require_readable(
+            now,
+            root,
+            folder,
+            fields,
+            prepared,
+            request.run.hosts,
+        )
         earlier = folder.create_plan(now)
     require_same_run(earlier, now, folder.name)
     plan = extended(earlier, now, folder.name, request.extend)
@@ -273,7 +286,11 @@ def drawn_samples(started: StartedRun, seed: int) -> list[Judged]:
     return samples
 
 
-def choose_store(options: Config, rows: int, is_shared: bool) -> Config:
+def choose_store(
+    options: Config,
+    rows: int,
+    is_shared: bool,
+) -> Config:
     """The options with the store that suits a run: none for very many rows, and one a host where
     there may be several.
 
@@ -406,7 +423,14 @@ def run_again(
         )
     had_scores = any(Status(status).usable for status in statuses)
     return ShardRun(
-        *(folder.location, plan.root, judge, setting, options.asking_anew(), backbone),
+        *(
+            folder.location,
+            plan.root,
+            judge,
+            setting,
+            options.asking_anew(),
+            backbone,
+        ),
         most_failures=MOST_FAILURES
         if had_scores
         else 1.0,  # a row that failed loses nothing by failing again
@@ -415,7 +439,9 @@ def run_again(
 
 
 def passes_again(
-    folder: ShardFolder, plan: Plan, statuses: Collection[str]
+    folder: ShardFolder,
+    plan: Plan,
+    statuses: Collection[str],
 ) -> tuple[PassQueue, int]:
     """The passes over shards with verdicts of these statuses, and the number of their rows."""
     again = {

@@ -112,7 +112,11 @@ def open_shards(folder: Path) -> set[str]:
     return {note.name.partition(".")[0] for note in _notes(folder) if _is_held(note)}
 
 
-def forget_deaths(folder: Path, written: Container[str], shard: str = "") -> None:
+def forget_deaths(
+    folder: Path,
+    written: Container[str],
+    shard: str = "",
+) -> None:
     """Remove the notes that dead workers left on shards that are done: on all of those, or on
     one.
     """

@@ -72,7 +72,14 @@ def verify(folder: ShardFolder, plan: Plan) -> Verified:
                 verified_names.add(name)
                 _check_rows(verified, file, planned[name], table)
                 if name in looked_at and planned[name].path not in changed_files:
-                    _check_digest(verified, folder, plan, planned[name], table, rng)
+                    _check_digest(
+                        verified,
+                        folder,
+                        plan,
+                        planned[name],
+                        table,
+                        rng,
+                    )
     _note_missing(verified, planned, verified_names)
     verified.problems += hidden_images(plan.files, plan.columns.values())
     _note_duplicates(verified)
@@ -80,7 +87,9 @@ def verify(folder: ShardFolder, plan: Plan) -> Verified:
 
 
 def _note_missing(
-    verified: Verified, planned: Mapping[str, Shard], verified_names: Collection[str]
+    verified: Verified,
+    planned: Mapping[str, Shard],
+    verified_names: Collection[str],
 ) -> None:
     if missing_shards := [
         shard for name, shard in planned.items() if name not in verified_names
@@ -111,7 +120,12 @@ def _changed_files(verified: Verified, plan: Plan) -> Iterator[str]:
             yield file.path
 
 
-def _check_rows(verified: Verified, file: str, shard: Shard, table: Any) -> None:
+def _check_rows(
+    verified: Verified,
+    file: str,
+    shard: Shard,
+    table: Any,
+) -> None:
     rows, prompts = (table.column(name).to_numpy() for name in ("row", "prompt"))
     if not np.array_equal(
         np.unique(rows), np.arange(shard.first, shard.first + shard.rows)

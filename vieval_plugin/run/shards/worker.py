@@ -63,10 +63,15 @@ MOST_FAILURES = 0.2
 _ENOUGH = 20  # rows whose calls tell what a row takes
 _IN_A_ROW = 3  # shards with too many failures, after which a worker stops
 #: Statuses of rows that `--max-failures` counts: all without a score that the judge applies to.
-FAILURES = (*FAILED_CALLS, Status.PARSE_FAILURE, Status.REFUSAL, Status.NO_IMAGE)
+FAILURES = (
+    *FAILED_CALLS,
+    Status.PARSE_FAILURE,
+    Status.REFUSAL,
+    Status.NO_IMAGE,
+)
 _FATAL = unjudged(
     Status.TOOL_ERROR,
-    f"judging this row ended its process {DEATHS} times, so it is not judged again",
+    f"judging this row killed its process {DEATHS} times, so it is skipped",
 )
 
 
@@ -149,7 +154,12 @@ class CallBudget:
         calls: what a sample takes, in words, as `PreparedJudge.calls`.
     """
 
-    def __init__(self, limit: int | None, usage: Usage, calls: str) -> None:
+    def __init__(
+        self,
+        limit: int | None,
+        usage: Usage,
+        calls: str,
+    ) -> None:
         self._limit = limit
         self._usage = usage
         self._expected = max(map(float, re.findall(r"\d+", calls)), default=0.0)
@@ -259,7 +269,11 @@ class ShardWorker:
                 if alone:
                     await drained.wait()
 
-        def settle(judged: _RowEvent, _: SampleRow, outcome: Outcome) -> None:
+        def settle(
+            judged: _RowEvent,
+            _: SampleRow,
+            outcome: Outcome,
+        ) -> None:
             under_way.remove(judged)
             judged.opened.note.end(judged.row.number)
             if not under_way:
@@ -269,7 +283,11 @@ class ShardWorker:
         run = self._run
         asks_a_model = self._prepared.asks_a_model
         async with Session(
-            run.options, run.backbone, self.progress, asks_a_model, run.batch
+            run.options,
+            run.backbone,
+            self.progress,
+            asks_a_model,
+            run.batch,
         ) as session:
             await session.judge_stream(rows(), self._prepared, settle)
 
@@ -352,7 +370,11 @@ class ShardWorker:
                 else {}
             )
             self._open[shard.name] = opened = OpenShard(
-                shard, note, suspects, fatal, verdicts
+                shard,
+                note,
+                suspects,
+                fatal,
+                verdicts,
             )
             self._budget.rows_opened += shard.rows
             return opened
@@ -457,14 +479,23 @@ class ShardWorker:
         opened.verdicts.sort(key=itemgetter("row", "prompt"))
         described: Mapping[str, Any] = asdict(opened.shard)
         metadata = shard_metadata(
-            described, plan.run, plan.provenance, tally, opened.began, time.time()
+            described,
+            plan.run,
+            plan.provenance,
+            tally,
+            opened.began,
+            time.time(),
         )
         self._folder.write(
             opened.shard.name, encoded(opened.verdicts, plan.schema, metadata)
         )
 
 
-def _too_many(tally: Tally, failures: int, max_share: float) -> str:
+def _too_many(
+    tally: Tally,
+    failures: int,
+    max_share: float,
+) -> str:
     """The line on a shard with too many failures: how many, and the reason of most of them."""
     reasons = (
         f" ({status}: {reason})"
@@ -479,7 +510,9 @@ def _too_many(tally: Tally, failures: int, max_share: float) -> str:
 
 
 def work_here(
-    run: ShardRun, queue: PassQueue, on_rows: Callable[[int], None]
+    run: ShardRun,
+    queue: PassQueue,
+    on_rows: Callable[[int], None],
 ) -> list[str]:
     """Have all passes of a queue judged in this process; lines on what that cost.
 

@@ -101,7 +101,10 @@ class ShardActor:
 
 
 def work_on_ray(
-    run: ShardRun, queue: PassQueue, on_rows: Callable[[int], None], cluster: Cluster
+    run: ShardRun,
+    queue: PassQueue,
+    on_rows: Callable[[int], None],
+    cluster: Cluster,
 ) -> list[str]:
     """`work_in_slots` by actors on a cluster, which share the run's budget.
 
@@ -123,7 +126,13 @@ def work_on_ray(
             num_cpus=1, num_gpus=int(bool(gpus)), max_concurrency=_PASSES + 2
         )
         slots = [
-            _OnRay(replace(run, budget=budget), queue, on_rows, ray=ray, kind=kind)
+            _OnRay(
+                replace(run, budget=budget),
+                queue,
+                on_rows,
+                ray=ray,
+                kind=kind,
+            )
             for _ in range(workers)
         ]
         return work_in_slots(slots, queue)
