@@ -316,7 +316,7 @@ def test_a_judge_that_asks_no_model_goes_on_without_a_store_that_it_cannot_use(
     store.write_text("something else")
     with Judge("ssim") as judge:
         assert judge(vieval_demo.load(None, "tie")[:1])[0].status is Status.OK
-    assert "going on without a store of replies" in capsys.readouterr().err
+    assert "continuing without the reply cache" in capsys.readouterr().err
     with (
         pytest.raises(VievalError, match="not a SQLite database"),
         Judge("viescore", model="m", base_url="http://x") as asking,

@@ -113,7 +113,7 @@ IN_JUDGES = [
     ),
     (lambda: Judge(None), r"Judge\(name\) is NoneType; pass the name of a judge"),
     (lambda: Judge("viescor"), "unknown judge 'viescor'; did you mean viescore"),
-    (lambda: Judge(setting="2shot"), "viescore has no setting '2shot'"),
+    (lambda: Judge(setting="2shot"), "unknown setting '2shot' of viescore"),
     (lambda: Judge(image_format="gif"), '`image_format` must be "png" or "jpeg"'),
     (
         lambda: Judge(attempts=True),
@@ -238,7 +238,7 @@ IN_FUNCTIONS = [
     ),
     (
         lambda: evaluate([SAMPLE], progress=True),
-        r"progress is bool True; pass Progress\(\)",
+        r"progress is bool True; pass a Progress",
     ),
     (
         lambda: score_matrix("x.png", ["x"]),
@@ -250,7 +250,7 @@ IN_FUNCTIONS = [
     ),
     (
         lambda: score_matrix([Image(b"x")], ["x"], judge="sharpness"),
-        "sharpness rates PQ, and a matrix has SC",
+        "requires a judge that rates SC, but sharpness rates PQ",
     ),
     (
         lambda: score_matrix([Image(b"x")], ["x"], judge="pairwise"),

@@ -165,8 +165,8 @@ def write(root, *rows, columns=COLUMNS):
 @pytest.mark.parametrize(
     ("cells", "said"),
     [
-        ({"mos_align": "5.01"}, "mos_align is 5.01, not a rating from 0 to 5"),
-        ({"mos_quality": "4_0"}, 'mos_quality is "4_0", not a rating from 0 to 5'),
+        ({"mos_align": "5.01"}, "mos_align must be a rating from 0 to 5, got 5.01"),
+        ({"mos_quality": "4_0"}, 'mos_quality must be a rating from 0 to 5, got "4_0"'),
         ({"mos_quality": ""}, "no rating of PQ"),
         (
             {"name": "picture.jpg"},

@@ -172,7 +172,7 @@ def test_edits_are_conditions_for_a_generator(tmp_path):
         (
             "points",
             [point(), point(1, score=3)],
-            "row 1: score is 3, not a rating from 0 to 2",
+            "row 1: score must be a rating from 0 to 2, got 3",
         ),
         ("points", [point(gen="../x.png")], "row 0: gen is"),
         (

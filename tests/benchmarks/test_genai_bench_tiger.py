@@ -117,7 +117,10 @@ def test_a_log_without_prompts_is_taken_only_where_no_other_has_them(tmp_path):
         ),
         ([logged(), logged()], "row 1 repeats id 0"),
         ([{"idx": 0}], "row 0: no human_vote"),
-        ([logged(human_vote=None)], "row 0: human_vote is null, not a text"),
+        (
+            [logged(human_vote=None)],
+            "row 0: human_vote must be a non-empty string, got null",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_log_is_told_with_file_and_row(tmp_path, rows, said):
@@ -190,25 +193,28 @@ def test_one_output_in_several_contests_is_one_sample(tmp_path):
             {"annotators": ["first", "tie"]},
             "a four_way vote must be one of first, second, both_good, both_bad, got 'tie'",
         ),
-        ({"annotators": "first"}, "vote is no text, or annotators no list of texts"),
+        (
+            {"annotators": "first"},
+            "`vote` must be a string and `annotators` a list of strings",
+        ),
         # nothing is null or an empty text: what else is false is a mistake, and no vote that was
         # not given
-        ({"vote": 0}, "vote is no text"),
-        ({"texts": []}, "texts is no object of name -> text"),
-        ({"images": []}, "images is no object of role -> file"),
+        ({"vote": 0}, "`vote` must be a string"),
+        ({"texts": []}, "`texts` must map names to strings"),
+        ({"images": []}, "`images` must map roles to files"),
         (
             {"candidates": [candidate(0, video=False), candidate(1)]},
-            "video is false, not a text",
+            "video must be a non-empty string, got false",
         ),
-        ({"group": 0}, "group is 0, not a text"),
-        ({"tags": False}, "tags is false, not a list of tags"),
+        ({"group": 0}, "group must be a non-empty string, got 0"),
+        ({"tags": False}, "tags must be a list of tags, got false"),
         (
             {"images": {"source": "x" * 300}},
-            "source is a name of 300 characters, too long for a file",
+            "the file name in source is too long (300 characters)",
         ),
         (
             {"images": {"source": "x/" * 2000}},
-            "source is a name of 4000 characters, too long for a file",
+            "the file name in source is too long (4000 characters)",
         ),
         ({"group": "\ud800"}, "half of a character"),
         (
@@ -219,13 +225,13 @@ def test_one_output_in_several_contests_is_one_sample(tmp_path):
             {"candidates": [candidate(0), candidate(1), candidate(1, uid="x")]},
             "four_way votes require exactly 2 candidates",
         ),
-        ({"candidates": [candidate(0), 3]}, "candidates is no list of objects"),
+        ({"candidates": [candidate(0), 3]}, "`candidates` must be a list of objects"),
         (
             {"candidates": [candidate(0), candidate(1, images={"output": "../b.png"})]},
-            "not a file below the folder",
+            "must be a file inside the folder",
         ),
-        ({"id": None}, "id is null, not a name"),
-        ({"id": "0"}, "repeats id 0"),
+        ({"id": None}, "id must be a name without #, got null"),
+        ({"id": "0"}, "duplicate id 0"),
         (
             {
                 "candidates": [
@@ -234,8 +240,8 @@ def test_one_output_in_several_contests_is_one_sample(tmp_path):
                 ]
             },
             (
-                "candidate 2: uid hat of two was another output, or of other conditions, in a row "
-                "before"
+                "candidate 2: uid hat of two has another output or other conditions in an earlier "
+                "row"
             ),
         ),
     ],
@@ -467,7 +473,7 @@ def test_preparing_leaves_rows_alone_that_are_somebodys_own_and_wrong(tmp_path, 
     before = path.read_text()
     report = prepare(tmp_path, "edit")
     assert (report.complete, hub[1], path.read_text()) == (False, [], before)
-    assert "line 1: candidates is no list of objects" in report.lines[1]
+    assert "line 1: `candidates` must be a list of objects" in report.lines[1]
 
 
 def test_rows_of_another_form_are_one_line(tmp_path, hub):
@@ -484,7 +490,7 @@ def test_rows_of_another_form_are_one_line(tmp_path, hub):
 def test_without_datasets_one_line_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "datasets", None)
     with pytest.raises(
-        VievalError, match=r'needs datasets; run pip install "\.\[hub\]" '
+        VievalError, match=r'requires datasets; run pip install "\.\[hub\]" '
     ):
         prepare(tmp_path, "edit")
 

@@ -112,7 +112,7 @@ def test_four_to_six_is_for_the_first(tmp_path):
         ({"chosen": "C"}, "a two_way vote must be one of first, second, got 'C'"),
         (
             {"human_annotations": [6, 4, 7]},
-            "annotation 3 is 7, not a rating from 1 to 6",
+            "annotation 3 must be a rating from 1 to 6, got 7",
         ),
         ({"human_annotations": None}, "human_annotations a list"),
         (
@@ -215,4 +215,4 @@ def test_rows_of_another_form_are_one_line(tmp_path, hub):
     hub["t2i"] = [hub_row("x", "a cat", [], human_annotations="[9, 1, 1]")]
     report = prepare(tmp_path, "t2i")
     assert not report.complete
-    assert "row 0: annotation 1 is 9, not a rating from 1 to 6" in report.lines[1]
+    assert "row 0: annotation 1 must be a rating from 1 to 6, got 9" in report.lines[1]

@@ -200,7 +200,7 @@ def test_a_score_that_was_not_given_is_nan_and_comes_back_from_a_result_as_nan(
         (
             BENCH,
             lambda rows: {"rows": rows},
-            "t2i-eval-bench.json: holds no list of objects; put",
+            "t2i-eval-bench.json: must contain a list of objects; put",
         ),
         (BENCH, lambda rows: rows[1].update(id="0"), "row 1 repeats id 0"),
         (
@@ -211,12 +211,12 @@ def test_a_score_that_was_not_given_is_nan_and_comes_back_from_a_result_as_nan(
         (
             BENCH,
             lambda rows: rows[1].update(gt_image="../x.png"),
-            'gt_image is "../x.png", not a file below',
+            'gt_image must be a file inside the folder, got "../x.png"',
         ),
         (
             BENCH,
             lambda rows: rows[1].update(ref_image="/x.png"),
-            'ref_image is "/x.png", not a file below',
+            'ref_image must be a file inside the folder, got "/x.png"',
         ),
         (
             BENCH,
@@ -273,7 +273,7 @@ def test_a_score_that_was_not_given_is_nan_and_comes_back_from_a_result_as_nan(
             lambda rows: rows[1]["overall"]["overall"].update(
                 manual_score=[1, 2, 11, 5]
             ),
-            "id 1, overall: score 3 is 11, not a rating from 0 to 10",
+            "id 1, overall: score 3 must be a rating from 0 to 10, got 11",
         ),
     ],
 )
@@ -307,7 +307,7 @@ def test_preparing_says_what_is_missing_a_line_each(folder):
     report = prepare(folder)
     assert not report.complete
     assert re.search(
-        r"images.tar.gz: '../0.jpg' does not lie below the folder; fetch it again",
+        r"images.tar.gz: '../0.jpg' is outside the folder; download it again",
         report.lines[0],
     )
     assert re.search(

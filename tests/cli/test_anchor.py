@@ -157,7 +157,7 @@ def test_an_anchor_of_a_stranger_names_no_key_no_server_elsewhere_and_no_image_o
     of_run.write_text(json.dumps(document))
     line = vieval("anchor", "check", anchor, code=1).err.splitlines()[-1]
     assert (
-        f"no judge 'of_yours' here, and the results name {of_yours}; put its file"
+        f"unknown judge 'of_yours' (judge files in the results: {of_yours}); put its file"
         in line
     )
     assert "password" not in line

@@ -68,44 +68,54 @@ def line(uid, file="a.png", **more):
             "parse_failure",
             "not a JSON object",
         ),
-        (line(["x"]), "line 2", "parse_failure", "uid must be a text"),
+        (line(["x"]), "line 2", "parse_failure", "`uid` must be a string"),
         (line("u", image="x"), "u", "parse_failure", "unknown key 'image'"),
         (
             line("u", texts={"prompt": [None]}),
             "u",
             "parse_failure",
-            "a list of prompts must hold texts",
+            "a list of prompts must contain at least one prompt",
         ),
-        (line("u", texts={"prompt": 3}), "u", "parse_failure", "texts must map names"),
+        (
+            line("u", texts={"prompt": 3}),
+            "u",
+            "parse_failure",
+            "`texts` must map names",
+        ),
         (
             line("u", images={"output": 3}),
             "u",
             "parse_failure",
             "images must map roles (output, source, ...) to paths",
         ),
-        (line("u", kind=7), "u", "parse_failure", "kind 7 is no text"),
+        (line("u", kind=7), "u", "parse_failure", "`kind` must be a string, got 7"),
         (
             line("u", draw=-1),
             "u",
             "parse_failure",
-            "draw must be a whole number from 0",
+            "`draw` must be a whole number of at least 0",
         ),
         (
             line("u", draw=True),
             "u",
             "parse_failure",
-            "draw must be a whole number from 0",
+            "`draw` must be a whole number of at least 0",
         ),
-        (line("u", tags="red"), "u", "parse_failure", "tags must be a list of texts"),
-        (line("u", "nowhere.png"), "u", "no_image", "the image output is not there"),
-        (line("u", ""), "u", "no_image", "the image output is not there"),
-        (line("u", "x" * 5000), "u", "no_image", "the image output is not there"),
-        (line("u", "a\0.png"), "u", "no_image", "the image output is not there"),
+        (
+            line("u", tags="red"),
+            "u",
+            "parse_failure",
+            "`tags` must be a list of strings",
+        ),
+        (line("u", "nowhere.png"), "u", "no_image", "missing output image"),
+        (line("u", ""), "u", "no_image", "missing output image"),
+        (line("u", "x" * 5000), "u", "no_image", "missing output image"),
+        (line("u", "a\0.png"), "u", "no_image", "missing output image"),
         (
             line("u", "https://example.com/a.png"),
             "u",
             "tool_error",
-            "is an address, not a file",
+            "is a URL, not a local file",
         ),
         (line("u", texts={}), "u", "not_applicable", "the sample has no prompt text"),
         (
@@ -167,7 +177,7 @@ def test_a_line_without_a_uid_is_called_by_the_file_of_its_output_or_by_its_numb
     ]
     code, _, _, said = score(unnamed, line("a"))
     assert code == 1
-    assert "line 1 and line 2 are both 'a' (tig)" in said
+    assert "line 1 and line 2 both have uid 'a' (tig)" in said
 
 
 def test_a_byte_order_mark_and_carriage_returns_are_read(score):
@@ -183,7 +193,7 @@ def test_a_byte_order_mark_and_carriage_returns_are_read(score):
     [
         (b"{", "not a JSON object"),
         (line("u", image="x"), "unknown key 'image'; the keys are"),
-        (line("u", "nowhere.png"), "the image output is not there"),
+        (line("u", "nowhere.png"), "missing output image"),
         (line("u", texts={}), "the sample has no prompt text"),
         (line("u", "cut"), "/cut "),
     ],
@@ -216,4 +226,4 @@ def test_a_verdict_on_a_bad_line_can_be_shown(score, folder, capsys):
     page = folder / "p.html"
     command = ["show", str(folder / "verdicts.jsonl"), "u", "--html", str(page)]
     assert main(command) == 0
-    assert "the image output is not there" in page.read_text()
+    assert "missing output image" in page.read_text()

@@ -295,7 +295,7 @@ def test_an_unforeseen_error_is_one_line_that_names_the_file_of_its_traceback(
 ):
     [line] = vieval("tasks", code=1).err.splitlines()
     assert line.startswith(
-        "vieval: an unforeseen error (RuntimeError: a slip \\x1b[31m with [key] in it); its "
+        "vieval: an unexpected error (RuntimeError: a slip \\x1b[31m with [key] in it); the "
         "traceback is in "
     )
     [file] = broken.rglob("*.txt")
@@ -318,7 +318,7 @@ def test_a_full_disk_under_the_output_is_one_line():
         )
     assert ended.returncode == 1
     assert ended.stderr == (
-        "vieval: output: no space is left; make room, and run the same command again\n"
+        "vieval: output: no space left; free disk space, then run the same command again\n"
     )
 
 
@@ -335,7 +335,7 @@ def test_without_a_cache_the_traceback_goes_to_the_temporary_files(
     file.unlink()
     temporary.rmdir()
     temporary.write_text("no folder either")
-    assert "its traceback could not be written" in vieval("tasks", code=1).err
+    assert "the traceback could not be written" in vieval("tasks", code=1).err
 
 
 def test_a_slip_while_commands_are_gathered_is_one_line_too(
@@ -343,7 +343,7 @@ def test_a_slip_while_commands_are_gathered_is_one_line_too(
 ):
     monkeypatch.setattr("vieval_plugin.cli.get_type_hints", lambda run: 1 / 0)
     assert vieval("prepare", "imagenhub", code=1).err.startswith(
-        "vieval: an unforeseen error (ZeroDivisionError"
+        "vieval: an unexpected error (ZeroDivisionError"
     )
 
 

@@ -181,7 +181,7 @@ def test_an_input_that_is_another_now_leaves_nothing(vieval, data, tmp_path):
         tmp_path / "kept",
         code=1,
     ).err
-    assert "part-2.parquet: another file than when the plan was made" in err
+    assert "part-2.parquet: changed since the plan was made" in err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "out"]
     (tmp_path / "kept").mkdir()
     (tmp_path / "kept" / "mine").write_text("a file")
@@ -267,7 +267,7 @@ def test_a_tar_that_was_filtered_before_keeps_what_was_added_then(vieval, tmp_pa
         code=1,
     ).err
     assert (
-        "a.tar: it has a member 1.vieval.json; name the one that is added with --prefix"
+        "a.tar: already has a member 1.vieval.json; use --prefix to rename the added one"
         in err
     )
     assert not (tmp_path / "kept").exists()

@@ -60,7 +60,7 @@ def test_without_its_file_one_line_says_what_is_missing(judged, tmp_path, vieval
     said = vieval(*show, "--html", page, code=1).err
     assert said.splitlines()[-1].startswith("vieval: ")
     assert (
-        f"the results name {path}; put its file into the folder that VIEVAL_JUDGES names"
+        f"judge files in the results: {path}); put its file into the folder set by VIEVAL_JUDGES"
         in said
     )
     path.write_text(LEGIBILITY.replace("legible", "clear"))

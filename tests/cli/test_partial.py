@@ -202,7 +202,7 @@ def test_other_options_or_inputs_are_refused_in_a_line_that_says_what_differs(
         ),
         said,
     )
-    assert "give the command that began it, or remove the file" in said
+    assert "use the command that started it, or remove the file" in said
     assert (partial.read_bytes(), asked.total()) == (content, before)
 
 
@@ -314,8 +314,8 @@ def test_options_and_costs_of_a_run_stand_once_beside_short_lines(
         21,
         22,
     )  # and one to see whether the server enforces schemas
-    called = rf"calls: {cost['calls']}(, probes among them: 1)?, answered from the store: 0, "
-    assert re.search(f"{called}not asked as another question was the same: 19", said)
+    called = rf"calls: {cost['calls']}(, including probes: 1)?, from the cache: 0, "
+    assert re.search(f"{called}duplicates not asked: 19", said)
     assert f"tokens in: {cost['input_tokens']}, out: {cost['output_tokens']}" in said
     assert of_run["provenance"]["options"]["backbones"]["judge"]["temperature"] == 0
     rows = (folder / "v.jsonl").read_text().splitlines()

@@ -128,9 +128,7 @@ def test_where_no_name_matches_both_sides_are_shown(tmp_path, vieval):
         code=1,
     ).err
     assert "cannot match 12 images (image0.png, image1.png, image2.png, ...)" in said
-    assert (
-        f"no image there is called by a uid, as {', '.join(expected[:3])} are" in said
-    )
+    assert f"no image is named after a uid, such as {', '.join(expected[:3])}" in said
 
 
 def test_a_benchmark_of_contests_exports_the_conditions_of_each_once(tmp_path):

@@ -274,7 +274,7 @@ def test_a_baseline_that_is_no_other_side_is_refused_before_anything_is_made_or_
             said = vieval(
                 "rank", *arguments, *(flags if flags != ["last"] else []), code=1
             ).err.splitlines()[-1]
-            assert line in said or (source and "one folder for the images" in said)
+            assert line in said or (source and "exactly one image folder" in said)
             assert (
                 result()[0]
                 .find(".//error")
@@ -473,7 +473,7 @@ def test_a_server_that_fails_makes_no_gate_and_goes_on_where_it_stopped(judge, v
             "prompts.csv",
         ]
         line = vieval("rank", *flags, *named(judge), code=1).err.splitlines()[-1]
-        assert line.startswith(f"vieval: m: 1 of {N} images were not made (")
+        assert line.startswith(f"vieval: m: 1 of {N} images were not generated (")
         broken.clear()
         count = len(generator.requests)
         said = vieval("rank", *flags, *named(judge)).err
@@ -523,7 +523,7 @@ def test_a_run_that_is_killed_while_it_judges_leaves_no_result_and_goes_on_from_
         assert len(generator.requests) == N
         said = vieval(*arguments, *named(judge)).err
         assert len(generator.requests) == N
-        assert int(re.search(r"answered from the store: (\d+)", said)[1]) > 0
+        assert int(re.search(r"from the cache: (\d+)", said)[1]) > 0
         assert result()[0].get("errors") == "0"
         vieval(*arguments, *named(judge))  # which is the next build
         assert len(generator.requests) == 2 * N

@@ -95,7 +95,7 @@ def test_a_reference_must_be_one_folder_and_needs_prompts(builds, tmp_path, caps
     several = ["--prompts", str(builds / "prompts.csv"), "--reference", str(builds)]
     for folder, arguments, message in (
         (told, ["--reference", str(told)], "--reference requires --prompts"),
-        (builds / "equal", several, "must be one folder of images, got 5 folders"),
+        (builds / "equal", several, "must be one image folder, got 5 folders"),
     ):
         assert main(["rank", str(folder), "--judge", "ssim", *arguments]) == 1
         assert message in capsys.readouterr().err

@@ -28,11 +28,11 @@ def test_score_writes_verdicts_in_order_and_a_summary(score, server, samples_fil
         printed,
     )
     assert (
-        "calls: 13, probes among them: 1," in said
+        "calls: 13, including probes: 1," in said
     )  # one of them asks whether schemas are enforced
     code, again, _, said = score(samples_file, *named(server))
     assert (code, again) == (0, written)
-    assert "calls: 0, answered from the store: 12" in said
+    assert "calls: 0, from the cache: 12" in said
 
 
 def test_failed_calls_show_in_the_last_lines_and_the_exit_code(score, samples_file):
@@ -104,7 +104,7 @@ def test_fresh_asks_anew_and_replaces_what_was_stored_and_so_does_the_option(
             answers.append(
                 [step["reason"] for verdict in verdicts for step in verdict["trace"]]
             )
-    assert "answered from the store: 12" in said
+    assert "from the cache: 12" in said
     first, *_ = answers
     assert answers[1] == first
     assert answers[2] == answers[3]

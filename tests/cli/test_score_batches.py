@@ -155,11 +155,11 @@ def test_batches_give_the_verdicts_of_calls_and_no_request_is_paid_twice(
     told = capsys.readouterr().err
     assert verdicts(tmp_path / "v.jsonl") == expected
     waves = (
-        "at most 2 waves of them (1 question in a row, 1 re-ask of each), each sent up to 3 "
-        "times where batches expire"
+        "at most 2 waves (1 question in a row, 1 re-ask for each), each sent up to 3 "
+        "times if batches expire"
     )
-    assert f"viescore by batches: {waves} or fail" in told
-    assert "calls: 60, answered from the store: 0, tokens" in told
+    assert f"viescore with batches: {waves} or fail" in told
+    assert "calls: 60, from the cache: 0, tokens" in told
     price, saved = (
         float(re.search(rf"{name}: ([\d.]+)", told)[1])
         for name in ("price", "by batches")
@@ -601,8 +601,8 @@ def test_no_more_waves_are_sent_than_a_judge_says_it_takes(
         pytest.param(
             "cigeval",
             (
-                "cigeval looks at images with tools between its questions, each of which would be "
-                "a batch"
+                "cigeval uses image tools between its questions, so each question would be its "
+                "own batch"
             ),
             marks=needs("torch", "transformers"),
         ),

@@ -117,9 +117,9 @@ def test_a_table_is_read_and_its_bad_rows_are_their_samples_verdicts(score, tmp_
     assert code == 1
     reasons = [row["trace"][0]["reason"] for row in written[1:]]
     assert (
-        reasons[0] == "3 cells where the header has 7; put texts with commas in quotes"
+        reasons[0] == "3 cells, but the header has 7; put texts with commas in quotes"
     )
-    assert reasons[2] == "draw must be a whole number from 0"
+    assert reasons[2] == "`draw` must be a whole number of at least 0"
     assert reasons[3].endswith(
         "a file on this machine: https://example.com/a.png; --allow-urls HOST has the images of a "
         "host fetched"
@@ -156,7 +156,7 @@ def test_an_answer_that_lmms_eval_wrote_names_no_file_that_it_likes(score, tmp_p
         run, "--kind", "tie", "--config", tmp_path / "o.yaml", judge="ssim"
     )
     assert [row["status"] for row in found] == ["ok", "ok", "no_image"]
-    assert "names one of its own conditions" in said
+    assert "returned one of its own input images" in said
 
 
 def test_an_edit_is_shown_with_the_source_that_lmms_eval_kept(score, tmp_path):
@@ -215,4 +215,4 @@ def test_outputs_that_a_generator_did_not_make_end_no_run(score, tmp_path):
     rows[1:21] = ([f"image {n}", "a hill"] for n in range(20))
     code, found, _, told = score(table(tmp_path / "t.csv", rows), judge="sharpness")
     assert (code, found) == (1, [])
-    assert "the image output is not there" in told
+    assert "missing output image" in told

@@ -256,7 +256,7 @@ def test_a_parquet_table_without_its_package_is_refused_before_anything_is_judge
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     said = vieval(*SCORE[:-1], "v.parquet", "--judge", "sharpness", code=1).err
     assert (
-        'a parquet file needs pyarrow; run pip install ".[tables]" in a checkout'
+        'reading parquet files requires pyarrow; run pip install ".[tables]" in a checkout'
         in said
     )
     assert not list(folder.glob("v.parquet*"))

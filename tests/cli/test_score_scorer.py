@@ -25,7 +25,7 @@ def test_own_images_are_scored_with_named_weights(score, scorer_weights):
     )
     code, again, _, said = score("tig", "--judge", "clip_score", "--scorer", weights)
     assert (code, again) == (0, verdicts)
-    assert "answered from the store: 6" in said
+    assert "from the cache: 6" in said
 
 
 def test_a_verdict_is_shown_with_its_images_and_weights(

@@ -48,7 +48,7 @@ def test_a_picture_of_any_mode_is_stored(tmp_path, mode):
 
 @pytest.mark.parametrize("mode", ["F", "I"])
 def test_values_whose_range_is_not_known_are_refused(mode):
-    with pytest.raises(VievalError, match="8 bits a colour"):
+    with pytest.raises(VievalError, match="8 bits per channel"):
         storable(PIL.Image.new(mode, (4, 4)))
 
 

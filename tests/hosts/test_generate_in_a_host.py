@@ -271,10 +271,10 @@ def test_a_users_prompts_are_a_task(tmp_path):
     ("row", "line"),
     [
         ({"texts": {}}, "line 1: it has no kind"),
-        ({"kind": "tig", "images": {"output": "a.png"}}, "line 1: it names an output"),
+        ({"kind": "tig", "images": {"output": "a.png"}}, "line 1: it has an output"),
         (
             {"kind": "tie", "images": {"source": "nowhere.png"}},
-            "line 1: the image source is not there",
+            "line 1: missing source image",
         ),
         (
             {"kind": "tig", "texts": {"prompt": "x"}, "promt": "x"},
@@ -332,9 +332,9 @@ def test_a_generator_of_the_hosts_own_is_judged_whatever_form_it_answers_in(
         (
             "text",
             "no_image",
-            "the generator answered with text only: 'I cannot draw that.'",
+            "the generator returned only text: 'I cannot draw that.'",
         ),
-        ("absent", "no_image", "the image that the generator names is not there"),
+        ("absent", "no_image", "the generator returned a path to a missing image"),
     ],
 )
 def test_an_answer_that_is_not_one_image_is_told(
@@ -344,7 +344,9 @@ def test_an_answer_that_is_not_one_image_is_told(
     assert {str(record.verdict.status) for record in found} == {status}
     assert all(reason in record.verdict.reason for record in found)
     said = capsys.readouterr().err
-    assert (f"findings: more images than asked {len(found)}" in said) is (form == "two")
+    assert (f"findings: more images than requested {len(found)}" in said) is (
+        form == "two"
+    )
     assert reason in said
 
 

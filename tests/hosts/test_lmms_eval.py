@@ -230,7 +230,7 @@ def test_a_judge_that_asks_a_model_is_refused_where_nothing_answers():
     line = refused(
         "--model", "vieval_scorer", "--tasks", "vieval_demo_viescore_tig", "--limit", 1
     )
-    assert "vieval: this judge asks a model, and this run only measures images" in line
+    assert "vieval: this judge asks a model, but this run only measures images" in line
 
 
 ANY_SERVER = (

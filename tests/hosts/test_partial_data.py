@@ -141,7 +141,7 @@ def test_images_and_conditions_that_are_not_there_leave_a_task_out_and_a_replay_
         "--tasks",
         "imagenhub_*_cig",
     )
-    assert "sample_2.jpg: no such image (and 5 more images)" in refused(
+    assert "sample_2.jpg: no such image (and 5 more)" in refused(
         *given, data=ratings_folder
     )
     museum = ratings_folder / "imagenhub" / "museum" / "ImagenHub_Control-Guided_IG"

@@ -45,7 +45,8 @@ def test_a_run_by_a_server_is_planned_by_judge_and_nothing_is_left(
     }
     assert (
         sum(
-            "price: " in line and "at 1 in and 2 out per million tokens" in line
+            "price: " in line
+            and "at 1 per million input tokens and 2 per million output tokens" in line
             for line in lines
         )
         == 2

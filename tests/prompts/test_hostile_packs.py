@@ -170,7 +170,7 @@ def test_it_is_the_samples_failure_and_no_others(pack):
     assert bad.verdict.status is Status.TOOL_ERROR
     assert "TypeError" in bad.verdict.trace[0].reason
     assert (
-        "returned no verdict" in good.verdict.trace[0].reason
+        "must return a Verdict" in good.verdict.trace[0].reason
     )  # which is its own slip
 
 

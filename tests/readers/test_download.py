@@ -74,7 +74,9 @@ class TestFetchAll:
     async def test_does_not_wait_for_hours(self, site, jobs):
         site.faults = {"/0": ["status 429 3600"]}
         (failed,) = await fetch_all(jobs(1))
-        assert failed.reason == "429 too many requests, not before 3600 s have passed"
+        assert (
+            failed.reason == "429 too many requests, and the server asks to wait 3600 s"
+        )
 
     @pytest.mark.parametrize("fault", ["huge", "endless"])
     async def test_a_body_over_the_limit_is_refused_while_it_streams(
@@ -97,17 +99,17 @@ class TestFetchAll:
         ]
         failed = await fetch_all(jobs, retries=1, timeout=1, concurrency=2)
         assert [failure.path for failure in failed] == [job.path for job in jobs]
-        assert failed[0].reason.startswith("no connection, ")
-        assert failed[-1].reason == f"not tried, as {host} does not answer"
+        assert failed[0].reason.startswith("no connection: ")
+        assert failed[-1].reason == f"skipped, because {host} does not respond"
 
     async def test_an_address_that_is_none(self, tmp_path):
         (failed,) = await fetch_all(
             [Download("museum/x.jpg", tmp_path / "x.jpg", anything)]
         )
-        assert failed.reason.startswith("not a usable address")
+        assert failed.reason.startswith("invalid URL")
 
     async def test_two_jobs_with_one_path(self, tmp_path):
-        with pytest.raises(ValueError, match="same path"):
+        with pytest.raises(ValueError, match="its own path"):
             await fetch_all(
                 [Download(f"http://{host}/", tmp_path / "x", anything) for host in "ab"]
             )
@@ -248,7 +250,7 @@ class TestRedirects:
             download._redirected(run, "http://a.org/x", 301, "https://a.org/x")
             == "https://a.org/x"
         )
-        with pytest.raises(download._Failure, match="no usable address"):
+        with pytest.raises(download._Failure, match="an invalid URL"):
             download._redirected(run, "https://a.org/x", 301, "http://a.org/x")
 
 
@@ -271,7 +273,7 @@ async def test_a_body_that_trickles_is_given_up(tmp_path, monkeypatch):
     )
     (failed,) = await asyncio.wait_for(fetch_all([job], retries=1, timeout=0.5), 120)
     await runner.cleanup()
-    assert failed.reason == "timed out, not whole within 0.5 s"
+    assert failed.reason == "timed out: incomplete after 0.5 s"
 
 
 class TestProxies:

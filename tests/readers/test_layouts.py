@@ -294,35 +294,35 @@ def test_two_prompts_of_one_uid_are_refused(tmp_path):
         (
             "oneig",
             ["images/anime"],
-            "8 prompts without an image: 6 of Anime_Stylization (left out",
+            "8 prompts without an image: 6 of Anime_Stylization (skipped",
         ),
         (
             "oneig",
             [],
-            "2 prompts without an image: 2 of Portrait (left out, as there is no folder)",
+            "2 prompts without an image: 2 of Portrait (skipped, no folder)",
         ),
         (
             "oneig",
             ["images/anime/mine"],
-            "5 prompts without an image: 3 of Anime_Stylization (left out",
+            "5 prompts without an image: 3 of Anime_Stylization (skipped",
         ),
         (
             "oneig",
             ["images/text/mine/001.webp"],
-            "3 prompts without an image: 2 of Portrait (left out",
+            "3 prompts without an image: 2 of Portrait (skipped",
         ),
         ("oneig", ["images/text/mine/001.webp"], "1 of Text_Rendering (no_image)"),
         (
             "hpsv2",
             ["benchmark/benchmark_imgs/mine/photo"],
-            "3 prompts without an image: 3 of Photo (left out",
+            "3 prompts without an image: 3 of Photo (skipped",
         ),
         (
             "hpsv2",
             ["benchmark/benchmark_imgs/mine/photo/00001.jpg"],
             "1 prompt without an image: 1 of Photo (no_image)",
         ),
-        ("gedit", [], "6 prompts without an image: 3 of ps_human (left out"),
+        ("gedit", [], "6 prompts without an image: 3 of ps_human (skipped"),
         (
             "geneval",
             ["00001/samples"],
@@ -368,7 +368,7 @@ def test_prompts_without_an_image_are_counted_by_category(
 def test_two_files_of_one_image_are_refused(name, file, tmp_path):
     folder = MAKERS[name](tmp_path)
     save(tmp_path / file, picture(1))
-    with pytest.raises(VievalError, match="must not be one image"):
+    with pytest.raises(VievalError, match="are two files of one image"):
         read_layout(folder, read_layout_file(name))
 
 
@@ -396,10 +396,10 @@ def test_a_folder_of_generators_is_one_of_each(vieval, tmp_path):
     lines = (tmp_path / "v.jsonl").read_text().splitlines()
     models = [json.loads(line)["image_model"] for line in lines]
     assert models == 12 * ["mine"] + 12 * ["theirs"]
-    assert told.err.count("read by the layout of GenEval, 12 files") == 2
+    assert told.err.count("read with the GenEval layout, 12 files") == 2
     save(tmp_path / "gen/theirs/strange file.png", picture(1))
     refused = vieval("score", tmp_path / "gen", *JUDGE, "--out", "v.jsonl", code=1)
-    assert "images, and no prompts" in refused.err
+    assert "images without prompts" in refused.err
 
 
 def test_folders_are_ranked_and_labelled_by_their_layout(vieval, tmp_path):
@@ -442,9 +442,9 @@ def test_images_with_prompts_of_their_own_have_no_layout(file, tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('{"prompt": "a", "prompt": "b"}', "line 1: two values of the key 'prompt'"),
+        ('{"prompt": "a", "prompt": "b"}', "line 1: duplicate key 'prompt'"),
         ("{", "line 1: not a JSON object"),
-        ('{"tag": "colors"}', "line 1: no prompt"),
+        ('{"tag": "colors"}', "line 1: missing prompt"),
     ],
 )
 def test_conditions_beside_images_that_cannot_be_read_are_named(text, words, tmp_path):
@@ -483,7 +483,9 @@ def test_geneval_names_what_is_missing(tmp_path):
         (row.sample.id.uid, str(row.verdict.status)) for row in source if row.verdict
     ]
     assert statuses == [("00001", "no_image")]
-    assert any("no prompt for the images of 1 uid" in note for note in source.notes)
+    assert any(
+        "ignored images of 1 uid without a prompt" in note for note in source.notes
+    )
 
 
 def test_t2i_compbench_has_its_prompts_in_the_names(tmp_path):
@@ -692,4 +694,4 @@ def test_a_layout_is_for_folders(vieval, tmp_path):
         "geneval",
         code=1,
     )
-    assert "folders of images only" in refused.err
+    assert "applies only to image folders" in refused.err

@@ -162,7 +162,7 @@ def test_no_pair_is_wrong_and_nothing_is_lost_in_silence(tmp_path, start):
         told = sum(
             int(number)
             for note in source.notes
-            for number in re.findall(r"are left out: (\d+), the first", note)
+            for number in re.findall(r"already has an image: (\d+) \(first", note)
         )
         assert len(folder.images) == len(paired) + told, (seed, folder, source.notes)
     assert len(refused) < 60, (

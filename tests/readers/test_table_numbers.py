@@ -65,7 +65,7 @@ def labels(path, value, header=COLUMNS):
 @pytest.mark.parametrize("text", [text for text in ODD if text and "," not in text])
 def test_a_label_that_is_no_plain_number_is_refused_with_its_line(tmp_path, text):
     with pytest.raises(
-        VievalError, match=r"labels.csv: line 2: value is .* not a rating from 0 to 1"
+        VievalError, match=r"labels.csv: line 2: value must be a rating from 0 to 1"
     ) as raised:
         read_ratings(labels(tmp_path / "labels.csv", text))
     assert json.dumps(text) in str(raised.value)
@@ -87,7 +87,8 @@ def test_a_second_column_of_a_name_that_is_needed_is_refused(tmp_path, name):
     path = tmp_path / "labels.csv"
     path.write_text(f"{','.join(COLUMNS)},{name}\nb,p,1,m,0,me,SC,1,0\n")
     with pytest.raises(
-        VievalError, match=rf"labels.csv: two columns are called '{name}'; remove one"
+        VievalError,
+        match=rf"labels.csv: two columns are called '{name}'; rename or remove one",
     ):
         read_ratings([path])
 
@@ -150,7 +151,8 @@ def test_a_draw_is_a_whole_number(tmp_path, draw):
     path = tmp_path / "made.jsonl"
     path.write_text(f'{{"image": "a.png", "uid": "u", "draw": {draw}}}\n')
     with pytest.raises(
-        VievalError, match=r"made.jsonl: line 1: draw must be a whole number from 0"
+        VievalError,
+        match=r"made.jsonl: line 1: `draw` must be a whole number of at least 0",
     ):
         PrecomputedImages(path)
 
@@ -163,7 +165,7 @@ def test_a_draw_of_a_table_is_a_whole_number(tmp_path, draw):
     (verdict,) = (
         row.verdict for row in read_samples(tmp_path / "s.csv") if row.verdict
     )
-    assert "draw must be a whole number from 0" in verdict.reason
+    assert "`draw` must be a whole number of at least 0" in verdict.reason
 
 
 @pytest.mark.parametrize("value", ['"0_1"', '"0.5"', "true", "[1]", "Infinity"])

@@ -123,7 +123,7 @@ def test_several_tables_are_one_source_and_a_uid_in_both_is_one_line(folder):
         *((uid, f"{path}: row {number}") for number, uid in enumerate("abc", start=1)),
         ("d", f"{folder / 'more.jsonl'}: line 1"),
     ]
-    assert "are both 'a' (tig); give each a uid of its own" in refusal(
+    assert "both have uid 'a' (tig); use a different uid for each" in refusal(
         read_named, [str(path), str(as_jsonl(folder / "t.jsonl"))]
     )
 
@@ -144,7 +144,7 @@ def test_the_columns_of_a_table_are_said_to_every_command_that_reads_samples(
         )
         arguments = [command[0], folder / "t.csv", *command[1:-1], folder / command[-1]]
         assert (
-            "no column of images; the columns are photo, words"
+            "no column of images; known columns: photo, words"
             in vieval(*arguments, code=1).err
         )
         vieval(*arguments, "--columns", "output=photo,prompt=words")
@@ -157,10 +157,10 @@ def test_a_guess_is_said_and_so_is_what_is_left_out(folder):
     )
     assert read_samples(path).notes == (
         (
-            f"{path}: guessed by its columns' names: reading image as output, caption as prompt; "
-            "--columns KEY=COLUMN says otherwise"
+            f"{path}: reading image as output, caption as prompt, based on column names; use "
+            "--columns KEY=COLUMN to change this"
         ),
-        f"{path}: columns that are left out: seed",
+        f"{path}: ignored columns: seed",
     )
     assert read_samples(as_samples(folder / "t.jsonl")).notes == ()
 
@@ -255,8 +255,9 @@ def test_a_column_of_words_is_no_image_and_a_line_says_how_to_take_it(
         ]
         shown = repr(next(filter(None, values)))
         line = (
-            f"the column {column!r} holds no images (such as {shown}) and is left out; --columns "
-            f"category={column} reads it, or image_model={column} if it names the generator"
+            f"ignoring column {column!r}, which does not hold images (for example, {shown}); "
+            f"read it with --columns category={column}, or image_model={column} if it holds "
+            "generator names"
         )
         assert source.notes[1:] == (f"{path}: {line}",)
         for advised, label in (
@@ -286,7 +287,7 @@ def test_a_column_of_names_of_images_is_read_whether_they_are_there_or_not(
         ]
         assert rows[2].sample.kind == "tie"
     assert (
-        "is not there" in rows[2].verdict.reason
+        "missing output image" in rows[2].verdict.reason
         if values[2] != "a.png"
         else rows[2].verdict is None
     )
@@ -296,8 +297,9 @@ def test_a_column_of_names_of_images_is_read_whether_they_are_there_or_not(
 def test_a_column_that_holds_images_in_some_rows_alone_asks_which_it_is(folder, column):
     for path in with_source(folder, ("a.png", "laion", "b.png"), column):
         line = (
-            f"{path}: is the column {column!r} an image? 'a.png' looks like one, and 'laion' does "
-            f"not; say --columns source={column} to read it, or --columns source= to leave it out"
+            f"{path}: only some values of column {column!r} look like images: 'a.png' does, "
+            f"'laion' does not; use --columns source={column} to read the column, or --columns "
+            "source= to ignore it"
         )
         assert refusal(read_samples, path) == line
         assert [
@@ -366,11 +368,11 @@ def test_columns_are_what_the_user_says(folder):
     [
         (
             "output=imgae",
-            "t.csv: no column 'imgae'; did you mean image? the columns are image, caption",
+            "t.csv: no column 'imgae'; did you mean image? known columns: image, caption",
         ),
-        ("outptu=image", "'outptu' is nothing that a sample has; did you mean output?"),
-        ("output", "'output' names no column; write it as output=image,prompt=caption"),
-        ("subject=image", "'subject' is nothing that a sample has; did you mean"),
+        ("outptu=image", "unknown field 'outptu'; did you mean output?"),
+        ("output", "output=image,prompt=caption, got 'output'"),
+        ("subject=image", "unknown field 'subject'; did you mean"),
     ],
 )
 def test_a_column_that_is_not_there_is_one_line_with_the_nearest_name(
@@ -406,18 +408,18 @@ def test_uids_from_file_names_are_unique_for_each_image_model(tmp_path):
 
 PICKLE = b"\x80\x04\x95\x1e\x00\x00\x00\x00\x00\x00\x00\x8c\x05posix\x94\x8c\x06system\x94\x93\x94\x8c\x04true\x94\x85\x94R\x94."
 OTHERS = {
-    "a PNG": (picture("a"), "an image (PNG), where a table is needed"),
+    "a PNG": (picture("a"), "an image (PNG), but a table is required"),
     "an AVIF": (b"\0\0\0 ftypavif\0\0\0\0avif", "an image (AVIF)"),
     "a zip": (b"PK\x03\x04" + bytes(40), "a ZIP archive; unpack it"),
     "a gzip": (b"\x1f\x8b\x08" + bytes(40), "a gzip file; unpack it"),
-    "a pickle": (PICKLE, "a pickle, which could run any code and is not read"),
+    "a pickle": (PICKLE, "a pickle, which is not read because it could run any code"),
     "a binary file": (
         b"\x7fELF" + bytes(100),
-        "a binary file, and no table that can be read here",
+        "a binary file, not a supported table",
     ),
     "text": (
         b"Dear diary,\ntoday I drew a cat.\n" * 67,
-        "no column of images; the columns are Dear diary|none of its 134 rows can be read",
+        "no column of images; known columns: Dear diary|none of its 134 rows can be read",
     ),
     "lines that are no JSON": (
         b"{nothing\n" * 67,
@@ -425,24 +427,27 @@ OTHERS = {
     ),
     "verdicts": (
         b'{"uid": "1", "scores": {}, "status": "ok", "provenance": {}}\n',
-        "verdicts, where samples are needed",
+        "contains verdicts, but samples are required",
     ),
     "an object": (b'{\n"rows": []\n}\n', "none of its 3 rows can be read"),
-    "nothing": (b"", "no samples in it|no header in it"),
+    "nothing": (b"", "contains no samples|no header"),
     "a list of texts": (b'["a", "b"]', "no column of images"),
-    "a list without an end": (b"[{", "not readable as JSON"),
-    "parquet that is cut off": (b"PAR1" + bytes(8), "not readable as parquet or Arrow"),
+    "a list without an end": (b"[{", "invalid JSON"),
+    "parquet that is cut off": (
+        b"PAR1" + bytes(8),
+        "not a readable parquet or Arrow file",
+    ),
     "a footer of 2 GiB": (
         b"PAR1" + bytes(8) + b"\xff\xff\xff\x7fPAR1",
-        "a footer of 2047 MiB",
+        "its footer of 2047 MiB",
     ),
     "Arrow that is cut off": (
         b"ARROW1\0\0" + bytes(8),
-        "not readable as parquet or Arrow",
+        "not a readable parquet or Arrow file",
     ),
     "a stream of garbage": (
         b"\xff\xff\xff\xff\xff\xff\xff\x7f" + bytes(80),
-        "not readable as parquet or Arrow",
+        "not a readable parquet or Arrow file",
     ),
 }
 
@@ -457,9 +462,7 @@ def test_what_is_no_table_is_refused_in_one_line(tmp_path, name, data, line):
 
 def test_a_folder_of_nothing_and_a_name_of_nothing_are_one_line(tmp_path):
     assert "no images, no metadata.csv" in refusal(lambda: read_named([str(tmp_path)]))
-    assert "the samples cannot be read (No such file" in refusal(
-        lambda: read_named([str(tmp_path / "t.csv")])
-    )
+    assert "cannot read " in refusal(lambda: read_named([str(tmp_path / "t.csv")]))
 
 
 def test_a_folder_of_parquet_files_stands_for_these(score, vieval, tmp_path):
@@ -507,8 +510,8 @@ def test_a_text_beside_an_image_that_is_lacking_or_a_link_is_its_rows_status(fol
         {"prompt": "a cat"},
         "sent",
     )
-    assert b.verdict.reason == "b.txt is a link out of its folder"
-    assert c.verdict.reason == "no c.txt beside c.png"
+    assert b.verdict.reason == "b.txt links to a file outside its folder"
+    assert c.verdict.reason == "no c.txt next to c.png"
 
 
 def test_a_data_set_of_the_hub_is_read_by_the_library_itself(
@@ -539,7 +542,7 @@ def test_a_data_set_of_the_hub_is_read_by_the_library_itself(
     ] == [(uid, picture(uid)) for uid in CAPTIONS]
     assert rows[0].sample.images["output"].origin.row == 0
     assert asked == [("me/pictures", None)]
-    line = "me/pictures: name one of its splits: me/pictures:train, me/pictures:test"
+    line = "me/pictures: choose one of its splits: me/pictures:train, me/pictures:test"
     assert line in refusal(lambda: read_named(["me/pictures"]))
 
 
@@ -552,12 +555,13 @@ def test_without_the_hub_a_name_is_one_line_and_a_path_is_never_sent(
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
     monkeypatch.delenv("HF_DATASETS_OFFLINE", raising=False)
     monkeypatch.chdir(tmp_path)
-    assert "no such file or folder here, and the hub cannot be asked" in refusal(
-        lambda: read_named(["me/pictures"])
+    assert (
+        "no such file or folder, and the Hugging Face Hub cannot be reached"
+        in refusal(lambda: read_named(["me/pictures"]))
     )
     monkeypatch.setattr(hub, "unreachable", lambda: pytest.fail("asked"))
     for path in ("out/verdicts.jsonl", "./pictures", "a/b/c"):
-        with pytest.raises(VievalError, match="cannot be read"):
+        with pytest.raises(VievalError, match="cannot read"):
             read_named([str(Path(path))] if path != "./pictures" else [path])
 
 

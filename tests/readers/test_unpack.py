@@ -71,29 +71,29 @@ def test_what_is_there_beside_is_kept_and_what_a_killed_run_left_is_removed(tmp_
 
 
 HOSTILE = {
-    "up": (member("../1.png"), "'../1.png' does not lie below the folder"),
-    "up inside": (member("images/../../1.png"), "does not lie below the folder"),
+    "up": (member("../1.png"), "'../1.png' is outside the folder"),
+    "up inside": (member("images/../../1.png"), "is outside the folder"),
     "absolute": (
         member("/elsewhere/1.png"),
-        "'/elsewhere/1.png' does not lie below the folder",
+        "'/elsewhere/1.png' is outside the folder",
     ),
-    "drive": (member("C:1.png"), "does not lie below the folder"),
-    "backslash": (member("..\\1.png"), "does not lie below the folder"),
+    "drive": (member("C:1.png"), "is outside the folder"),
+    "backslash": (member("..\\1.png"), "is outside the folder"),
     "folder up": (
         member("../d", kind=tarfile.DIRTYPE),
-        "does not lie below the folder",
+        "is outside the folder",
     ),
     "symlink": (
         member("1.png", kind=tarfile.SYMTYPE, link="/etc/passwd"),
-        "'1.png' is no plain file",
+        "'1.png' is not a regular file",
     ),
     "hard link": (
         member("1.png", kind=tarfile.LNKTYPE, link="ok.png"),
-        "'1.png' is no plain file",
+        "'1.png' is not a regular file",
     ),
-    "device": (member("1.png", kind=tarfile.CHRTYPE), "'1.png' is no plain file"),
-    "pipe": (member("1.png", kind=tarfile.FIFOTYPE), "'1.png' is no plain file"),
-    "the folder itself": (member("images"), "'images' has no name of its own"),
+    "device": (member("1.png", kind=tarfile.CHRTYPE), "'1.png' is not a regular file"),
+    "pipe": (member("1.png", kind=tarfile.FIFOTYPE), "'1.png' is not a regular file"),
+    "the folder itself": (member("images"), "'images' has no file name"),
     "file and folder": (
         member("ok.png/1.png"),
         "'ok.png/1.png' is both a file and a folder",
@@ -101,9 +101,9 @@ HOSTILE = {
     "large file": (member("1.png", bytes(3 * MIB)), "'1.png' is larger than 2 MiB"),
     "long header": (
         member("1.png", pax={"comment": "x" * 2 * MIB}),
-        "holds a header of more than 1 MiB",
+        "has a header larger than 1 MiB",
     ),
-    "line break": (member("../\n1.png"), r"'../\n1.png' does not lie below the folder"),
+    "line break": (member("../\n1.png"), r"'../\n1.png' is outside the folder"),
 }
 
 
@@ -125,17 +125,17 @@ def test_a_hostile_member_refuses_the_whole_archive_in_one_line(tmp_path, name):
         (
             [member(f"{n}.png", bytes(MIB)) for n in range(4)],
             Limits(total=3 * MIB),
-            "holds more than 3 MiB",
+            "contains more than 3 MiB",
         ),
         (
             [member(f"{n}.png", b"") for n in range(9)],
             Limits(members=8),
-            "holds more than 8 members",
+            "contains more than 8 members",
         ),
         (
             [member(f"{n}", kind=tarfile.DIRTYPE) for n in range(9)],
             Limits(members=8),
-            "holds more than 8 members",
+            "contains more than 8 members",
         ),
     ],
     ids=["bytes in all", "files", "folders"],
@@ -172,7 +172,7 @@ def test_a_sparse_member_is_refused_as_it_may_be_larger_on_disk_than_in_the_arch
     tmp_path,
 ):
     path = archive(tmp_path / "i.tar.gz", sparse("a/1.png", 2**40))
-    with pytest.raises(VievalError, match="'a/1.png' is no plain file"):
+    with pytest.raises(VievalError, match="'a/1.png' is not a regular file"):
         unpack(path, tmp_path / "images")
     assert os.listdir(tmp_path) == ["i.tar.gz"]
 
@@ -187,7 +187,7 @@ def test_a_map_of_holes_that_would_fill_the_memory_is_refused(tmp_path):
             "x", head, pax={f"GNU.sparse.{key}": value for key, value in told.items()}
         ),
     )
-    with pytest.raises(VievalError, match="holds a header of more than 1 MiB"):
+    with pytest.raises(VievalError, match="has a header larger than 1 MiB"):
         unpack(path, tmp_path / "images")
 
 
@@ -196,7 +196,7 @@ def test_a_cut_archive_leaves_nothing(tmp_path, size):
     whole = archive(tmp_path / "whole", member("1.png", os.urandom(MIB))).read_bytes()
     path = tmp_path / "i.tar.gz"
     path.write_bytes(whole[:size])
-    with pytest.raises(VievalError, match="is no whole .tar.gz"):
+    with pytest.raises(VievalError, match="is not a complete .tar.gz file"):
         unpack(path, tmp_path / "images")
     assert sorted(os.listdir(tmp_path)) == ["i.tar.gz", "whole"]
 
@@ -204,16 +204,17 @@ def test_a_cut_archive_leaves_nothing(tmp_path, size):
 def test_what_is_no_archive_is_told(tmp_path):
     (tmp_path / "i.tar.gz").write_text("<html>log in</html>")
     with pytest.raises(
-        VievalError, match=r"i.tar.gz: is no whole .tar.gz .*; fetch it again"
+        VievalError,
+        match=r"i.tar.gz: is not a complete .tar.gz file .*; download it again",
     ):
         unpack(tmp_path / "i.tar.gz", tmp_path / "images")
-    with pytest.raises(VievalError, match="absent.tar.gz: cannot be read"):
+    with pytest.raises(VievalError, match="cannot read .*absent.tar.gz"):
         unpack(tmp_path / "absent.tar.gz", tmp_path / "images")
 
 
 def test_an_archive_of_zeros_ends_long_before_the_bound_of_all_bytes(tmp_path):
     zeros = [member(f"{n}.png", bytes(MIB)) for n in range(40)]
     path = archive(tmp_path / "i.tar.gz", *zeros)
-    with pytest.raises(VievalError, match="holds more than"):
+    with pytest.raises(VievalError, match="contains more than"):
         unpack(path, tmp_path / "images", Limits(file=2 * MIB))
     assert os.listdir(tmp_path) == ["i.tar.gz"]

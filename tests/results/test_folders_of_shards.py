@@ -215,11 +215,11 @@ def test_an_image_that_is_another_now_is_not_shown_as_the_judged(
         for r in open_results([judged]).records
         if r.id.image_model == "mine" and r.id.uid == "u5"
     ]
-    with pytest.raises(VievalError, match="another file than when the plan was made"):
+    with pytest.raises(VievalError, match="changed since the plan was made"):
         open_results([judged]).sample(record)
     vieval("report", judged, "--out", tmp_path / "report")
     assert (
-        "another file than when the plan was made"
+        "changed since the plan was made"
         in (tmp_path / "report" / "report.html").read_text()
     )
 

@@ -203,9 +203,9 @@ def test_another_part_is_missing_and_another_benchmark_an_error_that_says_which(
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("{", "SC.json: not readable as JSON"),
-        ("[]", "SC.json: holds no JSON object"),
-        ("[" * 5000, "SC.json: not readable as JSON"),
+        ("{", "SC.json: invalid JSON"),
+        ("[]", "SC.json: must contain a JSON object"),
+        ("[" * 5000, "SC.json: invalid JSON"),
     ],
 )
 def test_a_malformed_log_is_named(logs, content, message):

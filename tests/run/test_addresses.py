@@ -110,7 +110,7 @@ def test_what_cannot_be_had_is_its_samples_failure(score, monkeypatch):
     assert (code, statuses) == (1, ["ok", "ok", *["tool_error"] * 7])
     assert (
         told["absent"]
-        == f"the image output cannot be had from http://{host}/absent?key=[removed]: 404 not found"
+        == f"cannot download the output image from http://{host}/absent?key=[removed]: 404 not found"
     )
     assert "is not an image in a supported format" in told["text"]
     assert "is cut off" in told["cut"] or "cannot be decoded" in told["cut"]
@@ -120,7 +120,7 @@ def test_what_cannot_be_had_is_its_samples_failure(score, monkeypatch):
     )
     assert told["loop"].endswith("more than 5 redirects")
     assert told["not named"].endswith(
-        "/other; --allow-urls HOST has the images of a host fetched"
+        "/other; pass --allow-urls HOST to download images from that host"
     )
     assert not [
         reason for reason in told.values() if "hidden" in reason or "secret" in reason
@@ -140,7 +140,7 @@ def test_what_cannot_be_had_is_its_samples_failure(score, monkeypatch):
 def test_other_schemes_and_broken_addresses_are_never_opened(score, address):
     code, statuses, told, _ = score({"1": address}, "--allow-urls", "127.0.0.1")
     assert (code, statuses) == (1, ["tool_error"])
-    assert "is an address, not a file on this machine" in told["1"]
+    assert "is a URL, not a local file" in told["1"]
 
 
 def test_a_name_that_leads_into_a_private_network_is_refused(score):
@@ -151,7 +151,7 @@ def test_a_name_that_leads_into_a_private_network_is_refused(score):
         )
         assert code == 1
         assert told["1"].endswith(
-            "localhost leads to a private address; name the address itself if that is meant"
+            "localhost resolves to a private address; if that is intended, use the address itself"
         )
         assert asked == []
 
@@ -163,7 +163,7 @@ def test_a_name_that_leads_into_a_private_network_is_refused(score):
 def test_what_is_no_host_is_one_line(score, host):
     code, statuses, _, said = score({"1": "http://example.com/a"}, "--allow-urls", host)
     assert (code, statuses, said.count("\n")) == (1, [], 1)
-    assert f"vieval: --allow-urls {host!r} is no host" in said
+    assert f"127.0.0.1:8000, got {host!r}" in said
 
 
 @pytest.mark.parametrize(

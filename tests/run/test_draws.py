@@ -68,7 +68,7 @@ def test_rows_that_agree_in_uid_generator_and_draw_are_refused(tmp_path, vieval)
         code=1,
     ).err
     assert (
-        "line 1 and line 2 are both '1' of m (tig); give each a uid of its own, or a draw"
+        "line 1 and line 2 both have uid '1' of m (tig); use a different uid for each, or a draw"
         in printed
     )
 

@@ -67,7 +67,7 @@ def test_a_run_costs_what_its_plan_says(store, samples, run, tmp_path, judge):
         assert not (tmp_path / "v.jsonl").exists()
     answer, trial, *_ = planned.splitlines()
     assert answer.startswith(f"plan: {judge} by fake, {COUNT} samples: about ")
-    assert trial == "a pilot of 8 (seed 0): ok 8"
+    assert trial == "pilot of 8 (seed 0): ok 8"
     assert (
         planned.splitlines()[-1] == f"1 of {COUNT + 1} samples would not be asked about"
     )
@@ -155,7 +155,7 @@ def test_tokens_that_the_server_had_in_its_cache_cost_what_they_cost(
     )
     estimate, _ = numbers("price", planned)
     assert estimate == pytest.approx(price, rel=0.05)
-    assert "50% of the pilot's cached" in planned
+    assert "50% cached in the pilot" in planned
 
 
 def test_what_is_not_asked_is_counted_with_what_it_would_have_cost(store, samples, run):
@@ -191,16 +191,14 @@ def test_what_the_pilot_paid_for_is_not_asked_again(store, samples, run):
         assert numbers("tokens in", again)[0] == pytest.approx(
             numbers("tokens in", first)[0], rel=0.05
         )
+        assert "seconds: unknown, because pilot answers came from the cache; " in again
         assert (
-            "seconds: not known, as answers of the pilot were in the store; " in again
-        )
-        assert (
-            "16 answers of the pilot were in the store; the figures are of a run that asks "
-            "everything"
+            "16 pilot answers came from the cache; the figures are for a run without the "
+            "cache"
         ) in again
         _, anew, _ = run(samples, server, "--fresh")
         assert server.stats()["requests"] == 2 * paid
-        assert "seconds: not known" not in anew
+        assert "seconds: unknown" not in anew
         run(samples, server, plan=False)
         assert server.stats()["requests"] == paid + numbers("calls", first)[0]
 
@@ -213,7 +211,7 @@ def test_seconds_are_told_between_a_server_that_scales_and_one_that_does_not(
             samples, server, "--num-concurrent", "4", "--judge", "vqascore"
         )
     fastest, slowest = re.search(
-        r"seconds: ([\d.]+) if .* 4 requests at once .*, ([\d.]+) if", said
+        r"seconds: ([\d.]+) if 4 concurrent requests .*, ([\d.]+) at", said
     ).groups()
     assert (
         0.8 < float(fastest) < 4
@@ -224,17 +222,17 @@ def test_seconds_are_told_between_a_server_that_scales_and_one_that_does_not(
 def test_without_prices_or_tokens_none_is_made_up(store, samples, run, monkeypatch):
     with FakeServer() as server:
         _, said, _ = run(samples, server, "--limit", "3")
-        assert "price: not known; give --price-input and --price-output" in said
+        assert "price: unknown; pass --price-input and --price-output" in said
         assert ", 3 samples: " in said
-        assert "a pilot of 3 " in said
+        assert "pilot of 3 " in said
         monkeypatch.setattr(
             "vieval_plugin.backends.http.openai.tokens_of", lambda answer: (None, None)
         )
         _, said, _ = run(
             samples, server, "--fresh", "--price-input", "1", "--price-output", "1"
         )
-    assert "tokens in: not known, as the server does not say" in said
-    assert "price: not known, as the tokens are not" in said
+    assert "tokens in: unknown, because the server does not report it" in said
+    assert "price: unknown, because the token counts are unknown" in said
 
 
 def test_a_judge_that_asks_no_model_costs_time_alone(store, samples, run):
@@ -250,7 +248,7 @@ def test_stored_scores_of_a_network_are_no_calls(store, samples, run, scorer_wei
     code, said, _ = run(samples, None, *command)
     assert code == 0
     assert "samples: no calls" in said
-    assert "answers of the pilot were in the store" in said
+    assert "pilot answers came from the cache" in said
 
 
 def test_several_judges_have_a_plan_each(store, samples, run):
@@ -270,12 +268,12 @@ def test_a_pilot_that_fails_or_has_nothing_to_ask_is_one_line(
     with FakeServer(reply=lambda body: "no idea") as server:
         code, said, told = run(samples, server)
     assert (code, said) == (1, "")
-    assert "vieval: none of the 8 samples of the pilot could be judged: " in told
+    assert "vieval: none of the 8 pilot samples could be judged: " in told
     (tmp_path / "t.jsonl").write_text(json.dumps({"kind": "tie", "images": {}}))
     code, _, told = run(tmp_path / "t.jsonl", None)
     assert code == 1
     assert (
-        "vieval: viescore can judge none of these samples, so there is nothing to plan"
+        "vieval: viescore cannot judge any of these samples, so there is no plan"
         in told
     )
 

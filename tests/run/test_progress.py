@@ -69,7 +69,7 @@ def test_counts_of_several_workers_add_up():
     first.usage.calls, second.usage.calls, second.usage.retries["timeout"] = 2, 3, 1
     assert (first + second).lines()[:2] == [
         "verdicts: parse_failure 2, not_applicable 1",
-        "calls: 5, answered from the store: 0, tokens in: 0, out: 0",
+        "calls: 5, from the cache: 0, tokens in: 0, out: 0",
     ]
     assert "tried again: timeout 1" in (first + second).lines()
 
@@ -84,7 +84,7 @@ def test_a_wording_of_more_than_half_of_a_judges_20_unread_replies_is_told():
         + counted(*(unread(f"naturalness {n}") for n in range(300)))
     )
     assert line == (
-        "ONE WORDING: 11 of 20 replies of mine that could not be read say the same: 'naturalness "
+        "ONE WORDING: 11 of 20 unreadable replies of mine have the same wording: 'naturalness "
         "10 artifacts 0'"
     )
     assert not wordings(counted(*same, *others[:8]))  # 19 replies are too few
@@ -97,8 +97,8 @@ def test_a_wording_of_more_than_half_of_a_judges_20_unread_replies_is_told():
     ("verdicts", "unread_count", "confirmed_count", "told"),
     [
         (20, 4, 1, []),
-        (20, 5, 1, ["YOUR JUDGE CANNOT BE READ: 5 of 20 verdicts"]),
-        (20, 4, 2, ["ASKED TWICE: 2 answers came with text around the object"]),
+        (20, 5, 1, ["YOUR JUDGE CANNOT BE READ: 5 of 20 verdicts are unreadable"]),
+        (20, 4, 2, ["ASKED TWICE: 2 answers had text around the JSON object"]),
         (4, 4, 0, []),  # too few verdicts to say so
     ],
 )
@@ -158,7 +158,7 @@ def test_both_ways_of_running_count_a_judges_unread_replies():
     )
     for progress in (in_batches, paced):
         assert (
-            "20 of 20 replies of viescore " in wordings(progress)[0]
+            "20 of 20 unreadable replies of viescore " in wordings(progress)[0]
         )  # two questions, each asked again once
 
 
@@ -166,6 +166,6 @@ def test_both_ways_of_running_count_a_judges_unread_replies():
 def test_no_model_was_asked_is_said_only_where_all_came_from_the_store(counted_too):
     progress = counted(SCORED)
     progress.usage.cached = 3
-    assert "no model was asked: all 3 answers were kept" in "\n".join(progress.lines())
+    assert "all 3 answers came from the cache" in "\n".join(progress.lines())
     setattr(progress.usage, counted_too, 1)
-    assert "no model was asked" not in "\n".join(progress.lines())
+    assert "came from the cache" not in "\n".join(progress.lines())

@@ -183,10 +183,7 @@ async def test_a_repeat_is_asked_anew_and_a_second_run_is_not(tmp_path):
         assert server.stats()["requests"] == 1 + 12
     assert [again[n] for n in range(6)] == [outcomes[n] for n in range(6)]
     assert (second.usage.calls, second.usage.cached) == (0, 12)
-    assert (
-        second.lines()[1]
-        == "calls: 0, answered from the store: 12, tokens in: 0, out: 0"
-    )
+    assert second.lines()[1] == "calls: 0, from the cache: 12, tokens in: 0, out: 0"
 
 
 async def test_an_unreadable_reply_is_asked_again_with_the_error():
@@ -298,7 +295,7 @@ def test_images_that_are_not_there_are_named_before_the_run(tmp_path):
         for n in range(3)
     ]
     with pytest.raises(
-        VievalError, match=r"0\.png: no such image \(and 2 more images\); buy some"
+        VievalError, match=r"0\.png: no such image \(and 2 more\); buy some"
     ):
         require_images([*samples(2), *lacking], "buy some")
     require_images(samples(2), "")

@@ -83,7 +83,7 @@ def test_a_wave_must_be_answered_in_full(count):
 
 
 def broken(outcome, reason):
-    """Whether a verdict says that its judge's program broke so."""
+    """Whether a verdict says that its judge's program failed so."""
     [step] = outcome.verdict.trace
     return (outcome.verdict.scores, outcome.verdict.status, step.reason) == (
         {},
@@ -101,8 +101,8 @@ def test_an_exception_in_a_program_is_its_samples_failure_and_no_others():
         ]
     )
     assert heard(outcomes[0]) == ["re a.0.0", "re a.1.0"]
-    assert broken(outcomes[1], "the judge's program broke: KeyError: 'b'")
-    assert broken(outcomes[2], "the judge's program broke: KeyError: 'c'")
+    assert broken(outcomes[1], "the judge's program failed: KeyError: 'b'")
+    assert broken(outcomes[2], "the judge's program failed: KeyError: 'c'")
     assert outcomes[1].output_tokens == 3  # what it cost before is counted
     assert len(waves) == 2
 

@@ -107,7 +107,10 @@ def test_two_runs_do_not_write_to_one_file(tmp_path):
     path = tmp_path / "v.jsonl.partial"
     with log(path) as first:
         first.append(RUN, 0, line(0), Usage())
-        with pytest.raises(VievalError, match="another run writes to it"), log(path):
+        with (
+            pytest.raises(VievalError, match="another run is writing to it"),
+            log(path),
+        ):
             pass
         first.append(RUN, 1, line(1), Usage())
         assert [json.loads(text)["row"] for text in first.lines(RUN)] == [0, 1]
@@ -120,9 +123,7 @@ def test_the_file_of_somebody_else_stays_as_it_is(content, tmp_path):
     path = tmp_path / "v.jsonl.partial"
     path.write_text(content)
     with (
-        pytest.raises(
-            VievalError, match="a run was begun there with what no vieval score wrote"
-        ),
+        pytest.raises(VievalError, match="contains a run started by another program"),
         log(path),
     ):
         pass
@@ -135,7 +136,7 @@ def test_the_file_of_somebody_else_stays_as_it_is(content, tmp_path):
 def test_what_is_no_file_is_left_alone(make, tmp_path):
     (tmp_path / "key.json").write_text('{"key": 1}')
     make(path := tmp_path / "v.jsonl.partial")
-    with pytest.raises(VievalError, match="no file of verdicts; remove it"), log(path):
+    with pytest.raises(VievalError, match="not a regular file; remove it"), log(path):
         pass
     assert (tmp_path / "key.json").read_text() == '{"key": 1}'
 

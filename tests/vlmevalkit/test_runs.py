@@ -149,7 +149,7 @@ def test_answers_of_a_bare_model_are_not_scored(run, ours, server):
         ),
         (
             ("--data", TIE, "--model", "VievalScorer"),
-            "this judge asks a model, and this run only measures images",
+            "this judge asks a model, but this run only measures images",
         ),
         (
             ("--data", "vieval_demo_lpips_tie", "--model", "Qwen2.5-VL-7B-Instruct"),

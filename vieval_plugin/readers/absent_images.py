@@ -1,4 +1,4 @@
-"""Images that are not where their samples say, or that nobody can read."""
+"""Missing and unreadable images of samples."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from vieval_plugin.text.errors import VievalError
 
 
 def absent_image(judged: Judged) -> str:
-    """The image of a sample or contest that is not there, in words; empty where all are."""
+    """The first missing image of a sample or contest, in words; empty without any."""
     return next((reason for _, _, reason in _absent_images(judged)), "")
 
 
 def absence(judged: Judged) -> Verdict | None:
-    """The verdict where an image is not there: `no_image` of an output, else `tool_error`; None
-    where all are there.
+    """Verdict for a missing image: `no_image` for an output, else `tool_error`; None
+    without any.
     """
     absences = list(_absent_images(judged))
     if conditions := [reason for _, role, reason in absences if not _is_output(role)]:
@@ -28,37 +28,34 @@ def absence(judged: Judged) -> Verdict | None:
 
 
 def _absent_images(judged: Judged) -> Iterator[tuple[int, str, str]]:
-    """Images that are not there: the candidate's number from 1, the role, and the reason in
-    words.
-    """
+    """Missing images: number of the candidate from 1, role, and reason."""
     for number, sample in enumerate(candidates_of(judged), start=1):
         for role, image in sample.images.items():
             if not is_there(image):
-                yield number, role, f"the image {role} is not there: {name_of(image)}"
+                yield number, role, f"missing {role} image: {name_of(image)}"
 
 
 def mark_unreadable_output(judged: Judged, verdict: Verdict) -> Verdict:
-    """`no_image` in the place of a `tool_error` whose output cannot be decoded, as that is the
+    """Replace `tool_error` by `no_image` if the output cannot be decoded, which is the
     generator's failure.
     """
     if verdict.status is not Status.TOOL_ERROR:
         return verdict
-    reasons = {
-        number: reason
-        for number, sample in enumerate(candidates_of(judged), start=1)
-        for role, image in sample.images.items()
-        if _is_output(role) and (reason := _unreadable(image))
-    }
+    reasons: dict[int, str] = {}
+    for number, sample in enumerate(candidates_of(judged), start=1):
+        for role, image in sample.images.items():
+            reason = _unreadable(image) if _is_output(role) else ""
+            if reason:
+                reasons[number] = reason
     no_image = _no_image_verdict(judged, reasons)
-    return (
-        replace(no_image, trace=(*verdict.trace, *no_image.trace))
-        if no_image
-        else verdict
-    )
+    if no_image is None:
+        return verdict
+    return replace(no_image, trace=(*verdict.trace, *no_image.trace))
 
 
 def _is_output(role: str) -> bool:
-    return role.partition("_")[0] in {output.partition("_")[0] for output in OUTPUTS}
+    outputs = {output.partition("_")[0] for output in OUTPUTS}
+    return role.partition("_")[0] in outputs
 
 
 def _unreadable(image: Image) -> str:
@@ -74,15 +71,15 @@ def _no_image_verdict(judged: Judged, reasons: Mapping[int, str]) -> Verdict | N
     """The verdict on a lack of outputs, by the candidate's number from 1, below which its step
     stands in a contest.
     """
-    steps = [
-        Step(
-            (str(number), *UNJUDGED) if isinstance(judged, Contest) else UNJUDGED,
-            Status.NO_IMAGE,
-            reason=reason,
-        )
-        for number, reason in reasons.items()
-    ]
-    return Verdict({}, Status.NO_IMAGE, trace=tuple(steps)) if steps else None
+    if not reasons:
+        return None
+    steps = []
+    for number, reason in reasons.items():
+        path: tuple[str, ...] = UNJUDGED
+        if isinstance(judged, Contest):
+            path = (str(number), *UNJUDGED)
+        steps.append(Step(path, Status.NO_IMAGE, reason=reason))
+    return Verdict({}, Status.NO_IMAGE, trace=tuple(steps))
 
 
 def require_images(judged: Iterable[Judged], remedy: str) -> None:
@@ -90,8 +87,9 @@ def require_images(judged: Iterable[Judged], remedy: str) -> None:
     about it.
     """
     images = (image for sample in judged for image in images_of(sample))
-    if missing := list(
-        dict.fromkeys(name_of(image) for image in images if not is_there(image))
-    ):
-        more = f" (and {len(missing) - 1} more images)" if len(missing) > 1 else ""
-        raise VievalError(f"{missing[0]}: no such image{more}; {remedy}")
+    names = (name_of(image) for image in images if not is_there(image))
+    missing = list(dict.fromkeys(names))
+    if missing:
+        first, *later = missing
+        more = f" (and {len(later)} more)" if later else ""
+        raise VievalError(f"{first}: no such image{more}; {remedy}")

@@ -61,7 +61,9 @@ _Batches: TypeAlias = Callable[[Sequence[str]], Iterator[tuple[int, TableCell, A
 
 
 def parquet_table(
-    file: Place, group: int | None = None, wanted: Sequence[range] | None = None
+    file: Place,
+    group: int | None = None,
+    wanted: Sequence[range] | None = None,
 ) -> InputTable:
     """A parquet file, or rows of one of its row groups, in one pass over it.
 
@@ -83,7 +85,13 @@ def parquet_table(
             parquet=None if group is None else parquet,
             group=group,
         )
-        table = _table(str(file), [path], parquet.schema_arrow, batches, wanted)
+        table = _table(
+            str(file),
+            [path],
+            parquet.schema_arrow,
+            batches,
+            wanted,
+        )
     # a path in a table of object storage is none of this machine's
     return replace(table, roots=(path.parent,)) if file.scheme else table
 
@@ -93,12 +101,9 @@ def arrow_table(paths: Sequence[Path]) -> InputTable:
     `parquet_table`.
     """
     with reading_table(paths[0]):
-        return _table(
-            str(paths[0]),
-            paths,
-            _arrow_reader(paths[0]).schema,
-            partial(_arrow_batches, paths),
-        )
+        schema = _arrow_reader(paths[0]).schema
+        batches = partial(_arrow_batches, paths)
+        return _table(str(paths[0]), paths, schema, batches)
 
 
 def is_saved(folder: Path) -> bool:
@@ -114,14 +119,15 @@ def saved_table(folder: Path) -> InputTable:
         splits = _names_in(folder / SPLITS, "splits")
         if len(splits) != 1:
             raise VievalError(
-                f"{folder}: a data set of several splits; name the folder of one: "
+                f"{folder}: contains several splits; pass the folder of one: "
                 f"{abbreviated(splits)}"
             )
         folder = folder / splits[0]
     paths = [folder / name for name in _names_in(folder / STATE, "_data_files")]
     if outside := [path for path in paths if not is_below(path, folder)]:
+        outside_path = str(outside[0])[:200]
         raise VievalError(
-            f"{folder / STATE}: {str(outside[0])[:200]!r} lies outside its folder and is not read"
+            f"{folder / STATE}: data files must be inside its folder, got {outside_path!r}"
         )
     return replace(arrow_table(paths), name=str(folder), folder=folder, roots=(folder,))
 
@@ -133,7 +139,7 @@ def _names_in(path: Path, key: str) -> list[str]:
     except (OSError, ValueError, KeyError, TypeError):
         names = []
     if not names or not are_texts(names):
-        raise VievalError(f"{path}: it names no {key}; save the data set again")
+        raise VievalError(f"{path}: missing or invalid {key}; save the data set again")
     return names
 
 
@@ -159,9 +165,8 @@ def _table(
             for row in range(batch.num_rows):
                 if wanted is None or any(start + row in rows for rows in wanted):
                     yield start + row + 1, _cells(values, row, first)
-            if wanted is not None and all(
-                rows.stop <= start + batch.num_rows for rows in wanted
-            ):
+            end = start + batch.num_rows
+            if wanted is not None and all(rows.stop <= end for rows in wanted):
                 return
 
     folder = paths[0].parent
@@ -179,20 +184,21 @@ def _table(
 
 
 def _cells(
-    columns: Sequence[tuple[str, Any]], row: int, first: TableCell
+    columns: Sequence[tuple[str, Any]],
+    row: int,
+    first: TableCell,
 ) -> dict[str, Any] | BadLine:
     cells: dict[str, Any] = {}
     for name, column in columns:
         try:
             value = column[row].as_py()
         except (ValueError, IndexError):
-            return BadLine(f"{name} cannot be read as UTF-8", cells)
+            return BadLine(f"{name} is not valid UTF-8", cells)
         cell = TableCell(first.file, first.row + row, name)
-        cells[name] = (
-            [_cell(item, cell) for item in value]
-            if isinstance(value, list)
-            else _cell(value, cell)
-        )
+        if isinstance(value, list):
+            cells[name] = [_cell(item, cell) for item in value]
+        else:
+            cells[name] = _cell(value, cell)
     return cells
 
 
@@ -232,10 +238,11 @@ def _is_image(kind: Any) -> bool:
         typed = {
             name: field for name, field in fields.items() if not types.is_null(field)
         }
-        fits = _is_binary(typed.get("bytes", pyarrow.binary())) and _is_text(
-            typed.get("path", pyarrow.string())
-        )
-        return bool(fits and typed and fields.keys() <= {"bytes", "path"})
+        if not typed or not fields.keys() <= {"bytes", "path"}:
+            return False
+        content = typed.get("bytes", pyarrow.binary())
+        path = typed.get("path", pyarrow.string())
+        return _is_binary(content) and _is_text(path)
     return _is_binary(kind)
 
 
@@ -258,14 +265,15 @@ def _is_binary(kind: Any) -> bool:
 
 
 def _parquet_batches(
-    file: Place, columns: Sequence[str], parquet: Any = None, group: int | None = None
+    file: Place,
+    columns: Sequence[str],
+    parquet: Any = None,
+    group: int | None = None,
 ) -> Iterator[tuple[int, TableCell, Any]]:
     with reading_table(file):
         parquet = parquet or parquet_file(file)
-        row = sum(
-            parquet.metadata.row_group(earlier).num_rows
-            for earlier in range(group or 0)
-        )
+        earlier = map(parquet.metadata.row_group, range(group or 0))
+        row = sum(group.num_rows for group in earlier)
         for batch in batches_of(
             file, parquet, columns, None if group is None else [group]
         ):
@@ -285,18 +293,17 @@ def batches_of(
     A value that is stored once may be in every row, so batches are short where it could be large.
     """
     metadata = parquet.metadata
-    largest = max(
-        (
-            metadata.row_group(group).total_byte_size
-            for group in range(metadata.num_row_groups)
-        ),
-        default=0,
-    )
+    sizes = [group.total_byte_size for group in _row_groups(metadata)]
+    largest = max(sizes, default=0)
     rows = max(1, min(_BATCH, _LARGEST // max(largest, 1)))
     batches = parquet.iter_batches(
         batch_size=rows, row_groups=groups, columns=list(columns), use_threads=False
     )
     return _within_bounds(size_of(file), batches)
+
+
+def _row_groups(metadata: Any) -> Iterator[Any]:
+    return map(metadata.row_group, range(metadata.num_row_groups))
 
 
 def _within_bounds(size: int, batches: Iterable[Any]) -> Iterator[Any]:
@@ -307,7 +314,8 @@ def _within_bounds(size: int, batches: Iterable[Any]) -> Iterator[Any]:
         unpacked += sum(map(_unpacked_bytes, batch.columns))
         if unpacked > limit:
             raise ValueError(
-                f"its cells would be more than {limit >> 20} MiB, a bomb by its ratio"
+                f"its cells expand to more than {limit >> 20} MiB, which looks "
+                "like a decompression bomb"
             )
         yield batch
 
@@ -325,14 +333,12 @@ def _unpacked_bytes(column: Any) -> int:
 
 
 def parquet_file(file: Place) -> Any:
-    """A parquet file within limits: what its footer says is believed up to a size, and a bomb
-    that it shows is refused.
-    """
+    """A parquet file within limits; a decompression bomb is refused."""
     stream = file.system.open_input_file(file.path)
     size = stream.size()
     footer = int.from_bytes(stream.read_at(4, max(size - 8, 0)), "little")
     if footer > _LONGEST_FOOTER:
-        raise ValueError(f"a footer of {footer >> 20} MiB")
+        raise ValueError(f"its footer of {footer >> 20} MiB is too large")
     # without a buffer of so many bytes all of a row group would be in memory
     opened = arrow().parquet.ParquetFile(
         stream,
@@ -343,12 +349,12 @@ def parquet_file(file: Place) -> Any:
     )
     # of groups and not of their columns, at which pyarrow ends the process where a footer is
     # damaged
-    unpacked = sum(
-        opened.metadata.row_group(group).total_byte_size
-        for group in range(opened.metadata.num_row_groups)
-    )
+    unpacked = sum(group.total_byte_size for group in _row_groups(opened.metadata))
     if unpacked > max(_LARGEST, _EXPANSION * size):
-        raise ValueError(f"it would be {unpacked >> 20} MiB, a bomb by its ratio")
+        raise ValueError(
+            f"it would expand to {unpacked >> 20} MiB, which looks like a "
+            "decompression bomb"
+        )
     return opened
 
 
@@ -378,7 +384,7 @@ def _validated(batch: Any) -> Any:
 
 
 def _arrow_reader(path: Path, columns: Sequence[str] | None = None) -> Any:
-    pyarrow = arrow(f"{path}: reading it")
+    pyarrow = arrow(f"reading {path}")
     ipc = pyarrow.ipc
     options = ipc.IpcReadOptions(use_threads=False)
     if columns is not None:
@@ -409,9 +415,9 @@ def reading_table(file: Place | Path) -> Iterator[None]:
             and file.scheme
             and not isinstance(error, ValueError)
         ):  # the service's, or damage
-            raise VievalError(f"{file}: cannot be read ({reason})") from None
+            raise VievalError(f"cannot read {file}: {reason}") from None
         raise VievalError(
-            f"{file}: not readable as parquet or Arrow ({reason}); save it again"
+            f"{file}: not a readable parquet or Arrow file ({reason}); save it again"
         ) from None
 
 
@@ -424,10 +430,8 @@ def reread_cells(judged: Judged) -> Judged:
     """
     if isinstance(judged, Contest):
         return replace(judged, candidates=tuple(map(reread_cells, judged.candidates)))  # type: ignore[arg-type]
-    return replace(
-        judged,
-        images={role: _reread_cell(image) for role, image in judged.images.items()},
-    )
+    images = {role: _reread_cell(image) for role, image in judged.images.items()}
+    return replace(judged, images=images)
 
 
 def _reread_cell(image: Image) -> Image:
@@ -448,7 +452,8 @@ def _reread_cell(image: Image) -> Image:
                 if isinstance(data, bytes):
                     return replace(image, source=data)
     raise VievalError(
-        f"{cell.file}: no image in row {cell.row} of {cell.column}; restore the file"
+        f"{cell.file}: no image in column {cell.column}, row {cell.row}; restore "
+        "the file"
     )
 
 
@@ -460,9 +465,6 @@ def _batches_with(cell: TableCell) -> Iterator[tuple[int, TableCell, Any]]:
         return _arrow_batches([cell.file], [cell.column])
     file = place_of(cell.file)
     parquet = parquet_file(file)
-    ends = accumulate(
-        parquet.metadata.row_group(group).num_rows
-        for group in range(parquet.metadata.num_row_groups)
-    )
+    ends = accumulate(group.num_rows for group in _row_groups(parquet.metadata))
     group = next((group for group, end in enumerate(ends) if cell.row < end), None)
     return _parquet_batches(file, [cell.column], parquet, group)

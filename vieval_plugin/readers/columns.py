@@ -1,5 +1,5 @@
-"""The columns of a table -> what they say of a sample: by their own names, by those that are
-common, or as the user says.
+"""Mapping of table columns to fields of samples: by name, by common names, or by the
+user.
 """
 
 from __future__ import annotations
@@ -38,10 +38,24 @@ _ROLES = tuple(
     role for role in ("output", *CONDITION_ROLES, REFERENCE) if role != _SUBJECT
 )
 _TEXTS = ("prompt", "instruction")
-_PLAIN = ("uid", "image_model", "draw", "kind", "tags", "category", "group")
+_PLAIN = (
+    "uid",
+    "image_model",
+    "draw",
+    "kind",
+    "tags",
+    "category",
+    "group",
+)
 #: What a column may be, and the name of the column that is it. What else a sample may have is
 #: `images.ROLE` or `texts.NAME`.
-KEYS = (*_PLAIN, *_ROLES, *_TEXTS, f"images.{_SUBJECT}", f"texts.{_SUBJECT}")
+KEYS = (
+    *_PLAIN,
+    *_ROLES,
+    *_TEXTS,
+    f"images.{_SUBJECT}",
+    f"texts.{_SUBJECT}",
+)
 
 #: Names that columns of published tables have, the surest first.
 _COMMON: Mapping[str, tuple[str, ...]] = {
@@ -80,12 +94,27 @@ _COMMON: Mapping[str, tuple[str, ...]] = {
     ),
     "mask": ("mask_image", "mask_img"),
     "control": ("control_image", "conditioning_image", "condition_image"),
-    "instruction": ("edit_instruction", "editing_instruction", "edit_prompt", "edit"),
+    "instruction": (
+        "edit_instruction",
+        "editing_instruction",
+        "edit_prompt",
+        "edit",
+    ),
     "prompt": ("caption", "text", "description"),
-    "uid": ("id", "image_id", "sample_id", "key"),
+    "uid": (
+        "id",
+        "image_id",
+        "sample_id",
+        "key",
+    ),
     "image_model": ("model", "model_name", "generator"),
 }
-_CONDITIONS = ("source", "mask", "control", REFERENCE)
+_CONDITIONS = (
+    "source",
+    "mask",
+    "control",
+    REFERENCE,
+)
 _FIELDS = {
     **{name: name for name in (*_PLAIN, "images", "texts")},
     **{role: f"images.{role}" for role in _ROLES},
@@ -118,8 +147,8 @@ class ColumnMap:
 
 
 def parse_columns(options: Sequence[str]) -> dict[str, str]:
-    """The columns that a user names, from texts such as `output=image,prompt=caption`; a name may
-    be empty.
+    """Parse column options such as `output=image,prompt=caption`; a column may be
+    empty.
 
     Raises:
         VievalError: a text is no such list, or no sample has what it names.
@@ -129,44 +158,46 @@ def parse_columns(options: Sequence[str]) -> dict[str, str]:
         key, equals, column = (piece.strip() for piece in pair.partition("="))
         if not equals:
             raise VievalError(
-                f"--columns {pair[:80]!r} names no column; write it as output=image,prompt=caption"
+                "--columns must be KEY=COLUMN such as "
+                f"output=image,prompt=caption, got {pair[:80]!r}"
             )
         columns |= columns_by_field({key: column}, "--columns")
     return columns
 
 
 def columns_by_field(columns: Mapping[str, str], where: str) -> dict[str, str]:
-    """Columns by the field that each key means; VievalError, which `where` begins, for a key
-    that means none.
-    """
+    """Columns by field; VievalError, prefixed with `where`, for an unknown key."""
     for key in columns:
         if not _field(key):
             hint = did_you_mean(key, KEYS, 0.6) or ";"
+            known_names = ", ".join(KEYS)
             raise VievalError(
-                f"{where}: {key[:80]!r} is nothing that a sample has{hint} that is "
-                f"{', '.join(KEYS)}"
+                f"{where}: unknown field {key[:80]!r}{hint} known fields: {known_names}"
             )
     return {_field(key): column for key, column in columns.items()}
 
 
 def require_columns(table: InputTable, columns: Iterable[str]) -> None:
-    """VievalError for a column that a table has not (with the nearest name) or cannot be read;
-    an empty name is none.
+    """Raise VievalError for a missing column (with the nearest name) or one that cannot
+    be read.
     """
     for column in filter(None, columns):
         if column in table.unreadable:
             raise VievalError(f"{table.name}: {_column_type(table, column)}")
         if column not in table.columns:
             hint = did_you_mean(column, table.columns) or ";"
+            known_names = _column_words(table.columns)
             raise VievalError(
-                f"{table.name}: no column {column[:80]!r}{hint} {_column_words(table.columns)}"
+                f"{table.name}: no column {column[:80]!r}{hint} {known_names}"
             )
 
 
 def fields_of(
-    table: InputTable, columns: Mapping[str, str], outputs: bool = True
+    table: InputTable,
+    columns: Mapping[str, str],
+    outputs: bool = True,
 ) -> ColumnMap:
-    """The columns of a table by what they are to a sample.
+    """Columns of a table by the field of a sample that they hold.
 
     A column that is called `source`, `mask`, `control` or a synonym, and that the user does not
     name, is read only where its first values look like images: names with a suffix of images, data
@@ -187,13 +218,12 @@ def fields_of(
     require_columns(table, columns.values())
     _require_clear_subject(table, columns)
     renamed = {column for field, column in columns.items() if field != "uid"}
-    by_own_name = {
-        field: column
-        for column in table.columns
-        if (field := _field(column))
-        and column not in (*_CONDITIONS, *renamed)
-        and _may_be(table, field, column)
-    }
+    by_own_name: dict[str, str] = {}
+    for column in table.columns:
+        field = _field(column)
+        is_open = field and column not in (*_CONDITIONS, *renamed)
+        if is_open and _may_be(table, field, column):
+            by_own_name[field] = column
     foreign_kind = _foreign_kind(table, by_own_name.get("kind", ""))
     if foreign_kind:
         del by_own_name["kind"]
@@ -214,66 +244,68 @@ def fields_of(
         for column in (*table.columns, *table.unreadable)
         if column and column not in fields.values()
     ]
-    no_text = (
-        ""
-        if any(field.startswith("texts") for field in fields)
-        else _missing_text_line(table, fields, unused)
-    )
+    no_text = ""
+    if not any(field.startswith("texts") for field in fields):
+        no_text = _missing_text_line(table, fields, unused)
     if no_text and not outputs and table.columns:
         raise VievalError(no_text)
-    synonyms = ", ".join(
-        f"{column} as {field.partition('.')[2] or field}"
-        for field, column in guessed.items()
-        if _field(column) != field
-    )
-    notes = []
-    if synonyms:
-        notes.append(
-            f"guessed by its columns' names: reading {synonyms}; --columns KEY=COLUMN says "
-            "otherwise"
-        )
+    notes = _guess_notes(guessed)
     for column, value in no_images.items():
+        ignored = f"ignoring column {column[:80]!r}, which does not hold images"
         notes.append(
-            f"the column {column[:80]!r} holds no images (such as {value}) and is left out; "
-            f"--columns category={column} reads it, or image_model={column} if it names the "
-            "generator"
+            f"{ignored} (for example, {value}); read it with --columns "
+            f"category={column}, or image_model={column} if it holds generator names"
         )
     for column, value in foreign_kind.items():
+        ignored = f"ignoring column {column[:80]!r}, which does not hold sample kinds"
         notes.append(
-            f"the column {column[:80]!r} holds no kind of sample (such as {value}) and is left "
-            f"out; --columns category={column} reads it"
+            f"{ignored} (for example, {value}); read it with --columns category={column}"
         )
     rivals = _rival_texts(fields, columns, unused)
     for column, text in rivals.items():
+        chosen_column = fields[_field(text)]
         notes.append(
-            f"{text} is the column {fields[_field(text)]!r}; --columns {text}={column} reads "
-            f"{column!r} instead"
+            f"reading column {chosen_column!r} as {text}; to read {column!r} instead, use "
+            f"--columns {text}={column}"
         )
     leftover = tuple(
         column
         for column in unused
         if column not in (*no_images, *rivals, *foreign_kind)
     )
-    return ColumnMap(
-        fields,
-        tuple(f"{table.name}: {note}" for note in (*table.notes, *notes)),
-        no_text,
-        leftover,
-    )
+    all_notes = (*table.notes, *notes)
+    prefixed_notes = tuple(f"{table.name}: {note}" for note in all_notes)
+    return ColumnMap(fields, prefixed_notes, no_text, leftover)
+
+
+def _guess_notes(guessed: Mapping[str, str]) -> list[str]:
+    synonyms = []
+    for field, column in guessed.items():
+        if _field(column) != field:
+            name = field.partition(".")[2] or field
+            synonyms.append(f"{column} as {name}")
+    if not synonyms:
+        return []
+    reading = ", ".join(synonyms)
+    return [
+        f"reading {reading}, based on column names; use --columns KEY=COLUMN to change "
+        "this"
+    ]
 
 
 def _require_samples(table: InputTable) -> None:
     if table.nested and {"status", "scores"} <= set(table.columns):
         raise VievalError(
-            f"{table.name}: verdicts, where samples are needed; give the table that was judged"
+            f"{table.name}: contains verdicts, but samples are required; pass the "
+            "table that was judged"
         )
 
 
 def _require_clear_subject(table: InputTable, columns: Mapping[str, str]) -> None:
     if _SUBJECT in table.columns and _SUBJECT not in columns.values():
         raise VievalError(
-            f"{table.name}: is the column {_SUBJECT!r} an image or a text? call it "
-            f"images.{_SUBJECT} or texts.{_SUBJECT}"
+            f"{table.name}: cannot tell whether column {_SUBJECT!r} holds images "
+            f"or text; rename it to images.{_SUBJECT} or texts.{_SUBJECT}"
         )
 
 
@@ -281,9 +313,11 @@ def _require_texts(table: InputTable, fields: Mapping[str, str]) -> None:
     for field, column in fields.items():
         part, _, name = field.partition(".")
         if part == "texts" and column in table.not_texts:
+            kind = table.not_texts[column][:80]
+            key = name if name in _TEXTS else field
             raise VievalError(
-                f"{table.name}: the column {column[:80]!r} ({table.not_texts[column][:80]}) is no "
-                f"text; --columns {name if name in _TEXTS else field}=COLUMN names another"
+                f"{table.name}: column {column[:80]!r} must hold text, got {kind}; use "
+                f"--columns {key}=COLUMN to choose another"
             )
 
 
@@ -306,13 +340,15 @@ def _is_kind(value: Any) -> bool:
 def leftover_notes(table_name: str, columns: Sequence[str]) -> tuple[str, ...]:
     """The line on columns that are left out; none where there are none."""
     return (
-        (f"{table_name}: columns that are left out: {abbreviated(columns)}",)
-        if columns
-        else ()
+        (f"{table_name}: ignored columns: {abbreviated(columns)}",) if columns else ()
     )
 
 
-def _may_be(table: InputTable, field: str, column: str) -> bool:
+def _may_be(
+    table: InputTable,
+    field: str,
+    column: str,
+) -> bool:
     """Return whether a column may be what its name says: `images` and `texts` map roles and
     names to values.
     """
@@ -324,60 +360,66 @@ def _may_be(table: InputTable, field: str, column: str) -> bool:
 
 
 def _rival_texts(
-    fields: Mapping[str, str], columns: Mapping[str, str], unused: Sequence[str]
+    fields: Mapping[str, str],
+    columns: Mapping[str, str],
+    unused: Sequence[str],
 ) -> dict[str, str]:
     """Columns that could be a text as well, by that text, which the user says nothing of."""
     guessed_fields = fields.keys() - columns.keys()
-    return {
-        column: text
-        for text in _TEXTS
-        if f"texts.{text}" in guessed_fields
-        for column in unused
-        if _plain(column) in (text, *_COMMON[text])
-    }
+    guessed_texts = [text for text in _TEXTS if f"texts.{text}" in guessed_fields]
+    rivals: dict[str, str] = {}
+    for text in guessed_texts:
+        names = (text, *_COMMON[text])
+        rivals |= {column: text for column in unused if _plain(column) in names}
+    return rivals
 
 
 def _missing_output_error(table: InputTable) -> VievalError:
-    """The error for a table without a column of images: which it could be, and how to say so."""
+    """Error for a table without an image column, with a suggestion."""
     names = "output", *_COMMON["output"]
     column, hint = " of images", ";"
     for name in reversed(table.columns):
         if nearest := did_you_mean(name, names, 0.7):
             column, hint = f" {name!r}", nearest
-    unreadable = "".join(
-        f"; {_column_type(table, name)}" for name in list(table.unreadable)[:1]
-    )
+    unreadable = ""
+    for name in list(table.unreadable)[:1]:
+        unreadable = f"; {_column_type(table, name)}"
+    known_names = _column_words(table.columns)
+    page = docs_url("guides/scoring.md#columns-of-a-table")
     return VievalError(
-        f"{table.name}: no column{column}{hint} {_column_words(table.columns)}; say which it is: "
-        "--columns output=COLUMN"
-        f"{unreadable}; see {docs_url('guides/scoring.md#columns-of-a-table')}"
+        f"{table.name}: no column{column}{hint} {known_names}; pass --columns "
+        f"output=COLUMN{unreadable}; see {page}"
     )
 
 
 def _column_type(table: InputTable, column: str) -> str:
     kind = table.unreadable[column]
     return (
-        f"the column {column[:80]!r} is {kind[:200]}, which cannot be read; save it as texts, "
-        "numbers or images"
+        f"column {column[:80]!r} has the unsupported type {kind[:200]}; save it "
+        "as text, numbers or images"
     )
 
 
 def _missing_text_line(
-    table: InputTable, fields: Mapping[str, str], unused: Sequence[str]
+    table: InputTable,
+    fields: Mapping[str, str],
+    unused: Sequence[str],
 ) -> str:
-    """The line on a table without a column of texts: which columns could be it."""
+    """Line about a table without a text column, with candidate columns."""
     text = "instruction" if "images.source" in fields else "prompt"
     if not unused:
-        return f"{table.name}: no {text} was found; add a column {text!r}"
+        return f"{table.name}: no {text} found; add a column {text!r}"
     column = unused[0] if len(unused) == 1 else "COLUMN"
-    return (
-        f"{table.name}: no {text} was found; say --columns {text}={column} (columns left out: "
-        f"{abbreviated(unused)})"
-    )
+    ignored = f"ignored columns: {abbreviated(unused)}"
+    return f"{table.name}: no {text} found; pass --columns {text}={column} ({ignored})"
 
 
 def _column_words(columns: Sequence[str]) -> str:
-    return f"the columns are {abbreviated(columns)}" if columns else "it has no columns"
+    return (
+        f"known columns: {abbreviated(columns)}"
+        if columns
+        else "the table has no columns"
+    )
 
 
 def _field(column: str) -> str:
@@ -397,7 +439,9 @@ def is_column_name(name: str) -> bool:
 
 
 def _guessed(
-    table: InputTable, fields: Mapping[str, str], outputs: bool
+    table: InputTable,
+    fields: Mapping[str, str],
+    outputs: bool,
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Columns by the fields that their names are common for, beside fields whose columns are there.
 
@@ -435,11 +479,13 @@ def _guessed(
             values = _first_values(table, column) if key in _CONDITIONS else []
             looks = [_looks_like_image(value, has_instructions) for value in values]
             if any(looks) and not all(looks):
+                image_value = _shortened(values[looks.index(True)])
+                other_value = _shortened(values[looks.index(False)])
                 raise VievalError(
-                    f"{table.name}: is the column {column[:80]!r} an image? "
-                    f"{_shortened(values[looks.index(True)])} looks like one, and "
-                    f"{_shortened(values[looks.index(False)])} does not; say --columns "
-                    f"{key}={column} to read it, or --columns {key}= to leave it out"
+                    f"{table.name}: only some values of column {column[:80]!r} look "
+                    f"like images: {image_value} does, {other_value} does not; use --columns "
+                    f"{key}={column} to read the column, or --columns {key}= to "
+                    "ignore it"
                 )
             if all(looks):
                 guessed[field] = column
@@ -503,11 +549,16 @@ def _looks_like_image(value: Any, has_instructions: bool) -> bool:
 
 
 def _shortened(value: Any) -> str:
-    return repr(redacted(value)[:60] if isinstance(value, str) else value)[:80]
+    if isinstance(value, str):
+        value = redacted(value)[:60]
+    return repr(value)[:80]
 
 
 def rows_of(
-    table: InputTable, fields: ColumnMap, file_uids: bool = False, prefix: str = ""
+    table: InputTable,
+    fields: ColumnMap,
+    file_uids: bool = False,
+    prefix: str = "",
 ) -> Iterator[NumberedRow]:
     """The rows of a table in the form of a samples file's lines; images are texts or `Image`.
 
@@ -530,10 +581,15 @@ def rows_of(
             stem = _output_stem(row.get("images")) if file_uids else ""
             owner = str(row.get("image_model", "")), str(row.get("draw", 0))
             number_uid = f"{prefix}{number - 1}" if prefix else str(number)
-            uid = row.get(
-                "uid",
-                _free_uid(stem, number_uid, f"{table.unit} {number}", owner, counts),
+            row_name = f"{table.unit} {number}"
+            free_uid = _free_uid(
+                stem,
+                number_uid,
+                row_name,
+                owner,
+                counts,
             )
+            uid = row.get("uid", free_uid)
             row["uid"] = uid
             counts[*owner, str(uid)] += 1
         try:
@@ -564,7 +620,8 @@ def sample_row(cells: Mapping[str, Any], fields: ColumnMap) -> dict[str, Any]:
         elif field in ("images", "texts") and isinstance(value, dict):
             row[field] = {**value, **row[field]}
         elif field == "tags" and isinstance(value, str):
-            row[field] = [tag.strip() for tag in value.split(";") if tag.strip()]
+            tags = map(str.strip, value.split(";"))
+            row[field] = list(filter(None, tags))
         elif field == "draw" and isinstance(value, str):
             plain = value.isascii() and value.strip().isdecimal() and len(value) < 10
             row[field] = int(value) if plain else value
@@ -618,7 +675,11 @@ def located_images(images: Any, table: InputTable) -> Any:
     return {role: _located(image, role, table) for role, image in images.items()}
 
 
-def _located(value: Any, role: str, table: InputTable) -> Any:
+def _located(
+    value: Any,
+    role: str,
+    table: InputTable,
+) -> Any:
     if isinstance(value, list):
         return [_located(item, role, table) for item in value]
     roots = table.roots
@@ -635,7 +696,7 @@ def _located(value: Any, role: str, table: InputTable) -> Any:
     path = image_path(value, table.folder)
     if not any(is_below(path, root) for root in roots):
         raise BadLine(
-            f"the image {role} is {redacted(value)[:200]!r}, outside the folder of the table, "
-            "and is not read"
+            f"the {role} image must be inside the folder of the table, got "
+            f"{redacted(value)[:200]!r}"
         )
     return Image(path)

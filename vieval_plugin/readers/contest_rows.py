@@ -1,5 +1,4 @@
-"""Contests in this package's own form, a JSON object each: what is judged, what people voted, and
-nothing else.
+"""Contests as JSON objects: candidates and people's votes.
 
 `{"id": ..., "texts": {name: text}, "images": {role: file}, "candidates": [...], "vote": ...,
 "annotators": [...], "group": ..., "tags": [...]}`, where `texts` and `images` are the conditions
@@ -46,7 +45,9 @@ class ContestRows:
 
 
 def read_contests(
-    rows: Iterable[Row], folder: Path, common: ContestRows
+    rows: Iterable[Row],
+    folder: Path,
+    common: ContestRows,
 ) -> list[Contest]:
     """The contests of some rows, in their order.
 
@@ -67,7 +68,11 @@ def read_contests(
     return [reading.contest(row) for row in rows]
 
 
-def frames_folder(folder: Path, video: str, count: int) -> Path:
+def frames_folder(
+    folder: Path,
+    video: str,
+    count: int,
+) -> Path:
     """Folder of the frames of a video, `count` of them."""
     return folder / f"frames{count}" / Path(video).stem
 
@@ -92,39 +97,41 @@ class _Reading:
     def contest(self, row: Row) -> Contest:
         if not is_encodable(row.cells):  # it can be written nowhere
             raise VievalError(
-                f"{row.where}: a text in it has half of a character (a lone surrogate); correct "
-                "the file"
+                f"{row.where}: a text contains half of a character (a lone "
+                "surrogate); correct the file"
             )
         uid = row.uid("id")
         if uid in self.ids:
-            raise VievalError(f"{row.where} repeats id {uid}; correct the file")
+            raise VievalError(f"{row.where}: duplicate id {uid}; correct the file")
         self.ids.add(uid)
         texts = _value(row, "texts", {})
         if not isinstance(texts, dict) or not are_texts([*texts.values()]):
             raise VievalError(
-                f"{row.where}: texts is no object of name -> text; correct the file"
+                f"{row.where}: `texts` must map names to strings; correct the file"
             )
         shared = self._images_of(row)
         group = _text(row, "group", uid)
         objects = _candidate_objects(row)
-        candidates = tuple(
-            self._candidate(
-                Row(f"{row.where}, candidate {number}", cells),
-                f"{uid}#{number}",
+        candidates = []
+        for number, cells in enumerate(objects, start=1):
+            candidate_row = Row(f"{row.where}, candidate {number}", cells)
+            unnamed = f"{uid}#{number}"
+            candidate = self._candidate(
+                candidate_row,
+                unnamed,
                 texts,
                 shared,
                 group,
             )
-            for number, cells in enumerate(objects, start=1)
-        )
-        tags = (
-            tag_list(row.cells["tags"], f"{row.where}: tags")
-            if _has_value(row, "tags")
-            else ()
-        )
+            candidates.append(candidate)
         identity = SampleId(self.common.benchmark, self.common.part, "", uid)
+        votes = _votes(row, self.common.scheme)
         contest = Contest(
-            identity, candidates, _votes(row, self.common.scheme), group, tags
+            identity,
+            tuple(candidates),
+            votes,
+            group,
+            _tags(row),
         )
         if problem := fault(contest):
             raise VievalError(f"{row.where}: {problem}; correct the file")
@@ -140,17 +147,23 @@ class _Reading:
     ) -> Sample:
         model = _text(row, "image_model", UNNAMED)
         uid = _text(row, "uid", unnamed)
-        images = {
-            **shared,
-            **(self._frames(row) if _has_value(row, "video") else self._images_of(row)),
-        }
+        if _has_value(row, "video"):
+            images = {**shared, **self._frames(row)}
+        else:
+            images = {**shared, **self._images_of(row)}
         sample_id = SampleId(self.common.benchmark, self.common.part, model, uid)
-        sample = Sample(sample_id, images, texts, kind=self.common.kind, group=group)
+        sample = Sample(
+            sample_id,
+            images,
+            texts,
+            kind=self.common.kind,
+            group=group,
+        )
         candidate = self.candidates.setdefault(sample_id, sample)
         if (candidate.images, candidate.texts) != (images, texts):
             raise VievalError(
-                f"{row.where}: uid {uid} of {model} was another output, or of other conditions, in "
-                "a row before; correct the file"
+                f"{row.where}: uid {uid} of {model} has another output or other "
+                "conditions in an earlier row; correct the file"
             )
         return candidate
 
@@ -159,7 +172,7 @@ class _Reading:
         files = _value(row, "images", {})
         if not isinstance(files, dict):
             raise VievalError(
-                f"{row.where}: images is no object of role -> file; correct the file"
+                f"{row.where}: `images` must map roles to files; correct the file"
             )
         files_row = Row(f"{row.where}, images", files)
         images = {}
@@ -176,8 +189,8 @@ class _Reading:
         frames = frames_folder(self.folder, video, count)
         if (earlier := self.videos.setdefault(frames, video)) != video:
             raise VievalError(
-                f"{row.where}: the frames of {video} and of {earlier} have the same folder; "
-                "rename one video"
+                f"{row.where}: the frames of {video} and {earlier} use the same "
+                "folder; rename one video"
             )
         return numbered_roles("frame", numbered(frames, count, SUFFIXES))
 
@@ -188,21 +201,33 @@ def _candidate_objects(row: Row) -> list[dict[str, Any]]:
         isinstance(cells, dict) for cells in objects
     ):
         raise VievalError(
-            f"{row.where}: candidates is no list of objects; correct the file"
+            f"{row.where}: `candidates` must be a list of objects; correct the file"
         )
     return objects
 
 
-def _value(row: Row, column: str, default: Any = None) -> Any:
-    """The value of a row; `absent` for null and an empty text, which are nothing, while 0 is a
-    mistake.
-    """
+def _value(
+    row: Row,
+    column: str,
+    default: Any = None,
+) -> Any:
+    """The value of a cell; `default` for null and the empty string, but not for 0."""
     value = row.cells.get(column)
     return default if value in (None, "") else value
 
 
-def _text(row: Row, column: str, default: str) -> str:
+def _text(
+    row: Row,
+    column: str,
+    default: str,
+) -> str:
     return row.text(column) if _has_value(row, column) else default
+
+
+def _tags(row: Row) -> tuple[str, ...]:
+    if not _has_value(row, "tags"):
+        return ()
+    return tag_list(row.cells["tags"], f"{row.where}: tags")
 
 
 def _has_value(row: Row, column: str) -> bool:
@@ -215,8 +240,8 @@ def _file(row: Row, column: str) -> str:
     parts = [len(part.encode()) for part in PurePosixPath(name).parts]
     if max(parts, default=0) > _LONGEST_NAME or sum(parts) + len(parts) > _LONGEST_PATH:
         raise VievalError(
-            f"{row.where}: {column} is a name of {len(name)} characters, too long for a file; "
-            "correct the file"
+            f"{row.where}: the file name in {column} is too long ({len(name)} "
+            "characters); correct the file"
         )
     return name
 
@@ -226,6 +251,7 @@ def _votes(row: Row, scheme: str) -> Votes:
     annotators = _value(row, "annotators", [])
     if not are_texts(annotators) or not isinstance(vote, str):
         raise VievalError(
-            f"{row.where}: vote is no text, or annotators no list of texts; correct the file"
+            f"{row.where}: `vote` must be a string and `annotators` a list of "
+            "strings; correct the file"
         )
     return Votes(scheme, vote, tuple(annotators))

@@ -1,5 +1,5 @@
-"""CSV and its kin: encoding, sign between cells and the meaning of quotation marks are found
-from what a file holds.
+"""CSV and similar files, with encoding, delimiter and quoting detected from their
+content.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _FIRST_LINE = re.compile(
 _FIRST = 200  # lines by which the sign is found
 _LONGEST_LINE = 1 << 20  # characters of a line that are looked at for the sign
 _LONGEST_CELL = 128 << 20  # characters: a base64 image of the size that is read
-_HEADER_ADVICE = "its first line names the columns, such as output,prompt"
+_HEADER_ADVICE = "its first line must contain the column names, such as output,prompt"
 _NUMBER = re.compile(r"[+-]?[\d.,]*")
 
 
@@ -177,7 +177,7 @@ def csv_table(path: Path, header_advice: str = _HEADER_ADVICE) -> InputTable:
         with path.open(encoding=dialect.encoding, newline="") as file:
             names = _header(_reader(islice(file, dialect.skipped, None), dialect))
         if not any(name.strip() for name in names):
-            raise VievalError(f"{path}: no header in it; {header_advice}")
+            raise VievalError(f"{path}: no header; {header_advice}")
         header = [
             name.strip() or f"Unnamed: {number}" for number, name in enumerate(names)
         ]
@@ -185,8 +185,9 @@ def csv_table(path: Path, header_advice: str = _HEADER_ADVICE) -> InputTable:
         notes = _joined_lines(path, dialect, len(header)) if dialect.quotes else []
         if dialect.unquoted_line:
             notes.append(
-                f"line {dialect.unquoted_line}: a quotation mark behind a space does not quote "
-                "its cell, so all such marks are letters; remove the space before one that quotes"
+                f"line {dialect.unquoted_line}: a quotation mark after a space "
+                "does not enclose its cell, so such marks are read as text; "
+                "remove the space before marks that should quote"
             )
     return InputTable(
         str(path),
@@ -214,7 +215,9 @@ def _header(reader: Reader) -> list[str]:
 
 
 def _rows(
-    path: Path, dialect: _Dialect, header: Sequence[str]
+    path: Path,
+    dialect: _Dialect,
+    header: Sequence[str],
 ) -> Iterator[NumberedRow]:
     """The rows under the header; VievalError where a quotation mark opens a cell and does not
     close it.
@@ -233,25 +236,29 @@ def _rows(
                 }
                 if len(cells) != len(header) and row:
                     reason = (
-                        f"{len(cells)} cells where the header has {len(header)}; put texts "
-                        "with commas in quotes"
+                        f"{len(cells)} cells, but the header has {len(header)}; "
+                        "put texts with commas in quotes"
                     )
                     yield end, BadLine(reason, row)
                 elif row:
                     yield end, row
         except csv.Error as error:
             unclosed = (
-                "a quotation mark opens a cell, and none closes it"
+                "a quotation mark is never closed"
                 if "end of data" in str(error)
                 else str(error)
             )
             line = max(end, 1 + dialect.skipped) + 1
             raise VievalError(
-                f"{path}: line {line} is not readable as CSV ({unclosed}); correct the file"
+                f"{path}: line {line}: invalid CSV ({unclosed}); correct the file"
             ) from None
 
 
-def _joined_lines(path: Path, dialect: _Dialect, width: int) -> list[str]:
+def _joined_lines(
+    path: Path,
+    dialect: _Dialect,
+    width: int,
+) -> list[str]:
     """The line for the user on rows of several lines, each of which would be a row without its
     quotation mark.
     """
@@ -279,6 +286,6 @@ def _joined_lines(path: Path, dialect: _Dialect, width: int) -> list[str]:
     start, end = joined[0]
     rows = f" ({plural(len(joined), 'such row')})" if joined[1:] else ""
     return [
-        f"lines {start} to {end} are one row, because a quotation mark opens a cell in line "
-        f"{start}{rows}"
+        f"lines {start} to {end} are read as one row, because a quotation mark "
+        f"opens a cell in line {start}{rows}"
     ]

@@ -1,4 +1,4 @@
-"""Fetches many files over HTTP so that a broken network never leaves a broken file.
+"""Downloads of many files over HTTP that never leave a broken file.
 
 A file that is there is not fetched again, so an interrupted run is resumed by running it again. A
 body appears under its name only when it is whole and its content has been checked; what cannot be
@@ -59,7 +59,7 @@ class Download:
 
 @dataclass(frozen=True)
 class Failed:
-    """A file that could not be had."""
+    """A file that could not be downloaded."""
 
     #: Its address.
     url: str
@@ -77,7 +77,7 @@ class Failed:
 
 
 class _Failure(Exception):
-    """Reason that there is no body.
+    """Reason that a download failed.
 
     `again`: another attempt may help, after the `wait` in seconds that the server asks for;
     `host_answered`: the host lives.
@@ -126,8 +126,7 @@ async def fetch_all(
     public: bool = False,
     per_host: int = 0,
 ) -> list[Failed]:
-    """Fetches the files that are not there yet and returns those that could not be had, in the
-    order of `jobs`.
+    """Download missing files and return failures in the order of `jobs`.
 
     Connection errors, timeouts, cut bodies, 429 and 5xx are tried again up to `retries` times,
     after a wait that doubles each time, or the one the server asks for (at most 300 s); any other
@@ -141,7 +140,7 @@ async def fetch_all(
     written, ValueError where two jobs share a path.
     """
     if len({job.path for job in jobs}) != len(jobs):
-        raise ValueError("two downloads have the same path")
+        raise ValueError("each download must have its own path")
     remove_unfinished(job.path for job in jobs)
     todo = [job for job in jobs if not job.is_there()]
     if not todo:
@@ -149,7 +148,9 @@ async def fetch_all(
     try:
         import aiohttp
     except ImportError:
-        raise VievalError(f"downloads need aiohttp; {install_advice('http')}") from None
+        raise VievalError(
+            f"downloading requires aiohttp; {install_advice('http')}"
+        ) from None
 
     limits = aiohttp.ClientTimeout(
         total=DEADLINE * timeout, sock_connect=timeout, sock_read=timeout
@@ -171,7 +172,13 @@ async def fetch_all(
             total=len(todo), desc=label, unit="file", disable=None if label else True
         ) as bar:
             failed = await _fetch_side_by_side(
-                _Run(session, retries, timeout, allowed, proxy_hosts),
+                _Run(
+                    session,
+                    retries,
+                    timeout,
+                    allowed,
+                    proxy_hosts,
+                ),
                 todo,
                 concurrency,
                 bar,
@@ -180,7 +187,10 @@ async def fetch_all(
 
 
 async def _fetch_side_by_side(
-    run: _Run, jobs: Sequence[Download], concurrency: int, bar: tqdm[NoReturn]
+    run: _Run,
+    jobs: Sequence[Download],
+    concurrency: int,
+    bar: tqdm[NoReturn],
 ) -> dict[Path, Failed]:
     failed: dict[Path, Failed] = {}
     queue = iter(jobs)
@@ -209,7 +219,7 @@ async def _fetch_side_by_side(
 async def _fetch(run: _Run, job: Download) -> None:
     host = _host(job.url)
     if run.silent[host] >= SILENT_JOBS:
-        raise _Failure(f"not tried, as {host} does not answer", host_answered=False)
+        raise _Failure(f"skipped, because {host} does not respond", host_answered=False)
     try:
         body = await _persist(run, job.url)
         run.silent[host] = 0
@@ -261,22 +271,20 @@ async def _attempt(run: _Run, url: str) -> bytes:
                 )
         raise _Failure(f"more than {REDIRECTS} redirects")
     except aiohttp.InvalidURL as error:
-        raise _Failure(f"not a usable address ({type(error).__name__})") from None
+        raise _Failure(f"invalid URL ({type(error).__name__})") from None
     except (aiohttp.ConnectionTimeoutError, aiohttp.SocketTimeoutError):
         raise _Failure(
-            f"timed out, no byte for {run.timeout:g} s", again=True, host_answered=False
+            f"timed out: no data for {run.timeout:g} s", again=True, host_answered=False
         ) from None
     except TimeoutError:
         raise _Failure(
-            f"timed out, not whole within {DEADLINE * run.timeout:g} s", again=True
+            f"timed out: incomplete after {DEADLINE * run.timeout:g} s", again=True
         ) from None
     except aiohttp.ClientPayloadError:
-        raise _Failure(
-            "cut, the connection closed before the end", again=True
-        ) from None
+        raise _Failure("incomplete: the connection closed early", again=True) from None
     except (aiohttp.ClientError, OSError) as error:
         raise _Failure(
-            f"no connection, {str(error) or type(error).__name__}",
+            f"no connection: {str(error) or type(error).__name__}",
             again=True,
             host_answered=False,
         ) from None
@@ -302,11 +310,17 @@ async def _way(run: _Run, url: str) -> dict[str, Any]:
 
 def _private(host: str) -> _Failure:
     return _Failure(
-        f"{host} leads to a private address; name the address itself if that is meant"
+        f"{host} resolves to a private address; if that is intended, use the "
+        "address itself"
     )
 
 
-def _redirected(run: _Run, url: str, status: int, location: str) -> str:
+def _redirected(
+    run: _Run,
+    url: str,
+    status: int,
+    location: str,
+) -> str:
     """Target of a redirect, if that is a host that was named; what it asks for there is in no
     message.
     """
@@ -316,7 +330,7 @@ def _redirected(run: _Run, url: str, status: int, location: str) -> str:
         or target is None
         or target.scheme not in (("https",) if url.startswith("https:") else PORTS)
     ):
-        raise _Failure(f"{status} redirect to no usable address")
+        raise _Failure(f"{status} redirect to an invalid URL")
     host = target.server
     if host not in run.hosts:
         host_text = host[:200] if host.isprintable() else "..."
@@ -341,7 +355,7 @@ def _refusal(status: int, header: str | None) -> _Failure:
         return _Failure(reason)
     wait = retry_after(header)
     if wait is not None and wait > LONGEST_RETRY_AFTER:
-        return _Failure(f"{reason}, not before {wait:.0f} s have passed")
+        return _Failure(f"{reason}, and the server asks to wait {wait:.0f} s")
     return _Failure(reason, again=True, wait=wait)
 
 
@@ -356,7 +370,7 @@ async def _body(response: aiohttp.ClientResponse) -> bytes:
         if len(body) > MAX_BODY:
             raise too_large
     if expected not in (None, len(body)) and "Content-Encoding" not in response.headers:
-        raise _Failure(f"cut at {len(body)} of {expected} bytes", again=True)
+        raise _Failure(f"incomplete: {len(body)} of {expected} bytes", again=True)
     return bytes(body)
 
 
@@ -391,7 +405,7 @@ def public_connector(
 
 
 def is_private(host: str) -> bool:
-    """Return whether a host is given as an IP address that is none of the public network.
+    """Return whether a host is an IP address outside the public network.
 
     >>> is_private("127.0.0.1"), is_private("8.8.8.8"), is_private("localhost")
     (True, False, False)

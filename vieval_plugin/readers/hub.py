@@ -44,12 +44,14 @@ def hub_table(location: str) -> InputTable:
     match = _NAME.fullmatch(location)
     if not match:
         raise VievalError(
-            f"{location!r} is no data set of the hub; those are called ORG/NAME or ORG/NAME:SPLIT"
+            "a data set on the Hugging Face Hub must be ORG/NAME or "
+            f"ORG/NAME:SPLIT, got {location!r}"
         )
     name = match["dataset"]
     if silent := unreachable():
         raise VievalError(
-            f"{location}: no such file or folder here, and the hub cannot be asked: {silent}"
+            f"{location}: no such file or folder, and the Hugging Face Hub cannot "
+            f"be reached: {silent}"
         )
     try:
         splits = load_from_hub(name, match["config"] or "")
@@ -57,12 +59,12 @@ def hub_table(location: str) -> InputTable:
         raise
     except Exception as error:  # of many types, its own and those of what it builds on
         raise VievalError(
-            f"{location}: no such file or folder here, and it cannot be had from the hub "
-            f"({one_line(error)})"
+            f"{location}: no such file or folder, and loading it from the Hugging Face Hub "
+            f"failed ({one_line(error)})"
         ) from None
     if (split := match["split"] or "") not in splits and (split or len(splits) != 1):
         raise VievalError(
-            f"{location}: name one of its splits: "
+            f"{location}: choose one of its splits: "
             f"{abbreviated([f'{name}:{split}' for split in splits])}"
         )
     dataset = splits[split or next(iter(splits))]
@@ -75,7 +77,11 @@ def hub_table(location: str) -> InputTable:
     return replace(table, name=location, roots=tuple(map(Path, folders)))
 
 
-def load_from_hub(dataset: str, config: str, split: str | None = None) -> Any:
+def load_from_hub(
+    dataset: str,
+    config: str,
+    split: str | None = None,
+) -> Any:
     """A split of a data set by `datasets.load_dataset`, or all by name; it raises whatever that
     does.
     """
@@ -83,7 +89,8 @@ def load_from_hub(dataset: str, config: str, split: str | None = None) -> Any:
         import datasets
     except ImportError:
         raise VievalError(
-            f"fetching from the hub needs datasets; {install_advice('hub')}"
+            "downloading from the Hugging Face Hub requires datasets; "
+            f"{install_advice('hub')}"
         ) from None
     return datasets.load_dataset(
         dataset, config or None, split=split, keep_in_memory=False
@@ -91,8 +98,8 @@ def load_from_hub(dataset: str, config: str, split: str | None = None) -> Any:
 
 
 def unreachable() -> str:
-    """Reason that the hub cannot be asked; empty where it answers. Its own client would try for
-    minutes.
+    """Reason that the hub cannot be reached; empty if it responds. Its own client would
+    retry for minutes.
 
     Who tells that client to be offline has what he needs in its cache.
     """
@@ -106,7 +113,7 @@ def unreachable() -> str:
     except urllib.error.HTTPError:
         return ""
     except (OSError, ValueError) as error:
-        return f"{endpoint} does not answer ({one_line(error)})"
+        return f"{endpoint} does not respond ({one_line(error)})"
     return ""
 
 

@@ -52,8 +52,8 @@ def read_named(
     layout: str = "",
     reference: Path | None = None,
 ) -> SampleSource:
-    """Samples from what a user names: folders of a benchmark by its layout, other folders of images
-    as `read_folders` has them, else tables as `read_samples` does.
+    """Samples from folders of a benchmark layout, other image folders (`read_folders`),
+    or tables (`read_samples`).
 
     A folder of parquet files stands for these. In several tables a row without a uid is called by
     its table and number. `layout` is the name or the file of one that folders have. `reference` is
@@ -68,21 +68,28 @@ def read_named(
     ):
         return source
     if layout:
-        raise VievalError("--layout applies to folders of images only")
+        raise VievalError("--layout applies only to image folders")
     if reference or prompts or all(map(is_of_images, paths)):
-        return read_folders(paths, prompts, kind, columns, reference=reference)
+        return read_folders(
+            paths,
+            prompts,
+            kind,
+            columns,
+            reference=reference,
+        )
     tables: dict[str | Path, str] = {}
     for location, path in zip(locations, paths, strict=True):
-        files: dict[str | Path, str] = {
-            file: f"{file.relative_to(path).as_posix()}:"
-            for file in parquet_files(path)
-        }
-        tables |= files or {location: f"{path.name}:"}
+        files = parquet_files(path)
+        for file in files:
+            tables[file] = f"{file.relative_to(path).as_posix()}:"
+        if not files:
+            tables[location] = f"{path.name}:"
     if len(tables) == 1:
         return read_samples(next(iter(tables)), kind, columns)
-    return chained(
-        [read_samples(table, kind, columns, prefix) for table, prefix in tables.items()]
-    )
+    sources = [
+        read_samples(table, kind, columns, prefix) for table, prefix in tables.items()
+    ]
+    return chained(sources)
 
 
 def _paired_images(
@@ -160,22 +167,20 @@ def _prompts_in(folders: Sequence[Path]) -> Path | None:
     ]
     if len(files) > 1:
         raise VievalError(
-            f"several files of prompts: {abbreviated(list(map(str, files)))}; name one with "
-            "--prompts"
+            f"several prompt files: {abbreviated(list(map(str, files)))}; choose "
+            "one with --prompts"
         )
     return files[0] if files else None
 
 
 def _read_without_prompts(
-    folders: Sequence[Path], kind: str | None, columns: Mapping[str, str] | None
+    folders: Sequence[Path],
+    kind: str | None,
+    columns: Mapping[str, str] | None,
 ) -> SampleSource:
-    parts = [
-        part
-        for folder in folders
-        if isdir(folder)
-        for part in sorted(folder.iterdir())
-        if find_prompts(part)
-    ]
+    parts: list[Path] = []
+    for folder in filter(isdir, folders):
+        parts += filter(find_prompts, sorted(folder.iterdir()))
     if parts:
         return chained(
             [read_folders([part], find_prompts(part), kind, columns) for part in parts]
@@ -196,12 +201,13 @@ def _references(folder: Path, conditions: Prompts) -> dict[tuple[int, int], str]
     models = _image_models([folder])
     if len(models) > 1:
         raise VievalError(
-            f"--reference must be one folder of images, got {plural(len(models), 'folder')} in "
-            f"{folder}"
+            "--reference must be one image folder, got "
+            f"{plural(len(models), 'folder')} in {folder}"
         )
+    pairs, _ = pair_images(models, conditions)
     return {
         (pair.prompt.number, pair.draw): str(pair.file.absolute())
-        for pair in pair_images(models, conditions)[0]
+        for pair in pairs
         if isfile(pair.file)
     }
 
@@ -216,7 +222,11 @@ def _row_of_pair(
         images, Mapping
     ):  # whatever else is there is an error where the row is read
         compared = {REFERENCE: reference} if reference else {}
-        images = {**images, **compared, "output": str(pair.file.absolute())}
+        images = {
+            **images,
+            **compared,
+            "output": str(pair.file.absolute()),
+        }
     row = {
         "uid": pair.prompt.uid,
         "image_model": pair.image_model,
@@ -230,31 +240,29 @@ def are_images(locations: Sequence[str]) -> bool:
     """Return whether all of these are images themselves, and no table: addresses, or files by
     their names or content.
     """
-    return all(
-        name.lower().endswith(SUFFIXES) or is_address(name) or _is_image_file(name)
-        for name in locations
-    )
+    return all(map(_is_image, locations))
 
 
-def _is_image_file(name: str) -> bool:
+def _is_image(name: str) -> bool:
+    if name.lower().endswith(SUFFIXES) or is_address(name):
+        return True
     path = path_of(name)
     return isfile(path) and begins_as_image(path)
 
 
 def other_than_images(locations: Sequence[str]) -> str:
-    """The words on the first of these that is no image, and on how it is given its prompts."""
+    """Words on the first location that is not an image, and how to pass its prompts."""
     location = next(location for location in locations if not are_images([location]))
     path = path_of(location)
     if isdir(path):
         return (
-            f", and {location} is a folder; name the file of what its images were made of "
-            "with --prompts"
+            f", and {location} is a folder; pass the file of its prompts with --prompts"
         )
     if isfile(path) and (kind := other_than_table(path)):
-        return f", and {location} is {kind}, no image"
+        return f", and {location} is {kind}, not an image"
     if len(locations) > 1:
-        return f", and {location} is no image; leave it out"
-    return "; a file of samples has its own"
+        return f", and {location} is not an image; leave it out"
+    return "; a samples file has its own"
 
 
 def read_image_samples(
@@ -263,7 +271,7 @@ def read_image_samples(
     source: str | None,
     kind: str | None,
 ) -> SampleSource:
-    """Samples from image files or addresses, all of which were asked for with the same words.
+    """Samples from image files or URLs that share one prompt.
 
     Args:
         images: each is a sample, called by its file's name.
@@ -273,32 +281,39 @@ def read_image_samples(
     """
     stems = [stem_of(image) or "image" for image in images]
     conditions = {"source": source} if source else {}
-    rows = [
-        (
-            number,
-            {
-                "uid": stem if stems.count(stem) == 1 else f"{stem}_{number}",
-                "images": {"output": image, **conditions},
-                "texts": texts,
-            },
+    rows = []
+    for number, (image, stem) in enumerate(zip(images, stems, strict=True), start=1):
+        uid = stem if stems.count(stem) == 1 else f"{stem}_{number}"
+        images_by_role = {"output": image, **conditions}
+        rows.append(
+            (
+                number,
+                {
+                    "uid": uid,
+                    "images": images_by_role,
+                    "texts": texts,
+                },
+            )
         )
-        for number, (image, stem) in enumerate(zip(images, stems, strict=True), start=1)
-    ]
 
     def read() -> Iterator[SampleRow]:
         return samples_in_rows(
             rows, Path.cwd(), kind or (_EDIT if source else _KIND), "image"
         )
 
-    fingerprint = fingerprint_of([], *images, source or "", *texts.values(), kind or "")
+    fingerprint = fingerprint_of(
+        [],
+        *images,
+        source or "",
+        *texts.values(),
+        kind or "",
+    )
     options = (
         "--instruction TEXT"
         if source
         else "--prompt TEXT, or --source IMAGE and --instruction TEXT"
     )
-    no_text = (
-        "" if texts else f"nothing says what the images were made of; pass {options}"
-    )
+    no_text = "" if texts else f"no prompt; pass {options}"
     return read_through(SampleSource("the images", read, fingerprint, no_text=no_text))
 
 
@@ -315,14 +330,12 @@ def is_of_images(folder: Path) -> bool:
 
 
 def has_prompts(folder: Path) -> bool:
-    """Return whether a folder of images says what they were made of: in a file of prompts, or in
-    texts beside them.
-    """
-    return any(
-        find_prompts(candidate)
-        or any(isfile(file.with_suffix(".txt")) for file in _images(candidate))
-        for candidate in _add_subfolders(folder)
-    )
+    """Return whether a folder of images has a prompts file or text files with prompts."""
+    for candidate in _add_subfolders(folder):
+        text_files = (file.with_suffix(".txt") for file in _images(candidate))
+        if find_prompts(candidate) or any(map(isfile, text_files)):
+            return True
+    return False
 
 
 def _add_subfolders(folder: Path) -> list[Path]:
@@ -337,9 +350,10 @@ def _samples_with_texts(
     """Samples from images beside each of which is a text file of the same name, with its prompt."""
     files = [(model, file) for model, images in models.items() for file in images]
     if not any(isfile(file.with_suffix(".txt")) for _, file in files):
+        _, first_file = files[0]
         raise VievalError(
-            f"{files[0][1].parent}: images, and no prompts; name the file of what they were made "
-            f"of with --prompts, call it {NAMES[0]}, or put a .txt beside each image"
+            f"{first_file.parent}: images without prompts; pass the prompts file with "
+            f"--prompts, call it {NAMES[0]}, or put a .txt file next to each image"
         )
     files.sort(key=lambda pair: natural(pair[1].name))
 
@@ -355,31 +369,26 @@ def _samples_with_texts(
             except BadLine as bad:
                 yield number, BadLine(str(bad), row)
 
-    fingerprint = fingerprint_of(
-        [text for _, file in files if isfile(text := file.with_suffix(".txt"))],
-        kind or "",
-        *(f"{model}/{file.name}" for model, file in files),
-    )
+    texts = [file.with_suffix(".txt") for _, file in files]
+    names = [f"{model}/{file.name}" for model, file in files]
+    fingerprint = fingerprint_of(filter(isfile, texts), kind or "", *names)
     notes = tuple(_deeper_images_notes(models))
-    return read_through(
-        SampleSource(
-            ", ".join(models),
-            lambda: samples_in_rows(rows(), Path(), kind, "image"),
-            fingerprint,
-            notes,
-        )
-    )
+
+    def read() -> Iterator[SampleRow]:
+        return samples_in_rows(rows(), Path(), kind, "image")
+
+    return read_through(SampleSource(", ".join(models), read, fingerprint, notes))
 
 
 def _text_beside(file: Path) -> str:
     """The prompt in the text file beside an image; BadLine where there is none that can be read."""
     path = file.with_suffix(".txt")
     if not isfile(path):
-        raise BadLine(f"no {path.name} beside {file.name}")
+        raise BadLine(f"no {path.name} next to {file.name}")
     if not is_below(
         path, path.parent
     ):  # a link could show a server any file of this machine
-        raise BadLine(f"{path.name} is a link out of its folder")
+        raise BadLine(f"{path.name} links to a file outside its folder")
     try:
         with path.open("rb") as opened:
             text = opened.read(_LONGEST_TEXT + 1).decode("utf-8-sig").strip()
@@ -392,15 +401,14 @@ def _text_beside(file: Path) -> str:
 
 def _folders_of_conditions(prompts: Prompts) -> set[Path]:
     """The folders of the images that prompts show, which are no image models."""
-    by_role = (prompt.row.get("images") for prompt in prompts.rows)
-    files = (
-        file
-        for images in by_role
-        if isinstance(images, dict)
-        for file in images.values()
-        if isinstance(file, str)
-    )
-    return {real((prompts.folder / file).parent) for file in files}
+    folders: set[Path] = set()
+    for prompt in prompts.rows:
+        images = prompt.row.get("images")
+        files = images.values() if isinstance(images, dict) else ()
+        for file in files:
+            if isinstance(file, str):
+                folders.add(real((prompts.folder / file).parent))
+    return folders
 
 
 def _image_models(
@@ -416,7 +424,7 @@ def _image_models(
     for folder in folders:
         if not isdir(folder):
             raise VievalError(
-                f"{folder}: no folder of images; with --prompts, pass folders of images"
+                f"{folder}: not a folder; --prompts requires image folders"
             )
         subfolders = sorted(
             path for path in folder.iterdir() if path.is_dir() and real(path) not in but
@@ -428,7 +436,8 @@ def _image_models(
         )
         if not model_folders:
             raise VievalError(
-                f"{folder}: no images in it, nor in its folders ({', '.join(SUFFIXES)})"
+                f"{folder}: no images in this folder or its subfolders "
+                f"({', '.join(SUFFIXES)})"
             )
         all_folders += model_folders
     files_by_model: dict[str, list[Path]] = {}
@@ -437,8 +446,8 @@ def _image_models(
     ):
         if name in files_by_model:
             raise VievalError(
-                f"{model_folder}: another folder is called {name} as well; rename one, as they "
-                "are image models"
+                f"{model_folder}: another folder is also called {name}; rename "
+                "one, because folder names identify image models"
             )
         files_by_model[name] = _images(model_folder)
     return files_by_model
@@ -463,7 +472,7 @@ def _deeper_images_notes(
         ]
         if unread_names:
             notes.append(
-                f"{folder}: images in folders below it are not read: {abbreviated(unread_names)}"
+                f"{folder}: ignored images in subfolders: {abbreviated(unread_names)}"
             )
     return notes
 

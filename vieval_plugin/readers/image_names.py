@@ -7,7 +7,6 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import takewhile
 from pathlib import Path, PurePosixPath
 
 from vieval_plugin.text.untrusted import real
@@ -66,12 +65,13 @@ def stems_of(uid: str) -> tuple[str, ...]:
     (('7',), ('cat.jpg', 'cat'), ('a cat.', 'a cat_-31de96b9'))
     """
     path = PurePosixPath(uid)
-    names = (
-        [uid, uid.removesuffix(path.suffix)]
-        if path.suffix.lower() in SUFFIXES
-        else [uid]
-    )
-    return tuple(dict.fromkeys(stem for name in names for stem in (name, _stem(name))))
+    names = [uid]
+    if path.suffix.lower() in SUFFIXES:
+        names.append(uid.removesuffix(path.suffix))
+    stems: dict[str, None] = {}
+    for name in names:
+        stems |= dict.fromkeys((name, _stem(name)))
+    return tuple(stems)
 
 
 def composed(name: str) -> str:
@@ -90,27 +90,29 @@ def numbers_of(files: Sequence[Path]) -> dict[Path, tuple[int, int]]:
     """
     by_form: dict[str, list[tuple[Path, list[str]]]] = defaultdict(list)
     for file in files:
-        by_form[re.sub(r"\d+", "#", file.stem)].append(
-            (file, re.findall(r"\d+", file.stem))
-        )
+        digits = re.findall(r"\d+", file.stem)
+        by_form[_form(file)].append((file, digits))
     numbers: dict[Path, tuple[int, int]] = {}
     for form, alike in by_form.items():
         columns = [*zip(*(digits for _, digits in alike), strict=True)]
+        is_only = len(columns) == 1
         different = [
             position
             for position, column in enumerate(columns)
-            if len({*column}) > 1 or len(columns) == 1
+            if is_only or len({*column}) > 1
         ]
-        has_draws = (
-            len(different) == 2
-            and different[1] == len(columns) - 1
-            and re.search(r"_s?#$", form)
-        )
+        ends_with_draw = re.search(r"_s?#$", form) is not None
+        last = len(columns) - 1
+        has_draws = ends_with_draw and len(different) == 2 and different[1] == last
         if len(different) == 1 or has_draws:
             for file, digits in alike:
                 values = [int(digits[position]) for position in different]
                 numbers[file] = values[0], values[1] if has_draws else 0
     return numbers
+
+
+def _form(file: Path) -> str:
+    return re.sub(r"\d+", "#", file.stem)
 
 
 def readings(file: Path) -> Iterator[tuple[str, int]]:
@@ -139,28 +141,31 @@ def image_models_of(folders: Sequence[Path]) -> list[str]:
     ['new', 'one', 'two']
     """
     paths = [real(folder) for folder in folders]
-    return [
-        _distinct(
-            path, {namesake.parts for namesake in paths if namesake.name == path.name}
-        )
-        for path in paths
-    ]
+    names = []
+    for path in paths:
+        namesakes = {namesake.parts for namesake in paths if namesake.name == path.name}
+        names.append(_distinct(path, namesakes))
+    return names
 
 
 def _distinct(path: Path, namesakes: Collection[tuple[str, ...]]) -> str:
     if len(namesakes) < 2:
         return image_model_of(path)
     start = _equal(namesakes)
-    end = len(path.parts) - _equal([parts[::-1] for parts in namesakes])
-    return _encodable("/".join(path.parts[min(start, end - 1) : end]))
+    reversed_parts = [parts[::-1] for parts in namesakes]
+    end = len(path.parts) - _equal(reversed_parts)
+    start = min(start, end - 1)
+    return _encodable("/".join(path.parts[start:end]))
 
 
 def _equal(paths: Iterable[Sequence[str]]) -> int:
     """The number of parts that paths begin with alike."""
-    return sum(
-        1
-        for _ in takewhile(lambda parts: len({*parts}) == 1, zip(*paths, strict=False))
-    )
+    count = 0
+    for parts in zip(*paths, strict=False):
+        if len({*parts}) > 1:
+            break
+        count += 1
+    return count
 
 
 def _encodable(name: str) -> str:
@@ -176,13 +181,13 @@ def are_numbered(files: Sequence[Path], rows: Sequence[int]) -> bool:
     """
     if len(files) == 1:
         return True
-    is_alike = len({re.sub(r"\d+", "#", file.stem) for file in files}) == 1
-    numbers = sorted(number for number, draw in numbers_of(files).values() if not draw)
-    return is_alike and numbers in (
-        [*range(len(files))],
-        [*range(1, len(files) + 1)],
-        [*rows],
-    )
+    if len(set(map(_form, files))) != 1:
+        return False
+    pairs = numbers_of(files).values()
+    numbers = sorted(number for number, draw in pairs if not draw)
+    zero_based = list(range(len(files)))
+    one_based = list(range(1, len(files) + 1))
+    return numbers in (zero_based, one_based, list(rows))
 
 
 def _stem(uid: str) -> str:
@@ -190,8 +195,7 @@ def _stem(uid: str) -> str:
     digest.
     """
     plain = _IMPOSSIBLE.sub("_", uid)[:_LONGEST]
-    return (
-        uid
-        if plain == uid
-        else f"{plain}-{hashlib.sha256(uid.encode(errors='replace')).hexdigest()[:8]}"
-    )
+    if plain == uid:
+        return uid
+    digest = hashlib.sha256(uid.encode(errors="replace")).hexdigest()
+    return f"{plain}-{digest[:8]}"

@@ -1,5 +1,5 @@
-"""Layouts of benchmarks: where the images of a folder stand, and what their paths say of generator,
-prompt and category.
+"""Layouts of benchmark folders: paths of images and the generator, prompt and category
+in them.
 
 A layout is a YAML file. `images` and `no_images` are templates of paths below the folder, without a
 suffix. Their fields are `uid`, `index` (of an image among those of its prompt), `number` (which
@@ -141,7 +141,7 @@ class _FoundImage:
 
 @dataclass(frozen=True)
 class _Conditions:
-    """What an image was made of."""
+    """Conditions of an image."""
 
     #: The prompt or the instruction.
     text: str
@@ -160,8 +160,8 @@ def layout_names() -> list[str]:
 
 @cache
 def read_layout_file(name: str) -> Layout:
-    """The layout of a name or of a user's own file; VievalError where there is none, or it is
-    none.
+    """The layout of a known name or a YAML file; VievalError if it is missing or
+    invalid.
     """
     file = Path(name)
     if name in layout_names():
@@ -169,20 +169,21 @@ def read_layout_file(name: str) -> Layout:
     elif file.suffix not in (".yaml", ".yml"):
         hint = did_you_mean(name, layout_names()) or ";"
         raise VievalError(
-            f"no layout {name[:80]!r}{hint} pass a YAML file or one of {', '.join(layout_names())}"
+            f"unknown layout {name[:80]!r}{hint} pass a YAML file or one of "
+            f"{', '.join(layout_names())}"
         )
     try:
         return TypeAdapter(Layout).validate_python(
             read_yaml(file.read_text(encoding="utf-8"))
         )
     except OSError as error:
-        raise VievalError(f"{file}: cannot be read ({error.strerror})") from None
+        raise VievalError(f"cannot read {file}: {error.strerror}") from None
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         raise VievalError(f"{file}: {where or 'the layout'}: {first['msg']}") from None
     except ValueError as error:
-        raise VievalError(f"{file}: not readable as YAML ({error})") from None
+        raise VievalError(f"{file}: invalid YAML ({error})") from None
 
 
 def find_folders(
@@ -231,13 +232,17 @@ def find_layout(folder: Path, prompts: Path | None = None) -> str:
     ]
     if len(names) > 1:
         raise VievalError(
-            f"{folder}: it fits the layouts {' and '.join(names)}; choose one with --layout"
+            f"{folder}: matches the layouts {' and '.join(names)}; choose one "
+            "with --layout"
         )
     return "".join(names)
 
 
 def _fits(
-    layout: Layout, folder: Path, files: Mapping[Path, str], prompts: Path | None
+    layout: Layout,
+    folder: Path,
+    files: Mapping[Path, str],
+    prompts: Path | None,
 ) -> bool:
     table = layout.prompts.table if layout.prompts else []
     if prompts and prompts.name not in table:
@@ -284,7 +289,10 @@ def read_layouts(
 
 
 def read_layout(
-    folder: Path, layout: Layout, prompts: Path | None = None, kind: str | None = None
+    folder: Path,
+    layout: Layout,
+    prompts: Path | None = None,
+    kind: str | None = None,
 ) -> SampleSource:
     """The samples of a folder by its layout.
 
@@ -298,10 +306,8 @@ def read_layout(
         VievalError: no image fits the layout, its prompts are not there, or a grid cannot be cut.
     """
     files = _image_files(folder)
-    matches = {
-        file: _fields(layout, files[file])
-        for file in sorted(files, key=lambda file: natural(str(file)))
-    }
+    ordered_files = sorted(files, key=lambda file: natural(str(file)))
+    matches = {file: _fields(layout, files[file]) for file in ordered_files}
     found_images = [
         _FoundImage(file, fields) for file, fields in matches.items() if fields
     ]
@@ -312,34 +318,66 @@ def read_layout(
     keys = _ordered_keys(by_key, conditions)
 
     def rows() -> Iterator[SampleRow]:
-        numbered = (
-            (number, row)
-            for number, key in enumerate(keys, start=1)
-            for row in _rows(
-                layout, folder, key, conditions[key[1:]], by_key.get(key, [])
-            )
+        default = "tie" if _is_edit(layout) else "tig"
+        numbered = _numbered_rows(
+            layout,
+            folder,
+            keys,
+            conditions,
+            by_key,
         )
-        return samples_in_rows(
-            numbered, folder, kind or ("tie" if _is_edit(layout) else "tig"), "prompt"
-        )
+        return samples_in_rows(numbered, folder, kind or default, "prompt")
 
-    notes = _notes(matches, by_key, conditions, folder, layout, found_images)
-    fingerprint = fingerprint_of(
-        [], layout.title, kind or "", *map(str, matches), *map(str, conditions.values())
+    notes = _notes(
+        matches,
+        by_key,
+        conditions,
+        folder,
+        layout,
+        found_images,
     )
+    contents = [*map(str, matches), *map(str, conditions.values())]
+    fingerprint = fingerprint_of([], layout.title, kind or "", *contents)
     totals = _totals(layout)
     return read_through(
-        SampleSource(str(folder), rows, fingerprint, tuple(notes), totals=totals)
+        SampleSource(
+            str(folder),
+            rows,
+            fingerprint,
+            tuple(notes),
+            totals=totals,
+        )
     )
+
+
+def _numbered_rows(
+    layout: Layout,
+    folder: Path,
+    keys: Iterable[_Key],
+    conditions: Mapping[_PromptKey, _Conditions],
+    by_key: Mapping[_Key, Sequence[_FoundImage]],
+) -> Iterator[tuple[int, dict[str, Any] | BadLine]]:
+    for number, key in enumerate(keys, start=1):
+        images = by_key.get(key, [])
+        for row in _rows(
+            layout,
+            folder,
+            key,
+            conditions[key[1:]],
+            images,
+        ):
+            yield number, row
 
 
 def _require_images(
-    found_images: list[_FoundImage], folder: Path, layout: Layout
+    found_images: list[_FoundImage],
+    folder: Path,
+    layout: Layout,
 ) -> None:
     if not found_images:
         raise VievalError(
-            f"{folder}: no image fits the layout of {layout.title}, which is {layout.images[0]}; "
-            "pass the folder of a generator"
+            f"{folder}: no image matches the {layout.title} layout "
+            f"({layout.images[0]}); pass the folder of a generator"
         )
 
 
@@ -376,20 +414,23 @@ def _notes(
 ) -> list[str]:
     left_out = [file for file, fields in matches.items() if fields is None]
     strange = [key for key in by_key if key[1:] not in conditions]
+    files = plural(len(found_images), "file")
+    if layout.grid:
+        files = f"{files} of {layout.grid} images"
     notes = [
-        f"{folder}: read by the layout of {layout.title}, {plural(len(found_images), 'file')}"
-        f"{f' of {layout.grid} images' if layout.grid else ''}; --layout NAME chooses another"
+        f"{folder}: read with the {layout.title} layout, {files}; use --layout NAME for "
+        "another"
     ]
     if left_out:
-        notes.append(
-            f"{folder}: {plural(len(left_out), 'image')} outside the layout left out, the first "
-            f"{left_out[0].name}"
-        )
+        images = plural(len(left_out), "image")
+        name = left_out[0].name
+        notes.append(f"{folder}: ignored {images} outside the layout (first: {name})")
     if strange:
-        _, *category_folder = strange[0]
+        _, *path = strange[0]
+        uids = plural(len(strange), "uid")
         notes.append(
-            f"{folder}: no prompt for the images of {plural(len(strange), 'uid')}, left out, the "
-            f"first {'/'.join(category_folder)}"
+            f"{folder}: ignored images of {uids} without a prompt (first: "
+            f"{'/'.join(path)})"
         )
     notes += _absent_images_note(layout, folder, conditions, by_key)
     return notes
@@ -409,8 +450,8 @@ def _require_one_file(by_key: Mapping[_Key, Sequence[_FoundImage]]) -> None:
         for image, following in pairwise(images):
             if image.order == following.order:
                 raise VievalError(
-                    f"{image.file} and {following.file.name} must not be one image; remove one of "
-                    "them"
+                    f"{image.file} and {following.file.name} are two files of one "
+                    "image; remove one of them"
                 )
 
 
@@ -433,21 +474,26 @@ def _absent_images_note(
                 or "no category"
             )
             is_read = (model, category_folder) in groups
-            reason = "no_image" if is_read else "left out, as there is no folder"
+            reason = "no_image" if is_read else "skipped, no folder"
             missing_counts[f"{category} ({reason})"] += 1
-    by_category = ", ".join(
+    if not missing_counts:
+        return []
+    by_category = [
         f"{count} of {category}" for category, count in sorted(missing_counts.items())
-    )
-    per_generator = (
-        f", counted for each of {len(image_models)} generators"
-        if len(image_models) > 1
-        else ""
-    )
-    line = f"{folder}: {plural(missing_counts.total(), 'prompt')} without an image: {by_category}{per_generator}"
-    return [line] if missing_counts else []
+    ]
+    per_generator = ""
+    if len(image_models) > 1:
+        per_generator = f", counted for each of {len(image_models)} generators"
+    prompts = plural(missing_counts.total(), "prompt")
+    counts = ", ".join(by_category)
+    return [f"{folder}: {prompts} without an image: {counts}{per_generator}"]
 
 
-def _category(layout: Layout, category_folder: str, conditions: _Conditions) -> str:
+def _category(
+    layout: Layout,
+    category_folder: str,
+    conditions: _Conditions,
+) -> str:
     """The category of a prompt, by its table or the folder of its images."""
     folder_name = category_folder.partition("/")[0]
     return conditions.category or layout.categories.get(folder_name, folder_name)
@@ -470,15 +516,12 @@ def _rows(
         "uid": uid,
         "prompt": uid,
     }
-    row = {
+    row: dict[str, Any] = {
         "uid": "/".join(filter(None, (category_folder, uid))),
         "image_model": image_model or image_model_of(folder),
-        "category": _category(layout, category_folder, conditions),
-        "texts": {
-            "instruction" if _is_edit(layout) else "prompt": conditions.text,
-            **({WANTED_OBJECTS: conditions.objects} if conditions.objects else {}),
-        },
     }
+    row["category"] = _category(layout, category_folder, conditions)
+    row["texts"] = _texts(layout, conditions)
     source = _source(folder, layout, fields, conditions)
     files = _output_files(images, folder, layout, fields)
     outputs: list[str | Image] = [str(file) for file in files]
@@ -501,22 +544,35 @@ def _rows(
         }
 
 
+def _texts(layout: Layout, conditions: _Conditions) -> dict[str, str]:
+    texts = {"instruction" if _is_edit(layout) else "prompt": conditions.text}
+    if conditions.objects:
+        texts[WANTED_OBJECTS] = conditions.objects
+    return texts
+
+
 def _source(
-    folder: Path, layout: Layout, fields: dict[str, str], conditions: _Conditions
+    folder: Path,
+    layout: Layout,
+    fields: dict[str, str],
+    conditions: _Conditions,
 ) -> str:
-    return (
-        str(folder.absolute() / _filled(layout.source_image, fields))
-        if layout.source_image
-        else conditions.source
-    )
+    if not layout.source_image:
+        return conditions.source
+    path = _filled(layout.source_image, fields)
+    return str(folder.absolute() / path)
 
 
 def _output_files(
-    images: Sequence[_FoundImage], folder: Path, layout: Layout, fields: dict[str, str]
+    images: Sequence[_FoundImage],
+    folder: Path,
+    layout: Layout,
+    fields: dict[str, str],
 ) -> list[Path]:
-    return [image.file.absolute() for image in images] or [
-        folder.absolute() / f"{_filled(layout.images[0], fields)}.png"
-    ]
+    if images:
+        return [image.file.absolute() for image in images]
+    name = _filled(layout.images[0], fields)
+    return [folder.absolute() / f"{name}.png"]
 
 
 def _is_edit(layout: Layout) -> bool:
@@ -529,7 +585,7 @@ def _all_conditions(
     found_images: Sequence[_FoundImage],
     prompts: Path | None,
 ) -> dict[_PromptKey, _Conditions]:
-    """What images were made of, by place and uid."""
+    """Conditions of images by place and uid."""
     prompt_layout = layout.prompts
     if prompt_layout is None:
         return {
@@ -555,13 +611,16 @@ def _all_conditions(
 
 
 def _conditions_in_tables(
-    layout: Layout, prompt_layout: LayoutPrompts, folder: Path, prompts: Path | None
+    layout: Layout,
+    prompt_layout: LayoutPrompts,
+    folder: Path,
+    prompts: Path | None,
 ) -> dict[_PromptKey, _Conditions]:
     tables = _tables(layout, folder, prompts)
     if not tables:
         raise VievalError(
-            f"{folder}: {' or '.join(prompt_layout.table)} must be there or above; or name it with "
-            "--prompts"
+            f"{folder}: no {' or '.join(prompt_layout.table)} in this folder or "
+            "above; pass it with --prompts"
         )
     texts: dict[_PromptKey, _Conditions] = {}
     for name, file in tables.items():
@@ -569,32 +628,24 @@ def _conditions_in_tables(
             first_conditions = texts.setdefault(key, conditions)
             if first_conditions.text != conditions.text:
                 raise VievalError(
-                    f"{file}: {'/'.join(filter(None, key))} has two prompts; give each a uid of "
-                    "its own"
+                    f"{file}: {'/'.join(filter(None, key))} has two prompts; use "
+                    "a different uid for each"
                 )
     return texts
 
 
 def _rows_of_table(
-    layout: Layout, prompt_layout: LayoutPrompts, file: Path, name: str
+    layout: Layout,
+    prompt_layout: LayoutPrompts,
+    file: Path,
+    name: str,
 ) -> Iterator[tuple[_PromptKey, _Conditions]]:
     """Place, uid and conditions of the rows of a table, which is that of one category where this
     has a name.
     """
     table = open_table(file)
     prompt = _name_of(prompt_layout.prompt, table.columns)
-    columns = list(
-        filter(
-            None,
-            (
-                prompt_layout.uid,
-                prompt,
-                prompt_layout.category,
-                prompt_layout.language,
-                prompt_layout.source,
-            ),
-        )
-    )
+    columns = _columns(prompt_layout, prompt)
     require_columns(table, columns)
     folders = {
         category: folder_name for folder_name, category in layout.categories.items()
@@ -614,28 +665,39 @@ def _rows_of_table(
         }
         if "{category}" not in layout.images[0]:
             fields = {}
-        uid = str(row.get(prompt_layout.uid, number)).zfill(
-            int(digits[1]) if digits else 0
-        )
+        width = int(digits[1]) if digits else 0
+        uid = str(row.get(prompt_layout.uid, number)).zfill(width)
         source = _source_file(table, prompt_layout, row)
         yield (_place(fields), uid), _Conditions(str(row[prompt]), category, source)
 
 
-def _source_file(
-    table: InputTable, prompt_layout: LayoutPrompts, row: Mapping[str, Any]
-) -> str:
-    return (
-        str(
-            table.folder.absolute()
-            / prompt_layout.source_folder
-            / str(row[prompt_layout.source])
-        )
-        if prompt_layout.source
-        else ""
+def _columns(prompt_layout: LayoutPrompts, prompt: str) -> list[str]:
+    columns = (
+        prompt_layout.uid,
+        prompt,
+        prompt_layout.category,
+        prompt_layout.language,
+        prompt_layout.source,
     )
+    return list(filter(None, columns))
 
 
-def _tables(layout: Layout, folder: Path, prompts: Path | None) -> dict[str, Path]:
+def _source_file(
+    table: InputTable,
+    prompt_layout: LayoutPrompts,
+    row: Mapping[str, Any],
+) -> str:
+    if not prompt_layout.source:
+        return ""
+    folder = table.folder.absolute() / prompt_layout.source_folder
+    return str(folder / str(row[prompt_layout.source]))
+
+
+def _tables(
+    layout: Layout,
+    folder: Path,
+    prompts: Path | None,
+) -> dict[str, Path]:
     """The tables of prompts by the folder of the category; by the empty text where one has them
     all.
     """
@@ -700,15 +762,13 @@ def _compiled(template: str, categories: tuple[str, ...]) -> re.Pattern[str]:
     end = 0
     for field_match in _FIELD.finditer(template):
         name, digits, choices = field_match.groups()
-        value = (
-            f"\\d{{{digits}}}"
-            if digits
-            else r"\d+"
-            if name in _DIGITS
-            else _TEXT
-            if name == "prompt"
-            else "[^/]+"
-        )
+        value = "[^/]+"
+        if digits:
+            value = f"\\d{{{digits}}}"
+        elif name in _DIGITS:
+            value = r"\d+"
+        elif name == "prompt":
+            value = _TEXT
         if choices:
             value = "|".join(map(re.escape, choices.split("|")))
         elif name == "category" and categories:

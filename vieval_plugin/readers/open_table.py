@@ -1,4 +1,4 @@
-"""Any table of images or prompts, opened by what a file is and not by its name."""
+"""Tables of images or prompts, opened by content instead of name."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from vieval_plugin.readers.tables import (
     json_table,
     jsonl_table,
     lines_of_file,
+    readable,
     rows_of_document,
     text_table,
 )
@@ -40,20 +41,23 @@ METADATA = tuple(f"metadata.{suffix}" for suffix in ("csv", "jsonl", "parquet"))
 _HEAD = 4096
 _ARROW_STREAM = b"\xff\xff\xff\xff"
 _REFUSED = {
-    b"PK\x03\x04": "a ZIP archive; unpack it, and pass the folder or table that was in it",
-    b"\x1f\x8b": "a gzip file; unpack it, and pass what was in it",
+    b"PK\x03\x04": "a ZIP archive; unpack it and pass the folder or table inside",
+    b"\x1f\x8b": "a gzip file; unpack it and pass the file inside",
     **{
-        bytes(
-            [0x80, version]
-        ): "a pickle, which could run any code and is not read; save the table as parquet or CSV"
+        bytes([0x80, version]): (
+            "a pickle, which is not read because it could run any code; save the "
+            "table as parquet or CSV"
+        )
         for version in range(2, 6)
     },
 }
-_TABLES = "tables are CSV, JSONL, parquet, Arrow or a folder that `datasets` saved"
+_TABLES = (
+    "supported tables are CSV, JSONL, parquet, Arrow, and folders saved by `datasets`"
+)
 
 
 def open_table(location: str | Path) -> InputTable:
-    """The table that a path or the name of a data set of the hub means.
+    """Open the table at a path or of a data set on the hub.
 
     A folder is one that `datasets.save_to_disk` wrote, or has a `metadata.csv`, `.jsonl` or
     `.parquet`. Files are told apart by their first bytes, and those that hold text by what it
@@ -69,13 +73,8 @@ def open_table(location: str | Path) -> InputTable:
     if not exists(path) and not path.suffix and is_hub_name(str(location)):
         return hub_table(str(location))
     require_plain(path)
-    try:
-        with path.open("rb") as file:
-            head = file.read(_HEAD)
-    except OSError as error:
-        raise VievalError(
-            f"{path}: the samples cannot be read ({error.strerror})"
-        ) from None
+    with readable(path), path.open("rb") as file:
+        head = file.read(_HEAD)
     if head.startswith(PARQUET):
         return parquet_table(place_of(path))
     if head.startswith((ARROW, _ARROW_STREAM)):
@@ -84,14 +83,12 @@ def open_table(location: str | Path) -> InputTable:
         raise VievalError(f"{path}: {refused}")
     if image := format_of(head):
         raise VievalError(
-            f"{path}: an image ({image}), where a table is needed; say what it was made of with "
-            "--prompt"
+            f"{path}: an image ({image}), but a table is required; pass its "
+            "prompt with --prompt"
         )
     text = head.decode(encoding_of(head), errors="ignore")
     if "\0" in text:
-        raise VievalError(
-            f"{path}: a binary file, and no table that can be read here; {_TABLES}"
-        )
+        raise VievalError(f"{path}: a binary file, not a supported table; {_TABLES}")
     return _text_table(path, text.lstrip())
 
 
@@ -170,6 +167,6 @@ def _folder_table(folder: Path) -> InputTable:
         table = open_table(path)
         return replace(table, roots=(folder,), image_model=image_model_of(folder))
     raise VievalError(
-        f"{folder}: no images, no {', '.join(METADATA)}, no other parquet files, no data set "
-        "that `datasets` saved, and no run of lmms-eval in it"
+        f"{folder}: contains no images, no {', '.join(METADATA)}, no other "
+        "parquet files, no data set saved by `datasets`, and no lmms-eval run"
     )

@@ -1,5 +1,4 @@
-"""Pairs of images and the prompts that they were made of, by what the images' names and the
-prompts' columns show alike.
+"""Matching of images and prompts by image names and prompt columns.
 
 Images are never paired in the order of the rows where a column speaks against it.
 """
@@ -76,7 +75,7 @@ class _Matching:
 def pair_images(
     models: Mapping[str, Sequence[Path]], prompts: Prompts
 ) -> tuple[list[PairedImage], list[str]]:
-    """Each prompt with each of its images, and lines for the user on how they were found.
+    """Match prompts with their images; also return lines for the user.
 
     A column that the user names as the uid decides. Otherwise one that is called like an id and has
     the number or name of each image; otherwise the order of the rows, where the images are numbered
@@ -116,10 +115,10 @@ def pair_images(
                 for draw in sorted(images)
             ]
         if strange := [file.name for file in files if file in matching.strange]:
-            left_out = f"left out: {len(strange)}, the first {strange[0]}"
+            left_out = f"{len(strange)} (first: {strange[0]})"
             notes.append(
-                f"{folder}: images that belong to no prompt, or to one that has its image, and "
-                f"are {left_out}"
+                f"{folder}: ignored images with no prompt, or with a prompt that already "
+                f"has an image: {left_out}"
             )
     return pairs, notes
 
@@ -127,7 +126,7 @@ def pair_images(
 def _pairing_notes(matching: _Matching, prompts: Prompts) -> list[str]:
     is_told = matching.key.name and not matching.key.is_own
     notes = (
-        [f"{prompts.name}: the images are matched by the column {matching.key.name!r}"]
+        [f"{prompts.name}: images are matched by column {matching.key.name!r}"]
         if is_told
         else []
     )
@@ -171,7 +170,9 @@ def _chosen(models: Mapping[str, Sequence[Path]], prompts: Prompts) -> _Matching
 
 
 def _require_one_pairing(
-    candidates: list[_Matching], first: _Matching, prompts: Prompts
+    candidates: list[_Matching],
+    first: _Matching,
+    prompts: Prompts,
 ) -> None:
     if rival := next(
         (matching for matching in candidates if matching.rows != first.rows), None
@@ -181,13 +182,14 @@ def _require_one_pairing(
         )
         sides = " and ".join(_side(matching) for matching in (first, rival))
         raise VievalError(
-            f"{prompts.name}: {sides} pair the images with different prompts; pass {flags}"
+            f"{prompts.name}: {sides} match the images to different prompts; pass "
+            f"{flags}"
         )
 
 
 def _side(matching: _Matching) -> str:
     return (
-        f"the column {matching.key.name!r}"
+        f"column {matching.key.name!r}"
         if matching.key.name
         else "the order of the rows"
     )
@@ -321,19 +323,23 @@ def _no_match_error(
     nearest = max(matchings, key=lambda matching: len(matching.rows), default=None)
     if nearest and nearest.rows:
         strange = (
-            abbreviated([file.name for file in nearest.strange]) or "each image once"
+            abbreviated([file.name for file in nearest.strange])
+            or "each image exactly once"
         )
-        reason = f"the column {nearest.key.name!r} does not name {strange}"
-        advice = f"--columns uid={nearest.key.name} leaves such images out"
+        reason = f"column {nearest.key.name!r} does not identify {strange}"
+        advice = f"use --columns uid={nearest.key.name} to ignore such images"
     elif nearest and nearest.key.is_uid:
         expected = ", ".join(expected_name(uid) for uid in nearest.key.uids[:3])
-        reason = f"no image there is called by a uid, as {expected} are"
-        advice = "rename the images, or pass --columns uid= to pair them in the order of the rows"
+        reason = f"no image is named after a uid, such as {expected}"
+        advice = "rename the images, or use --columns uid= to match them by row order"
     else:
-        reason = "the images are not numbered from 0 or 1 like the prompts, and no column names them"
+        reason = (
+            "the images are not numbered from 0 or 1 like the prompts, and no column "
+            "holds their names"
+        )
         advice = (
-            "give the prompts uids (a CSV with the columns uid and prompt) and call the "
-            "images UID.png"
+            "add uids to the prompts (a CSV with the columns uid and prompt) and "
+            "rename the images to UID.png"
         )
     names = ", ".join(
         [*(file.name for file in images[:3]), *(["..."] if len(images) > 3 else [])]

@@ -1,6 +1,4 @@
-"""Places of files: on a disk, or in object storage, which takes its keys from the environment
-alone.
-"""
+"""Places of files on disk or in object storage, whose keys come from the environment."""
 
 from __future__ import annotations
 
@@ -78,8 +76,8 @@ def location_of(path: str | Path) -> str:
     if not match and has_scheme(text):
         address = redacted(text).partition("?")[0]
         raise VievalError(
-            f"object storage must be s3://, gs:// or gcs://, got {address}; or use a path on this "
-            "machine"
+            f"object storage must be s3://, gs:// or gcs://, got {address}; or "
+            "use a local path"
         )
     return (
         f"{match[1]}://{text[match.end() :]}" if match else str(Path(text).absolute())
@@ -102,7 +100,7 @@ def shown_location(path: str | Path) -> str:
     return shlex.quote(location_of(path)) if REMOTE.match(str(path)) else str(path)
 
 
-def arrow(reader: str = "a parquet file") -> Any:
+def arrow(reader: str = "reading parquet files") -> Any:
     """Import pyarrow with its parquet files and file systems; VievalError on what needs it
     where it is not installed.
     """
@@ -112,14 +110,14 @@ def arrow(reader: str = "a parquet file") -> Any:
         import pyarrow.parquet
     except ImportError:
         raise VievalError(
-            f"{reader} needs pyarrow; {install_advice('tables')}"
+            f"{reader} requires pyarrow; {install_advice('tables')}"
         ) from None
     return pyarrow
 
 
 def place_of(path: Path) -> Place:
     """The place of a file or folder on a disk; VievalError where pyarrow is not installed."""
-    return Place(str(path), arrow(f"{path}: reading it").fs.LocalFileSystem())
+    return Place(str(path), arrow(f"reading {path}").fs.LocalFileSystem())
 
 
 def place_at(location: str, options: str = "") -> Place:
@@ -139,10 +137,10 @@ def place_at(location: str, options: str = "") -> Place:
     bucket = name[match.end() :].partition("/")[0]
     if not _BUCKET.fullmatch(bucket):
         raise VievalError(
-            f"{match[0]}...: no address of a bucket, which is {match[0]}BUCKET/FOLDER; keys stand "
-            "in no address, set them in the environment"
+            f"{match[0]}...: the address must be {match[0]}BUCKET/FOLDER without "
+            "keys; set keys in the environment"
         )
-    systems = arrow(f"{name}: reading it").fs
+    systems = arrow(f"reading {name}").fs
     query_and_options = "&".join(filter(None, (query, options)))
     try:
         system, path = systems.FileSystem.from_uri(
@@ -150,7 +148,7 @@ def place_at(location: str, options: str = "") -> Place:
         )
     except Exception as error:
         raise VievalError(
-            f"{name}: no place in object storage ({reason_of(error)})"
+            f"{name}: cannot open object storage ({reason_of(error)})"
         ) from None
     user = "anonymous@" if bucket.startswith("anonymous@") else ""
     return Place(
@@ -166,7 +164,7 @@ def reading(place: Place) -> Iterator[None]:
     except VievalError:
         raise
     except Exception as error:
-        raise VievalError(f"{place}: cannot be read ({reason_of(error)})") from None
+        raise VievalError(f"cannot read {place}: {reason_of(error)}") from None
 
 
 def reason_of(error: Exception) -> str:
@@ -186,7 +184,7 @@ def size_of(place: Place) -> int:
         if info.type == arrow().fs.FileType.NotFound:
             raise FileNotFoundError(errno.ENOENT, "")
     if not info.is_file:
-        raise VievalError(f"{place}: no regular file")
+        raise VievalError(f"{place}: not a regular file")
     return int(info.size)
 
 

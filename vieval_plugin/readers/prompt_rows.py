@@ -17,11 +17,25 @@ from vieval_plugin.text.untrusted import LONGEST_NAME, isfile
 
 #: The files in which a folder of images may have its own prompts.
 NAMES = tuple(
-    f"prompts.{suffix}" for suffix in ("jsonl", "csv", "tsv", "json", "parquet", "txt")
+    f"prompts.{suffix}"
+    for suffix in (
+        "jsonl",
+        "csv",
+        "tsv",
+        "json",
+        "parquet",
+        "txt",
+    )
 )
 
 #: Names of columns that are the uid even where the images could be in the order of the rows.
-_UID_COLUMNS = ("uid", "id", "image_id", "sample_id", "key")
+_UID_COLUMNS = (
+    "uid",
+    "id",
+    "image_id",
+    "sample_id",
+    "key",
+)
 _ID_NAME = re.compile(
     r"(\w+_)?(uid|id|key|index|idx|ids|uuid|guid|number|num|nr)|no|unnamed"
 )
@@ -112,13 +126,13 @@ def prompts_of(path: Path, columns: Mapping[str, str] | None = None) -> Prompts:
         uid = str(len(rows) + 1 if row.get("uid") is None else row["uid"])
         if uid in numbers:
             raise VievalError(
-                f"{path}: {table.unit}s {numbers[uid]} and {number} are both {uid!r}; give each a "
-                "uid of its own"
+                f"{path}: {table.unit}s {numbers[uid]} and {number} both have uid "
+                f"{uid!r}; use a different uid for each"
             )
         numbers[uid] = number
         rows.append((number, dict(row)))
     if not rows:
-        raise VievalError(f"{path}: no prompts in it")
+        raise VievalError(f"{path}: contains no prompts")
     uid_column = (columns or {}).get("uid")
     has_uid = any("uid" in row for _, row in rows)
     uid_keys = (
@@ -194,17 +208,17 @@ def _problem(row: Mapping[str, Any]) -> str:
     images = row.get("images", {})
     if isinstance(images, dict) and "output" in images:
         return (
-            "it names an output, and the outputs are the folder's; leave --prompts out to "
-            "judge a samples file"
+            "it has an output, but outputs come from the folder; to judge a "
+            "samples file, leave out --prompts"
         )
     if row.get("image_model") or row.get("draw"):
         return (
-            "a prompt has no image_model and no draw: folders are image models, and UID_1.png "
-            "is its second image"
+            "prompts must not have an image_model or a draw; folders are image "
+            "models, and UID_1.png is the second image of UID"
         )
     uid = row.get("uid", "")
     return (
         ""
         if isinstance(uid, (str, int)) and not isinstance(uid, bool)
-        else "uid must be a text"
+        else "`uid` must be a string"
     )

@@ -1,4 +1,4 @@
-"""Files that say, prompt by prompt, how people rated what each image model made of it.
+"""Files with people's ratings of image models by prompt.
 
 All have the form `{id: {"prompt": ..., "models": {image model: [ratings]}}}` with ratings from 1 to
 5.
@@ -48,15 +48,16 @@ def read_rated(
             r"\w[\w.-]*", uid
         ):  # it becomes a file name and must stay below its folder
             raise VievalError(
-                f"{where}: not an id that can name a file; correct the file"
+                f"{where}: the id must be a valid file name; correct the file"
             )
         if not isinstance(cells, dict) or not isinstance(cells.get("models"), dict):
-            raise VievalError(f"{where}: no object of models; correct the file")
+            raise VievalError(f"{where}: `models` must be an object; correct the file")
         texts = {"prompt": Row(where, cells).text("prompt")}
         for model in cells["models"]:
             if model not in models:
                 raise VievalError(
-                    f"{where}: unknown image model {model!r}; known: {abbreviated(list(models))}"
+                    f"{where}: unknown image model {model!r}; known image models: "
+                    f"{abbreviated(list(models))}"
                 )
         for model in models:
             if model in cells["models"]:
@@ -64,7 +65,14 @@ def read_rated(
                 sample_id = SampleId(benchmark, part, model, uid)
                 skills = (tags or {}).get(uid, ())
                 samples.append(
-                    Sample(sample_id, images(model, uid), texts, rated, skills, KIND)
+                    Sample(
+                        sample_id,
+                        images(model, uid),
+                        texts,
+                        rated,
+                        skills,
+                        KIND,
+                    )
                 )
     return samples
 
@@ -79,7 +87,7 @@ def numbered_roles(role: str, files: Sequence[Path]) -> dict[str, Image]:
 
 def _ratings(values: Any, where: str) -> tuple[float, ...]:
     if not isinstance(values, list) or not values:
-        raise VievalError(f"{where}: no list of ratings; correct the file")
+        raise VievalError(f"{where}: must be a list of ratings; correct the file")
     return tuple(
         rating(value, 1, 5, f"{where}: rating {n}")
         for n, value in enumerate(values, start=1)

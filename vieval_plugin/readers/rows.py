@@ -1,4 +1,4 @@
-"""Reads files of rows; what is wrong in them is told in one line that names file and row."""
+"""Readers of row files, with errors that include file and row."""
 
 from __future__ import annotations
 
@@ -35,7 +35,15 @@ GRADED = ("pearson", "kendall", "pairwise_accuracy")
 UNNAMED = "unnamed"
 
 _DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".npy")
+_SUFFIXES = (
+    ".png",
+    ".jpg",
+    ".jpeg",
+    ".webp",
+    ".bmp",
+    ".gif",
+    ".npy",
+)
 
 
 @dataclass(frozen=True)
@@ -51,7 +59,7 @@ class Row:
         """A text that is not blank."""
         value = self._cell(column)
         if not isinstance(value, str) or not value.strip():
-            raise _unlike(f"{self.where}: {column}", value, "a text")
+            raise _unlike(f"{self.where}: {column}", value, "a non-empty string")
         return value
 
     def uid(self, column: str) -> str:
@@ -72,14 +80,24 @@ class Row:
         name = self.text(column)
         path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts or "\0" in name:
-            raise _unlike(f"{self.where}: {column}", name, "a file below the folder")
+            raise _unlike(f"{self.where}: {column}", name, "a file inside the folder")
         return name
 
-    def rating(self, column: str, low: float, high: float) -> float:
+    def rating(
+        self,
+        column: str,
+        low: float,
+        high: float,
+    ) -> float:
         """A number of a rating scale."""
         return rating(self._cell(column), low, high, f"{self.where}: {column}")
 
-    def number(self, column: str, low: float, high: float) -> float:
+    def number(
+        self,
+        column: str,
+        low: float,
+        high: float,
+    ) -> float:
         """A number of a rating scale where cells are texts, as in a table."""
         text = self.text(column).strip()
         value = decimal(text)
@@ -93,13 +111,18 @@ class Row:
     def _cell(self, column: str) -> Any:
         if column not in self.cells:
             raise VievalError(
-                f"{self.where}: no {column} (found: {abbreviated(list(self.cells)) or 'none'}); "
-                "correct the file"
+                f"{self.where}: missing {column} (found: "
+                f"{abbreviated(list(self.cells)) or 'none'}); correct the file"
             )
         return self.cells[column]
 
 
-def rating(value: Any, low: float, high: float, where: str) -> float:
+def rating(
+    value: Any,
+    low: float,
+    high: float,
+    where: str,
+) -> float:
     """A number of a rating scale from `low` to `high`; VievalError where it is none."""
     if (
         isinstance(value, bool)
@@ -124,7 +147,7 @@ def read_object(path: Path, advice: str) -> JsonObject:
     """A JSON file that holds an object; `advice` says what to do where the file is missing."""
     value = read_json(path, advice)
     if not isinstance(value, dict):
-        raise VievalError(f"{path}: holds no JSON object; {advice}")
+        raise VievalError(f"{path}: must contain a JSON object; {advice}")
     return value
 
 
@@ -133,7 +156,7 @@ def read_json(path: Path, advice: str) -> Any:
     try:
         return yaml_json.read_json(_read(path, advice))
     except ValueError as error:
-        raise VievalError(f"{path}: not readable as JSON ({error}); {advice}") from None
+        raise VievalError(f"{path}: invalid JSON ({error}); {advice}") from None
 
 
 def read_objects(path: Path, advice: str) -> list[Row]:
@@ -142,7 +165,7 @@ def read_objects(path: Path, advice: str) -> list[Row]:
     if not isinstance(document, list) or not all(
         isinstance(cells, dict) for cells in document
     ):
-        raise VievalError(f"{path}: holds no list of objects; {advice}")
+        raise VievalError(f"{path}: must contain a list of objects; {advice}")
     return [
         Row(f"{path}: row {number}", cells) for number, cells in enumerate(document)
     ]
@@ -157,7 +180,11 @@ def read_lines(path: Path, advice: str) -> list[Row]:
     ]
 
 
-def _row_of_line(path: Path, number: int, cells: Mapping[str, Any] | BadLine) -> Row:
+def _row_of_line(
+    path: Path,
+    number: int,
+    cells: Mapping[str, Any] | BadLine,
+) -> Row:
     where = f"{path}: line {number}"
     if isinstance(cells, BadLine):
         raise VievalError(f"{where}: {cells}; correct the line")
@@ -170,15 +197,20 @@ def rows_by_uid(rows: Iterable[Row]) -> dict[str, Row]:
     for row in rows:
         uid = row.uid("id")
         if by_uid.setdefault(uid, row) is not row:
-            raise VievalError(f"{row.where} repeats id {uid}; correct the file")
+            raise VievalError(f"{row.where}: duplicate id {uid}; correct the file")
     return by_uid
 
 
-def read_table(path: Path, columns: Sequence[str], advice: str) -> list[Row]:
+def read_table(
+    path: Path,
+    columns: Sequence[str],
+    advice: str,
+) -> list[Row]:
     """The rows of a CSV file that has these columns."""
     _require_there(path, advice)
     table = csv_table(
-        path, f"its first line names the columns {abbreviated(columns)}; {advice}"
+        path,
+        f"its first line must contain the column names {abbreviated(columns)}; {advice}",
     )
     if missing := [column for column in columns if column not in table.columns]:
         raise VievalError(
@@ -196,9 +228,9 @@ def read_count(path: Path, default: int) -> int:
     """
     if not exists(path):
         return default
-    count = read_object(path, "remove it to have the default").get("count")
+    count = read_object(path, "remove it to use the default").get("count")
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise _unlike(f"{path}: count", count, "a whole number from 1")
+        raise _unlike(f"{path}: count", count, "a whole number of at least 1")
     return count
 
 
@@ -209,7 +241,11 @@ def tag_list(value: Any, where: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(value))
 
 
-def numbered(folder: Path, count: int, suffixes: Sequence[str]) -> list[Path]:
+def numbered(
+    folder: Path,
+    count: int,
+    suffixes: Sequence[str],
+) -> list[Path]:
     """The files `0`, `1`, ... of a folder, with the first suffix that its `0` has, else the
     first of all.
     """
@@ -233,7 +269,8 @@ def image_file(folder: Path, name: str) -> Image:
 def absent_file(path: Path, advice: str) -> VievalError:
     """The error for a file of a benchmark that is not in the data folder."""
     return VievalError(
-        f"{path}: no such file; {advice}, or set VIEVAL_DATA to the folder that has it"
+        f"{path}: no such file; {advice}, or set VIEVAL_DATA to the folder that "
+        "contains it"
     )
 
 
@@ -247,11 +284,15 @@ def _read(path: Path, advice: str) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise VievalError(f"{path}: cannot be read ({error}); {advice}") from None
+        raise VievalError(f"cannot read {path}: {error}; {advice}") from None
 
 
-def _unlike(where: str, value: Any, expected: str) -> VievalError:
+def _unlike(
+    where: str,
+    value: Any,
+    expected: str,
+) -> VievalError:
     """The error for a value that is not what a file must have there."""
     text = json.dumps(value, ensure_ascii=True)
     excerpt = text if len(text) <= 60 else f"{text[:57]}..."
-    return VievalError(f"{where} is {excerpt}, not {expected}; correct the file")
+    return VievalError(f"{where} must be {expected}, got {excerpt}; correct the file")

@@ -1,6 +1,4 @@
-"""The rows of a samples file or a prompt file -> samples: the one format in which users describe
-images of their own.
-"""
+"""Samples from rows of samples files and prompts files."""
 
 from __future__ import annotations
 
@@ -81,7 +79,7 @@ def encoded_image(text: str) -> bytes | None:
     """The bytes of an image that is a base64 text or a data address; None for any other text.
 
     Raises:
-        BadLine: a data address holds no base64.
+        BadLine: a data URL does not contain base64.
 
     >>> encoded_image("a/1.png"), encoded_image("data:image/png;base64,iVBORw==")
     (None, b'\\x89PNG')
@@ -98,7 +96,8 @@ def encoded_image(text: str) -> bytes | None:
     except ValueError:  # of signs that are none of base64, which may be no ASCII either
         if address:
             raise BadLine(
-                "a data address holds no base64; save the image to a file and give its path"
+                "data URLs must contain base64; save the image to a file and use "
+                "its path"
             ) from None
         return None
 
@@ -106,7 +105,7 @@ def encoded_image(text: str) -> bytes | None:
 def address_among(files: Mapping[str, str]) -> str:
     """Image that is an address instead of a file, in words; empty where none is."""
     for role, address in addresses_among(files).items():
-        return f"the image {role} is an address, not a file on this machine: {redacted(address)[:200]}"
+        return f"the {role} image is a URL, not a local file: {redacted(address)[:200]}"
     return ""
 
 
@@ -116,7 +115,11 @@ def addresses_among(files: Mapping[str, str]) -> dict[str, str]:
 
 
 def samples_of_row(
-    folder: Path, number: int, row: Mapping[str, Any], kind: str | None, benchmark: str
+    folder: Path,
+    number: int,
+    row: Mapping[str, Any],
+    kind: str | None,
+    benchmark: str,
 ) -> list[tuple[Sample, Mapping[str, str]]]:
     """The samples of a row: one, or one for each prompt of a list; each with the images that are
     paths or addresses.
@@ -133,25 +136,29 @@ def samples_of_row(
     """
     if unknown := sorted(map(str, set(row) - set(_KEYS))):
         raise BadLine(
-            f"unknown key {unknown[0][:80]!r}; the keys are {', '.join(_KEYS)}"
+            f"unknown key {unknown[0][:80]!r}; known keys: {', '.join(_KEYS)}"
         )
     images = row.get("images", {})
     texts = row.get("texts", {})
     if not isinstance(images, dict) or not all(
         isinstance(image, (str, Image)) for image in images.values()
     ):
-        raise BadLine("images must map roles (output, source, ...) to paths")
+        raise BadLine("`images` must map roles (output, source, ...) to paths")
     if not isinstance(texts, dict):
-        raise BadLine("texts must map names (prompt, instruction, subject) to texts")
+        raise BadLine(
+            "`texts` must map names (prompt, instruction, subject) to strings"
+        )
     prompts = texts.get("prompt")
     has_list = isinstance(prompts, list)
     if has_list and not (prompts and are_texts(prompts)):
-        raise BadLine("a list of prompts must hold texts, one or more")
+        raise BadLine(
+            "a list of prompts must contain at least one prompt and only strings"
+        )
     for name, text in texts.items():
         if not isinstance(text, str) and not (has_list and name == "prompt"):
             raise BadLine(
-                "texts must map names (prompt, instruction, subject) to texts; "
-                f"{str(name)[:80]} is no text ({type(text).__name__})"
+                "`texts` must map names (prompt, instruction, subject) to "
+                f"strings, got {type(text).__name__} for {str(name)[:80]}"
             )
     code = row.get(
         "kind", row.get("task", _kind_of({*images}, {*texts}) if kind is None else kind)
@@ -159,22 +166,37 @@ def samples_of_row(
     if kind is not None and isinstance(code, str) and code not in INPUTS:
         code = kind
     if not isinstance(code, str):
-        raise BadLine(f"kind {str(code)[:80]} is no text")
+        raise BadLine(f"`kind` must be a string, got {str(code)[:80]}")
     model = _name("image_model", row.get("image_model"), "")
     uid = _name("uid", row.get("uid"), str(number))
     category = _name("category", row.get("category"), "")
     group = _name("group", row.get("group"), "")
     tags = row.get("tags", [])
     if not are_texts(tags):
-        raise BadLine("tags must be a list of texts")
-    if problem := overlong(model, uid, code, category, group, *tags, *images, *texts):
+        raise BadLine("`tags` must be a list of strings")
+    if problem := overlong(
+        model,
+        uid,
+        code,
+        category,
+        group,
+        *tags,
+        *images,
+        *texts,
+    ):
         raise BadLine(problem)
     files = {role: file for role, file in images.items() if isinstance(file, str)}
     located = {
         **images,
         **{role: Image(image_path(file, folder)) for role, file in files.items()},
     }
-    sample_id = SampleId(benchmark, code, model, uid, draw_of(row.get("draw", 0)))
+    sample_id = SampleId(
+        benchmark,
+        code,
+        model,
+        uid,
+        draw_of(row.get("draw", 0)),
+    )
     variants: list[tuple[str, Mapping[str, str], str, tuple[int, ...]]] = [
         (f"{uid}#{index}", {**texts, "prompt": prompt}, group or uid, (index,))
         for index, prompt in enumerate(prompts or ())
@@ -225,14 +247,18 @@ def draw_of(draw: Any) -> int:
     0.
     """
     if isinstance(draw, bool) or not isinstance(draw, int) or draw < 0:
-        raise BadLine("draw must be a whole number from 0")
+        raise BadLine("`draw` must be a whole number of at least 0")
     return draw
 
 
-def _name(key: str, name: Any, default: str) -> str:
+def _name(
+    key: str,
+    name: Any,
+    default: str,
+) -> str:
     """A name that is a text or a number."""
     if name is not None and (
         isinstance(name, bool) or not isinstance(name, (str, int, float))
     ):
-        raise BadLine(f"{key} must be a text")
+        raise BadLine(f"`{key}` must be a string")
     return default if name is None else str(name)

@@ -1,6 +1,4 @@
-"""Streams of samples: rows read one at a time, and as often as they are needed, whatever they
-are read from.
-"""
+"""Streams of samples, read one row at a time and repeatable."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ from vieval_plugin.readers.sample_rows import (
     draw_of,
     samples_of_row,
 )
-from vieval_plugin.readers.tables import BadLine, NumberedRow
+from vieval_plugin.readers.tables import BadLine, NumberedRow, readable
 from vieval_plugin.records import OWN, Totals, unjudged
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import overlong
@@ -47,7 +45,7 @@ class SampleRow:
 
 @dataclass(frozen=True)
 class SampleSource:
-    """Samples that can be read again and again, a row at a time; iterating begins anew."""
+    """Repeatable stream of samples; each iteration starts from the first row."""
 
     #: Its name in messages.
     name: str
@@ -117,7 +115,13 @@ def read_samples(
         *(f"{key}={name}" for key, name in fields.columns.items()),
     )
     return read_through(
-        SampleSource(table.name, read, fingerprint, notes, no_text=fields.no_text)
+        SampleSource(
+            table.name,
+            read,
+            fingerprint,
+            notes,
+            no_text=fields.no_text,
+        )
     )
 
 
@@ -150,7 +154,8 @@ def read_through(source: SampleSource) -> SampleSource:
         hashed.update(image_stamps(row.sample).encode(errors="replace"))
     if first is None:
         raise VievalError(
-            f"{source.name}: no samples in it; each row has an image and what it was made of"
+            f"{source.name}: contains no samples; each row must have an image and "
+            "its prompt or instruction"
         )
     if unreadable == total > 1 and first.verdict:
         raise VievalError(
@@ -180,7 +185,11 @@ def image_stamps(judged: Judged) -> str:
     return "\0".join(stamps)
 
 
-def _require_first(source: SampleSource, number: int, identity: SampleId) -> None:
+def _require_first(
+    source: SampleSource,
+    number: int,
+    identity: SampleId,
+) -> None:
     """VievalError where the n-th sample of a source is called as one before it is."""
     row_places = dict.fromkeys(
         row.place for row in islice(source, number) if row.sample.id == identity
@@ -193,12 +202,12 @@ def _require_first(source: SampleSource, number: int, identity: SampleId) -> Non
     advice = (
         ""
         if generator
-        else ", or name the column of the generator by --columns image_model=COLUMN"
+        else ", or use --columns image_model=COLUMN for the column of the generator"
     )
     raise VievalError(
-        f"{source.name}: {first} and {last} are both "
-        f"{identity.uid!r}{generator}{kind}; give each a uid of its "
-        f"own, or a draw where they are images of one prompt{advice}"
+        f"{source.name}: {first} and {last} both have uid "
+        f"{identity.uid!r}{generator}{kind}; use a different uid for each, or a "
+        f"draw for images of the same prompt{advice}"
     )
 
 
@@ -246,18 +255,16 @@ def fingerprint_of(files: Iterable[Path], *texts: str) -> str:
     """
     hashed = hashlib.sha256("\0".join(texts).encode(errors="replace"))
     for path in files:
-        try:
-            with path.open("rb") as file:
-                hashed.update(hashlib.file_digest(file, "sha256").digest())
-        except OSError as error:
-            raise VievalError(
-                f"{path}: the samples cannot be read ({error.strerror})"
-            ) from None
+        with readable(path), path.open("rb") as file:
+            hashed.update(hashlib.file_digest(file, "sha256").digest())
     return hashed.hexdigest()[:16]
 
 
 def samples_in_rows(
-    rows: Iterable[NumberedRow], folder: Path, kind: str | None, unit: str = "line"
+    rows: Iterable[NumberedRow],
+    folder: Path,
+    kind: str | None,
+    unit: str = "line",
 ) -> Iterator[SampleRow]:
     """The samples of rows; a bad row is a sample whose verdict is decided.
 
@@ -278,7 +285,13 @@ def samples_in_rows(
                 contest = _contest_of_row(folder, number, row, kind)
                 yield SampleRow(contest, row_name, absence(contest))
                 continue
-            for sample, files in samples_of_row(folder, number, row, kind, OWN):
+            for sample, files in samples_of_row(
+                folder,
+                number,
+                row,
+                kind,
+                OWN,
+            ):
                 yield _sample_row(sample, files, row_name)
         except BadLine as bad:
             cells = row.row if isinstance(row, BadLine) else row
@@ -289,7 +302,11 @@ def samples_in_rows(
             )
 
 
-def _sample_row(sample: Sample, files: Mapping[str, str], row_name: str) -> SampleRow:
+def _sample_row(
+    sample: Sample,
+    files: Mapping[str, str],
+    row_name: str,
+) -> SampleRow:
     """A sample of a stream, its verdict decided where an image is lacking or is an address."""
     addresses = addresses_among(files)
     images = {
@@ -304,7 +321,10 @@ def _sample_row(sample: Sample, files: Mapping[str, str], row_name: str) -> Samp
 
 
 def _contest_of_row(
-    folder: Path, number: int, row: Mapping[str, Any], kind: str | None
+    folder: Path,
+    number: int,
+    row: Mapping[str, Any],
+    kind: str | None,
 ) -> Contest:
     """The contest of a row whose outputs are in a list, as are their image models, or they are
     numbered.
@@ -313,7 +333,8 @@ def _contest_of_row(
     models = row.get("image_model", "")
     if isinstance(models, list) and len(models) != len(outputs):
         raise BadLine(
-            f"{len(outputs)} outputs of {len(models)} image models; give as many of both"
+            "outputs and image models must have the same length, got "
+            f"{len(outputs)} and {len(models)}"
         )
     candidates = []
     for index, output in enumerate(outputs):
@@ -322,17 +343,26 @@ def _contest_of_row(
             if isinstance(models, list)
             else {"draw": index}
         )
-        candidate = {**row, "images": {**row["images"], "output": output}, **maker}
-        for sample, files in samples_of_row(folder, number, candidate, kind, OWN):
+        candidate = {
+            **row,
+            "images": {**row["images"], "output": output},
+            **maker,
+        }
+        for sample, files in samples_of_row(
+            folder,
+            number,
+            candidate,
+            kind,
+            OWN,
+        ):
             if addresses_among(files):
                 raise BadLine(
-                    "images of a contest are fetched for nobody; save them as bytes or files"
+                    "images of a contest are not downloaded; save them as bytes "
+                    "or files"
                 )
             candidates.append(sample)
     if len(candidates) < 2:
-        raise BadLine(
-            f"a contest has two outputs or more, and this one {len(candidates)}"
-        )
+        raise BadLine(f"a contest must have at least 2 outputs, got {len(candidates)}")
     first = candidates[0].id
     return Contest(
         SampleId(OWN, first.part, "", first.uid),
@@ -342,7 +372,9 @@ def _contest_of_row(
 
 
 def _sample_of_bad_row(
-    row: Mapping[str, Any], row_name: str, kind: str | None
+    row: Mapping[str, Any],
+    row_name: str,
+    kind: str | None,
 ) -> Sample:
     """The sample that a bad row stands for, as far as it can be told."""
     names = (
@@ -357,4 +389,13 @@ def _sample_of_bad_row(
         draw = draw_of(row.get("draw", 0))
     except BadLine:
         draw = 0
-    return Sample(SampleId(OWN, code, model, uid or row_name, draw), {})
+    return Sample(
+        SampleId(
+            OWN,
+            code,
+            model,
+            uid or row_name,
+            draw,
+        ),
+        {},
+    )

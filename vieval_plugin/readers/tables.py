@@ -1,4 +1,4 @@
-"""Tables that people bring, read a row at a time: JSONL, JSON documents and lines of text."""
+"""JSONL, JSON and text tables, read one row at a time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,12 @@ _LONGEST_LIST = 256 << 20
 _ROW_KEY = re.compile(
     r"\d|\.(png|jpe?g|webp)$", re.IGNORECASE
 )  # what the number or the file name of a row has
-_PROMPTS = ("prompt", "text", "caption", "instruction")
+_PROMPTS = (
+    "prompt",
+    "text",
+    "caption",
+    "instruction",
+)
 
 
 def are_texts(value: Any) -> bool:
@@ -76,7 +81,7 @@ class InputTable:
     roots: tuple[Path, ...] = ()
     #: Image model of rows which name none.
     image_model: str = ""
-    #: Types of the columns whose values are nothing that a sample has.
+    #: Types of the columns with values that no sample field can hold.
     unreadable: Mapping[str, str] = field(default_factory=dict)
     #: True where rows may have the columns `images` and `texts`, which map roles and names to
     #: values.
@@ -106,22 +111,24 @@ def readable(path: Path) -> Iterator[None]:
     try:
         yield
     except UnicodeError:
-        raise VievalError(f"{path}: not UTF-8; save the table as CSV UTF-8") from None
-    except OSError as error:
         raise VievalError(
-            f"{path}: the samples cannot be read ({error.strerror})"
+            f"{path}: must be UTF-8; save the table as CSV UTF-8"
         ) from None
+    except OSError as error:
+        raise VievalError(f"cannot read {path}: {error.strerror}") from None
 
 
 def require_once(
-    path: Path | str, header: Sequence[str], columns: Iterable[str]
+    path: Path | str,
+    header: Sequence[str],
+    columns: Iterable[str],
 ) -> None:
-    """VievalError for a column that a table has twice, because nobody can say which of them is
-    meant.
-    """
+    """Raise VievalError for a duplicate column, which would be ambiguous."""
     for column in columns:
         if header.count(column) > 1:
-            raise VievalError(f"{path}: two columns are called {column!r}; remove one")
+            raise VievalError(
+                f"{path}: two columns are called {column!r}; rename or remove one"
+            )
 
 
 def jsonl_table(path: Path) -> InputTable:
@@ -136,8 +143,8 @@ def json_table(path: Path) -> InputTable:
     with readable(path):
         if path.stat().st_size > _LONGEST_LIST:
             raise VievalError(
-                f"{path}: a list of more than {_LONGEST_LIST >> 20} MiB; save an object a line "
-                "(JSONL)"
+                f"{path}: larger than {_LONGEST_LIST >> 20} MiB; save it as "
+                "JSONL, with one object per line"
             )
         content = path.read_bytes()
         text = content.decode(encoding_of(content))
@@ -145,7 +152,8 @@ def json_table(path: Path) -> InputTable:
         values = rows_of_document(json_value(text))
     except ValueError as error:
         raise VievalError(
-            f"{path}: not readable as JSON ({error}); give a list of objects, or one a line"
+            f"{path}: invalid JSON ({error}); use a list of objects, or one "
+            "object a line"
         ) from None
     return _table_of_values(path, lambda: enumerate(values, start=1), "row")
 
@@ -155,7 +163,7 @@ def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any] | BadLine:
     if len(document) == len(pairs):
         return document
     names = [name for name, _ in pairs]
-    return BadLine(f"two values of the key {max(names, key=names.count)[:80]!r}")
+    return BadLine(f"duplicate key {max(names, key=names.count)[:80]!r}")
 
 
 def rows_of_document(document: Any) -> Sequence[Any]:
@@ -242,7 +250,13 @@ def text_table(path: Path) -> InputTable:
             except UnicodeDecodeError:
                 yield number, BadLine("not UTF-8")
 
-    return InputTable(str(path), ("prompt",), read, path.parent, (path,))
+    return InputTable(
+        str(path),
+        ("prompt",),
+        read,
+        path.parent,
+        (path,),
+    )
 
 
 def lines_of_file(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -311,12 +325,14 @@ def row_of_value(
     ):
         return fault
     if not is_encodable(row):
-        return BadLine("a text in it has half of a character (a lone surrogate)")
+        return BadLine("a text contains half of a character (a lone surrogate)")
     return row
 
 
 def _table_of_values(
-    path: Path, values: Callable[[], Iterable[tuple[int, Any]]], unit: str
+    path: Path,
+    values: Callable[[], Iterable[tuple[int, Any]]],
+    unit: str,
 ) -> InputTable:
     """The table of JSON values: objects, or texts that are prompts where none is an object."""
 

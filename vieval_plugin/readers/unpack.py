@@ -1,4 +1,4 @@
-"""Unpacks an archive that a stranger made: plain files only, none outside its folder, of bounded
+"""Safe unpacking of untrusted archives: regular files inside the folder, limited in
 number and size.
 
 Where a member may lie is checked by `tarfile`'s own data filter. Sizes are checked here: those that
@@ -40,7 +40,11 @@ class Limits:
     total: int = 4 * 2**30
 
 
-def unpack(archive: Path, target: Path, limits: Limits = Limits()) -> int:
+def unpack(
+    archive: Path,
+    target: Path,
+    limits: Limits = Limits(),
+) -> int:
     """Unpacks a .tar.gz into the folder `target` and returns the number of files; a file that is
     there is replaced.
 
@@ -50,7 +54,7 @@ def unpack(archive: Path, target: Path, limits: Limits = Limits()) -> int:
     """
     if not hasattr(tarfile, "data_filter"):
         raise VievalError(
-            f"{archive}: unpacking it safely needs Python 3.11.4 or later; update Python"
+            f"{archive}: safe unpacking requires Python 3.11.4 or later; update Python"
         )
     for unfinished in target.parent.glob(f"{target.name}.*.part"):
         shutil.rmtree(unfinished, ignore_errors=True)
@@ -59,7 +63,7 @@ def unpack(archive: Path, target: Path, limits: Limits = Limits()) -> int:
         source = archive.open("rb")
     except OSError as error:
         raise VievalError(
-            f"{archive}: cannot be read ({error.strerror}); fetch it again"
+            f"cannot read {archive}: {error.strerror}; download it again"
         ) from None
     try:
         staged.mkdir(parents=True)
@@ -71,11 +75,12 @@ def unpack(archive: Path, target: Path, limits: Limits = Limits()) -> int:
             file.replace(path)
     except _Refused as refused:
         raise VievalError(
-            f"{archive}: {refused}; fetch it again from where it is published"
+            f"{archive}: {refused}; download it again from its source"
         ) from None
     except OSError as error:
         raise VievalError(
-            f"{target}: cannot be written ({error.strerror}); make room or choose another folder"
+            f"cannot write {target}: {error.strerror}; free disk space or choose "
+            "another folder"
         ) from None
     finally:
         shutil.rmtree(staged, ignore_errors=True)
@@ -99,7 +104,7 @@ class _Bounded(gzip.GzipFile):
     def read(self, size: int | None = -1) -> bytes:
         limit = _HEADER if self.header is None else self.header
         if size is None or not 0 <= size <= limit:
-            raise _Refused("holds a header of more than 1 MiB")
+            raise _Refused("has a header larger than 1 MiB")
         body = super().read(size)
         if self.header is not None:
             self.header -= len(body)
@@ -114,10 +119,15 @@ class _Bounded(gzip.GzipFile):
 
     @property
     def too_much(self) -> _Refused:
-        return _Refused(f"holds more than {self.total / 2**20:g} MiB")
+        return _Refused(f"contains more than {self.total / 2**20:g} MiB")
 
 
-def _gather(archive: IO[bytes], staged: Path, name: str, limits: Limits) -> list[Path]:
+def _gather(
+    archive: IO[bytes],
+    staged: Path,
+    name: str,
+    limits: Limits,
+) -> list[Path]:
     """Writes the archive's files below `staged` and returns their paths."""
     files: dict[Path, None] = {}
     try:
@@ -128,7 +138,7 @@ def _gather(archive: IO[bytes], staged: Path, name: str, limits: Limits) -> list
             for number, member in enumerate(tar):
                 bounded.header = None
                 if number >= limits.members:
-                    raise _Refused(f"holds more than {limits.members} members")
+                    raise _Refused(f"contains more than {limits.members} members")
                 path = _path_of(member, staged, name)
                 if member.size > limits.file:
                     raise _Refused(
@@ -150,11 +160,17 @@ def _gather(archive: IO[bytes], staged: Path, name: str, limits: Limits) -> list
         ValueError,
     ) as error:
         reason = str(error) or type(error).__name__
-        raise _Refused(f"is no whole .tar.gz ({' '.join(reason.split())})") from None
+        raise _Refused(
+            f"is not a complete .tar.gz file ({' '.join(reason.split())})"
+        ) from None
     return list(files)
 
 
-def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> None:
+def _write(
+    tar: tarfile.TarFile,
+    member: tarfile.TarInfo,
+    path: Path,
+) -> None:
     body = tar.extractfile(member)
     assert body is not None  # a plain file has one
     try:
@@ -165,23 +181,27 @@ def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> None:
         raise _Refused(f"{_member_name(member)} is both a file and a folder") from None
 
 
-def _path_of(member: tarfile.TarInfo, staged: Path, name: str) -> Path:
+def _path_of(
+    member: tarfile.TarInfo,
+    staged: Path,
+    name: str,
+) -> Path:
     """Path at which a member is written below `staged`; `_Refused` for what is no plain file or
     folder, or would lead elsewhere.
     """
     if member.issparse() or not (
         member.isreg() or member.isdir()
     ):  # holes are larger on disk than in the archive
-        raise _Refused(f"{_member_name(member)} is no plain file")
+        raise _Refused(f"{_member_name(member)} is not a regular file")
     parts = PurePosixPath(member.name).parts
     inner = PurePosixPath(*(parts[1:] if parts[:1] == (name,) else parts))
-    elsewhere = _Refused(f"{_member_name(member)} does not lie below the folder")
+    elsewhere = _Refused(f"{_member_name(member)} is outside the folder")
     # The filter mends a leading slash where it should refuse; the others mean a folder or drive on
     # some systems only.
     if inner.is_absolute() or any(c in member.name for c in "\\:\0"):
         raise elsewhere
     if not inner.parts and not member.isdir():
-        raise _Refused(f"{_member_name(member)} has no name of its own")
+        raise _Refused(f"{_member_name(member)} has no file name")
     try:
         tarfile.data_filter(member.replace(name=str(inner), deep=False), str(staged))
     except tarfile.FilterError:

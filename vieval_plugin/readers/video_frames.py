@@ -56,7 +56,7 @@ def extract_all(pairs: Iterable[tuple[Path, Path]], count: int) -> dict[Path, st
         import av  # noqa: F401
     except ImportError:
         raise VievalError(
-            f"reading videos needs PyAV; {install_advice('video')}"
+            f"reading videos requires PyAV; {install_advice('video')}"
         ) from None
     reasons: dict[Path, str] = {}
     pool = ThreadPoolExecutor(_WORKERS)
@@ -77,14 +77,18 @@ def extract_all(pairs: Iterable[tuple[Path, Path]], count: int) -> dict[Path, st
     return {video: reasons[video] for video, _ in todo if video in reasons}
 
 
-def failure_lines(reasons: Mapping[Path, str], total: int, advice: str) -> list[str]:
+def failure_lines(
+    reasons: Mapping[Path, str],
+    total: int,
+    advice: str,
+) -> list[str]:
     """A line a reason for the videos, of so many, that gave no frames."""
     lines = []
     for reason in dict.fromkeys(reasons.values()):
         videos = [video for video, why in reasons.items() if why == reason]
         lines.append(
-            f"{len(videos)} of {total} videos without frames, first {videos[0]} ({reason}); "
-            f"{advice}"
+            f"cannot extract frames from {len(videos)} of {total} videos (first: "
+            f"{videos[0]}, {reason}); {advice}"
         )
     return lines
 
@@ -98,7 +102,9 @@ def complete(folder: Path, count: int) -> bool:
 
 
 def frame_numbers(
-    times: Sequence[int | None], last: int | None, count: int
+    times: Sequence[int | None],
+    last: int | None,
+    count: int,
 ) -> list[int]:
     """Frames to take: the numbers of those on screen at the middles of `count` equal parts.
 
@@ -137,7 +143,11 @@ def frame_numbers(
     ]
 
 
-def _extract(video: Path, to: Path, count: int) -> None:
+def _extract(
+    video: Path,
+    to: Path,
+    count: int,
+) -> None:
     import PIL.Image
 
     times: list[int | None] = []
@@ -149,7 +159,7 @@ def _extract(video: Path, to: Path, count: int) -> None:
             times.append(frame.pts)
             last = frame.duration
     if not times:
-        raise _UnreadableError("holds no frame")
+        raise _UnreadableError("contains no frames")
     numbers = frame_numbers(times, last, count)
     bodies: dict[int, bytes] = {}
     with _decoding(
@@ -179,7 +189,7 @@ def _decoding(video: Path) -> Iterator[Iterator[VideoFrame]]:
     try:
         with av.open(str(real(video))) as container:
             if not container.streams.video:
-                raise _UnreadableError("holds no video")
+                raise _UnreadableError("contains no video")
             stream = container.streams.video[0]
             stream.codec_context.thread_count = (
                 1  # several videos are decoded side by side instead

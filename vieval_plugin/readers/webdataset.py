@@ -112,7 +112,9 @@ def _located_entries(path: Path) -> list[tuple[str, int, int, int]]:
 
 
 def tar_index(
-    path: Path, last_dot: bool | None = None, columns: Iterable[str] = ()
+    path: Path,
+    last_dot: bool | None = None,
+    columns: Iterable[str] = (),
 ) -> TarIndex:
     """The files in a tar by samples.
 
@@ -156,16 +158,21 @@ def tar_index(
 
 def _apart(path: Path, name: str) -> VievalError:
     return VievalError(
-        f"{path}: {name} stands apart from the other members of its sample; make the "
-        "archive again with tar --sort=name, or without compression"
+        f"{path}: {name} is separate from the other members of its sample; "
+        "recreate the archive with tar --sort=name, or without compression"
     )
 
 
-def _require_one_image(path: Path, column: str, first: str, second: str) -> None:
+def _require_one_image(
+    path: Path,
+    column: str,
+    first: str,
+    second: str,
+) -> None:
     if first != second:
         raise VievalError(
-            f"{path}: {first} and {second} are both the {column!r} of one sample; leave one "
-            "out, or call it KEY.NAME.SUFFIX"
+            f"{path}: {first} and {second} are both column {column!r} of one "
+            "sample; remove one, or rename it to KEY.NAME.SUFFIX"
         )
 
 
@@ -205,7 +212,9 @@ def _last_dot_ends_keys(full_names: Sequence[str], columns: set[str]) -> bool:
 
 
 def webdataset_table(
-    path: Path, index: Sequence[TarMember], samples: Sequence[range] | None = None
+    path: Path,
+    index: Sequence[TarMember],
+    samples: Sequence[range] | None = None,
 ) -> InputTable:
     """The samples of a tar; VievalError, also while rows are read, where it cannot be read or is
     not that of the index.
@@ -232,7 +241,14 @@ def webdataset_table(
     entries = [] if samples else _json_columns(path, index)
     columns = ["key", *entries, *(member.column for member in index)]
     names = tuple(dict.fromkeys(filter(None, columns)))
-    return InputTable(str(path), names, read, path.parent, (path,), "sample")
+    return InputTable(
+        str(path),
+        names,
+        read,
+        path.parent,
+        (path,),
+        "sample",
+    )
 
 
 def _json_columns(path: Path, index: Sequence[TarMember]) -> Iterator[str]:
@@ -244,7 +260,9 @@ def _json_columns(path: Path, index: Sequence[TarMember]) -> Iterator[str]:
 
 
 def _read(
-    path: Path, index: Sequence[TarMember], samples: Sequence[range] | None
+    path: Path,
+    index: Sequence[TarMember],
+    samples: Sequence[range] | None,
 ) -> Iterator[tuple[int, list[tuple[TarMember, bytes]]]]:
     """Samples with their members and what is in them."""
     members = [
@@ -274,8 +292,8 @@ def _read_at_offsets(
                     != b"%o" % member.checksum
                 ):
                     raise VievalError(
-                        f"{path}: it has changed since it was indexed; restore the file, or "
-                        "begin in another folder"
+                        f"{path}: changed since it was indexed; restore the file, "
+                        "or use another folder"
                     )
                 yield (
                     member,
@@ -283,7 +301,7 @@ def _read_at_offsets(
                 )
     except OSError as error:
         raise VievalError(
-            f"{path}: cannot be read ({error.strerror}); restore the file"
+            f"cannot read {path}: {error.strerror}; restore the file"
         ) from None
 
 
@@ -334,8 +352,8 @@ def copy_samples(
                 continue
             if member.name == name.lower():
                 raise VievalError(
-                    f"{path}: it has a member {member.key}.{name}; name the one that is added "
-                    "with --prefix"
+                    f"{path}: already has a member {member.key}.{name}; use "
+                    "--prefix to rename the added one"
                 )
             if member.sample not in begun_samples:
                 begun_samples.add(member.sample)
@@ -345,7 +363,11 @@ def copy_samples(
             copy.addfile(entry, open_entry())
 
 
-def _add(tar: tarfile.TarFile, name: str, content: bytes) -> None:
+def _add(
+    tar: tarfile.TarFile,
+    name: str,
+    content: bytes,
+) -> None:
     entry = tarfile.TarInfo(name)
     entry.size = len(content)
     tar.addfile(entry, io.BytesIO(content))
@@ -372,7 +394,7 @@ def _tar_entries(
             getattr(error, "strerror", None) or line_of(error) or type(error).__name__
         )
         raise VievalError(
-            f"{path}: not readable as a tar file ({reason}); restore the file"
+            f"{path}: not a readable tar file ({reason}); restore the file"
         ) from None
 
 
@@ -389,7 +411,7 @@ class _Entry(tarfile.TarInfo):
             raise
         except tarfile.HeaderError as error:
             raise tarfile.ReadError(
-                f"{error} in place of an entry or the end"
+                f"found {error} instead of an entry or the end"
             ) from None
 
 
@@ -416,7 +438,7 @@ def _entries(member: TarMember, content: bytes) -> dict[str, Any]:
             return {member.column: content.decode()}
         row = row_of_value(json_value(content))
     except ValueError:
-        raise BadLine(f"{full_name} is not readable as UTF-8 or JSON") from None
+        raise BadLine(f"{full_name} is not valid UTF-8 or JSON") from None
     if isinstance(row, BadLine):
         raise BadLine(f"{full_name}: {row}")
     return {name: value for name, value in row.items() if _is_cell(value)}

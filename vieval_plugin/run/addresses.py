@@ -1,6 +1,4 @@
-"""Images that a file names by their addresses -> files on this machine, from the hosts that the
-user allows and no others.
-"""
+"""Downloads of images that samples refer to by URL, from allowed hosts only."""
 
 from __future__ import annotations
 
@@ -32,10 +30,12 @@ Hosts: TypeAlias = Set[tuple[str, int | None]]
 
 
 def fetch_source_images(
-    source: SampleSource, hosts: Sequence[str], anew: bool = False
+    source: SampleSource,
+    hosts: Sequence[str],
+    anew: bool = False,
 ) -> SampleSource:
-    """Fetch the images of rows that are decided because they are addresses; the same source, in
-    which these are judged.
+    """Download the images that rows refer to by URL; return the source with the local
+    files.
 
     A sample whose image cannot be had keeps a verdict, with the reason. Files are kept in the
     user's cache, by address.
@@ -50,7 +50,13 @@ def fetch_source_images(
     """
     folder = cache_folder() / "fetched"
     allowed = allowed_hosts(hosts)
-    reasons = _fetch(source, allowed, folder, anew, label="Fetching")
+    reasons = _fetch(
+        source,
+        allowed,
+        folder,
+        anew,
+        label="Fetching",
+    )
     return replace(
         source,
         read=lambda: (_fetch_row(row, allowed, folder, reasons) for row in source),
@@ -58,12 +64,18 @@ def fetch_source_images(
 
 
 def fetched_rows(
-    rows: Sequence[SampleRow], allowed: Hosts, folder: Path
+    rows: Sequence[SampleRow],
+    allowed: Hosts,
+    folder: Path,
 ) -> list[SampleRow]:
-    """Rows whose images, as far as they are addresses of hosts that are allowed, are fetched
-    into a folder.
-    """
-    reasons = _fetch(rows, allowed, folder, concurrency=_AT_ONCE, per_host=_PER_HOST)
+    """Rows with images from allowed hosts downloaded into a folder."""
+    reasons = _fetch(
+        rows,
+        allowed,
+        folder,
+        concurrency=_AT_ONCE,
+        per_host=_PER_HOST,
+    )
     return [_fetch_row(row, allowed, folder, reasons) for row in rows]
 
 
@@ -74,13 +86,13 @@ def _fetch(
     anew: bool = False,
     **options: Any,
 ) -> dict[Path, str]:
-    """Fetch the images of rows into a folder; the reasons why some could not be had, by their
-    files.
+    """Download the images of rows into a folder; return the reasons of failures by
+    file.
     """
+    allowed_rows = (row for row in rows if _all_allowed(row, allowed))
     addresses = {
         _file(folder, address): address
-        for row in rows
-        if all(is_allowed(address, allowed) for address in row.addresses.values())
+        for row in allowed_rows
         for address in row.addresses.values()
     }
     for path in addresses if anew else ():
@@ -94,53 +106,57 @@ def _fetch(
     return {failure.path: failure.reason for failure in failed}
 
 
+def _all_allowed(row: SampleRow, allowed: Hosts) -> bool:
+    return all(is_allowed(address, allowed) for address in row.addresses.values())
+
+
 def _fetch_row(
-    row: SampleRow, allowed: Hosts, folder: Path, reasons: Mapping[Path, str]
+    row: SampleRow,
+    allowed: Hosts,
+    folder: Path,
+    reasons: Mapping[Path, str],
 ) -> SampleRow:
-    """A row with its fetched images; `reasons` say why some could not be had."""
+    """A row with its downloaded images; `reasons` has the failures by file."""
     if not row.addresses or not isinstance(row.sample, Sample):
         return row
-    if not all(is_allowed(address, allowed) for address in row.addresses.values()):
+    if not _all_allowed(row, allowed):
         reason = (
-            f"{row.verdict.reason if row.verdict else ''}; --allow-urls HOST has the images "
-            "of a host fetched"
+            f"{row.verdict.reason if row.verdict else ''}; pass --allow-urls "
+            "HOST to download images from that host"
         )
         return replace(row, verdict=unjudged(Status.TOOL_ERROR, reason))
     files = {role: _file(folder, address) for role, address in row.addresses.items()}
-    problems = (
-        (
-            f"the image {role} cannot be had from "
-            f"{redacted(row.addresses[role])[:_MOST_CHARACTERS]}: {reasons[path]}"
-        )
-        for role, path in files.items()
-        if path in reasons
-    )
-    images = {role: Image(path, row.addresses[role]) for role, path in files.items()}
-    sample = replace(row.sample, images={**row.sample.images, **images})
-    reason = next(problems, "")
-    return replace(
-        row,
-        sample=sample,
-        verdict=unjudged(Status.TOOL_ERROR, reason) if reason else absence(sample),
-    )
+    failed_roles = (role for role, path in files.items() if path in reasons)
+    images = dict(row.sample.images)
+    for role, path in files.items():
+        images[role] = Image(path, row.addresses[role])
+    sample = replace(row.sample, images=images)
+    failed_role = next(failed_roles, None)
+    if failed_role is None:
+        return replace(row, sample=sample, verdict=absence(sample))
+    address = redacted(row.addresses[failed_role])[:_MOST_CHARACTERS]
+    reason = reasons[files[failed_role]]
+    problem = f"cannot download the {failed_role} image from {address}: {reason}"
+    verdict = unjudged(Status.TOOL_ERROR, problem)
+    return replace(row, sample=sample, verdict=verdict)
 
 
 def allowed_hosts(names: Sequence[str]) -> Hosts:
-    """The hosts that the user allows, each with its port where that is not the usual one;
-    VievalError for what is none.
+    """Allowed hosts, each with its port unless it is the default; VievalError for an
+    invalid host.
     """
     return frozenset(_host(host) for host in names)
 
 
 def _host(name: str) -> tuple[str, int | None]:
-    """A host's name and port as the user gives them; `*` is any host with a public address."""
+    """Name and port of a host; `*` means any host with a public address."""
     if name == ANY:
         return ANY, None
     address = address_of(f"//{name}")
     if address is None or not _HOST.fullmatch(name):
         raise VievalError(
-            f"--allow-urls {redacted(name)[:_MOST_CHARACTERS]!r} is no host; name one such as "
-            "images.example.com or 127.0.0.1:8000"
+            "--allow-urls must be a host such as images.example.com or "
+            f"127.0.0.1:8000, got {redacted(name)[:_MOST_CHARACTERS]!r}"
         )
     return address.host, address.port
 
@@ -155,13 +171,13 @@ def is_allowed(text: str, allowed: Hosts) -> bool:
     ):  # names that lead to private ones are refused later
         return True
     usual = address.port == PORTS[address.scheme]
-    return (address.host, address.port) in allowed or (
-        usual and (address.host, None) in allowed
-    )
+    any_port = (address.host, None)
+    return (address.host, address.port) in allowed or (usual and any_port in allowed)
 
 
 def _file(folder: Path, address: str) -> Path:
-    return folder / hashlib.sha256(address.encode(errors="replace")).hexdigest()[:32]
+    digest = hashlib.sha256(address.encode(errors="replace"))
+    return folder / digest.hexdigest()[:32]
 
 
 def _require_image(body: bytes) -> None:

@@ -1,5 +1,5 @@
-"""Answerers of a run's questions, whoever the host: a server, an engine in this process, metrics, a
-host's own function.
+"""Answerers of a run's questions: a server, an engine in this process, metrics, or a
+function of the host.
 
 A host names one and hands it jobs; the store of replies is opened here alone.
 """
@@ -37,7 +37,7 @@ OnOutcome: TypeAlias = Callable[[int, Outcome], None]
 
 @contextmanager
 def opened_store(options: Config, asks_a_model: bool = True) -> Iterator[Store | None]:
-    """Open the options' store of replies while a run lasts; None where they have none.
+    """Open the reply cache of the options during a run; None without one.
 
     One that cannot be used ends a run that asks a model, as replies would be paid for again;
     measurements are made again. A file system without locks ends no run.
@@ -48,13 +48,13 @@ def opened_store(options: Config, asks_a_model: bool = True) -> Iterator[Store |
         store = Store(path, options.store.max_age) if path else None
     except NoLocks as error:
         tqdm.write(
-            f"vieval: continuing without a store of replies: {error}", file=sys.stderr
+            f"vieval: continuing without the reply cache: {error}", file=sys.stderr
         )
     except VievalError as error:
         if asks_a_model:
             raise
         tqdm.write(
-            f"vieval: going on without a store of replies, as no model is asked: {error}",
+            f"vieval: continuing without the reply cache (no model is asked): {error}",
             file=sys.stderr,
         )
     try:
@@ -145,7 +145,12 @@ class MetricAnswerer:
         """Judge by measuring alone; see `Answerer.judge`."""
         with opened_store(options, asks_a_model=False) as store:
             outcomes = judge_in_batches(
-                jobs, refuse_questions, progress, store, bar, self._scorers
+                jobs,
+                refuse_questions,
+                progress,
+                store,
+                bar,
+                self._scorers,
             )
         _hand_on(outcomes, on_outcome)
 
@@ -232,10 +237,19 @@ class EngineAnswerer:
         bar: bool,
     ) -> None:
         """Judge in batch steps, under the backend's own progress bar; see `Answerer.judge`."""
-        BatchAnswerer(self._make_answer).judge(jobs, options, progress, on_outcome, bar)
+        BatchAnswerer(self._make_answer).judge(
+            jobs,
+            options,
+            progress,
+            on_outcome,
+            bar,
+        )
 
     def _make_answer(
-        self, jobs: Sequence[Job], store: Store | None, usage: Usage
+        self,
+        jobs: Sequence[Job],
+        store: Store | None,
+        usage: Usage,
     ) -> AnswerBatch:
         backend = self._loaded(usage, store)
         repeats = [job.repeat for job in jobs]
@@ -288,7 +302,13 @@ class CallAnswerer:
 
             asyncio.run(
                 judge_each(
-                    jobs, answer, progress, on_outcome, live=live, store=store, bar=bar
+                    jobs,
+                    answer,
+                    progress,
+                    on_outcome,
+                    live=live,
+                    store=store,
+                    bar=bar,
                 )
             )
 

@@ -1,6 +1,4 @@
-"""The backbones of a run: the models behind servers that the options name, each opened when it
-is first asked.
-"""
+"""Backbones of a run: models behind servers, each opened on its first question."""
 
 from __future__ import annotations
 
@@ -33,7 +31,7 @@ JUDGE = "judge"
 
 
 class Backbones:
-    """Answers questions by the backbone that each names; use as `async with`."""
+    """Answers each question with its backbone; use as `async with`."""
 
     def __init__(
         self,
@@ -59,19 +57,17 @@ class Backbones:
         await self._stack.aclose()
 
     async def answer(self, ask: Question, repeat: int = 0) -> Reply:
-        """The reply of the backbone that the ask names, or of `judge` where no such one is
-        configured.
-        """
+        """The reply of the ask's backbone, or of `judge` if that is not configured."""
         return await (await self._open(ask)).answer(ask, repeat)
 
     async def look_up(self, ask: Question) -> tuple[str, Reply | None] | None:
-        """The key of a question and the reply that is stored, as `OpenAIBackend.look_up`;
-        nothing is asked.
+        """The key of a question and its cached reply, as `OpenAIBackend.look_up`; does
+        not ask the model.
         """
         return await (await self._open(ask)).look_up(ask)
 
     async def settle(self) -> None:
-        """Have all questions answered that wait for a batch."""
+        """Answer all questions that wait for a batch."""
         for backend in self._opened.values():
             if backend.batches:
                 await backend.batches.settle()
@@ -80,9 +76,10 @@ class Backbones:
         name = ask.backbone if ask.backbone in self._by_name else JUDGE
         if name not in self._by_name:
             raise VievalError(
-                f"the judge asks a model and no backbone {ask.backbone!r} is configured; name "
-                "one with --model and --base-url "
-                "(vieval score), model= and base_url= (Judge), or under backbones in the options"
+                f"the judge asks a model, but backbone {ask.backbone!r} is not "
+                "configured; pass --model and --base-url (vieval score) or "
+                "model= and base_url= (Judge), or set it under backbones in the "
+                "options"
             )
         if name not in self._opened:
             async with self._opening:
@@ -100,7 +97,12 @@ class Backbones:
             else None
         )
         return backend_of(
-            name, self._by_name[name], self._usage, self._store, self._seed, batch
+            name,
+            self._by_name[name],
+            self._usage,
+            self._store,
+            self._seed,
+            batch,
         )
 
 
@@ -113,13 +115,13 @@ def backend_of(
     batch: BatchOptions | None = None,
 ) -> OpenAIBackend:
     """The backend of a backbone, which a run or a check opens."""
+    extra = dict(backbone.extra)
+    sampling = Sampling(backbone.temperature, backbone.max_tokens, extra)
     return OpenAIBackend(
         backbone.model,
         server_options(name, backbone),
         usage=usage,
-        sampling=Sampling(
-            backbone.temperature, backbone.max_tokens, dict(backbone.extra)
-        ),
+        sampling=sampling,
         store=store,
         max_pixels=backbone.max_pixels,
         seed=seed,
@@ -135,8 +137,8 @@ def named_backbone(
     tell: Callable[[str], None],
     in_files: bool = False,
 ) -> Backbone | None:
-    """The backbone that arguments and the environment name, or that of the options with what
-    arguments say of it; None where they say nothing.
+    """The backbone set by arguments and the environment, or that of the options updated
+    by arguments; None if none is set.
 
     Args:
         fields: those of a backbone that are given.
@@ -164,8 +166,9 @@ def named_backbone(
             missing = "--base-url"
             variable = BASE_URL_ENV_VAR
         raise VievalError(
-            f"{flag} is set but {missing} is missing (or set {variable}); or leave out both and "
-            f"set backbones.{JUDGE} in the options"
+            f"{flag} is set but {missing} is missing; pass {missing}, set "
+            f"{variable}, or leave out both and set backbones.{JUDGE} in the "
+            "options"
         )
     if model:
         settings |= {"model": model, "base_url": base_url}
@@ -180,31 +183,35 @@ def named_backbone(
         return Backbone.model_validate(settings)
     except ValidationError as error:
         first = error.errors()[0]
-        raise VievalError(
-            f"--{str(first['loc'][0]).replace('_', '-')}: {first['msg']}"
-        ) from None
+        flag = str(first["loc"][0]).replace("_", "-")
+        raise VievalError(f"--{flag}: {first['msg']}") from None
 
 
 def _addresses_of_environment(
     model: str | None, tell: Callable[[str], None]
 ) -> list[str]:
-    """The address that the environment names; one that it names for every program serves a named
-    model only.
+    """The server address from the environment; `OPENAI_BASE_URL` applies only with a
+    model.
     """
     if address := os.environ.get(BASE_URL_ENV_VAR):
         return [address]
     address = os.environ.get(OPENAI_BASE_URL_ENV_VAR)
     if not (model and address):
         return []
-    tell(f"the server is {redacted(address)} (from {OPENAI_BASE_URL_ENV_VAR})")
+    tell(f"using the server {redacted(address)} (from {OPENAI_BASE_URL_ENV_VAR})")
     return [address]
 
 
-def require_model(name: str, current: Config, backbone: Backbone | None) -> None:
-    """VievalError for a judge that asks a model where none is named."""
+def require_model(
+    name: str,
+    current: Config,
+    backbone: Backbone | None,
+) -> None:
+    """Raise VievalError for a judge that asks a model if none is configured."""
     if not (backbone or current.backbones):
         raise VievalError(
-            f"{name} asks a model, and none is named: pass --model and --base-url of a server, or "
-            f"set {MODEL_ENV_VAR} and {BASE_URL_ENV_VAR}; or name it as backbones.{JUDGE} in the "
-            f"options; see {docs_url('guides/scoring.md#choose-a-backbone')}"
+            f"{name} asks a model, but none is configured; pass --model and "
+            f"--base-url, set {MODEL_ENV_VAR} and {BASE_URL_ENV_VAR}, or set "
+            f"backbones.{JUDGE} in the options; see "
+            f"{docs_url('guides/scoring.md#choose-a-backbone')}"
         )

@@ -1,4 +1,4 @@
-"""A judge's calibration in a file: what people would say for each score, by task type."""
+"""Calibration of a judge: a map from its scores to people's ratings, by task type."""
 
 from __future__ import annotations
 
@@ -28,8 +28,13 @@ class TypicalErrors:
     calibrated: FiniteFloat
     #: Of raw scores.
     raw: FiniteFloat
-    #: Of always saying the median.
+    #: Of guessing the median.
     median: FiniteFloat
+
+    @property
+    def sentence(self) -> str:
+        """The error beside that of guessing the median."""
+        return f"{self.calibrated:.2f} (guessing the median: {self.median:.2f})"
 
 
 @dataclass(frozen=True)
@@ -71,23 +76,20 @@ class Calibration:
 
     @property
     def sentence(self) -> str:
-        """How good it is on prompts that nobody labelled, and on images of generators that
-        nobody labelled.
+        """Typical error on unlabelled prompts and on generators without labels, in
+        words.
         """
         anyway = "" if self.accepted else " (not accepted, written with --anyway)"
-        prompts, generators = (
-            errors
-            and f"{errors.calibrated:.2f} (always saying the median: {errors.median:.2f})"
-            for errors in (self.on_prompts, self.on_generators)
-        )
+        prompts = self.on_prompts.sentence
+        generators = self.on_generators.sentence if self.on_generators else "unknown"
         return (
-            f"calibrated{anyway} with {self.labels} ratings: typical error {prompts}, and on "
-            f"images of a generator without labels {generators or 'not known'}{self.exception}"
+            f"calibrated with {self.labels} ratings{anyway}: typical error {prompts} on "
+            f"new prompts, {generators} on new generators{self.exception}"
         )
 
     @property
     def exception(self) -> str:
-        """Words on task types without a calibrated score; empty where there are none."""
+        """Task types without a calibrated score, in words; empty without any."""
         return f"; not for {enumeration(self.refused)}" if self.refused else ""
 
     @property
@@ -96,26 +98,18 @@ class Calibration:
         return CalibratedScore(self.name, self.sentence, self.hash)
 
     def replaced(self, provenance: Provenance) -> str:
-        """Line on the score of another calibration in verdicts, which this one's takes the place
-        of; empty without one.
-        """
+        """Line about an earlier calibration that this one replaces; empty without one."""
         previous = provenance.calibration
-        return (
-            f"{self.name} of calibration {previous.hash}, which the verdicts had, is replaced"
-            if previous and previous.hash != self.hash
-            else ""
-        )
+        if not previous or previous.hash == self.hash:
+            return ""
+        return f"replacing {self.name} of calibration {previous.hash} in the verdicts"
 
     def added(self, scores: Mapping[str, float], kind: str) -> Mapping[str, float]:
-        """Scores of an image of a task type, with what people would say where there are the raw
-        score and labels.
-        """
+        """Scores of an image, with the calibrated score if its task type has labels."""
         if self.aspect not in scores or kind not in self.knots:
             return scores
-        return {
-            **scores,
-            self.name: float(np.interp(scores[self.aspect], *self.knots[kind])),
-        }
+        calibrated = np.interp(scores[self.aspect], *self.knots[kind])
+        return {**scores, self.name: float(calibrated)}
 
     def require(self, provenance: Provenance) -> None:
         """VievalError for verdicts of another judge, setting, backbone or wording, or without
@@ -123,31 +117,32 @@ class Calibration:
         """
         if self.aspect not in provenance.aspects:
             raise VievalError(
-                f"the calibration is for {self.aspect}, which these verdicts do not have; leave it "
-                "out"
+                f"the calibration is for {self.aspect}, but these verdicts do not "
+                "have it; run without the calibration"
             )
-        for field_name, word in (
-            ("judge",) * 2,
-            ("setting",) * 2,
-            ("backbone",) * 2,
-            ("pack_hash", "wording"),
-        ):
+        for field_name in ("judge", "setting", "backbone", "pack_hash"):
             own = getattr(self, field_name) or "none"
             other = getattr(provenance, field_name) or "none"
             if own != other:
-                reason = f"the calibration is for the {word} {own}, and the verdicts are of {other}"
+                word = "wording" if field_name == "pack_hash" else field_name
+                reason = (
+                    f"the calibration is for the {word} {own}, but the verdicts use "
+                    f"{other}"
+                )
                 raise VievalError(
-                    f"{reason}; make one for them with `vieval calibrate`"
+                    f"{reason}; create one for them with `vieval calibrate`"
                 )
 
     def require_kinds(self, kinds: Iterable[str]) -> None:
         """VievalError for task types without labels."""
-        if unknown := sorted(set(kinds) - self.knots.keys() - {*self.refused}):
+        task_types = {*self.knots, *self.refused}
+        if unknown := sorted(set(kinds) - task_types):
+            calibrated = enumeration([*self.knots], "or")
             reason = (
-                f"the calibration is for task type {enumeration([*self.knots], 'or')}, and "
-                f"there are samples of {unknown[0] or 'none'}"
+                f"the calibration is for task type {calibrated}, but some samples have type "
+                f"{unknown[0] or 'none'}"
             )
-            raise VievalError(f"{reason}; label some of these too, and calibrate again")
+            raise VievalError(f"{reason}; label some of them and calibrate again")
 
 
 def write_calibration(calibration: Calibration, path: Path) -> None:
@@ -163,28 +158,28 @@ def read_calibration(path: Path) -> Calibration:
     try:
         with path.open("rb") as file:
             text = file.read(_LARGEST)
-        document = {**read_json(text), "hash": hashlib.sha256(text).hexdigest()[:16]}
+        digest = hashlib.sha256(text).hexdigest()[:16]
+        document = {**read_json(text), "hash": digest}
         calibration = _CALIBRATION.validate_json(json.dumps(document), strict=True)
         if not calibration.knots or calibration.labels < 1:
             raise ValueError(
-                "`knots` must hold a task type, and `labels` must be at least 1"
+                "`knots` must contain a task type, and `labels` must be at least 1"
             )
         for scores, ratings in calibration.knots.values():
-            if not (
-                all(-1 <= score <= 1 for score in scores)
-                and all(0 <= rating <= 1 for rating in ratings)
-            ):
-                raise ValueError("a score or a rating that no judge or person gives")
-            if not (
-                0 < len(scores) == len(ratings)
-                and all(np.diff(scores) > 0)
-                and all(np.diff(ratings) >= 0)
-            ):
-                raise ValueError("it does not rise with the score")
+            is_score = all(-1 <= score <= 1 for score in scores)
+            if not (is_score and all(0 <= rating <= 1 for rating in ratings)):
+                raise ValueError("scores must be from -1 to 1, and ratings from 0 to 1")
+            is_paired = 0 < len(scores) == len(ratings)
+            is_rising = all(np.diff(scores) > 0) and all(np.diff(ratings) >= 0)
+            if not (is_paired and is_rising):
+                raise ValueError(
+                    "scores and ratings must have the same length and be in increasing order"
+                )
     except (OSError, ValueError, TypeError) as error:
         reason = line_of(error, 100)
         raise VievalError(
-            f"{path}: no calibration ({reason}); name a file that vieval calibrate wrote"
+            f"{path}: not a calibration ({reason}); use a file written by `vieval "
+            "calibrate`"
         ) from None
     return calibration
 

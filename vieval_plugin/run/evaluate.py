@@ -87,17 +87,22 @@ async def evaluate_async(
         samples, (Sample, Contest), "samples", "a list of Sample or Contest"
     )
     require(judge, str, "judge", "the name of a judge; `vieval tasks` lists them")
-    require(setting, (str, type(None)), "setting", "a text")
+    require(setting, (str, type(None)), "setting", "a string")
     require(
         backbone,
         (Backbone, type(None)),
         "backbone",
         "Backbone(model=..., base_url=...)",
     )
-    require(progress, (Progress, type(None)), "progress", "Progress(), which counts")
+    require(progress, (Progress, type(None)), "progress", "a Progress object")
     prepared = prepare(judge, setting, options, backbone)
     outcomes = await outcomes_of(
-        checked_samples, prepared, options, backbone, progress or Progress(), bar
+        checked_samples,
+        prepared,
+        options,
+        backbone,
+        progress or Progress(),
+        bar,
     )
     return [outcome.verdict for outcome in outcomes]
 
@@ -111,19 +116,27 @@ async def outcomes_of(
     bar: bool,
     decided: Mapping[int, Verdict] | None = None,
 ) -> list[Outcome]:
-    """The outcomes of a judge that is built already, in order; `decided` has those that are known
-    before, by number.
+    """Outcomes of a prepared judge, in order; `decided` has known verdicts by sample
+    number.
 
     A sample with an image file that is not there is not asked about.
     """
     outcomes: dict[int, Outcome] = {}
     async with Session(options, backbone, progress, prepared.asks_a_model) as session:
-        await session.judge(samples, prepared, outcomes, bar, decided)
+        await session.judge(
+            samples,
+            prepared,
+            outcomes,
+            bar,
+            decided,
+        )
     return [outcomes[number] for number in range(len(samples))]
 
 
 def provenance_of(
-    prepared: PreparedJudge, options: Config, backbone: Backbone | None
+    prepared: PreparedJudge,
+    options: Config,
+    backbone: Backbone | None,
 ) -> Provenance:
     """The provenance of a run's verdicts, which a results file should carry beside them."""
     if prepared.spec.scored:
@@ -164,25 +177,30 @@ def score_matrix(
     outputs = require_all(
         images, Image, "images", 'a list of Image, such as Image(pathlib.Path("x.png"))'
     )
-    prompts = require_all(texts, str, "texts", "a list of texts")
+    prompts = require_all(texts, str, "texts", "a list of strings")
     options = resolved(options)
     require(judge, str, "judge", "the name of a judge; `vieval tasks` lists them")
     if _RATED not in (rated := prepare(judge, None, options, backbone).spec.aspects):
+        aspects = ", ".join(rated) or "no single image"
         raise VievalError(
-            f"{judge} rates {', '.join(rated) or 'no single image'}, and a matrix has {_RATED}: "
-            "pass another judge"
+            f"score_matrix requires a judge that rates {_RATED}, but {judge} rates "
+            f"{aspects}; use another judge"
         )
-    pairs = [
-        Sample(
-            SampleId(OWN, "tig", "", f"{i}#{t}"),
-            {"output": image},
-            {"prompt": text},
-            group=str(i),
-            place=(i, t),
-        )
-        for i, image in enumerate(outputs)
-        for t, text in enumerate(prompts)
-    ]
+    pairs = []
+    for i, image in enumerate(outputs):
+        for t, text in enumerate(prompts):
+            sample_id = SampleId(OWN, "tig", "", f"{i}#{t}")
+            images_by_role = {"output": image}
+            texts = {"prompt": text}
+            pairs.append(
+                Sample(
+                    sample_id,
+                    images_by_role,
+                    texts,
+                    group=str(i),
+                    place=(i, t),
+                )
+            )
     verdicts = evaluate(
         pairs,
         judge=judge,

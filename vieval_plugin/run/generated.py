@@ -1,4 +1,4 @@
-"""Generators' answers as samples that can be judged, and the judging of all of them together.
+"""Generators' answers as samples, and their judging.
 
 A host's generator answers with JSON, `{"text": ..., "images": [paths]}`, with the folder that it
 saves into, or with a path. A model wrote that text, so a file that it names is an output only below
@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from vieval_plugin.config import Config
 from vieval_plugin.judges.protocol import (
@@ -51,10 +52,11 @@ def trusted_folders(options: Config, *folders: Path) -> tuple[Path, ...]:
 
 
 def output_file(
-    path_in_answer: Path, conditions: Sample, trusted: Sequence[Path]
+    path_in_answer: Path,
+    conditions: Sample,
+    trusted: Sequence[Path],
 ) -> tuple[Path | None, str]:
-    """Return the file that an answer names, with links followed, or None and the reason why it is
-    no output.
+    """Return the image file of an answer, with links resolved, or None and the reason.
 
     Args:
         path_in_answer: the path as the answer has it.
@@ -66,20 +68,21 @@ def output_file(
         # first of all, because a path too long to be one costs `realpath` a call of the system for
         # each of its parts
         if not path_in_answer.is_file():
-            return None, f"the image that the generator names is not there: {name}"
+            return None, f"the generator returned a path to a missing image: {name}"
         path = real(path_in_answer)
         if not any(is_below(path, folder) for folder in trusted):
             return None, (
-                "the generator names a file outside its output folders (if it saves there, add "
-                f"the folder to generate.trusted in the options): {name}"
+                "the generator returned a file outside its output folders (if it "
+                "saves there, add the folder to generate.trusted in the "
+                f"options): {name}"
             )
         if any(_is_file_of(image.source, path) for image in conditions.images.values()):
             return (
                 None,
-                f"the generator names one of its own conditions as its output: {name}",
+                f"the generator returned one of its own input images: {name}",
             )
     except (OSError, ValueError):
-        return None, f"the image that the generator names is no path: {name}"
+        return None, f"the generator returned an invalid path: {name}"
     return path, ""
 
 
@@ -88,12 +91,10 @@ def _is_file_of(source: Path | bytes, path: Path) -> bool:
 
 
 #: The finding of an answer with more images than were asked for: the first ones are judged.
-MORE_IMAGES = "more images than asked"
+MORE_IMAGES = "more images than requested"
 
 #: What an answer may say of itself where it has no image, beside that it has none.
-_FAILED = tuple(
-    str(status) for status in (Status.API_ERROR, Status.REFUSAL, Status.TOOL_ERROR)
-)
+_FAILED = tuple(map(str, (Status.API_ERROR, Status.REFUSAL, Status.TOOL_ERROR)))
 _SECONDS, _TOKENS, _JUDGING = (
     "generation_seconds",
     "generation_tokens",
@@ -149,10 +150,9 @@ def read_answer(text: str, number: int) -> Answer:
     try:
         if stripped and path.is_dir():
             return Answer(tuple(_folder_images(path, number)), "")
-        is_path = (
-            bool(stripped)
-            and "\n" not in stripped
-            and (path.is_file() or (bool(path.suffix) and path.is_absolute()))
+        is_line = bool(stripped) and "\n" not in stripped
+        is_path = is_line and (
+            path.is_file() or (bool(path.suffix) and path.is_absolute())
         )
     except (OSError, ValueError):  # words too long for a path, or with what no path has
         is_path = False
@@ -183,27 +183,26 @@ def _parse_answer(text: str) -> Answer:
     )
 
 
-def _cost(amounts: Mapping[str, object]) -> dict[str, float]:
-    numbers = {
-        name: amount
-        for name, amount in amounts.items()
-        if isinstance(amount, (int, float)) and not isinstance(amount, bool)
-    }
+def _cost(amounts: Mapping[str, Any]) -> dict[str, float]:
     return {
-        name: float(amount)
-        for name, amount in numbers.items()
-        if abs(amount) < 1e15 and math.isfinite(amount)
+        name: float(amount) for name, amount in amounts.items() if _is_amount(amount)
     }
+
+
+def _is_amount(amount: Any) -> bool:
+    if isinstance(amount, bool) or not isinstance(amount, (int, float)):
+        return False
+    return abs(amount) < 1e15 and math.isfinite(amount)
 
 
 def _folder_images(folder: Path, number: int) -> Iterator[Path]:
     """A prompt's images among those of a task, by their seeds."""
     numbered = re.compile(rf"0*{number}_s(\d+)\.(png|jpe?g|webp)", re.IGNORECASE)
-    images = [
-        (int(match[1]), path)
-        for path in folder.iterdir()
-        if (match := numbered.fullmatch(path.name))
-    ]
+    images = []
+    for path in folder.iterdir():
+        match = numbered.fullmatch(path.name)
+        if match:
+            images.append((int(match[1]), path))
     yield from (path for _, path in sorted(images))
 
 
@@ -215,8 +214,7 @@ def generated_images(
     trusted: Sequence[Path],
     tokens: Sequence[int | None] = (),
 ) -> list[GeneratedImage]:
-    """The images that a generator made under the same conditions, numbered; one that is lacking is
-    there with the reason.
+    """Numbered images of a generator for one prompt; a missing one has a reason.
 
     Args:
         conditions: what it was given.
@@ -243,34 +241,40 @@ def generated_images(
             origin = Generation(str(path) if path else "", cost_of_image)
             generated.append(
                 GeneratedImage(
-                    sample, origin, reason, (MORE_IMAGES,) if more else (), status
+                    sample,
+                    origin,
+                    reason,
+                    (MORE_IMAGES,) if more else (),
+                    status,
                 )
             )
     return generated
 
 
 def _output(
-    answer: Answer, index: int, conditions: Sample, trusted: Sequence[Path]
+    answer: Answer,
+    index: int,
+    conditions: Sample,
+    trusted: Sequence[Path],
 ) -> tuple[Path | None, str]:
-    """The file of an answer's image, or None and the reason why there is none."""
+    """The file of an answer's image, or None and the reason."""
     if index < len(answer.images):
         return output_file(answer.images[index], conditions, trusted)
     text = " ".join(answer.text.split())[:160]
     if answer.status is not Status.NO_IMAGE:
-        return None, text or f"the generator answered with nothing but {answer.status}"
+        return None, text or f"the generator returned only the status {answer.status}"
     if answer.images:
+        count = len(answer.images)
+        number = index + 1
         return (
             None,
-            (
-                f"the generator answered with {len(answer.images)} images, and this is number "
-                f"{index + 1}"
-            ),
+            f"the generator returned {count} images, so image {number} is missing",
         )
     return (
         None,
-        f"the generator answered with text only: {text!r}"
+        f"the generator returned only text: {text!r}"
         if text
-        else "the generator answered with nothing",
+        else "the generator returned nothing",
     )
 
 
@@ -281,16 +285,12 @@ async def judge_generated(
     progress: Progress,
     bar: bool,
 ) -> list[Outcome]:
-    """Judge all images in one go, by the backbone of the options or by what measures; outcomes
-    in order.
-    """
-    decided = {
-        number: verdict
-        for number, image in enumerate(images)
-        if (verdict := missing_image_verdict(image))
-    }
+    """Judge all images together; return outcomes in order."""
+    verdicts = map(missing_image_verdict, images)
+    decided = {number: verdict for number, verdict in enumerate(verdicts) if verdict}
+    samples = [image.sample for image in images]
     outcomes = await outcomes_of(
-        [image.sample for image in images],
+        samples,
         prepared,
         options,
         None,
@@ -300,10 +300,8 @@ async def judge_generated(
     )
     for image in images:
         progress.findings.update(image.findings)
-    return [
-        add_findings(image, outcome)
-        for image, outcome in zip(images, outcomes, strict=True)
-    ]
+    pairs = zip(images, outcomes, strict=True)
+    return [add_findings(image, outcome) for image, outcome in pairs]
 
 
 def missing_image_verdict(image: GeneratedImage) -> Verdict | None:
@@ -319,7 +317,11 @@ def add_findings(image: GeneratedImage, outcome: Outcome) -> Outcome:
     )
 
 
-def judged_response(image: GeneratedImage, outcome: Outcome, source: Provenance) -> str:
+def judged_response(
+    image: GeneratedImage,
+    outcome: Outcome,
+    source: Provenance,
+) -> str:
     """The response that a host stores for a judged image."""
     spent = outcome.input_tokens + outcome.output_tokens
     cost = {**image.generation.cost, **({_JUDGING: float(spent)} if spent else {})}
@@ -333,42 +335,39 @@ def judged_response(image: GeneratedImage, outcome: Outcome, source: Provenance)
     )
 
 
-def unjudged_response(image: GeneratedImage, judge: str, setting: str) -> str:
+def unjudged_response(
+    image: GeneratedImage,
+    judge: str,
+    setting: str,
+) -> str:
     """The response that a host stores for an image that this judge is to judge later."""
-    return unjudged_json(
-        Unjudged(
-            image.sample,
-            image.generation,
-            judge,
-            setting,
-            image.reason,
-            image.findings,
-            image.status,
-        )
+    pending = Unjudged(
+        image.sample,
+        image.generation,
+        judge,
+        setting,
+        image.reason,
+        image.findings,
+        image.status,
     )
+    return unjudged_json(pending)
 
 
 def prompt_of(conditions: Sample) -> str:
-    """The words for a generator: the instruction or the prompt; where there is neither, what the
-    kind asks it to do.
+    """Text for a generator: the instruction, the prompt, or a default for the kind.
 
     >>> from vieval_plugin.judges.protocol import SampleId
     >>> prompt_of(Sample(SampleId("b", "sdie", "", "1"), {}, {"subject": "dog"}))
     'Replace the dog of the first image by the dog of the second image, and change nothing else.'
     """
     texts = conditions.texts
+    for name in ("instruction", "prompt"):
+        if texts.get(name, "").strip():
+            return texts[name]
     subject = texts.get("subject", "subject")
-    sentence = (
+    return (
         f"Replace the {subject} of the first image by the {subject} of the second image, "
         "and change nothing else."
-    )
-    return next(
-        (
-            texts[name]
-            for name in ("instruction", "prompt")
-            if texts.get(name, "").strip()
-        ),
-        sentence,
     )
 
 
@@ -387,12 +386,11 @@ def write_conditions(conditions: Sample, folder: Path) -> Sample:
     def file(image: Image) -> Image:
         if not isinstance(image.source, bytes):
             return Image(image.source.absolute())
-        path = folder / f"{hashlib.sha256(image.source).hexdigest()[:32]}.png"
+        digest = hashlib.sha256(image.source).hexdigest()
+        path = folder / f"{digest[:32]}.png"
         if not path.is_file():
             write_whole(path, image.source, "data")
         return Image(path)
 
-    return replace(
-        conditions,
-        images={role: file(image) for role, image in conditions.images.items()},
-    )
+    images = {role: file(image) for role, image in conditions.images.items()}
+    return replace(conditions, images=images)

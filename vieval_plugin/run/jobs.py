@@ -1,6 +1,4 @@
-"""Jobs of a run: what is to be judged, and how often, as a candidate that is in many contests is
-judged once.
-"""
+"""Jobs of a run, where a candidate of several contests is judged once."""
 
 from __future__ import annotations
 
@@ -29,8 +27,7 @@ class Job:
 
 
 class JobsSplitByCandidate:
-    """Jobs with each contest of a judge of samples taken apart into its candidates, and the way
-    back.
+    """Jobs with contests split into candidates, and their reassembly.
 
     `original` are the jobs as given, `jobs` those to run, `owners` the number of the first that
     each of these belongs to.
@@ -48,11 +45,9 @@ class JobsSplitByCandidate:
         self._parts_to_come: list[int] = []
         part_by_key: dict[Hashable, int] = {}
         for number, job in enumerate(jobs):
-            judged = (
-                candidates_of(job.judged)
-                if job.judge.takes_apart(job.judged)
-                else (job.judged,)
-            )
+            judged: Sequence[Judged] = (job.judged,)
+            if job.judge.takes_apart(job.judged):
+                judged = candidates_of(job.judged)
             parts = tuple(
                 self._part(part_by_key, number, job, candidate) for candidate in judged
             )
@@ -62,7 +57,11 @@ class JobsSplitByCandidate:
                 self._jobs_of_part[part].append(number)
 
     def _part(
-        self, part_by_key: dict[Hashable, int], number: int, job: Job, judged: Judged
+        self,
+        part_by_key: dict[Hashable, int],
+        number: int,
+        job: Job,
+        judged: Judged,
     ) -> int:
         key = _key(job, judged) if judged is not job.judged else number
         if key not in part_by_key:
@@ -86,17 +85,15 @@ class JobsSplitByCandidate:
         parts = self._parts[number]
         if self.jobs[parts[0]].judged is self.original[number].judged:
             return self._outcomes[parts[0]]
-        owned_outcomes = [
-            self._outcomes[part]
-            for part in dict.fromkeys(parts)
-            if self.owners[part] == number
+        owned_parts = [
+            part for part in dict.fromkeys(parts) if self.owners[part] == number
         ]
-        return Outcome(
-            contest_verdict([self._outcomes[part].verdict for part in parts]),
-            sum(outcome.input_tokens for outcome in owned_outcomes),
-            sum(outcome.output_tokens for outcome in owned_outcomes),
-            sum(outcome.calls for outcome in owned_outcomes),
-        )
+        owned_outcomes = [self._outcomes[part] for part in owned_parts]
+        verdicts = [self._outcomes[part].verdict for part in parts]
+        tokens_in = sum(outcome.input_tokens for outcome in owned_outcomes)
+        tokens_out = sum(outcome.output_tokens for outcome in owned_outcomes)
+        calls = sum(outcome.calls for outcome in owned_outcomes)
+        return Outcome(contest_verdict(verdicts), tokens_in, tokens_out, calls)
 
 
 def _key(job: Job, judged: Judged) -> Hashable:
@@ -105,7 +102,8 @@ def _key(job: Job, judged: Judged) -> Hashable:
     """
     assert isinstance(judged, Sample)
     images = tuple((role, image.source) for role, image in judged.images.items())
-    return job.judge, job.repeat, judged.id, images, tuple(judged.texts.items())
+    texts = tuple(judged.texts.items())
+    return job.judge, job.repeat, judged.id, images, texts
 
 
 def announced(jobs: Sequence[Job]) -> str:
@@ -128,23 +126,24 @@ def announced(jobs: Sequence[Job]) -> str:
         _job_title(*key, number, applicable_count[key], calls[key])
         for key, number in counts.items()
     ]
-    stored = (
-        ", less what the store holds"
-        if set(calls.values()) - {"0"} and config.current().store_path()
-        else ""
-    )
+    asks_models = bool(set(calls.values()) - {"0"})
+    is_stored = asks_models and config.current().store_path()
+    stored = ", minus cached answers" if is_stored else ""
     return f"to judge: {'; '.join(lines)}{stored}"
 
 
 def _job_title(
-    name: str, setting: str, number: int, applicable_count: int, calls: str
+    name: str,
+    setting: str,
+    number: int,
+    applicable_count: int,
+    calls: str,
 ) -> str:
-    samples = f"{number:,} by {name}{f' ({setting})' if setting else ''}"
-    return (
-        samples
-        if calls == "0"
-        else f"{samples}, {times(applicable_count, calls)} calls"
-    )
+    judge = f"{name} ({setting})" if setting else name
+    samples = f"{number:,} by {judge}"
+    if calls == "0":
+        return samples
+    return f"{samples}, {times(applicable_count, calls)} calls"
 
 
 def times(number: int, calls: str) -> str:
@@ -153,6 +152,9 @@ def times(number: int, calls: str) -> str:
     >>> times(10, "2 to 4"), times(10, "about 33"), times(1000, "2")
     ('20 to 40', 'about 330', '2,000')
     """
-    return re.sub(
-        r"\d+", lambda number_match: f"{number * int(number_match[0]):,}", calls
-    )
+
+    def multiplied(match: re.Match[str]) -> str:
+        product = number * int(match[0])
+        return f"{product:,}"
+
+    return re.sub(r"\d+", multiplied, calls)

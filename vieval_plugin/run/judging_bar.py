@@ -35,8 +35,8 @@ def judging_bar(
     unit: str = "sample",
     has_answers: bool = True,
 ) -> Iterator[Callable[[int], None]]:
-    """Show how many samples are judged, and the failures among them; what it yields takes how many
-    more are.
+    """Show the number of judged samples and failures; yield a function that adds to the
+    number.
 
     `has_answers`: `progress` counts answers as they come, so that it can be said how long none
     came.
@@ -59,12 +59,18 @@ def judging_bar(
                 or done - printed >= (total or max(printed, 10 * _FIRST_LINE)) / 10
             ):
                 printed = done
-                failures = ", ".join(
-                    f"{status} {count}" for status, count in progress.failures().items()
-                )
+                failures = [
+                    f"{status} {n}" for status, n in progress.failures().items()
+                ]
                 elapsed = time.monotonic() - began
                 meter = tqdm.format_meter(
-                    done, total or 0, elapsed, 0, "Judging", unit=unit, postfix=failures
+                    done,
+                    total or 0,
+                    elapsed,
+                    0,
+                    "Judging",
+                    unit=unit,
+                    postfix=", ".join(failures),
                 )
                 say(meter, file=sys.stderr)
 
@@ -80,10 +86,12 @@ def judging_bar(
 
 @contextmanager
 def _silence_watched(
-    progress: Progress, on_silence: Callable[[float, bool], None], is_watched: bool
+    progress: Progress,
+    on_silence: Callable[[float, bool], None],
+    is_watched: bool,
 ) -> Iterator[None]:
-    """Call a function every few seconds with how long no answer came, where that is long, and
-    whether it is the first time.
+    """Call a function every few seconds of a long silence, with its length and whether
+    it is new.
     """
     has_ended = threading.Event()
 

@@ -1,6 +1,4 @@
-"""An event loop in a thread of its own: what is asynchronous, asked from a script, a notebook or
-any thread.
-"""
+"""An event loop in its own thread, for calls from scripts, notebooks and any thread."""
 
 from __future__ import annotations
 
@@ -14,7 +12,10 @@ from vieval_plugin.backends.concurrency import DaemonPool
 from vieval_plugin.text.errors import VievalError
 
 T = TypeVar("T")
-CLOSED = "the judge was closed before it was done; ask again, and close it afterwards"
+CLOSED = (
+    "the judge was closed while it was still judging; run it again and close it "
+    "afterwards"
+)
 # seconds; what was interrupted is waited for, so that nothing goes on behind the caller's back
 _ENDING = 10.0
 
@@ -52,8 +53,8 @@ class LoopThread:
         raise VievalError(CLOSED)
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of work, waited for here; what interrupts the waiting, such as Ctrl-C, ends
-        the work first.
+        """Wait for the result of work; an interruption such as Ctrl-C ends the work
+        first.
         """
         finished = threading.Event()
 
@@ -76,9 +77,7 @@ class LoopThread:
             raise
 
     def close(self) -> None:
-        """Cancel the work that is under way, do what is to be done at the end, and stop; in its
-        own thread, soon.
-        """
+        """Cancel running work, run `at_end`, and stop the thread."""
         with self._change:
             if not self.closing:
                 self.closing = True

@@ -1,6 +1,4 @@
-"""The plan of a run, which says what it would cost: a pilot of a few samples, and an estimate
-for all.
-"""
+"""Cost plan of a run: a pilot of a few samples and an estimate for all."""
 
 from __future__ import annotations
 
@@ -35,6 +33,7 @@ from vieval_plugin.stats.non_inferiority import smallest_difference
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.wording import plural
 
+_LONGEST_ANSWERS = "if every answer reaches max_tokens"
 PILOT = 8
 #: The environment variable that has a host's run planned instead of made.
 VARIABLE = "VIEVAL_PLAN"
@@ -84,23 +83,22 @@ def pilot_of(
     results: Sequence[tuple[Verdict, Usage]],
     wall: float,
 ) -> Pilot:
-    """The pilot of a judge on so many samples; VievalError where none was judged, which says
-    nothing of the others' cost.
-    """
+    """Pilot of a judge; VievalError if no sample could be judged."""
     statuses = Counter(verdict.status for verdict, _ in results)
     reason = next(
         (verdict.reason for verdict, _ in results if not verdict.status.usable), ""
     )
     if not any(status.usable for status in statuses):
         raise VievalError(
-            f"none of the {len(results)} samples of the pilot could be judged: {reason[:300]}"
+            f"none of the {len(results)} pilot samples could be judged: {reason[:300]}"
         )
+    costs = tuple(usage for _, usage in results)
     return Pilot(
         judge,
         asks_a_model,
         seed,
         samples,
-        tuple(usage for _, usage in results),
+        costs,
         wall,
         statuses,
         reason,
@@ -109,15 +107,13 @@ def pilot_of(
 
 def to_ask(judged: Sequence[Judged], prepared: PreparedJudge) -> list[Judged]:
     """The samples that a judge is asked about: it applies to them, and their images are there."""
-    return [
+    applicable = (
         sample
         for sample in judged
-        if (
-            prepared.takes_apart(sample)
-            or not missing_inputs_reason(prepared.spec, sample)
-        )
-        and not absent_image(sample)
-    ]
+        if prepared.takes_apart(sample)
+        or not missing_inputs_reason(prepared.spec, sample)
+    )
+    return [sample for sample in applicable if not absent_image(sample)]
 
 
 async def pilot(
@@ -132,12 +128,10 @@ async def pilot(
     Raises:
         VievalError: there is nothing to ask about, or none of them could be judged.
     """
-    if not samples:
-        raise VievalError(
-            f"{prepared.spec.name} can judge none of these samples, so there is nothing to plan"
-        )
+    _require_samples(samples, prepared)
     seed = options.statistics.seed
-    first, *further = [samples[number] for number in pilot_numbers(len(samples), seed)]
+    numbers = pilot_numbers(len(samples), seed)
+    first, *further = [samples[number] for number in numbers]
     with (
         _set_store(options) as options_with_store,
         tqdm(total=1 + len(further), desc="Pilot", unit="sample") as progress_bar,
@@ -146,7 +140,12 @@ async def pilot(
         async def results_of(*group: Judged) -> list[tuple[Verdict, Usage]]:
             progress = Progress()
             outcomes = await outcomes_of(
-                group, prepared, options_with_store, backbone, progress, bar=False
+                group,
+                prepared,
+                options_with_store,
+                backbone,
+                progress,
+                bar=False,
             )
             progress_bar.update(len(group))
             usage = progress.usage
@@ -169,16 +168,26 @@ async def pilot(
             results += await results_of(*further)
     wall = time.monotonic() - started
     return pilot_of(
-        prepared.spec.name, prepared.asks_a_model, seed, len(samples), results, wall
+        prepared.spec.name,
+        prepared.asks_a_model,
+        seed,
+        len(samples),
+        results,
+        wall,
     )
+
+
+def _require_samples(samples: Sequence[Judged], prepared: PreparedJudge) -> None:
+    if not samples:
+        raise VievalError(
+            f"{prepared.spec.name} cannot judge any of these samples, so there is no plan"
+        )
 
 
 def pilot_numbers(population: int, seed: int) -> list[int]:
     """The numbers of the samples of a pilot."""
-    return [
-        int(number)
-        for number in np.random.default_rng(seed).permutation(population)[:PILOT]
-    ]
+    numbers = np.random.default_rng(seed).permutation(population)
+    return list(map(int, numbers[:PILOT]))
 
 
 @contextmanager
@@ -193,13 +202,19 @@ def _set_store(options: Config) -> Iterator[Config]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "replies.sqlite"
         store = options.store.model_copy(
-            update={"use": True, "max_age": None, "path": path}
+            update={
+                "use": True,
+                "max_age": None,
+                "path": path,
+            }
         )
         yield options.model_copy(update={"store": store})
 
 
 def plan(
-    trial: Pilot, backbone: Backbone | None, by_batches: bool = False
+    trial: Pilot,
+    backbone: Backbone | None,
+    by_batches: bool = False,
 ) -> list[str]:
     """The pilot's estimate of a run over all samples, in lines.
 
@@ -210,17 +225,16 @@ def plan(
     `backbone` is the model behind a server that is asked; None where a model of this process is, or
     none. `by_batches`: questions are to be asked by batches.
     """
-    statuses = ", ".join(
-        f"{status} {count}" for status, count in trial.statuses.most_common()
-    )
+    counts = [f"{status} {count}" for status, count in trial.statuses.most_common()]
     by = f" by {backbone.model}" if backbone else ""
-    calls = f"about {_calls(trial):,.0f} calls" if any(trial.questions) else "no calls"
-    lines = [
-        f"plan: {trial.judge}{by}, {trial.samples} samples: {calls}",
-        f"a pilot of {len(trial.costs)} (seed {trial.seed}): {statuses}",
-    ]
+    calls = "no calls"
+    if any(trial.questions):
+        calls = f"about {_calls(trial):,.0f} calls"
+    title = f"plan: {trial.judge}{by}, {trial.samples} samples: {calls}"
+    pilot_title = f"pilot of {len(trial.costs)} (seed {trial.seed})"
+    lines = [title, f"{pilot_title}: {', '.join(counts)}"]
     if any(not status.usable for status in trial.statuses):
-        lines.append(f"the first failure: {trial.reason[:300]}")
+        lines.append(f"first failure: {trial.reason[:300]}")
     if any(trial.questions):
         tokens_in = _total_of_known(
             [cost.input_tokens for cost in trial.costs], trial.samples
@@ -228,16 +242,13 @@ def plan(
         tokens_out = _total_of_known(
             [cost.output_tokens for cost in trial.costs], trial.samples
         )
-        most_calls = trial.questions[0] + max(trial.questions[1:], default=0) * (
-            trial.samples - 1
-        )
-        by_calls = "if each sample takes as many as the most of the pilot"
+        first_count, *later_counts = trial.questions
+        most_calls = first_count + max(later_counts, default=0) * (trial.samples - 1)
+        by_calls = "if every sample needs as many as the largest in the pilot"
         lines.append(f"calls: {_cost_range(_calls(trial), most_calls, by_calls)}")
         lines.append(f"tokens in: {_cost_range(tokens_in)}{_cached_share(trial)}")
-        lines.append(
-            "tokens out: "
-            f"{_cost_range(tokens_out, _most_output(trial), 'by max_tokens of each call')}"
-        )
+        output = _cost_range(tokens_out, _most_output(trial), _LONGEST_ANSWERS)
+        lines.append(f"tokens out: {output}")
     else:
         lines.append("calls: 0, tokens: 0, price: 0")
     lines.append(f"seconds: {_seconds(trial, backbone)}")
@@ -245,75 +256,74 @@ def plan(
         lines.append(f"price: {_price(trial, backbone, by_batches)}")
     if trial.cached:
         lines.append(
-            f"{trial.cached} answers of the pilot were in the store; the figures are of a run "
-            "that asks everything"
+            f"{trial.cached} pilot answers came from the cache; the figures are "
+            "for a run without the cache"
         )
     return lines
 
 
 def _cached_share(trial: Pilot) -> str:
-    """The share of the pilot's tokens that its server had in a cache, as `usage` says."""
+    """Share of the pilot's tokens that the server had cached, in words."""
     cached = sum(cost.cached_tokens for cost in trial.costs)
-    share = cached / max(sum(cost.input_tokens for cost in trial.costs), 1)
-    return f", {share:.0%} of the pilot's cached" if cached else ""
+    tokens = sum(cost.input_tokens for cost in trial.costs)
+    share = cached / max(tokens, 1)
+    return f", {share:.0%} cached in the pilot" if cached else ""
 
 
 def _calls(trial: Pilot) -> float:
-    """The calls for all samples; those of the first, which also find out what the server can,
-    are added as they are.
-    """
+    """Calls for all samples; those of the first, which include probes, are added once."""
     first, *further = trial.questions
     return first + (total(further, trial.samples - 1).value if further else 0.0)
 
 
 def _total_of_known(values: Sequence[float], population: int) -> float:
-    """The total over a population from those values that are known, which are not 0; NaN where
-    none is.
-    """
+    """Total over a population, estimated from nonzero values; NaN without any."""
     known_values = [value for value in values if value]
     return total(known_values, population).value if known_values else math.nan
 
 
 def _most_output(trial: Pilot) -> float:
-    """Most tokens of all answers, by the limits of the pilot's sample that may have most; NaN
-    where they are not known.
-    """
+    """Upper limit of the tokens of all answers; NaN if unknown."""
     if len(trial.costs) == trial.samples:  # nothing is left to be asked
         return math.nan
-    return max(cost.output_limit for cost in trial.costs) * trial.samples or math.nan
+    limit = max(cost.output_limit for cost in trial.costs)
+    return limit * trial.samples or math.nan
 
 
 def _seconds(trial: Pilot, backbone: Backbone | None) -> str:
-    """The seconds of a run: between a server that answers as many at once as quickly, and one
-    that does no more at once.
+    """Duration of a run in words, with concurrent requests and at the pilot's
+    throughput.
     """
     fresh_costs = [cost for cost in trial.costs if not cost.cached]
     further = sum(not cost.cached for cost in trial.costs[1:])
     if not fresh_costs or (trial.samples > 1 and not further):
         return (
-            "not known, as answers of the pilot were in the store; the option store: "
-            "{max_age: 0}, or --fresh, asks them anew"
+            "unknown, because pilot answers came from the cache; use --fresh, or "
+            "the option store: {max_age: 0}, to ask again"
         )
     slowest = trial.wall / further * (trial.samples - 1) if further else 0.0
     if backbone is None:
         return f"about {_short(slowest)}"
     at_once = backbone.num_concurrent
     longest = max(cost.seconds / max(cost.calls, 1) for cost in fresh_costs)
-    fastest = max(
-        total([cost.seconds for cost in fresh_costs], trial.samples).value / at_once,
-        longest,
-    )
+    seconds = total([cost.seconds for cost in fresh_costs], trial.samples).value
+    fastest = max(seconds / at_once, longest)
+    slowest = max(slowest, fastest)
     return (
-        f"{_short(fastest)} if the server answers {at_once} requests at once as quickly as those "
-        f"of the pilot, {_short(max(slowest, fastest))} if it gets no further than in the pilot"
+        f"{_short(fastest)} if {at_once} concurrent requests are as fast as those of the "
+        f"pilot, {_short(slowest)} at the pilot's throughput"
     )
 
 
-def _price(trial: Pilot, backbone: Backbone, by_batches: bool) -> str:
+def _price(
+    trial: Pilot,
+    backbone: Backbone,
+    by_batches: bool,
+) -> str:
     if backbone.price_input is None or backbone.price_output is None:
         return (
-            "not known; give --price-input and --price-output (price_input and price_output "
-            "of a backbone), per million tokens"
+            "unknown; pass --price-input and --price-output (price_input and "
+            "price_output of a backbone), per million tokens"
         )
     known_costs = [
         cost for cost in trial.costs if cost.input_tokens and cost.output_tokens
@@ -324,42 +334,41 @@ def _price(trial: Pilot, backbone: Backbone, by_batches: bool) -> str:
     ]
     priced = total(sample_prices, trial.samples).value if sample_prices else math.nan
     if math.isnan(priced):
-        return "not known, as the tokens are not"
-    at = f"at {backbone.price_input:g} in and {backbone.price_output:g} out per million tokens"
+        return "unknown, because the token counts are unknown"
+    rate_in = f"{backbone.price_input:g} per million input tokens"
+    rate_out = f"{backbone.price_output:g} per million output tokens"
     output = _total_of_known(
         [cost.output_tokens for cost in known_costs], trial.samples
     )
     highest = priced + (_most_output(trial) - output) * backbone.price_output / 1e6
-    paid, most_paid = (
-        PRICE * number if by_batches else number for number in (priced, highest)
-    )
-    by = f" by batches, half of {priced:.4g} by calls" if by_batches else ""
-    return (
-        f"{_cost_range(paid, most_paid, 'by max_tokens of each call', '.4g')}{by}, {at}"
-    )
+    factor = PRICE if by_batches else 1.0
+    paid = _cost_range(factor * priced, factor * highest, _LONGEST_ANSWERS, ".4g")
+    by = f" with batches, half of {priced:.4g} without them" if by_batches else ""
+    return f"{paid}{by}, at {rate_in} and {rate_out}"
 
 
 def _cost_range(
-    least: float, most: float = math.nan, reason: str = "", form: str = ",.0f"
+    least: float,
+    most: float = math.nan,
+    reason: str = "",
+    form: str = ",.0f",
 ) -> str:
-    """A cost in words: the pilot's for all samples, and the most that it can be where that is more.
+    """A cost in words: the estimate and, if higher, its upper limit.
 
     >>> _cost_range(800, 800), _cost_range(800, 900, "at most")
-    ('800', 'at least about 800, up to 900 at most')
+    ('800', 'about 800 or more, up to 900 at most')
     >>> _cost_range(800), _cost_range(math.nan)
-    ('about 800', 'not known, as the server does not say')
+    ('about 800', 'unknown, because the server does not report it')
     """
     if math.isnan(least):
-        return "not known, as the server does not say"
+        return "unknown, because the server does not report it"
     text = format(least, form)
     if math.isnan(most):
         return f"about {text}"
     highest = format(most, form)
-    return (
-        f"at least about {text}, up to {highest} {reason}"
-        if most > least and highest != text
-        else text
-    )
+    if most <= least or highest == text:
+        return text
+    return f"about {text} or more, up to {highest} {reason}"
 
 
 def _short(seconds: float) -> str:
@@ -367,12 +376,13 @@ def _short(seconds: float) -> str:
 
 
 def detectable_difference(samples: Sequence[Judged]) -> str:
-    """Line on the smallest difference of means that the prompts of samples would show."""
+    """Line about the smallest difference of means that the samples can detect."""
     prompts = {(sample.id.part, sample.id.uid) for sample in samples}
     units = {(sample.id.part, sample.group) for sample in samples}
     unit = "prompt" if len(units) == len(prompts) else "group"
     smallest = smallest_difference(TYPICAL_SPREAD, len(units))
+    count = plural(len(units), unit)
     return (
-        f"{plural(len(units), unit)} would show differences of means from {smallest:.2f} on four "
-        f"times in five, at a typical spread of {TYPICAL_SPREAD:g}"
+        f"with {count}, a difference of {smallest:.2f} between means would be found four "
+        f"times in five, assuming a typical spread of {TYPICAL_SPREAD:g}"
     )

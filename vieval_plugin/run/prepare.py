@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class PreparedJudge:
-    """A judge ready to run, and what is true of all its verdicts but the backbone's name.
+    """A judge ready to run, and the provenance of its verdicts without the backbone.
 
     Two that were prepared apart are never equal, and each is a key of what belongs to it.
     """
@@ -56,26 +56,24 @@ class PreparedJudge:
     calibration: Calibration | None = None
 
     def by(self, backbone: str | None) -> Provenance:
-        """The provenance of verdicts with a backbone, None for none; VievalError where the
-        calibration is of another judge.
+        """Provenance of verdicts with a backbone, or None; VievalError for a
+        calibration of another judge.
         """
         reader = ""
         if self.spec.reads_text:
             from vieval_plugin.backends.image_tools.text_reader import identity
 
             reader = identity()
-        provenance = replace(
-            self.provenance,
-            backbone=self.spec.name if backbone is None else backbone,
-            reader=reader,
-        )
+        if backbone is None:
+            backbone = self.spec.name
+        provenance = replace(self.provenance, backbone=backbone, reader=reader)
         if self.calibration:
             self.calibration.require(provenance)
         return provenance
 
     @property
     def asks_a_model(self) -> bool:
-        """Return whether it asks a backbone, and does not measure alone."""
+        """Return whether it asks a backbone instead of only measuring."""
         return self.spec.pack is not None and not self.spec.scored
 
     def takes_apart(self, judged: Judged) -> bool:
@@ -104,26 +102,27 @@ class PreparedJudge:
                 Status.NO_IMAGE if is_failure else Status.NOT_APPLICABLE, reason
             )
         verdict = yield from self.judge(judged)  # type: ignore[arg-type]  # `missing_inputs_reason` has seen that it is what is judged
-        scores = (
-            self.calibration.added(verdict.scores, judged.kind)
-            if self.calibration
-            else verdict.scores
-        )
+        scores = verdict.scores
+        if self.calibration:
+            scores = self.calibration.added(scores, judged.kind)
         return replace(verdict, scores=scores)
 
 
 def _require_setting(spec: JudgeSpec, setting: str) -> None:
     if setting and setting not in spec.settings:
         settings = (
-            f"known: {', '.join(spec.settings)}"
+            f"known settings: {', '.join(spec.settings)}"
             if spec.settings
             else "it has no settings"
         )
-        raise VievalError(f"{spec.name} has no setting {setting!r}; {settings}")
+        raise VievalError(f"unknown setting {setting!r} of {spec.name}; {settings}")
 
 
 def prepare(
-    name: str, setting: str | None, options: Config, backbone: Backbone | None = None
+    name: str,
+    setting: str | None,
+    options: Config,
+    backbone: Backbone | None = None,
 ) -> PreparedJudge:
     """Build a judge, by its name or its file, in one of its settings (None or empty for its plain
     one) from the options.
@@ -139,11 +138,7 @@ def prepare(
     pack = spec.file
     if pack is None and spec.pack:
         pack = _pack(spec.pack(judge_options, setting))
-        if pack.judge != name:
-            raise VievalError(
-                f"prompt pack {pack.name} is for {pack.judge}, not for {name} (option "
-                f"judges.{name}.pack)"
-            )
+        _require_own_pack(pack, name)
     if pack:
         pack = replace(pack, reminders=options.judges.reminders)
     pack_fields = (pack.name, pack.hash) if pack else ("", "")
@@ -156,9 +151,10 @@ def prepare(
         from vieval_plugin.run.calibration import read_calibration
 
         calibration = read_calibration(options.calibration)
+    labels = tuple(spec.setting_labels(judge_options, setting))
     provenance = Provenance(
         name,
-        tuple(spec.setting_labels(judge_options, setting)),
+        labels,
         spec.aspects,
         "",
         *pack_fields,
@@ -166,20 +162,32 @@ def prepare(
         options=options.resolved(spec),
         calibration=calibration.described if calibration else (),
     )
+    judge = spec.build(judge_options, pack, setting)
+    calls = "0" if spec.scored else spec.calls(judge_options, setting)
+    rounds = spec.rounds(judge_options, setting)
+    uses_tools = spec.uses_tools(judge_options, setting)
     return PreparedJudge(
         spec,
-        spec.build(judge_options, pack, setting),
+        judge,
         provenance,
         setting,
-        "0" if spec.scored else spec.calls(judge_options, setting),
-        spec.rounds(judge_options, setting),
-        spec.uses_tools(judge_options, setting),
+        calls,
+        rounds,
+        uses_tools,
         calibration,
     )
 
 
+def _require_own_pack(pack: Pack, judge: str) -> None:
+    if pack.judge != judge:
+        raise VievalError(
+            f"prompt pack {pack.name} is for {pack.judge}, not for {judge}; change the "
+            f"option judges.{judge}.pack"
+        )
+
+
 def setting_of(source: Provenance) -> str:
-    """The setting to prepare a judge in so that it asks what it asked when it gave a verdict.
+    """The setting in which a judge gave earlier verdicts.
 
     Raises:
         VievalError: the judge is not known here; nothing of the files that results name for it is
@@ -187,15 +195,12 @@ def setting_of(source: Provenance) -> str:
     """
     spec = judge_registry.judge_of_results(source.judge, source.options)
     if spec is None:
-        files = (
-            ", ".join(map(str, source.options.get("judge_files") or ()))
-            or "no file of it"
-        )
-        remedy = (
-            f"put its file into the folder that {judge_registry.FOLDER_VARIABLE} names"
-        )
+        judge_files = source.options.get("judge_files") or ()
+        files = ", ".join(map(str, judge_files)) or "none"
+        remedy = f"put its file into the folder set by {judge_registry.FOLDER_VARIABLE}"
         raise VievalError(
-            f"no judge {source.judge!r} here, and the results name {files}; {remedy}"
+            f"unknown judge {source.judge!r} (judge files in the results: "
+            f"{files}); {remedy}"
         )
     return next(
         (setting for setting in spec.settings if setting in source.settings), spec.plain

@@ -21,7 +21,9 @@ _ENOUGH_UNREAD = (
 _FEWEST_VERDICTS = 5  # to say how many could not be read, or only by a second reply
 _MOST_UNREAD, _MOST_CONFIRMED = 0.2, 0.05
 _SCHEMAS = "use a server that enforces JSON schemas"
-_LONGER = "most answers were cut: raise `--max-tokens` (`max_tokens` of the backbone)"
+_LONGER = (
+    "most answers were cut off: raise `--max-tokens` (`max_tokens` of the backbone)"
+)
 _COMPARED, _SHOWN = 200, 60  # characters of a reply
 
 
@@ -55,26 +57,16 @@ class Progress:
 
     @property
     def answers(self) -> int:
-        """Answers so far, whether a model, the store or a measurement gave them, and failed
-        calls.
-        """
+        """Answers so far, from a model, the cache or a measurement, and failed calls."""
         u = self.usage
-        return (
-            u.calls
-            + u.cached
-            + u.repeated
-            + u.measured
-            + sum(u.retries.values())
-            + self.statuses.total()
-        )
+        answers = u.calls + u.cached + u.repeated + u.measured
+        return answers + sum(u.retries.values()) + self.statuses.total()
 
     def __add__(self, progress: Progress) -> Progress:
-        return Progress(
-            **{
-                name: value + getattr(progress, name)
-                for name, value in vars(self).items()
-            }
-        )
+        counts = {
+            name: value + getattr(progress, name) for name, value in vars(self).items()
+        }
+        return Progress(**counts)
 
     def count(self, verdict: Verdict, judge: str = "") -> None:
         """Take note of how a verdict of a judge came out."""
@@ -96,45 +88,35 @@ class Progress:
     def failures(self) -> dict[str, int]:
         """Verdicts without a score, by status."""
         return {
-            str(status): n
-            for status, n in self.statuses.items()
-            if not Status(status).usable
+            str(key): n for key, n in self.statuses.items() if not Status(key).usable
         }
 
     def lines(self) -> list[str]:
-        """The last lines of a run: what it cost, and what failed."""
+        """Closing lines of a run: cost and failures."""
         u = self.usage
-        repeated = (
-            f", not asked as another question was the same: {u.repeated}"
-            if u.repeated
-            else ""
-        )
-        probes = f", probes among them: {u.probes}" if u.probes else ""
-        cached = (
-            f" ({u.cached_tokens / u.input_tokens:.0%} cached)"
-            if u.cached_tokens
-            else ""
-        )
-        cost = (
-            f"calls: {u.calls}{probes}, answered from the store: {u.cached}{repeated}, "
-            f"tokens in: {u.input_tokens}{cached}, out: "
-            f"{u.output_tokens}{f', price: {u.price:.4g}' if u.price else ''}"
-        )
+        repeated = f", duplicates not asked: {u.repeated}" if u.repeated else ""
+        probes = f", including probes: {u.probes}" if u.probes else ""
+        cached = ""
+        if u.cached_tokens:
+            cached = f" ({u.cached_tokens / u.input_tokens:.0%} cached)"
+        price = f", price: {u.price:.4g}" if u.price else ""
+        calls = f"calls: {u.calls}{probes}, from the cache: {u.cached}{repeated}"
+        tokens = f"tokens in: {u.input_tokens}{cached}, out: {u.output_tokens}"
+        cost = f"{calls}, {tokens}{price}"
         verdicts, *noted = self.verdict_lines()
         is_free = not (
             u.calls or u.cached or u.repeated or u.retries or u.failures
         )  # as a metric of pixels is
-        lines = [verdicts, *([] if is_free else [cost, *self._savings()]), *noted]
+        cost_lines = [] if is_free else [cost, *self._savings()]
+        lines = [verdicts, *cost_lines, *noted]
         if failed := list(self.failures()):
             anchor = failed[0] if len(failed) == 1 else "statuses"
-            lines.append(
-                f"about {' and '.join(failed)}: {docs_url(f'reference/results.md#{anchor}')}"
-            )
+            page = docs_url(f"reference/results.md#{anchor}")
+            lines.append(f"about {' and '.join(failed)}: {page}")
         if u.cached and not (u.calls or u.measured or u.retries or u.failures):
             lines.append(
-                f"no model was asked: all {u.cached} answers were kept from earlier runs; the "
-                "option "
-                "store: {max_age: 0}, or --fresh of vieval's commands, asks anew"
+                f"all {u.cached} answers came from the cache; use --fresh, or the "
+                "option store: {max_age: 0}, to ask again"
             )
         if u.retries:
             lines.append(f"tried again: {_listing(u.retries)}")
@@ -148,32 +130,26 @@ class Progress:
         left_out = self.left_out
         mean_price = u.price / u.calls if u.calls else 0.0
         total = u.calls + u.cached + u.repeated + left_out.total()
-        return [
-            f"{reason}: {plural(number, 'question')}, {number / total:.0%} of all"
-            + (
-                f", about {number * mean_price:.4g} at the mean price of a call"
-                if mean_price
-                else ""
-            )
-            for reason, number in left_out.items()
-        ] + (
-            [f"by batches: {u.saved_by_batches:.4g} less than by calls"]
-            if u.saved_by_batches
-            else []
-        )
+        lines = []
+        for reason, number in left_out.items():
+            price = ""
+            if mean_price:
+                price = f", about {number * mean_price:.4g} at the mean price per call"
+            questions = f"{plural(number, 'question')}, {number / total:.0%} of all"
+            lines.append(f"{reason}: {questions}{price}")
+        if u.saved_by_batches:
+            lines.append(f"saved by batches: {u.saved_by_batches:.4g}")
+        return lines
 
     def verdict_lines(self) -> list[str]:
-        """Lines on statuses and findings of verdicts, and on a judge most of whose unread
-        replies are the same words.
+        """Lines on statuses and findings, and on a judge whose unreadable replies have
+        one wording.
         """
         lines = [f"verdicts: {_listing(self.statuses) or 'none'}"]
         for reason, times in self.not_asked.most_common(1):
-            further = (
-                f" (and {len(self.not_asked) - 1} other reasons)"
-                if len(self.not_asked) > 1
-                else ""
-            )
-            lines.append(f"not asked: {times}, as {reason[:_REASON]}{further}")
+            other_reasons = len(self.not_asked) - 1
+            further = f" (and {other_reasons} other reasons)" if other_reasons else ""
+            lines.append(f"not asked: {times}, because {reason[:_REASON]}{further}")
         if self.findings:
             lines.append(f"findings: {_listing(self.findings)}")
         lines += self._reading_lines()
@@ -181,7 +157,10 @@ class Progress:
             unread = self.unread[judge]
             judge_words = f" of {judge}" if judge else ""
             if unread >= _ENOUGH_UNREAD and times > unread / 2:
-                notice = f"{times} of {unread} replies{judge_words} that could not be read say the same"
+                notice = (
+                    f"{times} of {unread} unreadable replies{judge_words} have the "
+                    "same wording"
+                )
                 lines.append(f"ONE WORDING: {notice}: {wording[:_SHOWN]!r}")
         return lines
 
@@ -193,13 +172,12 @@ class Progress:
         lines = []
         if verdicts >= _FEWEST_VERDICTS and unread > _MOST_UNREAD * verdicts:
             remedy = _LONGER if self.cut > unread / 2 else _SCHEMAS
-            lines.append(
-                f"YOUR JUDGE CANNOT BE READ: {unread} of {plural(verdicts, 'verdict')}; {remedy}"
-            )
+            share = f"{unread} of {plural(verdicts, 'verdict')}"
+            lines.append(f"YOUR JUDGE CANNOT BE READ: {share} are unreadable; {remedy}")
         if verdicts >= _FEWEST_VERDICTS and confirmed > _MOST_CONFIRMED * verdicts:
             lines.append(
-                f"ASKED TWICE: {plural(confirmed, 'answer')} came with text around the object; "
-                f"{_SCHEMAS}"
+                f"ASKED TWICE: {plural(confirmed, 'answer')} had text around the "
+                f"JSON object; {_SCHEMAS}"
             )
         return lines
 
@@ -211,10 +189,10 @@ def _wording(text: str) -> str:
     'naturalness 10 artifacts 0'
     """
     beginning = text.strip()[: 4 * _COMPARED].lower()
-    return " ".join(re.findall(r"\w+", beginning))[:_COMPARED] or beginning[:_COMPARED]
+    wording = " ".join(re.findall(r"\w+", beginning))
+    return wording[:_COMPARED] or beginning[:_COMPARED]
 
 
 def _listing(counts: Mapping[Status, int] | Mapping[str, int]) -> str:
-    return ", ".join(
-        f"{name} {n}" for name, n in sorted(counts.items(), key=lambda item: -item[1])
-    )
+    ordered = sorted(counts.items(), key=lambda item: -item[1])
+    return ", ".join(f"{name} {n}" for name, n in ordered)

@@ -1,4 +1,4 @@
-"""Sends each ask of a judge to what answers its kind: a model, a scorer, a pixel metric or a tool."""
+"""Routing of a judge's asks to a model, a scorer, a pixel metric or a tool."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ from vieval_plugin.judges.protocol import (
 from vieval_plugin.judges.tools import ocr
 from vieval_plugin.text.errors import VievalError
 
-ASKS_A_MODEL = "this judge asks a model, and this run only measures images: run it with another --model"
+ASKS_A_MODEL = (
+    "this judge asks a model, but this run only measures images; use another --model"
+)
 
 Question: TypeAlias = Chat | Likelihood
 #: Answers questions of models in one go, in order; each comes with its program's number.
@@ -43,7 +45,7 @@ AnswerOne: TypeAlias = Callable[[int, Question], Awaitable[Reply]]
 
 
 class Router:
-    """Hands each ask to whoever answers its kind; use as `with`.
+    """Router of asks by kind; use as `with`.
 
     Measurements, and tools whose results are stored, go in batches; other tools go to threads.
     `answer_batch` and `answer_one` share both.
@@ -59,7 +61,11 @@ class Router:
         self._stored_tools = {ocr.NAME: TextReader(run)}
         self._scorers = scorers
         self._batcher = Batcher(
-            usage, store, bar, self._find if scorers else None, self._stored_tools
+            usage,
+            store,
+            bar,
+            self._find if scorers else None,
+            self._stored_tools,
         )
         self._threads = Threads()
 
@@ -120,7 +126,12 @@ class Router:
         ]
         await asyncio.to_thread(self._threads.look, pictures)
 
-    async def answer_one(self, number: int, ask: Ask, answer: AnswerOne) -> Reply:
+    async def answer_one(
+        self,
+        number: int,
+        ask: Ask,
+        answer: AnswerOne,
+    ) -> Reply:
         """The reply to one ask; `answer` is asked where it is a question of a model."""
         if isinstance(ask, Measure) or (
             isinstance(ask, UseTool) and self._goes_in_batches(ask)
@@ -169,11 +180,9 @@ def recorded_reply(ask: Ask, step: Step) -> Reply:
         return Text(step.answer, cut=step.cut)
     if isinstance(ask, UseTool):
         tool = tools.registry().get(ask.tool)
-        return (
-            run(ask)
-            if tool is not None and tool.use is None
-            else tools.from_json(step.answer)
-        )
+        if tool is not None and tool.use is None:
+            return run(ask)
+        return tools.from_json(step.answer)
     if isinstance(ask, Measure):
         return Measurement(step.scores[0], step.reason)
     if ask.definition == "beginning":

@@ -53,24 +53,17 @@ def judge_in_batches(
     split_contests = JobsSplitByCandidate(jobs)
 
     def ask(asks: list[tuple[int, Ask]]) -> list[Reply]:
-        return router.answer_batch(
-            [(split_contests.owners[number], question) for number, question in asks],
-            answer,
-        )
+        owners = split_contests.owners
+        owned_asks = [(owners[number], question) for number, question in asks]
+        return router.answer_batch(owned_asks, answer)
 
     with Router(progress.usage, store, bar, scorers) as router:
-        outcomes = run_in_batches(
-            [job.judge.program(job.judged) for job in split_contests.jobs], ask
-        )
-    outcomes = [
-        _examined(job, outcome)
-        for job, outcome in zip(split_contests.jobs, outcomes, strict=True)
-    ]
-    assembled = [
-        pair
-        for number, outcome in enumerate(outcomes)
-        for pair in split_contests.assemble(number, outcome)
-    ]
+        programs = [job.judge.program(job.judged) for job in split_contests.jobs]
+        outcomes = run_in_batches(programs, ask)
+    outcomes = list(map(_examined, split_contests.jobs, outcomes))
+    assembled = list[tuple[int, Outcome]]()
+    for number, outcome in enumerate(outcomes):
+        assembled += split_contests.assemble(number, outcome)
     for number, outcome in assembled:
         progress.count(outcome.verdict, jobs[number].judge.spec.name)
     return [outcome for _, outcome in sorted(assembled, key=itemgetter(0))]
@@ -104,7 +97,11 @@ async def judge_each(
     opened = nullcontext(router) if router else Router(progress.usage, store)
     with opened as route, judging_bar(progress, total, bar) as update:
         await run_jobs(
-            route, split_contests.jobs, answer, hand_on, live=min(live, total)
+            route,
+            split_contests.jobs,
+            answer,
+            hand_on,
+            live=min(live, total),
         )
 
 

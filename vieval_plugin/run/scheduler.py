@@ -81,16 +81,17 @@ class _Live:
             if isinstance(reply, (Text, Probabilities, Measurement)):
                 self.notes |= dict.fromkeys(reply.notes)
         try:
-            self.asks = list(
-                next(self.program) if replies is None else self.program.send(replies)
-            )
+            if replies is None:
+                self.asks = list(next(self.program))
+            else:
+                self.asks = list(self.program.send(replies))
             return None
         except StopIteration as end:
             return self._outcome(_writable(end.value))
         except (
             Exception
         ) as error:  # a program that breaks is its sample's failure and no other's
-            _log.debug("a judge's program broke", exc_info=True)
+            _log.debug("a judge's program failed", exc_info=True)
             return self._outcome(_broken(error))
 
     def _outcome(self, verdict: Verdict) -> Outcome:
@@ -103,44 +104,39 @@ class _Live:
 
 
 def _writable(returned: Any) -> Verdict:
-    """The verdict that a program returned, if it can be written: JSON has no NaN, and hosts end
-    at one.
-    """
+    """The verdict of a program, or an error if it has NaN, which JSON cannot hold."""
     if not isinstance(returned, Verdict):
-        return _broken(TypeError("it returned no verdict"))
+        return _broken(TypeError("it must return a Verdict"))
     try:
-        numbers = [
-            *returned.scores.values(),
-            *returned.recorded.values(),
-            *chain(*returned.bounds.values()),
-        ]
+        numbers = [*returned.scores.values(), *returned.recorded.values()]
+        numbers += chain(*returned.bounds.values())
         for step in returned.trace:
             numbers += (*step.scores, *step.recorded, *(step.bounds or ()))
     except (AttributeError, TypeError) as error:
         return _broken(error)
     if not_finite := [number for number in numbers if not _is_finite(number)]:
-        return _broken(ValueError(f"its verdict holds {not_finite[0]!r} for a number"))
+        return _broken(
+            ValueError(
+                f"its verdict must contain finite numbers, got {not_finite[0]!r}"
+            )
+        )
     return returned
 
 
 def _is_finite(number: object) -> bool:
     try:
-        return (
-            isinstance(number, (int, float))
-            and not isinstance(number, bool)
-            and math.isfinite(number)
-        )
+        if isinstance(number, bool) or not isinstance(number, (int, float)):
+            return False
+        return math.isfinite(number)
     except OverflowError:  # of an integer that no float can hold
         return False
 
 
 def _broken(error: Exception) -> Verdict:
     message = line_of(error)
-    reason = (
-        message
-        if isinstance(error, VievalError)
-        else f"the judge's program broke: {type(error).__name__}: {message}"
-    )
+    reason = message
+    if not isinstance(error, VievalError):
+        reason = f"the judge's program failed: {type(error).__name__}: {message}"
     return Verdict(
         {}, Status.TOOL_ERROR, trace=(Step(BROKEN, Status.TOOL_ERROR, reason=reason),)
     )
@@ -161,11 +157,9 @@ def run_in_batches(
     replies: dict[int, list[Reply]] | None = None
     while live:
         for number in list(live):
-            if (
-                outcome := live[number].advance(
-                    None if replies is None else replies[number]
-                )
-            ) is not None:
+            program_replies = None if replies is None else replies[number]
+            outcome = live[number].advance(program_replies)
+            if outcome is not None:
                 outcomes[number] = outcome
                 del live[number]
         asks = [
@@ -242,7 +236,9 @@ async def one_by_one(iterable: Iterable[T] | AsyncIterable[T]) -> AsyncIterator[
 
 
 async def _drive(
-    number: int, program: Program, answer: Callable[[int, Ask], Awaitable[Reply]]
+    number: int,
+    program: Program,
+    answer: Callable[[int, Ask], Awaitable[Reply]],
 ) -> Outcome:
     running = _Live(program)
     started = time.monotonic()

@@ -93,7 +93,13 @@ def request_of(
             if len(names) == 1:
                 raise
             unable.append((name, str(error)))
-    return Request(source, judges, current, backbone, tuple(unable))
+    return Request(
+        source,
+        judges,
+        current,
+        backbone,
+        tuple(unable),
+    )
 
 
 def lines_by_reason(failures: Iterable[tuple[str, str]]) -> list[str]:
@@ -155,10 +161,21 @@ async def score_into(
     """
     run = run_hash(provenance)
 
-    def write(number: int, row: SampleRow, outcome: Outcome) -> None:
+    def write(
+        number: int,
+        row: SampleRow,
+        outcome: Outcome,
+    ) -> None:
         findings = (*outcome.verdict.findings, *row.findings)
         outcome = replace(outcome, verdict=replace(outcome.verdict, findings=findings))
-        line = verdict_line(number, row.sample, outcome, provenance, run, folder)
+        line = verdict_line(
+            number,
+            row.sample,
+            outcome,
+            provenance,
+            run,
+            folder,
+        )
         log.append(run, number, line, progress.usage)
         update(1)
 
@@ -174,7 +191,11 @@ async def score_into(
     with judging_bar(progress, source.total, bar) as update:
         try:
             async with Session(
-                options, backbone, progress, prepared.asks_a_model, batch
+                options,
+                backbone,
+                progress,
+                prepared.asks_a_model,
+                batch,
             ) as session:
                 await session.judge_stream(open_rows(), prepared, write, repeat)
         finally:

@@ -119,11 +119,9 @@ class Session:
         self._progress = progress
         self._asks_a_model = asks_a_model
         self._batch = batch
-        self._by_name = (
-            dict(options.backbones)
-            if backbone is None
-            else {**options.backbones, JUDGE: backbone}
-        )
+        self._by_name = dict(options.backbones)
+        if backbone is not None:
+            self._by_name[JUDGE] = backbone
         self._stack = AsyncExitStack()
         self._store: Store | None = None
 
@@ -134,7 +132,13 @@ class Session:
             )
             usage = self._progress.usage
             seed = self._options.statistics.seed
-            backbones = Backbones(self._by_name, self._store, usage, seed, self._batch)
+            backbones = Backbones(
+                self._by_name,
+                self._store,
+                usage,
+                seed,
+                self._batch,
+            )
             self._backbones = await stack.enter_async_context(backbones)
             scorers = Scorers(self._options.scorers)
             self._router = stack.enter_context(
@@ -152,7 +156,10 @@ class Session:
             self._store.ask_anew()
 
     async def count(
-        self, judged: Iterable[Judged], prepared: PreparedJudge, totals: QuestionCounts
+        self,
+        judged: Iterable[Judged],
+        prepared: PreparedJudge,
+        totals: QuestionCounts,
     ) -> None:
         """Count the questions that judging these begins with, and those that the store answers;
         nothing is asked.
@@ -187,10 +194,9 @@ class Session:
                 waiting += (await gather_or_cancel(map(has_ended, chunk))).count(False)
             if not waiting:
                 return
-            say(
-                f"vieval: wave {wave}: waiting for answers about {plural(waiting, 'sample')}",
-                file=sys.stderr,
-            )
+            samples = plural(waiting, "sample")
+            line = f"vieval: wave {wave}: waiting for answers on {samples}"
+            say(line, file=sys.stderr)
             await self._backbones.settle()
 
     async def judge(
@@ -226,8 +232,9 @@ class Session:
         def keep_outcome(index: int, outcome: Outcome) -> None:
             outcomes[unjudged_numbers[index]] = outcome
 
+        jobs = [Job(samples[number], prepared) for number in unjudged_numbers]
         await judge_each(
-            [Job(samples[number], prepared) for number in unjudged_numbers],
+            jobs,
             self._backbones.answer,
             self._progress,
             keep_outcome,
@@ -289,11 +296,9 @@ class Session:
             if not (failed := unanswered(outcomes[-1].verdict)):
                 break
             asked_again.update(failed)
-        tokens = (
-            sum(outcome.input_tokens for outcome in outcomes),
-            sum(outcome.output_tokens for outcome in outcomes),
-        )
-        return Outcome(outcomes[-1].verdict, *tokens)
+        tokens_in = sum(outcome.input_tokens for outcome in outcomes)
+        tokens_out = sum(outcome.output_tokens for outcome in outcomes)
+        return Outcome(outcomes[-1].verdict, tokens_in, tokens_out)
 
     async def judge_stream(
         self,
@@ -355,20 +360,19 @@ async def ask_in_batches(
             answered; what was sent is kept.
     """
     reminders = options.judges.reminders
-    again = f"each sent up to {MOST_SENDS} times where batches expire or fail"
+    again = f"each sent up to {MOST_SENDS} times if batches expire or fail"
     for prepared in judges:
         name = prepared.spec.name
         if prepared.uses_tools:
             raise VievalError(
-                f"{name} looks at images with tools between its questions, each of which would be "
-                "a batch"
+                f"{name} uses image tools between its questions, so each question "
+                "would be its own batch; run it without --batch"
             )
-        dependent = f"{plural(prepared.rounds, 'question')} in a row, {plural(reminders, 're-ask')} of each"
+        questions = plural(prepared.rounds, "question")
+        dependent = f"{questions} in a row, {plural(reminders, 're-ask')} for each"
         waves = plural(prepared.rounds * (1 + reminders), "wave")
-        say(
-            f"vieval: {name} by batches: at most {waves} of them ({dependent}), {again}",
-            file=sys.stderr,
-        )
+        limit = f"at most {waves} ({dependent}), {again}"
+        say(f"vieval: {name} with batches: {limit}", file=sys.stderr)
     async with Session(
         options, backbone, Progress(), batch=replace(batch, sends=True)
     ) as session:

@@ -1,6 +1,4 @@
-"""Shutdown of a command or a run before its time: by a signal, or by an error that nobody
-foresaw.
-"""
+"""Early end of a command or run: by a signal or an unexpected error."""
 
 from __future__ import annotations
 
@@ -38,7 +36,9 @@ class Stop:
     @property
     def line(self) -> str:
         """The message on it."""
-        return f"interrupted ({signal.Signals(self.number).name}); what was answered is kept"
+        return (
+            f"interrupted ({signal.Signals(self.number).name}); answers so far are kept"
+        )
 
 
 @contextlib.contextmanager
@@ -100,24 +100,23 @@ def _ctrl_c_known() -> Iterator[None]:
 
 
 def unforeseen(error: BaseException) -> str:
-    """A line for an error that nobody foresaw, and its traceback in a file that the line names; a
-    full disk needs none.
-    """
+    """Line about an unexpected error, with a traceback file unless the disk is full."""
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return (
-            f"{error.filename or 'output'}: no space is left; make room, and run the same "
-            "command again"
+            f"{error.filename or 'output'}: no space left; free disk space, then "
+            "run the same command again"
         )
-    message = " ".join(redacted(f"{type(error).__name__}: {error}").split())[:300]
-    lines = [
-        " ".join(sys.argv),
-        *"".join(traceback.format_exception(error)).split("\n"),
-    ]
+    description = redacted(f"{type(error).__name__}: {error}")
+    message = " ".join(description.split())[:300]
+    trace = "".join(traceback.format_exception(error))
+    lines = [" ".join(sys.argv), *trace.split("\n")]
     file = _error_file(redacted("\n".join(map(console, lines))))
     where = (
-        f"its traceback is in {file}" if file else "its traceback could not be written"
+        f"the traceback is in {file}" if file else "the traceback could not be written"
     )
-    return f"an unforeseen error ({message}); {where}; please report it at {PROJECT}/issues"
+    return (
+        f"unexpected error ({message}); {where}; please report it at {PROJECT}/issues"
+    )
 
 
 def _error_file(text: str) -> Path | None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
@@ -34,33 +34,43 @@ from vieval_plugin.run.evaluate import outcomes_of, provenance_of
 from vieval_plugin.run.generated import Answer, prompt_of, read_answer
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.progress import Progress
+from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.text.errors import VievalError
 
 #: Folder of a build's images until it is ranked: a run that was stopped goes on, and the next build
 #: begins anew.
 _UNFINISHED = "unfinished"
 #: Advice where images cannot be made.
-NO_FOLDER = "--generator-url needs --prompts and --generator-model, and one folder for the images"
+NO_FOLDER = (
+    "--generator-url requires --prompts, --generator-model and exactly one image folder"
+)
 #: Characters of a server's words that a line has.
 _SHOWN = 200
 #: Modes of pictures that PNG files do not have.
-_WITHOUT_PNG = ("CMYK", "YCbCr", "LAB", "HSV", "RGBX", "RGBa")
+_WITHOUT_PNG = (
+    "CMYK",
+    "YCbCr",
+    "LAB",
+    "HSV",
+    "RGBX",
+    "RGBa",
+)
 
 
 def _decided(rows: Sequence[SampleRow], judged: Sequence[Judged]) -> dict[int, Verdict]:
-    """Verdicts that the reader gave already, by the number of what is judged."""
+    """Verdicts already decided by the reader, by sample number."""
     # whose image a contest lacks is looked up in the contest
     by_sample = {
-        r.sample.id: r.verdict
-        for r in rows
-        if r.verdict and r.verdict.status is not Status.NO_IMAGE
+        row.sample.id: row.verdict
+        for row in rows
+        if row.verdict and row.verdict.status is not Status.NO_IMAGE
     }
-    return {
-        number: by_sample[sample.id]
-        for number, item in enumerate(judged)
-        for sample in candidates_of(item)
-        if sample.id in by_sample
-    }
+    decided: dict[int, Verdict] = {}
+    for number, item in enumerate(judged):
+        for sample in candidates_of(item):
+            if sample.id in by_sample:
+                decided[number] = by_sample[sample.id]
+    return decided
 
 
 def _add_findings(verdict: Verdict, row: SampleRow) -> Verdict:
@@ -98,26 +108,33 @@ async def judge_folders(
     contests = contests_between(rows) if prepared.spec.rates == "contest" else []
     if prepared.spec.rates == "contest" and not contests:
         raise VievalError(
-            f"{prepared.spec.name} compares image models, and {source.name} has no two with an "
-            "image of one prompt"
+            f"{prepared.spec.name} compares image models, but {source.name} has "
+            "no prompt with images of two models"
         )
     judged: list[Judged] = list(contests) or [row.sample for row in rows]
     decided = _decided(rows, judged)
     outcomes = await outcomes_of(
-        judged, prepared, options, backbone, progress, bar, decided
+        judged,
+        prepared,
+        options,
+        backbone,
+        progress,
+        bar,
+        decided,
     )
-    failed = [
-        n
-        for n, o in enumerate(outcomes)
-        if o.verdict.status in FAILED_CALLS and n not in decided
-    ]
+    failed = [number for number in _failed_calls(outcomes) if number not in decided]
     if failed:
         progress.statuses -= Counter(
             outcomes[number].verdict.status for number in failed
         )
         failed_items = [judged[number] for number in failed]
         again = await outcomes_of(
-            failed_items, prepared, options, backbone, progress, bar
+            failed_items,
+            prepared,
+            options,
+            backbone,
+            progress,
+            bar,
         )
         for number, outcome in zip(failed, again, strict=True):
             outcomes[number] = outcome
@@ -128,6 +145,14 @@ async def judge_folders(
     return judged, verdicts, replace(provenance, label=label)
 
 
+def _failed_calls(outcomes: Iterable[Outcome]) -> list[int]:
+    return [
+        number
+        for number, outcome in enumerate(outcomes)
+        if outcome.verdict.status in FAILED_CALLS
+    ]
+
+
 def contests_between(rows: Sequence[SampleRow]) -> list[Contest]:
     """Contests between each two image models: the n-th image of a prompt by one against the n-th
     by the other.
@@ -135,28 +160,30 @@ def contests_between(rows: Sequence[SampleRow]) -> list[Contest]:
     by_prompt = defaultdict(list)
     for sample in (row.sample for row in rows if isinstance(row.sample, Sample)):
         by_prompt[sample.kind, sample.id.uid, sample.id.draw].append(sample)
-    return [
-        Contest(
-            SampleId(
+    contests = []
+    for (kind, uid, draw), candidates in by_prompt.items():
+        for first, second in combinations(candidates, 2):
+            name = f"{uid} {first.id.image_model} {second.id.image_model}"
+            identity = SampleId(
                 OWN,
                 kind,
                 "",
-                f"{uid} {first.id.image_model} {second.id.image_model}",
+                name,
                 draw,
-            ),
-            (first, second),
-            group=first.group,
-            tags=first.tags,
-        )
-        for (kind, uid, draw), candidates in by_prompt.items()
-        for first, second in combinations(candidates, 2)
-    ]
+            )
+            pair = (first, second)
+            contests.append(Contest(identity, pair, group=first.group, tags=first.tags))
+    return contests
 
 
 def image_server(
-    url: str | None, model: str | None, folders: Sequence[Path], key: str, seed: int
+    url: str | None,
+    model: str | None,
+    folders: Sequence[Path],
+    key: str,
+    seed: int,
 ) -> Callable[[Sequence[Sample]], list[str]] | None:
-    """What makes the images of samples on a server; None where no server is named.
+    """Image generator on a server; None without a server.
 
     Args:
         url: address of the server.
@@ -175,7 +202,11 @@ def image_server(
         raise VievalError(NO_FOLDER)
     server = ServerOptions((url,), key)
     return partial(
-        make_images, model=model, server=server, folder=folders[0], seed=seed
+        make_images,
+        model=model,
+        server=server,
+        folder=folders[0],
+        seed=seed,
     )
 
 
@@ -188,7 +219,9 @@ def _image_request(sample: Sample, seed: int) -> ImageRequest:
 
 
 def _write_outputs(
-    samples: Sequence[Sample], answers: Sequence[Answer], folder: Path
+    samples: Sequence[Sample],
+    answers: Sequence[Answer],
+    folder: Path,
 ) -> Iterator[tuple[Sample, str]]:
     """Replace the outputs; the samples that the server refused, with its reasons."""
     for sample, answer in zip(samples, answers, strict=True):
@@ -224,7 +257,13 @@ def make_images(
         VievalError: calls failed.
     """
     server = replace(
-        server, path=GENERATIONS, hello={"model": model, "prompt": "a cat", "n": 1}
+        server,
+        path=GENERATIONS,
+        hello={
+            "model": model,
+            "prompt": "a cat",
+            "n": 1,
+        },
     )
     requests = [
         _image_request(sample, seed + number) for number, sample in enumerate(samples)
@@ -232,28 +271,33 @@ def make_images(
     usage = Usage()
     texts = make(ImageApi(model, server, folder / _UNFINISHED), requests, usage, seed)
     answers = [read_answer(text, 0) for text in texts]
-    if failed := [answer for answer in answers if answer.status in FAILED_CALLS]:
-        problem = f"{len(failed)} of {len(answers)} images were not made ({failed[0].text[:_SHOWN]})"
-        raise VievalError(
-            f"{model}: {problem}; run the same command again, which makes only these"
-        )
+    _require_images(answers, model)
     refused = list(_write_outputs(samples, answers, folder))
-    notes = [
-        f"{model} refused {sample.id.uid}: {text[:_SHOWN]}"
-        for sample, text in refused[:1]
-        if text
-    ]
-    line = (
-        f"{model} made {sum(bool(answer.images) for answer in answers)} of {len(answers)} "
-        f"images in {folder} (seed {seed})"
-    )
+    notes = []
+    for sample, text in refused[:1]:
+        if text:
+            notes.append(f"{model} refused {sample.id.uid}: {text[:_SHOWN]}")
+    generated = sum(bool(answer.images) for answer in answers)
+    share = f"{generated} of {len(answers)}"
+    line = f"{model} generated {share} images in {folder} (seed {seed})"
     if usage.cached:
         stopped = (
-            f"{usage.cached} images in {folder} are of a run that was stopped; remove the "
-            "folder if that was another build"
+            f"{usage.cached} images in {folder} are from an interrupted run; "
+            "remove the folder if they are from another build"
         )
         return [stopped, line, *notes]
     return [line, *notes]
+
+
+def _require_images(answers: Sequence[Answer], model: str) -> None:
+    failed = [answer for answer in answers if answer.status in FAILED_CALLS]
+    if failed:
+        reason = failed[0].text[:_SHOWN]
+        share = f"{len(failed)} of {len(answers)}"
+        problem = f"{share} images were not generated ({reason})"
+        raise VievalError(
+            f"{model}: {problem}; run the same command again to generate only these"
+        )
 
 
 def finish_build(folder: Path) -> None:
@@ -297,11 +341,12 @@ def storable(picture: object) -> PIL.Image.Image:
     if not isinstance(picture, PIL.Image.Image) or 0 in picture.size:
         raise VievalError(
             "`images` must return PIL images with pixels, or None, got "
-            f"{picture!r:.80}; use PIL.Image.fromarray for an array"
+            f"{picture!r:.80}; use PIL.Image.fromarray for arrays"
         )
     if picture.mode in ("F", "I"):
         raise VievalError(
-            "`images` must return pictures of 8 bits a colour, got mode "
-            f"{picture.mode!r}; scale the values to 0 to 255 and use convert('RGB')"
+            "`images` must return images with 8 bits per channel, got mode "
+            f"{picture.mode!r}; scale the values to 0 to 255 and use "
+            "convert('RGB')"
         )
     return picture.convert("RGB") if picture.mode in _WITHOUT_PNG else picture

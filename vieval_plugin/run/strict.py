@@ -1,4 +1,4 @@
-"""Samples that cannot be judged, found before anything is asked."""
+"""Checks for samples that cannot be judged, before any question."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _AT_ONCE = 256
 
 
 def require_texts(source: SampleSource, spec: JudgeSpec) -> None:
-    """VievalError where samples have no text at all, and the judge cannot do without."""
+    """Raise VievalError if samples have no text and the judge requires one."""
     if not source.no_text or spec.rates == "contest":
         return
     samples = (
@@ -35,13 +35,12 @@ def require_texts(source: SampleSource, spec: JudgeSpec) -> None:
     if sample is None or not missing_inputs_reason(spec, sample):
         return
     needs = spec.needs.get(sample.kind, spec.needs.get(EVERY_KIND))
-    if any(
-        kind_needs.texts for kind_needs in ([needs] if needs else spec.needs.values())
-    ):
+    all_needs = [needs] if needs else spec.needs.values()
+    if any(kind_needs.texts for kind_needs in all_needs):
         raise VievalError(source.no_text)
     if not sample.kind:
         raise VievalError(
-            f"{source.no_text}; or name the kind of all, such as --kind tig"
+            f"{source.no_text}; or pass the kind of all samples, such as --kind tig"
         )
 
 
@@ -51,8 +50,8 @@ def require_any_of_first(
     specs: Sequence[JudgeSpec],
     hosts: Sequence[str],
 ) -> None:
-    """VievalError where no judge can judge any of the first 20 rows for how the table was read,
-    before anything is asked.
+    """Raise VievalError if the first 20 rows cannot be judged because of how the table
+    was read.
 
     Conditions that are addresses of none of the `hosts` whose images are fetched are such a
     misreading. An image that a generator was to make and that is not there, by a name as images
@@ -62,10 +61,10 @@ def require_any_of_first(
     allowed = allowed_hosts(hosts)
     problems = [_misreading(row, specs, allowed) for row in first]
     if len(first) == FIRST and all(problems):
+        problem = f"{first[0].place}: {problems[0]}"
         raise VievalError(
-            f"{name}: none of the first {FIRST} rows can be judged, and nothing was asked; "
-            f"{first[0].place}: "
-            f"{problems[0]}; correct the table, or say which columns to read with --columns"
+            f"{name}: none of the first {FIRST} rows can be judged, so nothing was "
+            f"asked; {problem}; correct the table, or choose its columns with --columns"
         )
 
 
@@ -79,22 +78,26 @@ def require_calibrated(
         calibration.require_kinds(row.sample.kind for row in islice(rows, FIRST))
 
 
-def _misreading(row: SampleRow, specs: Sequence[JudgeSpec], allowed: Hosts) -> str:
-    """Reason that a row cannot be judged for how the table was read; empty where it can, or for
-    another cause.
-    """
+def _misreading(
+    row: SampleRow,
+    specs: Sequence[JudgeSpec],
+    allowed: Hosts,
+) -> str:
+    """Reason in the table's reading that a row cannot be judged; empty for any other."""
     if row.verdict is None:
         reasons = [missing_inputs_reason(spec, row.sample) for spec in specs]
         return reasons[0] if all(reasons) else ""
     for role, address in row.addresses.items():
         if role not in OUTPUTS and not is_allowed(address, allowed):
             reason = address_among({role: address})
-            return f"{reason}; --allow-urls HOST fetches it, --columns {role}= leaves the column out"
+            return (
+                f"{reason}; pass --allow-urls HOST to download it, or --columns "
+                f"{role}= to ignore the column"
+            )
     outputs = (sample.images.get("output") for sample in candidates_of(row.sample))
     absent_images = (image for image in outputs if image and not is_there(image))
-    if row.addresses or any(
-        str(image.source).lower().endswith(SUFFIXES) for image in absent_images
-    ):
+    sources = (str(image.source).lower() for image in absent_images)
+    if row.addresses or any(source.endswith(SUFFIXES) for source in sources):
         return ""
     return row.verdict.trace[0].reason
 

@@ -58,10 +58,9 @@ class ScoreSummary:
         )
         counts.samples += 1
         choice = verdict.choice
-        for aspect, score in chain.from_iterable(
-            scores.items()
-            for scores in (choice.scores if choice else (verdict.scores,))
-        ):
+        score_sets = choice.scores if choice else (verdict.scores,)
+        pairs = (scores.items() for scores in score_sets)
+        for aspect, score in chain.from_iterable(pairs):
             counts.sums[aspect] += score  # type: ignore[assignment]  # a counter adds floats as well
             counts.scored[aspect] += 1
         if choice and verdict.status.usable:
@@ -72,10 +71,8 @@ class ScoreSummary:
                 (step.failure for step in verdict.trace if not step.status.usable), ""
             )
             reason = shorten(failure, _LONGEST_REASON, placeholder=" ...")
-            key = (
-                str(verdict.status),
-                reason if verdict.status is Status.NOT_APPLICABLE else "",
-            )
+            cause = reason if verdict.status is Status.NOT_APPLICABLE else ""
+            key = str(verdict.status), cause
             self.failures[key] += 1
             self.first.setdefault(key, f"{identity}: {reason}")
 
@@ -89,21 +86,19 @@ class ScoreSummary:
         for (model, _), counts in self.by_group.items():
             sums[model] += counts.sums[aspect]
             scored[model] += counts.scored[aspect]
-        means = sorted(
-            ((sums[model] / n, model) for model, n in scored.items() if n), reverse=True
-        )
+        means = [(sums[model] / n, model) for model, n in scored.items() if n]
+        means.sort(reverse=True)
         if not means:
             decided = sum(counts.scored[CHOICE] for counts in self.by_group.values())
             return (
                 f"{judge}: {f'{decided} contests decided' if decided else 'no scores'}"
             )
-        further = (
-            [f"{len(means) - _MOST_MODELS} more below"]
-            if len(means) > _MOST_MODELS
-            else []
-        )
-        models = [f"{model} {mean:.3f}".strip() for mean, model in means[:_MOST_MODELS]]
-        return f"{judge}, mean {aspect}: {', '.join([*models, *further])}"
+        hidden = len(means) - _MOST_MODELS
+        shown_means = means[:_MOST_MODELS]
+        models = [f"{model} {mean:.3f}".strip() for mean, model in shown_means]
+        if hidden > 0:
+            models.append(f"{hidden} more below")
+        return f"{judge}, mean {aspect}: {', '.join(models)}"
 
     def lines(self) -> list[str]:
         """A table line an image model, and where there are several kinds a line a kind of each;
@@ -113,9 +108,9 @@ class ScoreSummary:
         and how many samples the judge does not apply to, where there are some. What it applies to
         nowhere has no line.
         """
-        applicable = {
-            key: counts for key, counts in self.by_group.items() if counts.applicable
-        } or self.by_group
+        groups = self.by_group.items()
+        applicable = {key: counts for key, counts in groups if counts.applicable}
+        applicable = applicable or self.by_group
         by_kind = len({kind for _, kind in applicable}) > 1
         unasked = any(
             counts.failures[Status.NOT_APPLICABLE] for counts in applicable.values()
@@ -129,16 +124,14 @@ class ScoreSummary:
         )
         rows = [(*header, *((NOT_APPLICABLE,) if unasked else ()))]
         for (model, kind), counts in applicable.items():
+            failures = counts.failures.items()
             failed = [
                 f"{status} {n}"
-                for status, n in counts.failures.items()
+                for status, n in failures
                 if status is not Status.NOT_APPLICABLE
             ]
-            cells = (
-                model or "-",
-                *((kind or "-",) if by_kind else ()),
-                str(counts.samples),
-            )
+            kind_cells = (kind or "-",) if by_kind else ()
+            cells = (model or "-", *kind_cells, str(counts.samples))
             means = (_mean(counts, aspect) for aspect in self.aspects)
             last = (str(counts.failures[Status.NOT_APPLICABLE]),) if unasked else ()
             rows.append((*cells, *means, ", ".join(failed) or "0", *last))
@@ -151,17 +144,21 @@ class ScoreSummary:
         Of samples that could not be judged every reason has a line: it says what to put into the
         file.
         """
-        return [
-            f"{key[0]} {n}, the first: {self.first[key]}"
-            for key, n in self.failures.items()
-        ]
+        lines = []
+        for key, n in self.failures.items():
+            status, _ = key
+            lines.append(f"{status} {n}, first: {self.first[key]}")
+        return lines
 
     def next_step(self, path: Path) -> list[str]:
         """The command to run next where several image models have scores; nothing where one has."""
         models = {
             model for (model, _), counts in self.by_group.items() if counts.scored
         }
-        line = f"next: `vieval rank {path}` says which is best, and whether that is significant"
+        line = (
+            f"next: `vieval rank {path}` shows which is best, and whether the "
+            "difference is significant"
+        )
         return [line] if len(models) > 1 else []
 
 

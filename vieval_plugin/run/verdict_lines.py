@@ -46,9 +46,21 @@ _CONNECTION = (
 )
 #: Options of a backbone or scorer that change no answer.
 TRANSPORT = frozenset(
-    (*_CONNECTION, "device", "price_input", "price_cached_input", "price_output")
+    (
+        *_CONNECTION,
+        "device",
+        "price_input",
+        "price_cached_input",
+        "price_output",
+    )
 )
-_PACKAGES = ("numpy", "pillow", "torch", "transformers", "vllm")
+_PACKAGES = (
+    "numpy",
+    "pillow",
+    "torch",
+    "transformers",
+    "vllm",
+)
 _ALWAYS = ("scores", "status")
 
 
@@ -69,7 +81,13 @@ class Inputs:
 
 def inputs_of(source: SampleSource, command: str = "") -> Inputs:
     """The samples of a source, as a file of verdicts has them."""
-    return Inputs(source.name, source.total, source.fingerprint, command, source.totals)
+    return Inputs(
+        source.name,
+        source.total,
+        source.fingerprint,
+        command,
+        source.totals,
+    )
 
 
 def run_file(path: Path) -> Path:
@@ -81,17 +99,13 @@ def identity_of(provenance: Provenance) -> JsonObject:
     """Fields of a provenance that tell one run from another, as JSON values: what changes no
     answer is left out.
     """
-    fields = {
-        name: value
-        for name, value in asdict(provenance).items()
-        if name != "config_hash"
-    }
+    fields = asdict(provenance)
+    del fields["config_hash"]
     options = {
         name: fields["options"].get(name) for name in ("judges", "backbones", "scorers")
     }
-    document: JsonObject = json.loads(
-        json.dumps({**fields, "options": _less_transport(options)})
-    )
+    text = json.dumps({**fields, "options": _less_transport(options)})
+    document: JsonObject = json.loads(text)
     return document
 
 
@@ -106,12 +120,9 @@ def _less_transport(value: Any) -> Any:
 
 
 def run_hash(provenance: Provenance) -> str:
-    """A short name for a run: the judge, who answered it, and all options that an answer depends
-    on.
-    """
-    return hashlib.sha256(
-        json.dumps(identity_of(provenance), sort_keys=True).encode()
-    ).hexdigest()[:12]
+    """Short hash of a run: its judge, its model and all options that affect answers."""
+    text = json.dumps(identity_of(provenance), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def differing(
@@ -124,28 +135,19 @@ def differing(
     empty where there is none.
     """
     if inputs["fingerprint"] != inputs_now.fingerprint:
-        text, text_now = (
-            f"{name} ({total} samples)"
-            for name, total in (
-                (inputs["name"], inputs["total"]),
-                (inputs_now.name, inputs_now.total),
-            )
-        )
-        return (
-            f"with {text}, now {text_now}"
-            if text != text_now
-            else f"with {text}, which has changed since"
-        )
+        text = f"{inputs['name']} ({inputs['total']} samples)"
+        text_now = f"{inputs_now.name} ({inputs_now.total} samples)"
+        if text == text_now:
+            return f"with {text}, which has changed since"
+        return f"with {text}, now {text_now}"
     if set(runs) == set(runs_now):
         return ""
     judges = [run["judge"] for run in runs.values()]
     judges_now = [run.judge for run in runs_now.values()]
     if judges != judges_now:
         return f"with --judge {', '.join(judges)}, now {', '.join(judges_now)}"
-    differences = (
-        differing_runs(earlier, identity_of(current))
-        for earlier, current in zip(runs.values(), runs_now.values(), strict=True)
-    )
+    identities = map(identity_of, runs_now.values())
+    differences = map(differing_runs, runs.values(), identities)
     return next(filter(None, differences), "with other options")
 
 
@@ -156,11 +158,10 @@ def differing_runs(earlier: Mapping[str, Any], current: Mapping[str, Any]) -> st
     fields = dict(flat(earlier))
     for name, value in flat(current):
         if fields.get(name) != value:
-            begun_with = (
-                f"with {name} {_option_text(fields[name])}"
-                if _option_text(fields.get(name))
-                else f"without {name}"
-            )
+            earlier_text = _option_text(fields.get(name))
+            begun_with = f"without {name}"
+            if earlier_text:
+                begun_with = f"with {name} {earlier_text}"
             return f"{begun_with}, now {_option_text(value) or f'without {name}'}"
     return ""
 
@@ -182,22 +183,24 @@ def flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def runs_document(
-    inputs: Inputs, runs: Mapping[str, Provenance], usage: Mapping[str, Usage]
+    inputs: Inputs,
+    runs: Mapping[str, Provenance],
+    usage: Mapping[str, Usage],
 ) -> JsonObject:
     """The document of the file beside verdicts: inputs, versions, and of each run its origin and
     what it cost.
     """
+    versions = {"python": platform.python_version(), **versions_of(*_PACKAGES)}
+    described: dict[str, JsonObject] = {}
+    for name, provenance in runs.items():
+        described[name] = {"provenance": asdict(provenance)}
+        if name in usage:
+            described[name]["usage"] = usage[name].json_values()
     return {
         "vieval": SCHEMA,
         "inputs": asdict(inputs),
-        "versions": {"python": platform.python_version(), **versions_of(*_PACKAGES)},
-        "runs": {
-            name: {
-                "provenance": asdict(provenance),
-                **({"usage": usage[name].json_values()} if name in usage else {}),
-            }
-            for name, provenance in runs.items()
-        },
+        "versions": versions,
+        "runs": described,
     }
 
 
@@ -246,11 +249,8 @@ def verdict_line(
         "kind": judged.kind,
     }
     # the group of a contest stands with its candidates
-    group = (
-        judged.group
-        if isinstance(judged, Sample) and judged.group != judged.id.uid
-        else ""
-    )
+    is_grouped = isinstance(judged, Sample) and judged.group != judged.id.uid
+    group = judged.group if is_grouped else ""
     extras = {
         "draw": judged.id.draw,
         "tags": judged.tags,
@@ -268,20 +268,19 @@ def verdict_line(
         "vieval": SCHEMA,
         "row": number,
         **identity,
-        **{name: value for name, value in extras.items() if value},
-        **_compact(verdict_document(outcome.verdict)),
-        **by,
-        **({"tokens": tokens} if any(tokens) else {}),
-        **_texts_and_images(judged, folder),
-        **({} if judged.id.benchmark == OWN else {"target": target_json(judged)}),
     }
+    document |= {name: value for name, value in extras.items() if value}
+    document |= _compact(verdict_document(outcome.verdict))
+    document |= by
+    if any(tokens):
+        document["tokens"] = tokens
+    document |= _texts_and_images(judged, folder)
+    if judged.id.benchmark != OWN:
+        document["target"] = target_json(judged)
     line = json.dumps(document, allow_nan=False)
     if "\\ud" in line:  # perhaps half a character, which no file of texts can hold
-        line = json.dumps(
-            json.loads(
-                json.dumps(document, ensure_ascii=False).encode(errors="replace")
-            )
-        )
+        text = json.dumps(document, ensure_ascii=False)
+        line = json.dumps(json.loads(text.encode(errors="replace")))
     return line
 
 
@@ -292,15 +291,14 @@ def _texts_and_images(judged: Judged, folder: Path) -> JsonObject:
             role: image_json(image, folder) for role, image in judged.images.items()
         }
         return {"texts": dict(judged.texts), "images": images}
-    candidates = [
-        {
+    candidates = []
+    for candidate in judged.candidates:
+        identity = {
             "image_model": candidate.id.image_model,
             "uid": candidate.id.uid,
             "draw": candidate.id.draw,
-            **_texts_and_images(candidate, folder),
         }
-        for candidate in judged.candidates
-    ]
+        candidates.append({**identity, **_texts_and_images(candidate, folder)})
     return {"group": judged.group, "candidates": candidates}
 
 
@@ -309,15 +307,17 @@ def _compact(verdict: Mapping[str, Any]) -> JsonObject:
     fields = {
         name: value for name, value in verdict.items() if value or name in _ALWAYS
     }
-    steps = [
-        {
-            name: value
-            for name, value in step.items()
-            if value not in (None, "", [], ()) and (name, value) != ("attempt", 0)
-        }
-        for step in verdict["trace"]
-    ]
+    steps = [_compact_step(step) for step in verdict["trace"]]
     return {**fields, "trace": steps}
+
+
+def _compact_step(step: JsonObject) -> JsonObject:
+    values = {
+        name: value for name, value in step.items() if value not in (None, "", [], ())
+    }
+    if values.get("attempt") == 0:
+        del values["attempt"]
+    return values
 
 
 def image_json(image: Image, folder: Path) -> JsonObject:
@@ -355,11 +355,9 @@ def _path(path: Path, folder: Path) -> str:
         common = Path(os.path.commonpath([absolute, start]))
     except ValueError:  # on two drives
         return absolute.as_posix()
-    text = (
-        absolute.as_posix()
-        if common == Path(common.anchor)
-        else Path(os.path.relpath(absolute, start)).as_posix()
-    )
+    if common != Path(common.anchor):
+        absolute = Path(os.path.relpath(absolute, start))
+    text = absolute.as_posix()
     return text.encode(errors="replace").decode()
 
 
@@ -387,11 +385,21 @@ def write_runs(
         run_hash(provenance): (judged, verdicts, provenance)
         for judged, verdicts, provenance in runs
     }
-    lines = (
-        verdict_line(number, sample, Outcome(verdict), provenance, run, path.parent)
-        for run, (judged, verdicts, provenance) in by_hash.items()
-        for number, (sample, verdict) in enumerate(zip(judged, verdicts, strict=True))
-    )
+
+    def lines() -> Iterator[str]:
+        for run, (judged, verdicts, provenance) in by_hash.items():
+            pairs = zip(judged, verdicts, strict=True)
+            for number, (sample, verdict) in enumerate(pairs):
+                outcome = Outcome(verdict)
+                yield verdict_line(
+                    number,
+                    sample,
+                    outcome,
+                    provenance,
+                    run,
+                    path.parent,
+                )
+
     provenances = {run: provenance for run, (*_, provenance) in by_hash.items()}
     with write_run_file(path, runs_document(inputs, provenances, {})):
-        write_whole(path, (f"{line}\n" for line in lines))
+        write_whole(path, (f"{line}\n" for line in lines()))

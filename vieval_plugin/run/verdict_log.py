@@ -1,4 +1,4 @@
-"""Verdicts appended to a file as they come, so that a run that was ended goes on where it was.
+"""Append-only file of verdicts, from which an interrupted run resumes.
 
 `OUT.partial` begins with a line that says who judges what; then come verdicts in the order in which
 they came, and now and then what was spent. When all are there they are written to `OUT` in the
@@ -56,22 +56,24 @@ def log_file(path: Path | None) -> Iterator[Path]:
 
 
 class VerdictLog:
-    """A file of verdicts that only grows, in which each is found by its run and row; use as `with`.
+    """Append-only file of verdicts, indexed by run and row; use as `with`.
 
     In memory is a number a verdict. The file is removed in the end where it is `complete`, or holds
     no verdict.
     """
 
     def __init__(
-        self, path: Path, inputs: Inputs, runs: Mapping[str, Provenance]
+        self,
+        path: Path,
+        inputs: Inputs,
+        runs: Mapping[str, Provenance],
     ) -> None:
         self.path = path
         self._inputs = inputs
         self._runs = runs
         self.complete = False
-        self._offsets = {
-            run: array("q", [_NO_OFFSET]) * (inputs.total or 0) for run in runs
-        }
+        total = inputs.total or 0
+        self._offsets = {run: array("q", [_NO_OFFSET]) * total for run in runs}
         self._usage: dict[str, dict[int, Usage]] = {run: {} for run in runs}
         self._attempt = 0
         self._end = 0
@@ -80,14 +82,14 @@ class VerdictLog:
     def __enter__(self) -> VerdictLog:
         if self.path.is_symlink() or (self.path.exists() and not self.path.is_file()):
             raise VievalError(
-                f"{self.path}: no file of verdicts; remove it, or choose another --out"
+                f"{self.path}: not a regular file; remove it or choose another --out"
             )
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._file = self.path.open("ab+", buffering=0)
         except OSError as error:
             raise VievalError(
-                f"{self.path}: cannot be written ({error.strerror}); choose another --out"
+                f"cannot write {self.path}: {error.strerror}; choose another --out"
             ) from None
         try:
             self._lock()
@@ -115,7 +117,13 @@ class VerdictLog:
         """Tell whether a run's verdict on a row is there."""
         return row < len(self._offsets[run]) and self._offsets[run][row] != _NO_OFFSET
 
-    def append(self, run: str, row: int, line: str, usage: Usage) -> None:
+    def append(
+        self,
+        run: str,
+        row: int,
+        line: str,
+        usage: Usage,
+    ) -> None:
         """Write a verdict at once; `usage` is what the run has cost in this attempt, which is
         noted now and then.
         """
@@ -128,19 +136,20 @@ class VerdictLog:
     def note_usage(self, run: str, usage: Usage) -> None:
         """Write down what a run has cost in this attempt."""
         self._usage[run][self._attempt] = usage
-        self._write(
-            json.dumps(
-                {"run": run, "attempt": self._attempt, "usage": usage.json_values()}
-            )
-        )
+        counts = usage.json_values()
+        line = {
+            "run": run,
+            "attempt": self._attempt,
+            "usage": counts,
+        }
+        self._write(json.dumps(line))
 
     def usage(self, *runs: str) -> Usage:
         """The cost of runs in all attempts."""
         from vieval_plugin.backends.http.server import Usage
 
-        return sum(
-            (usage for run in runs for usage in self._usage[run].values()), Usage()
-        )
+        usages = (usage for run in runs for usage in self._usage[run].values())
+        return sum(usages, Usage())
 
     def lines(self, run: str) -> Iterator[str]:
         """The lines of a run in the samples' order."""
@@ -156,13 +165,14 @@ class VerdictLog:
             return
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            is_ours = os.path.samestat(os.fstat(self._file.fileno()), self.path.stat())
+            opened = os.fstat(self._file.fileno())
+            is_ours = os.path.samestat(opened, self.path.stat())
         except OSError:
             is_ours = False
         if not is_ours:
             raise VievalError(
-                f"{self.path}: another run writes to it; wait until it ends, or choose another "
-                "--out"
+                f"{self.path}: another run is writing to it; wait until it ends, "
+                "or choose another --out"
             )
 
     def _write(self, line: str) -> int:
@@ -173,8 +183,8 @@ class VerdictLog:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError as error:
             raise VievalError(
-                f"{self.path}: cannot be written ({error.strerror}); make room, and the same "
-                "command goes on"
+                f"cannot write {self.path}: {error.strerror}; free disk space, "
+                "then run the same command to resume"
             ) from None
         self._end += len(data)
         return self._end - len(data)
@@ -207,11 +217,11 @@ class VerdictLog:
             runs = {name: run["provenance"] for name, run in header["runs"].items()}
             difference = differing(header["inputs"], runs, self._inputs, self._runs)
         except (ValueError, KeyError, TypeError, AttributeError):
-            difference = "with what no vieval score wrote"
+            difference = "by another program"
         if difference:
             raise VievalError(
-                f"{self.path}: a run was begun there {difference}; give the command that began "
-                "it, or remove the file"
+                f"{self.path}: contains a run started {difference}; use the "
+                "command that started it, or remove the file"
             )
 
     def _note(self, number: int, line: bytes) -> None:
@@ -225,15 +235,18 @@ class VerdictLog:
             row = document["row"]
             offsets = self._offsets[run]
             offsets.extend([_NO_OFFSET] * (row + 1 - len(offsets)))
-            offsets[row] = (
-                _NO_OFFSET
-                if document["status"] in (*FAILED_CALLS, Status.NO_IMAGE)
-                else self._end
-            )
-        except (ValueError, KeyError, TypeError, IndexError, AttributeError):
+            is_failed = document["status"] in (*FAILED_CALLS, Status.NO_IMAGE)
+            offsets[row] = _NO_OFFSET if is_failed else self._end
+        except (
+            ValueError,
+            KeyError,
+            TypeError,
+            IndexError,
+            AttributeError,
+        ):
             raise VievalError(
-                f"{self.path}: line {number} is no verdict of this run; remove the line, and it is "
-                "judged again"
+                f"{self.path}: line {number} is not a verdict of this run; remove "
+                "the line to judge it again"
             ) from None
 
 

@@ -208,8 +208,8 @@ def test_case_and_full_stops_do_not_count_and_of_two_uids_the_first_is_taken(roo
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ("[3]", "holds no list of objects"),
-        ([vote(), vote(winner="")], 'row 1: model1 is "", not a text'),
+        ("[3]", "must contain a list of objects"),
+        ([vote(), vote(winner="")], 'row 1: model1 must be a non-empty string, got ""'),
         ([{"prompt": "add a hat", "model1": "SDEdit"}], "row 0: no model2"),
         (
             [vote(loser="MagicBrush")],
@@ -255,7 +255,7 @@ def test_what_is_not_there_is_said(root):
     )
     assert BENCHMARK.load(root, "tie")[0].group == "sample_3_1.jpg"
     log.write_text("{")
-    with pytest.raises(VievalError, match=r"SC\.json: not readable as JSON"):
+    with pytest.raises(VievalError, match=r"SC\.json: invalid JSON"):
         BENCHMARK.load(root, "tie")
 
 

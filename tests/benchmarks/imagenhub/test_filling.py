@@ -198,9 +198,9 @@ class TestFaults:
         assert reasons == {
             f"/museum/{TIE}/SDEdit/sample_34_1.jpg": "404 not found",
             f"/museum/{TIE}/MagicBrush/sample_34_1.jpg": (
-                "cut, the connection closed before the end"
+                "incomplete: the connection closed early"
             ),
-            f"/museum/{TIE}/MagicBrush/sample_34_2.jpg": "timed out, no byte for 0.3 s",
+            f"/museum/{TIE}/MagicBrush/sample_34_2.jpg": "timed out: no data for 0.3 s",
         }
         assert {path: site.hits[path] for path in site.faults} == dict(
             zip(site.faults, (1, 1, 2, 2), strict=True)

@@ -56,7 +56,7 @@ def test_nothing_but_ratings_is_needed_to_name_images(ratings_folder):
         (lambda t: t.replace("[0, 1]", "[true, 1]"), r"line 3, column ControlNet"),
         (
             lambda t: t.replace("[0, 1]\t", ""),
-            r"line 3: 2 cells where the header has 3",
+            r"line 3: 2 cells, but the header has 3",
         ),
         (
             lambda t: t.replace("sample_10", "sample_2"),
@@ -69,7 +69,7 @@ def test_nothing_but_ratings_is_needed_to_name_images(ratings_folder):
         (
             lambda t: "",
             (
-                r"rater2.tsv: no header in it; its first line names the columns uid, ControlNet, "
+                r"rater2.tsv: no header; its first line must contain the column names uid, ControlNet, "
                 r"UniControl; "
             ),
         ),

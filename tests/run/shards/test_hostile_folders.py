@@ -58,7 +58,7 @@ def test_a_plan_that_was_changed_by_hand_is_refused_in_one_line(
         ["shards", out, "--verify"],
         ["filter", out, "--where", "PQ > 0", "--out", tmp_path / "kept"],
     ):
-        assert "no plan of shards that can be read" in vieval(*command, code=1).err
+        assert "not a readable shard plan" in vieval(*command, code=1).err
     assert not (tmp_path / "kept").exists()
 
 
@@ -130,7 +130,7 @@ def test_a_named_pipe_is_no_data(vieval, tmp_path):
         "--out",
         tmp_path / "out",
     ]
-    assert "a.parquet: no regular file" in vieval(*command, code=1).err
+    assert "a.parquet: not a regular file" in vieval(*command, code=1).err
 
 
 def test_names_in_a_tar_need_not_be_utf_8(vieval, tmp_path):

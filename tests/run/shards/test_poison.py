@@ -14,7 +14,7 @@ def require_only(out, *fatal):
     assert failed.keys() == set(fatal)
     assert {row["status"] for row in failed.values()} == {"tool_error"}
     assert all(
-        "ended the process that judged it 2 times" in row["reason"]
+        "judging this row killed its process 2 times" in row["reason"]
         for row in failed.values()
     )
 
@@ -44,7 +44,7 @@ def test_processes_recover_within_a_run(data, tmp_path):
         "2",
     ]
     printed = ended(start(*command, environment=environment))
-    assert "workers died and were started again" in printed
+    assert "workers died and were restarted" in printed
     require_only(tmp_path / "out", "u33", "u90")
 
 
@@ -63,7 +63,7 @@ def test_a_worker_that_always_dies_ends_the_run(data, tmp_path):
         "--processes",
         "1",
     ]
-    assert "a worker died 1 times in a row, the last time of signal SIGSEGV" in ended(
+    assert "a worker died 1 times in a row (last reason: signal SIGSEGV" in ended(
         start(*command, environment=environment, code=code), 1
     )
     assert files_in(tmp_path / "out") == []

@@ -168,7 +168,7 @@ def test_a_row_that_ends_its_workers_is_the_only_one_without_a_verdict(
         "--ray",
         cluster.address,
     ]
-    assert "workers died and were started again" in ended(start(*command))
+    assert "workers died and were restarted" in ended(start(*command))
     found = verdicts(tmp_path / "out")
     assert len(found) == 120
     assert [(row["uid"], row["status"]) for row in found if row["status"] != "ok"] == [

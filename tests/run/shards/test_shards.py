@@ -101,9 +101,9 @@ def test_another_limit_is_another_run(vieval, server, data, tmp_path):
     command = arguments(file, tmp_path / "out", server, *SMALL)
     vieval(*command, "--limit", "20")
     asked = server.stats()["requests"]
-    refused = "a run was begun there with --limit 20, now "
+    refused = "contains a run started with --limit 20, now "
     assert (
-        f"{refused}without --limit; give the command that began it"
+        f"{refused}without --limit; use the command that started it"
         in vieval(*command, code=1).err
     )
     assert (
@@ -128,7 +128,7 @@ def test_another_limit_is_another_run(vieval, server, data, tmp_path):
     whole = arguments(file, tmp_path / "whole", server, *SMALL)
     vieval(*whole)
     assert (
-        "begun there without --limit, now with --limit 20"
+        "run started without --limit, now with --limit 20"
         in vieval(*whole, "--limit", "20", code=1).err
     )
 
@@ -136,7 +136,9 @@ def test_another_limit_is_another_run(vieval, server, data, tmp_path):
 def test_a_finished_run_says_how_fast_it_was(vieval, server, data, tmp_path):
     printed = vieval(*arguments(data, tmp_path / "out", server, *SMALL)).out
     rate = re.search(
-        r"^rate: ([0-9.,]+) rows and ([0-9.,]+) calls a second$", printed, re.MULTILINE
+        r"^rate: ([0-9.,]+) rows and ([0-9.,]+) calls per second$",
+        printed,
+        re.MULTILINE,
     )
     assert rate, printed
     rows_a_second, calls_a_second = (
@@ -152,17 +154,17 @@ def test_answers_from_the_store_are_no_calls_of_the_rate(
         f"store: {{path: {tmp_path / 'replies.sqlite'}}}\n"
     )
     first = vieval(*arguments(data, tmp_path / "first", server, *SMALL)).out
-    assert "from the store" not in first
-    assert " calls a second\n" in first
+    assert "from the cache" not in first
+    assert " calls per second\n" in first
     again = vieval(*arguments(data, tmp_path / "again", server, *SMALL)).out
-    assert "answers of a model: 240 (from the store: 240), tokens" in again
+    assert "model answers: 240 (from the cache: 240), tokens" in again
     rate = next(line for line in again.splitlines() if line.startswith("rate: "))
     assert rate.endswith(
-        " rows a second; 240 results came from the store, which is faster: --fresh judges anew"
+        " rows per second; 240 results came from the cache, which is faster; use --fresh to judge without it"
     )
     fresh = vieval(*arguments(data, tmp_path / "fresh", server, *SMALL, "--fresh")).out
-    assert "from the store" not in fresh
-    assert " calls a second\n" in fresh
+    assert "from the cache" not in fresh
+    assert " calls per second\n" in fresh
 
 
 def test_new_files_extend_the_plan_and_change_no_old_shard(
@@ -184,7 +186,7 @@ def test_a_file_that_was_replaced_is_refused(vieval, server, data, tmp_path):
     table = pyarrow.Table.from_pylist(list(rows(range(500, 540))))
     parquet.write_table(table, data / "part-1.parquet", row_group_size=20)
     assert (
-        "part-1.parquet is another file than when the plan was made"
+        "part-1.parquet has changed since the plan was made"
         in vieval(*command, code=1).err
     )
 
@@ -199,7 +201,7 @@ def test_another_version_goes_on_only_where_replies_are_read_alike(
     plan.write_text(text)
     vieval(*command)
     plan.write_text(text.replace('"readers": "', '"readers": "0'))
-    assert "read replies otherwise" in vieval(*command, code=1).err
+    assert "reads replies differently" in vieval(*command, code=1).err
 
 
 @pytest.mark.parametrize("form", ["bytes", "path"])
@@ -258,8 +260,8 @@ def test_a_source_of_plain_words_makes_no_edit_of_a_tar(vieval, tmp_path):
         ("ok", "tig")
     }
     line = (
-        "the column 'source' holds no images (such as 'laion') and is left out; --columns "
-        "category=source reads it"
+        "ignoring column 'source', which does not hold images (for example, 'laion'); read it "
+        "with --columns category=source"
     )
     assert line in printed.err
 
@@ -271,8 +273,8 @@ def test_a_run_whose_first_rows_are_all_misread_leaves_nothing_and_the_corrected
     command = ("score", path, "--judge", "sharpness", "--out", out)
     err = vieval(*command, "--columns", "source=source", code=1).err
     assert (
-        "none of the first 20 rows can be judged, and nothing was asked; sample 1: the image "
-        "source is not"
+        "none of the first 20 rows can be judged, so nothing was asked; sample 1: missing "
+        "source image"
     ) in err
     assert not out.exists()
     vieval(*command)
@@ -296,7 +298,7 @@ def test_a_tar_that_is_damaged_is_not_readable_and_nothing_is_written(
     err = vieval(
         "score", path, "--judge", "sharpness", "--out", tmp_path / "out", code=1
     ).err
-    assert f"{path}: not readable as a tar file" in err
+    assert f"{path}: not a readable tar file" in err
     assert not (tmp_path / "out").exists()
 
 
@@ -316,7 +318,7 @@ def test_what_only_a_folder_of_shards_takes_is_planned_by_its_index(
     planned = vieval("score", named, "--plan", "--judge", "sharpness").out
     rows = 40 if "tar" in named else 120
     assert planned.startswith(
-        f"plan: sharpness, {rows} samples: no calls\na pilot of 8 (seed 0): ok 8\n"
+        f"plan: sharpness, {rows} samples: no calls\npilot of 8 (seed 0): ok 8\n"
     )
     assert sorted(tmp_path.rglob("*")) == earlier
     for out in ([], ["--out", "verdicts.jsonl"]):
@@ -349,7 +351,7 @@ def test_a_tar_that_was_replaced_is_refused(vieval, server, tmp_path):
     vieval(*command, "--budget", "20", code=1)
     write_tar(path, dict(reversed(samples(b"new").items())))
     printed = vieval(*command, code=1)
-    assert "has changed since it was indexed" in printed.err
+    assert "changed since it was indexed" in printed.err
     assert len(verdicts(tmp_path / "out")) == 8
 
 
@@ -426,8 +428,7 @@ def test_a_folder_that_cannot_be_written_is_told_before_anything_is_asked(
 ):
     (tmp_path / "out").write_text("a file")
     assert (
-        "cannot be written"
-        in vieval(*arguments(data, tmp_path / "out", server), code=1).err
+        "cannot write" in vieval(*arguments(data, tmp_path / "out", server), code=1).err
     )
     assert server.stats()["requests"] == 0
 
@@ -449,7 +450,7 @@ def test_a_full_disk_ends_the_run_with_no_half_of_a_shard(
         "    return judge(self, passes)\n"
         "worker.ShardWorker.work = full"
     )
-    assert "cannot be written" in ended(start(*command, code=code), 1)
+    assert "cannot write" in ended(start(*command, code=code), 1)
     assert files_in(tmp_path / "out") == kept
     assert not list((tmp_path / "out" / "verdicts").glob("*.part"))
     vieval(*command)
@@ -468,10 +469,7 @@ def test_a_budget_ends_the_run_between_two_shards(vieval, server, data, tmp_path
 def test_a_budget_that_no_shard_fits_is_to_be_raised(vieval, server, data, tmp_path):
     command = arguments(data, tmp_path / "out", server, *SMALL)
     said = vieval(*command, "--budget", "7", code=1).err  # a shard of 4 rows takes 8
-    assert (
-        "rows 0 to 7: its calls are more than the 7 that --budget gives a worker"
-        in said
-    )
+    assert "rows 0 to 7: its calls exceed the 7 that --budget allows per worker" in said
     assert "raise --budget, or lower --rows-per-shard with another --out" in said
     assert "the same command goes on" not in said
     assert "the same command goes on" in vieval(*command, "--budget", "8", code=1).err
@@ -539,7 +537,7 @@ def test_rows_whose_replies_cannot_be_read_are_failures_too(
             in said.replace("4 of 4", "8 of 8")
         )
         assert "3 shards in a row were not written" in said
-        assert "or raise --max-failures, and the same command goes on" in said
+        assert "or raise --max-failures, then run the same command to resume" in said
         assert server.stats()["requests"] < 200
         assert not verdicts(tmp_path / "out")
 
@@ -587,8 +585,8 @@ def test_a_column_that_is_no_text_is_named_before_anything_is_asked(
     )
     command = arguments(path, tmp_path / "out", server, "--columns", "prompt=aesthetic")
     wrong = (
-        "part-0.parquet: the column 'aesthetic' (double) is no text; --columns prompt=COLUMN "
-        "names another"
+        "part-0.parquet: column 'aesthetic' must hold text, got double; use --columns "
+        "prompt=COLUMN to choose another"
     )
     assert wrong in vieval(*command, code=1).err
     command[command.index("--out") + 1] = tmp_path / "out.jsonl"
@@ -662,7 +660,7 @@ def test_verify_says_what_a_folder_lacks_and_what_is_not_its_own(
     out, command = tmp_path / "out", arguments(data, tmp_path / "out", server, *SMALL)
     vieval(*command, "--budget", "100", code=1)
     printed = vieval("shards", out, "--verify", code=1)
-    assert "shards have no verdicts, the first: part-" in printed.err
+    assert "shards have no verdicts (first: part-" in printed.err
     vieval(*command)
     assert (
         "complete: each row has its verdict once; 18 images"
@@ -674,11 +672,13 @@ def test_verify_says_what_a_folder_lacks_and_what_is_not_its_own(
     parquet.write_table(
         pyarrow.concat_tables([kept.slice(1), kept.slice(1, 1)]), second
     )
-    assert "it has a row twice" in vieval("shards", out, "--verify", code=1).err
+    assert (
+        "contains a row more than once" in vieval("shards", out, "--verify", code=1).err
+    )
     (data / "part-1.parquet").write_bytes((data / "part-0.parquet").read_bytes())
     err = vieval("shards", out, "--verify", code=1).err
     assert (
-        "part-1.parquet: another file than when the plan was made; restore it, or judge it again"
+        "part-1.parquet: changed since the plan was made; restore it, or judge it again"
         in err
     )
     assert "--out" not in err
@@ -697,11 +697,11 @@ def test_verify_finds_an_image_that_is_another(vieval, server, tmp_path):
     parquet.write_table(pyarrow.table(table), folder / "a.parquet")
     vieval(*arguments(folder, tmp_path / "out", server, "--rows-per-shard", "1"))
     assert (
-        "2 rows share their uid" in vieval("shards", tmp_path / "out", "--verify").out
+        "2 rows have the same uid" in vieval("shards", tmp_path / "out", "--verify").out
     )
     (folder / "1.jpg").write_bytes(picture(9))
     printed = vieval("shards", tmp_path / "out", "--verify", code=1)
-    assert "a.parquet: row 1 has another image" in printed.err
+    assert "a.parquet: the image of row 1 has changed" in printed.err
 
 
 def test_rejudge_asks_only_about_rows_of_these_statuses(vieval, data, tmp_path):
@@ -818,7 +818,7 @@ def test_lists_of_outputs_are_contests(vieval, server, tmp_path):
     voted, scored = verdicts(tmp_path / "pairwise"), verdicts(tmp_path / "viescore")
     assert [row["uid"] for row in voted] == [f"c{number}" for number in range(10)]
     assert [row["status"] for row in scored].count("ok") == 9
-    assert "give as many of both" in voted[4]["reason"]
+    assert "must have the same length" in voted[4]["reason"]
     assert {vote["order"] for vote in voted[0]["choice"]["votes"]} == {
         "forward",
         "reverse",

@@ -78,7 +78,7 @@ def test_batches_over_all_shards_give_the_verdicts_of_calls(
         calls = "24[0-4]"  # each process may show the two pictures of the sight check
     told = capsys.readouterr().err
     [price, saved] = re.search(
-        rf"calls: {calls}, .*: 0, tokens .* price: (\S+)\n.*by batches: (\S+) less",
+        rf"calls: {calls}, .*: 0, tokens .* price: (\S+)\n.*saved by batches: (\S+)",
         told,
     ).groups()
     assert float(price) == pytest.approx(float(saved), rel=0.02)

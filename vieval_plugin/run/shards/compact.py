@@ -28,27 +28,23 @@ def compact(folder: ShardFolder, plan: Plan) -> tuple[int, int]:
     """
     if open_shards(folder.under_way):
         raise VievalError(
-            f"{folder.name}: workers have shards open; join the files when they have ended"
+            f"{folder.name}: workers still have open shards; wait until they end, "
+            "then try again"
         )
     drop_outdated(folder)
-    single = {file for file, _ in folder.counted() if not file.startswith(JOINED)}
+    counted_files = [file for file, _ in folder.counted()]
+    single = {file for file in counted_files if not file.startswith(JOINED)}
     order = {shard.name: number for number, shard in enumerate(plan.shards())}
-    sizes = {
-        file: size
-        for file, size in folder.sizes().items()
-        if file in single and file in order
-    }
-    batches = [
-        batch
-        for batch in _batches(sorted(sizes, key=order.__getitem__), sizes)
-        if len(batch) > 1
-    ]
+    joinable = single & order.keys()
+    sizes = {file: size for file, size in folder.sizes().items() if file in joinable}
+    ordered_files = sorted(sizes, key=order.__getitem__)
+    batches = [batch for batch in _batches(ordered_files, sizes) if len(batch) > 1]
     for batch in batches:
-        _join(folder, [pair for file in batch for pair in folder.tables(file)], batch)
+        pairs = [pair for file in batch for pair in folder.tables(file)]
+        _join(folder, pairs, batch)
     # those whose removal an earlier compaction did not come to
-    folder.remove(
-        folder.sizes().keys() & order.keys() - {file for file, _ in folder.counted()}
-    )
+    counted_names = {file for file, _ in folder.counted()}
+    folder.remove(folder.sizes().keys() & order.keys() - counted_names)
     return sum(map(len, batches)), len(batches)
 
 
@@ -74,9 +70,9 @@ def drop_outdated(folder: ShardFolder) -> None:
     for file, valid_names in list(folder.counted()):
         if file.startswith(JOINED) and valid_names != folder.joined(file):
             valid_shards = [
-                pair
-                for pair in folder.tables(file)
-                if pair[0]["shard"]["name"] in valid_names
+                (document, table)
+                for document, table in folder.tables(file)
+                if document["shard"]["name"] in valid_names
             ]
             if valid_shards:
                 _join(folder, valid_shards, [file])
@@ -92,12 +88,17 @@ def _join(
     """Write a file of shards that lay in other files, and remove those."""
     documents, tables = zip(*shards, strict=True)
     provenance = documents[0]["provenance"]
-    described = [
-        {name: value for name, value in document.items() if name != "provenance"}
-        for document in documents
-    ]
+    described = [_drop_provenance(document) for document in documents]
     names = "".join(document["shard"]["name"] for document in documents)
-    metadata = {"version": VERSION, "provenance": provenance, "shards": described}
-    joined = f"{JOINED}{hashlib.sha256(names.encode()).hexdigest()[:24]}"
-    folder.write(joined, encoded_tables(tables, metadata))
+    metadata = {
+        "version": VERSION,
+        "provenance": provenance,
+        "shards": described,
+    }
+    digest = hashlib.sha256(names.encode()).hexdigest()
+    folder.write(f"{JOINED}{digest[:24]}", encoded_tables(tables, metadata))
     folder.remove(files)
+
+
+def _drop_provenance(document: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in document.items() if name != "provenance"}

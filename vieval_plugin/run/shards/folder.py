@@ -59,7 +59,8 @@ class ShardFolder:
             self.under_way.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise VievalError(
-                f"{self.local_folder}: cannot be written ({error.strerror}); choose another --out"
+                f"cannot write {self.local_folder}: {error.strerror}; choose "
+                "another --out"
             ) from None
 
     def plan(self) -> Plan | None:
@@ -111,6 +112,9 @@ class ShardFolder:
         """The names of the shards in a file that holds several."""
         return set(self._names_in(file))
 
+    def _file_label(self, file: str) -> str:
+        return f"{self.name}/{_file(file)}"
+
     def _names_in(self, file: str) -> list[str]:
         return [document["shard"]["name"] for document in self.metadata(file)]
 
@@ -123,8 +127,8 @@ class ShardFolder:
         document = metadata_in(self.storage.footer(_file(file)))
         if document is None or not ({"shard", "shards"} & document.keys()):
             raise VievalError(
-                f"{self.name}/{_file(file)}: no file of verdicts, or a damaged one; remove it, "
-                "and its rows are judged again"
+                f"{self._file_label(file)}: not a verdict file, or damaged; "
+                "remove it to judge its rows again"
             )
         common = {name: value for name, value in document.items() if name != "shards"}
         return [{**common, **shard} for shard in document.get("shards", [{}])]
@@ -134,13 +138,11 @@ class ShardFolder:
         another.
         """
         document = read_json((table.schema.metadata or {}).get(METADATA, b"{}"))
-        if (
-            not file.startswith(JOINED)
-            and document.get("shard", {}).get("name") != file
-        ):
+        is_own = document.get("shard", {}).get("name") == file
+        if not (is_own or file.startswith(JOINED)):
             raise VievalError(
-                f"{self.name}/{_file(file)}: the verdicts of another shard; remove it, and its "
-                "rows are judged again"
+                f"{self._file_label(file)}: contains the verdicts of another "
+                "shard; remove it to judge its rows again"
             )
 
     def tables(
@@ -162,32 +164,35 @@ class ShardFolder:
         @lru_cache(maxsize=1)
         def opened(file: str) -> Any:
             pyarrow = arrow()
-            return pyarrow.parquet.ParquetFile(
-                pyarrow.BufferReader(self.storage.read(_file(file)) or b"")
-            )
+            content = self.storage.read(_file(file)) or b""
+            return pyarrow.parquet.ParquetFile(pyarrow.BufferReader(content))
 
-        def read(file: str, number: int, columns: Sequence[str] | None) -> Any:
+        def read(
+            file: str,
+            number: int,
+            columns: Sequence[str] | None,
+        ) -> Any:
             try:
                 return opened(file).read_row_group(number, columns=columns)
             except (OSError, ValueError, IndexError) as error:
                 reason = line_of(error)
                 raise VievalError(
-                    f"{self.name}/{_file(file)}: cannot be read ({reason}); remove it, and its "
-                    "rows are judged again"
+                    f"cannot read {self._file_label(file)}: {reason}; remove it "
+                    "to judge its rows again"
                 ) from None
 
         return read
 
     def entries(self) -> dict[str, tuple[str, int]]:
         """The file of each shard that is done, and the shard's number in that file."""
-        return {
-            name: (file, number)
-            for file, names in self.counted()
-            for number, name in enumerate(
-                self._names_in(file) if file.startswith(JOINED) else [file]
-            )
-            if name in names
-        }
+        entries: dict[str, tuple[str, int]] = {}
+        for file, counted_names in self.counted():
+            is_joined = file.startswith(JOINED)
+            names = self._names_in(file) if is_joined else [file]
+            for number, name in enumerate(names):
+                if name in counted_names:
+                    entries[name] = file, number
+        return entries
 
     def counted(self) -> Iterator[tuple[str, set[str]]]:
         """Each file of verdicts with the shards whose verdicts count in it.
@@ -226,22 +231,26 @@ def open_folder(path_or_address: str | Path) -> ShardFolder:
 
 
 def kept_verdicts(
-    folder: ShardFolder, name: str, statuses: Collection[str]
+    folder: ShardFolder,
+    name: str,
+    statuses: Collection[str],
 ) -> Mapping[tuple[int, int], JsonObject]:
     """The verdicts of a shard that stay where those of some statuses are judged again, by row
     and prompt.
     """
-    files = (
-        [name]
-        if folder.holds(name)
-        else [file for file, names in folder.counted() if name in names]
-    )
-    return {
-        (verdict["row"], verdict["prompt"]): verdict
+    files = [name]
+    if not folder.holds(name):
+        files = [file for file, names in folder.counted() if name in names]
+    tables = (
+        table
         for file in files
         for document, table in folder.tables(file)
         if document["shard"]["name"] == name
-        for verdict in table.to_pylist()
+    )
+    verdicts = (verdict for table in tables for verdict in table.to_pylist())
+    return {
+        (verdict["row"], verdict["prompt"]): verdict
+        for verdict in verdicts
         if verdict["status"] not in statuses
     }
 

@@ -1,6 +1,4 @@
-"""The files of a data set: which they are, what tells one from another of the same name, and how
-many rows they have.
-"""
+"""Files of a data set, with their identity and number of rows."""
 
 from __future__ import annotations
 
@@ -52,12 +50,18 @@ from vieval_plugin.text.wording import natural, plural
 PARQUET = (".parquet",)
 _TARS = (*PLAIN, *COMPRESSED)
 # images and tables, of which a file of verdicts is made too
-_NO_TAR_MEMBERS = (*SUFFIXES, *PARQUET, ".csv", ".jsonl", ".arrow")
+_NO_TAR_MEMBERS = (
+    *SUFFIXES,
+    *PARQUET,
+    ".csv",
+    ".jsonl",
+    ".arrow",
+)
 _AT_ONCE = 8
 _MOST_COLUMNS = 100  # of the images of a tar, in the plan
 _MOST_NOTES = 20  # lines on tars
 _OTHER_FILE = (
-    "{}: another file than when the plan was made; restore it, or judge it again into "
+    "{}: changed since the plan was made; restore it, or judge it again into "
     "another folder"
 )
 _PATTERN = re.compile(r"[*[]")
@@ -95,8 +99,7 @@ class InputFile:
 
 
 def input_places(names: Sequence[str]) -> list[Place]:
-    """The parquet and tar files that a user names: files, folders with such below them, and
-    patterns such as `a/*.tar`.
+    """Parquet and tar files from files, folders and patterns such as `a/*.tar`.
 
     Raises:
         VievalError: there is none, or one is another kind of file.
@@ -107,24 +110,22 @@ def input_places(names: Sequence[str]) -> list[Place]:
         if not files:
             label = name.partition("?")[0] if has_scheme(name) else name
             raise VievalError(
-                f"{label}: no parquet or tar file there, of which a folder of shards is made; name "
-                "such files, folders or patterns such as 'data/*.parquet', or end the name of "
-                "--out in .jsonl, .csv or .parquet"
+                f"{label}: no parquet or tar files, which --out FOLDER requires; "
+                "pass files, folders or patterns such as 'data/*.parquet', or "
+                "end --out in .jsonl, .csv or .parquet"
             )
         sources |= dict.fromkeys(files)
     if unknown := [source for source in sources if not _is_known(source.path)]:
         raise VievalError(
-            f"{unknown[0]}: neither parquet nor tar, of which a folder of shards is made; end the "
-            "name of --out in .jsonl, .csv or .parquet"
+            f"{unknown[0]}: --out FOLDER requires parquet or tar files; end --out "
+            "in .jsonl, .csv or .parquet"
         )
-    if tars := [
-        source
-        for source in sources
-        if source.scheme and not source.path.lower().endswith(PARQUET)
-    ]:
+    remote = [source for source in sources if source.scheme]
+    tars = [source for source in remote if not source.path.lower().endswith(PARQUET)]
+    if tars:
         raise VievalError(
-            f"{tars[0]}: tar files are read from a file system alone; mount the bucket, copy them, "
-            "or name parquet files by a pattern"
+            f"{tars[0]}: tar files must be on a file system; mount the bucket, "
+            "copy the files, or pass a pattern of parquet files"
         )
     return list(sources)
 
@@ -134,15 +135,11 @@ def _local_files(name: str) -> list[Place]:
     if path.is_dir():
         files = data_files(path)
     else:
-        files = (
-            [path]
-            if path.exists()
-            else [Path(file) for file in glob.glob(str(path), recursive=True)]
-        )
-    return [
-        place_of(file.absolute())
-        for file in sorted(files, key=lambda file: natural(str(file)))
-    ]
+        files = [path]
+        if not path.exists():
+            files = list(map(Path, glob.glob(str(path), recursive=True)))
+    ordered = sorted(files, key=lambda file: natural(str(file)))
+    return [place_of(file.absolute()) for file in ordered]
 
 
 def data_files(folder: Path) -> list[Path]:
@@ -195,12 +192,11 @@ def _stored_objects(name: str) -> list[Place]:
             and source.system.get_file_info(bucket).type == fs.FileType.NotFound
         ):
             raise VievalError(
-                f"{source.scheme}{bucket}: no such bucket; correct its name, its region or its "
-                "endpoint"
+                f"{source.scheme}{bucket}: no such bucket; check its name, region "
+                "and endpoint"
             )
-        names = [
-            entry.path[len(source.path) + 1 :] for entry in entries if entry.is_file
-        ]
+        start = len(source.path) + 1
+        names = [entry.path[start:] for entry in entries if entry.is_file]
     matches = partial(_matches, pattern.split("/")) if pattern else _is_known
     return [source.below(path) for path in sorted(filter(matches, names), key=natural)]
 
@@ -250,24 +246,23 @@ def is_for_shards_alone(name: str) -> bool:
     has_tar = any(file.name.lower().endswith(_TARS) for file in data)
     if not has_tar or any(file.suffix.lower() in PARQUET for file in data):
         return False
-    return not any(
-        file.name.lower().endswith(_NO_TAR_MEMBERS) and not _is_of_img2dataset(file)
-        for file in path.rglob("*")
+    untarred_files = (
+        file for file in path.rglob("*") if file.name.lower().endswith(_NO_TAR_MEMBERS)
     )
+    return all(map(_is_of_img2dataset, untarred_files))
 
 
 def root_of(sources: Sequence[Place]) -> Place:
     """The folder that all files lie in; VievalError where there is none."""
     services = {(source.scheme, source.query) for source in sources}
-    path = (
-        os.path.commonpath([posixpath.dirname(source.path) for source in sources])
-        if len(services) == 1
-        else ""
-    )
+    path = ""
+    if len(services) == 1:
+        folders = [posixpath.dirname(source.path) for source in sources]
+        path = os.path.commonpath(folders)
     if not path:
         raise VievalError(
-            f"{sources[0]} and {sources[-1]}: they lie in no folder or bucket together; judge "
-            "each into an --out of its own"
+            f"{sources[0]} and {sources[-1]} have no common folder or bucket; "
+            "judge each into its own --out"
         )
     return replace(sources[0], path=path)
 
@@ -334,19 +329,19 @@ def tar_notes(files: Iterable[InputFile], columns: Collection[str]) -> list[str]
     for file in files:
         if file.last_dot:
             notes.append(
-                f"{file.path}: the last dot of a name ends its key, as all names allow it"
+                f"{file.path}: keys end at the last dot of a name, because all "
+                "names allow it"
             )
         if file.repeated_keys:
+            keys = plural(file.repeated_keys, "key")
             notes.append(
-                f"{file.path}: {plural(file.repeated_keys, 'key')} are there again; each is a "
-                "sample of its own"
+                f"{file.path}: {keys} repeated; each occurrence is its own sample"
             )
     notes += hidden_images(files, columns)
-    return (
-        notes
-        if len(notes) <= _MOST_NOTES
-        else [*notes[:_MOST_NOTES], f"{len(notes) - _MOST_NOTES} more such lines"]
-    )
+    hidden_notes = len(notes) - _MOST_NOTES
+    if hidden_notes <= 0:
+        return notes
+    return [*notes[:_MOST_NOTES], f"{hidden_notes} more lines like these"]
 
 
 def hidden_images(files: Iterable[InputFile], columns: Collection[str]) -> list[str]:
@@ -358,11 +353,13 @@ def hidden_images(files: Iterable[InputFile], columns: Collection[str]) -> list[
         }
         if hidden:
             column = next(iter(hidden)) or "..."
+            column = column[:80]
+            count = plural(sum(hidden.values()), "image")
             lines.append(
-                f"{file.path}: {plural(sum(hidden.values()), 'image')} of its members are not "
-                f"judged, the first of a column {column[:80]!r}, as the first dot of a name ends "
-                "its key; rename the members and judge into another --out, or read the column "
-                f"with --columns images.NAME={column[:80]}"
+                f"{file.path}: {count} not judged, the first in column {column!r}, "
+                "because keys end at the first dot of a name; rename the members and "
+                "use another --out, or read the column with --columns "
+                f"images.NAME={column}"
             )
     return lines
 
@@ -379,8 +376,8 @@ def _input_file(
     name = "" if is_elsewhere else posixpath.relpath(source.path, root.path)
     if is_elsewhere or name.startswith("../"):
         raise VievalError(
-            f"{source}: it does not lie below {root}, as the files of the plan do; judge it into "
-            "another --out"
+            f"{source} must be below {root}, like the other files of the plan; "
+            "judge it into another --out"
         )
     size = size_of(source)
     if name in planned and _is_same(source, size, planned[name]):
@@ -388,11 +385,9 @@ def _input_file(
     if source.path.lower().endswith(PARQUET):
         with reading_table(source):
             metadata = parquet_file(source).metadata
-            groups = tuple(
-                metadata.row_group(group).num_rows
-                for group in range(metadata.num_row_groups)
-            )
-        return InputFile(name, size, footer_digest(source), groups)
+            groups = map(metadata.row_group, range(metadata.num_row_groups))
+            rows = tuple(group.num_rows for group in groups)
+        return InputFile(name, size, footer_digest(source), rows)
     digest, index = _index_tar(source, indexes, last_dot, columns)
     return InputFile(
         name,
@@ -405,7 +400,11 @@ def _input_file(
     )
 
 
-def _is_same(source: Place, size: int, file: InputFile) -> bool:
+def _is_same(
+    source: Place,
+    size: int,
+    file: InputFile,
+) -> bool:
     """Return whether a file is as the plan has it: of a tar, whose headers are looked at when it
     is read, by its size.
     """
@@ -424,13 +423,17 @@ def require_same(file: InputFile, root: Place) -> None:
         is_same = _is_same(source, size_of(source), file)
     except VievalError as error:
         raise VievalError(
-            f"{error}; it is in the plan, and no shard of it can be judged without it"
+            f"{error}; the plan includes this file, so restore it"
         ) from None
     if not is_same:
         raise VievalError(_OTHER_FILE.format(source))
 
 
-def table_of(file: InputFile, root: Place, indexes: Path) -> InputTable:
+def table_of(
+    file: InputFile,
+    root: Place,
+    indexes: Path,
+) -> InputTable:
     """The rows of a file, for its columns; VievalError where it cannot be read."""
     source = root.below(file.path)
     if not file.is_tar:
@@ -439,7 +442,11 @@ def table_of(file: InputFile, root: Place, indexes: Path) -> InputTable:
 
 
 def rows_in_group(
-    file: InputFile, root: Place, indexes: Path, group: int, ranges: Sequence[range]
+    file: InputFile,
+    root: Place,
+    indexes: Path,
+    group: int,
+    ranges: Sequence[range],
 ) -> InputTable:
     """Some rows of a row group, or samples of a tar, in one pass; VievalError where it cannot be
     read.
@@ -455,14 +462,16 @@ def _index_file(indexes: Path, digest: str) -> Path:
 
 
 def _index_tar(
-    source: Place, indexes: Path, last_dot: bool | None, columns: Iterable[str] = ()
+    source: Place,
+    indexes: Path,
+    last_dot: bool | None,
+    columns: Iterable[str] = (),
 ) -> tuple[str, TarIndex]:
     """The digest of a tar's index, which is kept in the folder `indexes`, and the index."""
     index = tar_index(Path(source.path), last_dot, columns)
     # of the members, not of the file: another pyarrow writes other bytes
-    digest = hashlib.sha256("\n".join(map(str, index.members)).encode()).hexdigest()[
-        :32
-    ]
+    listing = "\n".join(map(str, index.members))
+    digest = hashlib.sha256(listing.encode()).hexdigest()[:32]
     write_whole(_index_file(indexes, digest), _encoded(index.members), synced=True)
     return digest, index
 
@@ -478,7 +487,11 @@ def _encoded(members: Sequence[TarMember]) -> bytes:
     return bytes(sink.getvalue())
 
 
-def tar_members(file: InputFile, root: Place, indexes: Path) -> Sequence[TarMember]:
+def tar_members(
+    file: InputFile,
+    root: Place,
+    indexes: Path,
+) -> Sequence[TarMember]:
     """The members of a tar by its kept index; VievalError where it is another tar than when the
     plan was made.
     """
@@ -496,15 +509,11 @@ def tar_members(file: InputFile, root: Place, indexes: Path) -> Sequence[TarMemb
     except (OSError, ValueError) as error:
         reason = line_of(error)
         raise VievalError(
-            f"{index}: the index of a tar file cannot be read ({reason}); judge it again into "
-            "another folder"
+            f"cannot read the tar index {index}: {reason}; judge the tar file "
+            "again into another folder"
         ) from None
-    return [
-        TarMember(*fields)
-        for fields in zip(
-            *(columns[name] for name in TarMember.__annotations__), strict=True
-        )
-    ]
+    fields = [columns[name] for name in TarMember.__annotations__]
+    return [TarMember(*values) for values in zip(*fields, strict=True)]
 
 
 def _is_known(path: str) -> bool:

@@ -69,9 +69,8 @@ def passes_over(shards: Iterable[Shard], written: Container[str]) -> Iterator[Pa
 
 
 def _group_of(shard: Shard) -> tuple[str, int]:
-    return shard.path, shard.first if shard.path.lower().endswith(
-        PLAIN
-    ) else shard.group
+    is_plain_tar = shard.path.lower().endswith(PLAIN)
+    return shard.path, shard.first if is_plain_tar else shard.group
 
 
 class PassQueue:
@@ -94,10 +93,8 @@ class PassQueue:
         """The next pass; None where none waits."""
         with self._change:
             if not self._waiting and self._later:
-                self._waiting.extend(
-                    Pass(work.shards, is_last=True)
-                    for work in passes_over(self._later, ())
-                )
+                later = passes_over(self._later, ())
+                self._waiting.extend(Pass(work.shards, is_last=True) for work in later)
                 self._later.clear()
             if not self._waiting:
                 return None
@@ -137,7 +134,7 @@ class PassQueue:
 
     @property
     def is_closed(self) -> bool:
-        """Return whether nobody is to take passes any more."""
+        """Return whether no more passes may be taken."""
         return self._is_closed
 
     def close(self) -> None:
@@ -177,25 +174,22 @@ def part_of(option: str, environment: Mapping[str, str]) -> tuple[int, int]:
         match = re.fullmatch(r"(\d{1,6})/(\d{1,6})", option)
         if not match or not 1 <= int(match[1]) <= int(match[2]):
             raise VievalError(
-                f"--part {option[:40]!r} is no part of a run; write it as 1/8 ... 8/8, or auto"
+                f"--part must be auto, or I/N such as 1/8, got {option[:40]!r}"
             )
         return int(match[1]) - 1, int(match[2])
     for number, total, first in _PART_VARIABLES:
-        texts = [
-            environment.get(number, ""),
-            environment.get(total, ""),
-            environment.get(first, "0"),
-        ]
-        if all(text.isdecimal() for text in texts):
-            part = int(texts[0]) - int(texts[2])
-            parts = int(texts[1])
+        task_number = environment.get(number, "")
+        count = environment.get(total, "")
+        offset = environment.get(first, "0")
+        if task_number.isdecimal() and count.isdecimal() and offset.isdecimal():
+            part = int(task_number) - int(offset)
+            parts = int(count)
             if 0 <= part < parts:
                 return part, parts
             raise VievalError(
-                f"{number}={texts[0]} is no part of {total}={parts}; say --part I/N (arrays in "
-                "steps of one)"
+                f"{number}={task_number} is out of range for {total}={parts}; use an array "
+                "with steps of 1, or pass --part I/N"
             )
-    variables = " nor ".join(
-        f"{number} and {total}" for number, total, _ in _PART_VARIABLES
-    )
-    raise VievalError(f"--part auto: neither {variables} are set; say --part I/N")
+    pairs = [f"{number} and {total}" for number, total, _ in _PART_VARIABLES]
+    variables = ", or ".join(pairs)
+    raise VievalError(f"--part auto requires {variables}; set them or pass --part I/N")

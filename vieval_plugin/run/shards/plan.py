@@ -1,5 +1,5 @@
-"""The plan of a folder of shards, fixed once: which rows of which files are a shard, and what
-their verdicts depend on.
+"""Plan of a folder of shards: the rows of each shard and everything that verdicts
+depend on.
 """
 
 from __future__ import annotations
@@ -106,9 +106,20 @@ class Plan:
                 step = rows if file.is_compressed else self.rows_per_shard
                 for first in range(start, start + rows, max(step, 1)):
                     length = min(step, start + rows - first)
-                    key = [file.path, file.size, file.digest, group, first, length]
+                    key = [
+                        file.path,
+                        file.size,
+                        file.digest,
+                        group,
+                        first,
+                        length,
+                    ]
                     yield Shard(
-                        _short([self.run, key], 24), file.path, group, first, length
+                        _short([self.run, key], 24),
+                        file.path,
+                        group,
+                        first,
+                        length,
                     )
                 start += rows
 
@@ -126,8 +137,20 @@ def new_plan(
     """The plan of a run that begins."""
     planned = tuple(files if limit is None else limit_rows(files, limit))
     return Plan(
-        *(root.address, planned, rows_per_shard, dict(columns), kind or ""),
-        *(provenance, schema, VERSION, readers_hash(), limit),
+        *(
+            root.address,
+            planned,
+            rows_per_shard,
+            dict(columns),
+            kind or "",
+        ),
+        *(
+            provenance,
+            schema,
+            VERSION,
+            readers_hash(),
+            limit,
+        ),
     )
 
 
@@ -143,9 +166,7 @@ def from_json(text: bytes, where: str) -> Plan:
     except ValidationError:
         plan = None
     if plan is None or not _is_sound(plan):
-        raise VievalError(
-            f"{where}: no plan of shards that can be read; name another folder with --out"
-        )
+        raise VievalError(f"{where}: not a readable shard plan; choose another --out")
     return plan
 
 
@@ -154,16 +175,22 @@ def _is_sound(plan: Plan) -> bool:
     root, and ends.
     """
     paths = [PurePosixPath(file.path) for file in plan.files]
-    inside = not any(
-        path.is_absolute() or ".." in path.parts or "\0" in str(path) for path in paths
-    )
-    is_finite = plan.rows_per_shard > 0 and all(
-        rows >= 0 for file in plan.files for rows in file.groups
-    )
-    return inside and is_finite and plan.rows / plan.rows_per_shard < _MOST_SHARDS
+    if not all(map(_is_inside, paths)):
+        return False
+    rows_of_groups = (rows for file in plan.files for rows in file.groups)
+    is_finite = plan.rows_per_shard > 0 and all(rows >= 0 for rows in rows_of_groups)
+    return is_finite and plan.rows / plan.rows_per_shard < _MOST_SHARDS
 
 
-def require_same_run(earlier: Plan, now: Plan, where: str) -> None:
+def _is_inside(path: PurePosixPath) -> bool:
+    return not (path.is_absolute() or ".." in path.parts or "\0" in str(path))
+
+
+def require_same_run(
+    earlier: Plan,
+    now: Plan,
+    where: str,
+) -> None:
     """VievalError, beginning with `where`, where another judge or other options than the plan's
     would give the verdicts.
     """
@@ -185,17 +212,22 @@ def require_same_run(earlier: Plan, now: Plan, where: str) -> None:
         and earlier.readers != now.readers
     ):
         difference = (
-            f"by VIEval {earlier.version}, whose judges read replies otherwise than "
-            f"those of {now.version}"
+            f"by VIEval {earlier.version}, which reads replies differently from "
+            f"{now.version}"
         )
     if difference:
         raise VievalError(
-            f"{where}: a run was begun there {difference}; give the command that began it, or "
-            "another --out"
+            f"{where}: contains a run started {difference}; use the command that "
+            "started it, or another --out"
         )
 
 
-def extended(earlier: Plan, now: Plan, where: str, extend: bool) -> Plan:
+def extended(
+    earlier: Plan,
+    now: Plan,
+    where: str,
+    extend: bool,
+) -> Plan:
     """The plan with the files that are new, where it may be extended.
 
     Raises:
@@ -206,19 +238,20 @@ def extended(earlier: Plan, now: Plan, where: str, extend: bool) -> Plan:
     for file in earlier.files:
         if file.path not in named_files:
             raise VievalError(
-                f"{where}: the plan has {file.path}, which is not named now; name all files of the "
-                "plan"
+                f"{where}: the plan includes {file.path}, which was not passed; "
+                "pass all files of the plan"
             )
         if _known_by(named_files[file.path]) != _known_by(file):
             raise VievalError(
-                f"{where}: {file.path} is another file than when the plan was made; restore it, or "
-                "name another --out"
+                f"{where}: {file.path} has changed since the plan was made; "
+                "restore it or choose another --out"
             )
     new_files = [file for file in now.files if file.path not in earlier.by_path]
     if new_files and not extend:
+        planned = len(earlier.files)
         raise VievalError(
-            f"{where}: the plan has {len(earlier.files)} files, now {len(now.files)} are named, "
-            f"such as {new_files[0].path}; --extend adds new files"
+            f"{where}: the plan has {planned} files, but {len(now.files)} were passed, "
+            f"such as {new_files[0].path}; use --extend to add new files"
         )
     return replace(earlier, files=(*earlier.files, *new_files))
 
@@ -226,12 +259,9 @@ def extended(earlier: Plan, now: Plan, where: str, extend: bool) -> Plan:
 def readers_hash() -> str:
     """A hash of the code that reads replies: that of the judges, and of servers' answers."""
     package = Path(__file__).parents[2]
-    files = sorted(
-        f
-        for folder in judges.__path__
-        for f in Path(folder).rglob("*")
-        if f.suffix in (".py", ".txt")
-    )
+    folders = map(Path, judges.__path__)
+    candidates = (file for folder in folders for file in folder.rglob("*"))
+    files = sorted(file for file in candidates if file.suffix in (".py", ".txt"))
     files += [package / name for name in _READERS]
     hashed = hashlib.sha256()
     for file in files:
@@ -249,11 +279,11 @@ def _limit_in_words(plan: Plan) -> str:
 
 def _value_words(value: Any) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{name}={column}" for name, column in value.items())
+        pairs = [f"{name}={column}" for name, column in value.items()]
+        return ", ".join(pairs)
     return str(value) or "none"
 
 
 def _short(document: Any, length: int) -> str:
-    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()[
-        :length
-    ]
+    text = json.dumps(document, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:length]

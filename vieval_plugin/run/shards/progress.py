@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from vieval_plugin.judges.protocol import Status
@@ -48,65 +48,52 @@ class FolderProgress(Tally):
         """The sentence on a folder whose verdicts are all without scores; empty where one has
         scores, or none is there.
         """
-        if not self.statuses or any(
-            self.statuses[status] for status in Status if status.usable
-        ):
+        scored = (self.statuses[status] for status in Status if status.usable)
+        if not self.statuses or any(scored):
             return ""
-        statuses = ", ".join(
-            f"{status} {n:,}" for status, n in self.statuses.most_common()
-        )
-        return f"no row could be scored ({statuses})"
+        return f"no row could be scored ({self._status_counts()})"
+
+    def _status_counts(self) -> str:
+        counts = [f"{status} {n:,}" for status, n in self.statuses.most_common()]
+        return ", ".join(counts)
 
     def lines(self) -> list[str]:
         """The counts in lines."""
         shards_left = self.shards - self.shards_done
-        limited = (
-            "" if self.limit is None else f", limited to the first {self.limit:,} rows"
-        )
+        limited = ""
+        if self.limit is not None:
+            limited = f", limited to the first {self.limit:,} rows"
         running = f", {self.running} running" if self.running else ""
         counting = " (a row counts when its shard is done)" if shards_left else ""
-        lines = [
-            f"shards: {self.shards_done:,} of {self.shards:,} done{running}, {shards_left:,} left; "
-            f"rows: {self.rows_done:,} of {self.rows:,}{limited}{counting}"
-        ]
+        shards = f"{self.shards_done:,} of {self.shards:,} done{running}"
+        rows = f"{self.rows_done:,} of {self.rows:,}{limited}{counting}"
+        lines = [f"shards: {shards}, {shards_left:,} left; rows: {rows}"]
         if self.statuses:
-            lines.append(
-                "verdicts: "
-                + ", ".join(
-                    f"{status} {n:,}" for status, n in self.statuses.most_common()
-                )
-            )
+            lines.append(f"verdicts: {self._status_counts()}")
         if self.calls:
-            tokens = (
-                f"tokens in: {self.tokens['input']:,}, out: {self.tokens['output']:,}"
-            )
+            tokens_in = self.tokens["input"]
+            tokens_out = self.tokens["output"]
+            tokens = f"tokens in: {tokens_in:,}, out: {tokens_out:,}"
             counts = {
-                "from the store": self.from_store,
-                "the same as another and asked once": self.repeated,
+                "from the cache": self.from_store,
+                "duplicates": self.repeated,
             }
-            origins = ", ".join(
-                f"{origin}: {number:,}" for origin, number in counts.items() if number
-            )
-            unasked = f" ({origins})" if origins else ""
-            lines.append(f"answers of a model: {self.calls:,}{unasked}, {tokens}")
-        lines += [
-            f"{status} {n:,}: {reason}"
-            for (status, reason), n in self.reasons.most_common(_MOST_REASONS)
-        ]
+            origins = [f"{origin}: {n:,}" for origin, n in counts.items() if n]
+            unasked = f" ({', '.join(origins)})" if origins else ""
+            lines.append(f"model answers: {self.calls:,}{unasked}, {tokens}")
+        for (status, reason), n in self.reasons.most_common(_MOST_REASONS):
+            lines.append(f"{status} {n:,}: {reason}")
         if self.rate:
-            remaining = (
-                f"; left: {_span((self.rows - self.rows_done) / self.rate)}"
-                if shards_left
-                else ""
-            )
+            seconds_left = (self.rows - self.rows_done) / self.rate
+            remaining = f"; left: {_span(seconds_left)}" if shards_left else ""
             calls = f" and {self.call_rate:,.1f} calls" if self.call_rate else ""
             stored = (
-                f"; {self.from_store:,} results came from the store, which is faster: "
-                "--fresh judges anew"
+                f"; {self.from_store:,} results came from the cache, which is "
+                "faster; use --fresh to judge without it"
             )
             note = stored if self.from_store else ""
             lines.append(
-                f"rate: {self.rate:,.1f} rows{calls} a second{remaining}{note}"
+                f"rate: {self.rate:,.1f} rows{calls} per second{remaining}{note}"
             )
         return lines
 
@@ -115,41 +102,49 @@ def progress_of(folder: ShardFolder, plan: Plan) -> FolderProgress:
     """Counts over the shards of a plan; VievalError for a file that is no file of verdicts."""
     planned = {shard.name: shard.rows for shard in plan.shards()}
     progress = FolderProgress(shards=len(planned), rows=plan.rows, limit=plan.limit)
-    spans: list[tuple[float, float, int, int]] = []
+    spans: list[_ShardTime] = []
     for file, names in folder.counted():
         for document in folder.metadata(file):
             name = document["shard"]["name"]
             if name in planned and name in names:
+                rows = planned[name]
                 progress.add_document(document)
                 progress.shards_done += 1
-                progress.rows_done += planned[name]
-                calls = (
-                    document["calls"] - document["from_store"] - document["repeated"]
-                )
+                progress.rows_done += rows
+                unasked = document["from_store"] + document["repeated"]
+                calls = document["calls"] - unasked
                 spans.append(
-                    (document["ended"], document["began"], planned[name], calls)
+                    _ShardTime(document["ended"], document["began"], rows, calls)
                 )
-    progress.running = len(
-        {name for name in open_shards(folder.under_way) if name in planned}
-    )
+    progress.running = len(planned.keys() & open_shards(folder.under_way))
     progress.rate, progress.call_rate = _rates(spans)
     return progress
 
 
-def _rates(spans: Iterable[tuple[float, float, int, int]]) -> tuple[float, float]:
+@dataclass(frozen=True)
+class _ShardTime:
+    """Time in which a shard was judged."""
+
+    end: float
+    began: float
+    rows: int
+    calls: int
+
+
+def _rates(spans: Sequence[_ShardTime]) -> tuple[float, float]:
     """Rows, and answers that the model was asked for, a second over the last minutes in which
     shards ended.
     """
-    ordered = sorted(spans)
-    recent = [shard for shard in ordered if shard[0] > ordered[-1][0] - _RECENT]
-    span = max((end for end, *_ in recent), default=0.0) - min(
-        (began for _, began, *_ in recent), default=0.0
-    )
-    if span <= 0:
+    if not spans:
         return 0.0, 0.0
-    return sum(rows for *_, rows, _ in recent) / span, max(
-        sum(calls for *_, calls in recent), 0
-    ) / span
+    last = max(span.end for span in spans)
+    recent = [span for span in spans if span.end > last - _RECENT]
+    seconds = last - min(span.began for span in recent)
+    if seconds <= 0:
+        return 0.0, 0.0
+    rows = sum(span.rows for span in recent)
+    calls = max(sum(span.calls for span in recent), 0)
+    return rows / seconds, calls / seconds
 
 
 def _span(seconds: float) -> str:

@@ -23,7 +23,10 @@ class ReadAhead(Generic[T]):
     """
 
     def __init__(
-        self, items: Iterator[T], size: Callable[[T], int], max_bytes: int = MOST_BYTES
+        self,
+        items: Iterator[T],
+        size: Callable[[T], int],
+        max_bytes: int = MOST_BYTES,
     ) -> None:
         self._items = items
         self._size = size

@@ -47,7 +47,10 @@ class ShardRow:
 
 
 def rows_of_shards(
-    plan: Plan, root: Place, indexes: Path, shards: Sequence[Shard]
+    plan: Plan,
+    root: Place,
+    indexes: Path,
+    shards: Sequence[Shard],
 ) -> Iterator[ShardRow]:
     """The samples of shards of one row group, in order, without digests.
 
@@ -63,7 +66,11 @@ def rows_of_shards(
     file = plan.by_path[shards[0].path]
     group = shards[0].group
     table = rows_in_group(
-        file, root, indexes, group, [shard.numbers for shard in shards]
+        file,
+        root,
+        indexes,
+        group,
+        [shard.numbers for shard in shards],
     )
     remaining = iter(shards)
     shard = next(remaining)
@@ -98,12 +105,10 @@ def _load_images(row: SampleRow) -> SampleRow:
     """A row whose fetched images are bytes."""
     if not row.addresses or row.verdict or not isinstance(row.sample, Sample):
         return row
-    images = {
-        role: Image(image.source.read_bytes(), image.origin)
-        if role in row.addresses and isinstance(image.source, Path)
-        else image
-        for role, image in row.sample.images.items()
-    }
+    images = dict(row.sample.images)
+    for role, image in row.sample.images.items():
+        if role in row.addresses and isinstance(image.source, Path):
+            images[role] = Image(image.source.read_bytes(), image.origin)
     return replace(row, sample=replace(row.sample, images=images))
 
 

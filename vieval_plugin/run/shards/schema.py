@@ -43,7 +43,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from vieval_plugin.judges.contests import Contest
+from vieval_plugin.judges.contests import Contest, Judged
 from vieval_plugin.judges.protocol import Choice, Verdict
 from vieval_plugin.readers.places import arrow
 from vieval_plugin.readers.samples import SampleRow
@@ -80,50 +80,67 @@ class VerdictSchema:
         text = pyarrow.string()
         number = pyarrow.float64()
         scores = {"scores": pyarrow.struct([(name, number) for name in self.scores])}
-        bounds = {
-            "bounds": pyarrow.struct(
-                [(name, pyarrow.list_(number)) for name in self.scores]
-            )
-        }
+        numbers = pyarrow.list_(number)
+        bounds = {"bounds": pyarrow.struct([(name, numbers) for name in self.scores])}
         candidates = {"scores": pyarrow.list_(scores["scores"])}
         if not self.scores:  # of a struct without fields there can be no column
             scores = bounds = candidates = {}
-        sub_score = pyarrow.struct(
-            [("question", text), ("scores", pyarrow.list_(number))]
-        )
+        sub_score = pyarrow.struct([("question", text), ("scores", numbers)])
+        count = pyarrow.int64()
+        tokens = pyarrow.struct([("input", count), ("output", count)])
         columns = {
             "file": text,
-            "row": pyarrow.int64(),
+            "row": count,
             "prompt": pyarrow.int32(),
-            **dict.fromkeys(("uid", "image_model", "kind", "category", "group"), text),
+        }
+        columns |= dict.fromkeys(
+            (
+                "uid",
+                "image_model",
+                "kind",
+                "category",
+                "group",
+            ),
+            text,
+        )
+        columns |= {
             "draw": pyarrow.int32(),
             "digest": pyarrow.binary(32),
             "status": text,
             "reason": text,
-            **scores,
-            **(bounds if self.intervals else {}),
+        }
+        columns |= scores
+        if self.intervals:
+            columns |= bounds
+        columns |= {
             "sub_scores": pyarrow.list_(sub_score),
             "choice": _choice_type(pyarrow, candidates),
             "rationale": text,
             "findings": pyarrow.list_(text),
             "calls": pyarrow.int32(),
-            "tokens": pyarrow.struct(
-                [("input", pyarrow.int64()), ("output", pyarrow.int64())]
-            ),
+            "tokens": tokens,
             "seconds": number,
-            **({"trace": text} if self.trace else {}),
         }
+        if self.trace:
+            columns["trace"] = text
         return pyarrow.schema(list(columns.items()))
 
 
 def schema_of(
-    prepared: PreparedJudge, judge_options: Any, trace: bool
+    prepared: PreparedJudge,
+    judge_options: Any,
+    trace: bool,
 ) -> VerdictSchema:
     """The schema of a judge's verdicts."""
     spec = prepared.spec
     calibrated = prepared.provenance.calibrated_scores
     scores = dict.fromkeys(
-        (*spec.aspects, *spec.dimensions, *spec.grades(judge_options), *calibrated)
+        (
+            *spec.aspects,
+            *spec.dimensions,
+            *spec.grades(judge_options),
+            *calibrated,
+        )
     )
     return VerdictSchema(tuple(scores), spec.intervals, trace)
 
@@ -200,35 +217,47 @@ def verdict_row(
     reason, rationale, findings = remove_secrets(
         [verdict.reason, verdict.rationale, verdict.findings]
     )
-    texts = {
-        "file": file,
-        "uid": judged.id.uid,
-        "image_model": judged.id.image_model,
-        "kind": judged.kind,
-        "category": "" if isinstance(judged, Contest) else judged.category,
-        "group": judged.group if judged.group != judged.id.uid else "",
+    texts = {"file": file, **_identity_texts(judged)}
+    texts |= {
         "status": str(verdict.status),
         "reason": " ".join(reason.split()),
         "rationale": rationale,
     }
     if schema.trace:
         texts["trace"] = json.dumps(verdict_document(verdict)["trace"], allow_nan=False)
-    return {
-        **{name: _encodable(text) for name, text in texts.items()},
+    all_findings = dict.fromkeys((*findings, *row.findings))
+    cells: JsonObject = {name: _encodable(text) for name, text in texts.items()}
+    cells |= {
         "row": number,
         "prompt": prompt,
         "draw": judged.id.draw,
         "digest": digest,
+        "findings": list(map(_encodable, all_findings)),
+    }
+    cells |= {
         "scores": dict(verdict.scores),
         "bounds": {name: list(ends) for name, ends in verdict.bounds.items()},
+    }
+    cells |= {
         "sub_scores": _sub_scores(verdict, schema),
         "choice": _choice(verdict.choice),
-        "findings": [
-            _encodable(text) for text in dict.fromkeys((*findings, *row.findings))
-        ],
+    }
+    tokens = {"input": outcome.input_tokens, "output": outcome.output_tokens}
+    cells |= {
         "calls": outcome.calls,
-        "tokens": {"input": outcome.input_tokens, "output": outcome.output_tokens},
+        "tokens": tokens,
         "seconds": outcome.seconds,
+    }
+    return cells
+
+
+def _identity_texts(judged: Judged) -> dict[str, str]:
+    return {
+        "uid": judged.id.uid,
+        "image_model": judged.id.image_model,
+        "kind": judged.kind,
+        "category": "" if isinstance(judged, Contest) else judged.category,
+        "group": judged.group if judged.group != judged.id.uid else "",
     }
 
 
@@ -238,9 +267,8 @@ def encoded(
     metadata: Mapping[str, Any],
 ) -> bytes:
     """A file of verdicts, with what its metadata is to say."""
-    return encoded_tables(
-        [arrow().Table.from_pylist(list(rows), schema=schema.arrow())], metadata
-    )
+    table = arrow().Table.from_pylist(list(rows), schema=schema.arrow())
+    return encoded_tables([table], metadata)
 
 
 def encoded_tables(tables: Iterable[Any], metadata: Mapping[str, Any]) -> bytes:
@@ -286,7 +314,8 @@ def metadata_in(footer: bytes) -> JsonObject | None:
     has a hundred thousand footers, and reading one whole takes twenty times as long.
     """
     field = b"\x18"
-    position = footer.rfind(field + bytes([len(METADATA)]) + METADATA + field)
+    key = bytes([len(METADATA)]) + METADATA
+    position = footer.rfind(field + key + field)
     if position < 0:
         return None
     position += len(METADATA) + 3
@@ -306,14 +335,14 @@ def metadata_in(footer: bytes) -> JsonObject | None:
 
 
 def _sub_scores(verdict: Verdict, schema: VerdictSchema) -> list[JsonObject]:
-    steps = {step.label: list(step.scores) for step in verdict.trace if step.scores}
-    further = {
-        name: [score]
-        for name, score in verdict.scores.items()
-        if name not in schema.scores
+    scores_by_name = {
+        step.label: list(step.scores) for step in verdict.trace if step.scores
     }
+    for name, score in verdict.scores.items():
+        if name not in schema.scores:
+            scores_by_name[name] = [score]
     scores_by_question = {
-        _encodable(name): scores for name, scores in {**steps, **further}.items()
+        _encodable(name): scores for name, scores in scores_by_name.items()
     }
     return [
         {"question": question, "scores": scores}
@@ -324,15 +353,16 @@ def _sub_scores(verdict: Verdict, schema: VerdictSchema) -> list[JsonObject]:
 def _choice(choice: Choice | None) -> JsonObject | None:
     if choice is None:
         return None
+    votes = [{"order": order, "vote": vote} for order, vote in choice.votes.items()]
+    preferences = [
+        {"order": order, "preference": preference}
+        for order, preference in choice.preferences.items()
+    ]
+    scores = list(map(dict, choice.scores))
     return {
-        "votes": [
-            {"order": order, "vote": vote} for order, vote in choice.votes.items()
-        ],
-        "preferences": [
-            {"order": order, "preference": value}
-            for order, value in choice.preferences.items()
-        ],
-        "scores": [dict(scores) for scores in choice.scores],
+        "votes": votes,
+        "preferences": preferences,
+        "scores": scores,
     }
 
 

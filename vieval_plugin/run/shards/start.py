@@ -136,13 +136,15 @@ def _input_locations(request: ShardRequest, folder: ShardFolder) -> list[Place]:
     ]
     if not locations:
         raise VievalError(
-            f"{folder.name}: all that is to be judged lies in it; choose another --out"
+            f"{folder.name} contains all of the input; choose another --out"
         )
     return locations
 
 
 def _planned(
-    request: ShardRequest, folder: ShardFolder, prepared: PreparedJudge
+    request: ShardRequest,
+    folder: ShardFolder,
+    prepared: PreparedJudge,
 ) -> tuple[Plan, Place, tuple[str, ...]]:
     """The plan that is kept in a folder now, where its paths start on this machine, and lines on
     columns for the user.
@@ -153,7 +155,11 @@ def _planned(
     root = _root(earlier, locations)
     planned = earlier.by_path if earlier else {}
     files = input_files(
-        locations, root, folder.indexes, planned, (request.columns or {}).values()
+        locations,
+        root,
+        folder.indexes,
+        planned,
+        (request.columns or {}).values(),
     )
     fields = _fields(
         request,
@@ -178,7 +184,14 @@ def _planned(
         request.limit,
     )
     if earlier is None:
-        _require_readable(now, root, folder, fields, prepared, request.run.hosts)
+        _require_readable(
+            now,
+            root,
+            folder,
+            fields,
+            prepared,
+            request.run.hosts,
+        )
         earlier = folder.create_plan(now)
     require_same_run(earlier, now, folder.name)
     plan = extended(earlier, now, folder.name, request.extend)
@@ -273,7 +286,11 @@ def drawn_samples(started: StartedRun, seed: int) -> list[Judged]:
     return samples
 
 
-def choose_store(options: Config, rows: int, is_shared: bool) -> Config:
+def choose_store(
+    options: Config,
+    rows: int,
+    is_shared: bool,
+) -> Config:
     """The options with the store that suits a run: none for very many rows, and one a host where
     there may be several.
 
@@ -341,8 +358,8 @@ def _require_readable(
     first = next(plan.shards(), None)
     if first is None:
         raise VievalError(
-            f"{root.below(plan.files[0].path)}: no rows in it; each has an image and what it was "
-            "made of"
+            f"{root.below(plan.files[0].path)}: contains no rows; each row must "
+            "have an image and its prompt or instruction"
         )
     if root.scheme and not fields.no_text:
         # its rows would be fetched twice; a run whose rows all fail is ended by --max-failures
@@ -401,11 +418,19 @@ def run_again(
     same_label = {**identity_of(now), "label": plan.provenance.label}
     if difference := differing_runs(identity_of(plan.provenance), same_label):
         raise VievalError(
-            f"{folder.name}: a run was begun there {difference}; rows cannot be judged again in it"
+            f"{folder.name}: contains a run started {difference}; its rows cannot "
+            "be judged again"
         )
     had_scores = any(Status(status).usable for status in statuses)
     return ShardRun(
-        *(folder.location, plan.root, judge, setting, options.asking_anew(), backbone),
+        *(
+            folder.location,
+            plan.root,
+            judge,
+            setting,
+            options.asking_anew(),
+            backbone,
+        ),
         most_failures=MOST_FAILURES
         if had_scores
         else 1.0,  # a row that failed loses nothing by failing again
@@ -414,7 +439,9 @@ def run_again(
 
 
 def passes_again(
-    folder: ShardFolder, plan: Plan, statuses: Collection[str]
+    folder: ShardFolder,
+    plan: Plan,
+    statuses: Collection[str],
 ) -> tuple[PassQueue, int]:
     """The passes over shards with verdicts of these statuses, and the number of their rows."""
     again = {

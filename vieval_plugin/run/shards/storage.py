@@ -68,7 +68,7 @@ class Disk:
             return None
         except OSError as error:
             raise VievalError(
-                f"{self.path / name}: cannot be read ({error.strerror})"
+                f"cannot read {self.path / name}: {error.strerror}"
             ) from None
 
     def footer(self, name: str) -> bytes:
@@ -114,7 +114,7 @@ class Disk:
             return {}
         except OSError as error:
             raise VievalError(
-                f"{self.path / folder}: cannot be read ({error.strerror})"
+                f"cannot read {self.path / folder}: {error.strerror}"
             ) from None
 
 
@@ -157,9 +157,7 @@ class ObjectStorage:
             stream.write(content)
             stream.close()  # not by `with`, which would put half of it there where writing fails
         except OSError as error:
-            raise VievalError(
-                f"{file}: cannot be written ({reason_of(error)})"
-            ) from None
+            raise VievalError(f"cannot write {file}: {reason_of(error)}") from None
 
     def remove(self, name: str) -> None:
         with contextlib.suppress(OSError):

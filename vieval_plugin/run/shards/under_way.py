@@ -52,7 +52,7 @@ class RowsUnderWay:
             )  # and not only a length: a full disk is to be told of here
         except OSError as error:
             raise VievalError(
-                f"{self._path}: cannot be written ({error.strerror}); make room"
+                f"cannot write {self._path}: {error.strerror}; free disk space"
             ) from None
         if fcntl is not None:
             with contextlib.suppress(OSError):  # a file system without locks
@@ -112,7 +112,11 @@ def open_shards(folder: Path) -> set[str]:
     return {note.name.partition(".")[0] for note in _notes(folder) if _is_held(note)}
 
 
-def forget_deaths(folder: Path, written: Container[str], shard: str = "") -> None:
+def forget_deaths(
+    folder: Path,
+    written: Container[str],
+    shard: str = "",
+) -> None:
     """Remove the notes that dead workers left on shards that are done: on all of those, or on
     one.
     """

@@ -67,14 +67,19 @@ def verify(folder: ShardFolder, plan: Plan) -> Verified:
         ):
             name = document["shard"]["name"]
             if name not in planned:
-                verified.problems.append(
-                    f"{file}: the plan has no such shard; remove it"
-                )
+                verified.problems.append(f"{file}: not a shard of the plan; remove it")
             elif name in names:
                 verified_names.add(name)
                 _check_rows(verified, file, planned[name], table)
                 if name in looked_at and planned[name].path not in changed_files:
-                    _check_digest(verified, folder, plan, planned[name], table, rng)
+                    _check_digest(
+                        verified,
+                        folder,
+                        plan,
+                        planned[name],
+                        table,
+                        rng,
+                    )
     _note_missing(verified, planned, verified_names)
     verified.problems += hidden_images(plan.files, plan.columns.values())
     _note_duplicates(verified)
@@ -82,7 +87,9 @@ def verify(folder: ShardFolder, plan: Plan) -> Verified:
 
 
 def _note_missing(
-    verified: Verified, planned: Mapping[str, Shard], verified_names: Collection[str]
+    verified: Verified,
+    planned: Mapping[str, Shard],
+    verified_names: Collection[str],
 ) -> None:
     if missing_shards := [
         shard for name, shard in planned.items() if name not in verified_names
@@ -90,8 +97,8 @@ def _note_missing(
         first = missing_shards[0]
         rows = f"{first.path}, rows {first.first} to {first.first + first.rows - 1}"
         verified.problems.append(
-            f"{len(missing_shards):,} of {len(planned):,} shards have no verdicts, the first: "
-            f"{rows}"
+            f"{len(missing_shards):,} of {len(planned):,} shards have no verdicts "
+            f"(first: {rows})"
         )
 
 
@@ -113,16 +120,22 @@ def _changed_files(verified: Verified, plan: Plan) -> Iterator[str]:
             yield file.path
 
 
-def _check_rows(verified: Verified, file: str, shard: Shard, table: Any) -> None:
+def _check_rows(
+    verified: Verified,
+    file: str,
+    shard: Shard,
+    table: Any,
+) -> None:
     rows, prompts = (table.column(name).to_numpy() for name in ("row", "prompt"))
     if not np.array_equal(
         np.unique(rows), np.arange(shard.first, shard.first + shard.rows)
     ):
         verified.problems.append(
-            f"{file}: it has not each of its rows {shard.first} to {shard.first + shard.rows - 1}"
+            f"{file}: must contain exactly rows {shard.first} to "
+            f"{shard.first + shard.rows - 1}"
         )
     if len(np.unique(np.stack([rows, prompts]), axis=1).T) != len(rows):
-        verified.problems.append(f"{file}: it has a row twice")
+        verified.problems.append(f"{file}: contains a row more than once")
     identities = zip(
         *(table.column(name).to_pylist() for name in _IDENTITY), strict=True
     )
@@ -147,7 +160,8 @@ def _check_digest(
     verified.digests += 1
     if output_digest(rows[0].row) != verdict["digest"]:
         verified.problems.append(
-            f"{shard.path}: row {verdict['row']} has another image than when it was judged"
+            f"{shard.path}: the image of row {verdict['row']} has changed since "
+            "it was judged"
         )
 
 
@@ -158,6 +172,6 @@ def _note_duplicates(verified: Verified) -> None:
     _, counts = np.unique(np.concatenate(verified.identities), return_counts=True)
     if repeated := int(counts[counts > 1].sum()):
         verified.notes.append(
-            f"{repeated:,} rows share their uid, image model, kind and draw with another row; "
-            "both are kept"
+            f"{repeated:,} rows have the same uid, image model, kind and draw as "
+            "another row; all are kept"
         )

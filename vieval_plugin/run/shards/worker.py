@@ -63,10 +63,15 @@ MOST_FAILURES = 0.2
 _ENOUGH = 20  # rows whose calls tell what a row takes
 _IN_A_ROW = 3  # shards with too many failures, after which a worker stops
 #: Statuses of rows that `--max-failures` counts: all without a score that the judge applies to.
-FAILURES = (*FAILED_CALLS, Status.PARSE_FAILURE, Status.REFUSAL, Status.NO_IMAGE)
+FAILURES = (
+    *FAILED_CALLS,
+    Status.PARSE_FAILURE,
+    Status.REFUSAL,
+    Status.NO_IMAGE,
+)
 _FATAL = unjudged(
     Status.TOOL_ERROR,
-    f"it ended the process that judged it {DEATHS} times; it is not judged again",
+    f"judging this row killed its process {DEATHS} times, so it is skipped",
 )
 
 
@@ -149,7 +154,12 @@ class CallBudget:
         calls: what a sample takes, in words, as `PreparedJudge.calls`.
     """
 
-    def __init__(self, limit: int | None, usage: Usage, calls: str) -> None:
+    def __init__(
+        self,
+        limit: int | None,
+        usage: Usage,
+        calls: str,
+    ) -> None:
         self._limit = limit
         self._usage = usage
         self._expected = max(map(float, re.findall(r"\d+", calls)), default=0.0)
@@ -202,7 +212,7 @@ class ShardWorker:
         plan = self._folder.plan()
         if plan is None:
             raise VievalError(
-                f"{run.folder}: no plan there; name a folder that all workers see"
+                f"{run.folder}: contains no plan; use a folder that all workers share"
             )
         # a worker on another machine than the driver has a folder of notes of its own
         self._folder.prepare()
@@ -259,7 +269,11 @@ class ShardWorker:
                 if alone:
                     await drained.wait()
 
-        def settle(judged: _RowEvent, _: SampleRow, outcome: Outcome) -> None:
+        def settle(
+            judged: _RowEvent,
+            _: SampleRow,
+            outcome: Outcome,
+        ) -> None:
             under_way.remove(judged)
             judged.opened.note.end(judged.row.number)
             if not under_way:
@@ -269,7 +283,11 @@ class ShardWorker:
         run = self._run
         asks_a_model = self._prepared.asks_a_model
         async with Session(
-            run.options, run.backbone, self.progress, asks_a_model, run.batch
+            run.options,
+            run.backbone,
+            self.progress,
+            asks_a_model,
+            run.batch,
         ) as session:
             await session.judge_stream(rows(), self._prepared, settle)
 
@@ -289,7 +307,7 @@ class ShardWorker:
         """
         waiting = list(work.shards)
         current: OpenShard | None = None
-        problem = "its rows are fewer than when the plan was made"
+        problem = "it has fewer rows than when the plan was made"
         for row in self._rows_of(work):
             if isinstance(row, VievalError):
                 problem = str(row)
@@ -331,15 +349,18 @@ class ShardWorker:
                 shard, "another worker has it open", is_open_elsewhere=True
             )
         elif self._budget.never_allows(shard.rows):
-            reason = f"its calls are more than the {self._run.budget} that --budget gives a worker"
+            reason = (
+                f"its calls exceed the {self._run.budget} that --budget allows per "
+                "worker"
+            )
             opened = NotWritten(shard, reason, exceeds_budget=True)
         elif not self._budget.allows(shard.rows):
             opened = NotWritten(
                 shard,
-                f"its calls would be more than --budget leaves of {self._run.budget}",
+                f"its calls exceed what is left of --budget {self._run.budget}",
             )
         elif self._stopped:
-            opened = NotWritten(shard, "the run was ended")
+            opened = NotWritten(shard, "the run was stopped")
         else:
             suspects, fatal = suspect_and_fatal_rows(self._folder.under_way, shard)
             note = RowsUnderWay(self._folder.under_way, shard)
@@ -349,7 +370,11 @@ class ShardWorker:
                 else {}
             )
             self._open[shard.name] = opened = OpenShard(
-                shard, note, suspects, fatal, verdicts
+                shard,
+                note,
+                suspects,
+                fatal,
+                verdicts,
             )
             self._budget.rows_opened += shard.rows
             return opened
@@ -435,8 +460,9 @@ class ShardWorker:
         )
         if self._bad_in_a_row == _IN_A_ROW:
             raise VievalError(
-                f"{_IN_A_ROW} shards in a row were not written: {problem}; put that right, or "
-                "raise --max-failures, and the same command goes on"
+                f"{_IN_A_ROW} shards in a row were not written: {problem}; fix "
+                "the cause or raise --max-failures, then run the same command to "
+                "resume"
             )
 
     def _count_unasked(self, tally: Tally) -> None:
@@ -453,14 +479,23 @@ class ShardWorker:
         opened.verdicts.sort(key=itemgetter("row", "prompt"))
         described: Mapping[str, Any] = asdict(opened.shard)
         metadata = shard_metadata(
-            described, plan.run, plan.provenance, tally, opened.began, time.time()
+            described,
+            plan.run,
+            plan.provenance,
+            tally,
+            opened.began,
+            time.time(),
         )
         self._folder.write(
             opened.shard.name, encoded(opened.verdicts, plan.schema, metadata)
         )
 
 
-def _too_many(tally: Tally, failures: int, max_share: float) -> str:
+def _too_many(
+    tally: Tally,
+    failures: int,
+    max_share: float,
+) -> str:
     """The line on a shard with too many failures: how many, and the reason of most of them."""
     reasons = (
         f" ({status}: {reason})"
@@ -469,13 +504,15 @@ def _too_many(tally: Tally, failures: int, max_share: float) -> str:
     )
     often = next(reasons, "")
     return (
-        f"{failures} of {plural(tally.verdicts, 'row')} failed, more than --max-failures "
-        f"{max_share:g} allows{often}"
+        f"{failures} of {plural(tally.verdicts, 'row')} failed, more than "
+        f"--max-failures {max_share:g} allows{often}"
     )
 
 
 def work_here(
-    run: ShardRun, queue: PassQueue, on_rows: Callable[[int], None]
+    run: ShardRun,
+    queue: PassQueue,
+    on_rows: Callable[[int], None],
 ) -> list[str]:
     """Have all passes of a queue judged in this process; lines on what that cost.
 

@@ -35,7 +35,10 @@ _PATIENCE = 20.0  # seconds in which a process that is told to end does so
 
 
 def work_in_processes(
-    run: ShardRun, queue: PassQueue, on_rows: Callable[[int], None], processes: int
+    run: ShardRun,
+    queue: PassQueue,
+    on_rows: Callable[[int], None],
+    processes: int,
 ) -> list[str]:
     """`work_in_slots` by so many processes, which share the run's budget."""
     budget = None if run.budget is None else max(run.budget // processes, 1)

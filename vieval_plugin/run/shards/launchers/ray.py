@@ -84,7 +84,7 @@ class ShardActor:
             return list(all_reports.result())
         error = self._working.exception()
         if error is None or isinstance(error, VievalError):
-            return f"{socket.gethostname()}: {error or 'it was ended'}"
+            return f"{socket.gethostname()}: {error or 'the worker stopped'}"
         raise error
 
     async def close(self) -> Progress:
@@ -101,7 +101,10 @@ class ShardActor:
 
 
 def work_on_ray(
-    run: ShardRun, queue: PassQueue, on_rows: Callable[[int], None], cluster: Cluster
+    run: ShardRun,
+    queue: PassQueue,
+    on_rows: Callable[[int], None],
+    cluster: Cluster,
 ) -> list[str]:
     """`work_in_slots` by actors on a cluster, which share the run's budget.
 
@@ -123,7 +126,13 @@ def work_on_ray(
             num_cpus=1, num_gpus=int(bool(gpus)), max_concurrency=_PASSES + 2
         )
         slots = [
-            _OnRay(replace(run, budget=budget), queue, on_rows, ray=ray, kind=kind)
+            _OnRay(
+                replace(run, budget=budget),
+                queue,
+                on_rows,
+                ray=ray,
+                kind=kind,
+            )
             for _ in range(workers)
         ]
         return work_in_slots(slots, queue)
@@ -199,8 +208,8 @@ def _require_seen(folder: ShardFolder, written: Written) -> None:
     while not folder.holds(written.shard.name):
         if time.monotonic() > end:
             raise VievalError(
-                f"{folder.name}: a worker wrote a file there that is not seen here; name a "
-                "folder that all nodes share"
+                f"{folder.name}: a file that a worker wrote there is not visible "
+                "here; use a folder that all nodes share"
             )
         time.sleep(0.2)
 
@@ -210,7 +219,7 @@ def _ray() -> Any:
     try:
         import ray
     except ImportError:
-        raise VievalError(f"--ray needs Ray; {install_advice('ray')}") from None
+        raise VievalError(f"--ray requires Ray; {install_advice('ray')}") from None
     return ray
 
 

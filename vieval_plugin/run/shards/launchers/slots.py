@@ -93,7 +93,7 @@ class Slot(ABC):
         self.deaths_in_a_row += 1
         if self.deaths_in_a_row == MOST_DEATHS:
             self.problem = (
-                f"a worker died {MOST_DEATHS} times in a row, the last time of {reason}"
+                f"a worker died {MOST_DEATHS} times in a row (last reason: {reason})"
             )
 
 
@@ -127,7 +127,10 @@ def work_in_slots(slots: Sequence[Slot], queue: PassQueue) -> list[str]:
     deaths = sum(slot.deaths for slot in slots)
     died = (
         [
-            f"{deaths} workers died and were started again; their counts are not in these lines"
+            (
+                f"{deaths} workers died and were restarted; these lines do not "
+                "include their counts"
+            )
         ]
         if deaths
         else []
