@@ -47,7 +47,7 @@ AnyPath: TypeAlias = "str | os.PathLike[str]"
 Options: TypeAlias = Config | Mapping[str, Any] | None
 _INPUTS = (
     "a path, a Run, a Record, Verdicts of a Judge, or a data frame with the columns uid and "
-    "generator and a column a score"
+    "generator and one column per score"
 )
 _ROW_METHODS: Sequence[tuple[str, tuple[str, ...]]] = (
     ("to_dicts", ()),
@@ -139,7 +139,7 @@ class Conclusion:
         """
         if self.report is None:
             raise VievalError(
-                f"no generators were compared, so there is no page: {self.answer}"
+                f"cannot write a page, because no generators were compared: {self.answer}"
             )
         statistics = self.options.statistics.options()
         write_page(self.report, Path(path), statistics, self.build.gate)
@@ -319,8 +319,7 @@ def results_given(
     if len(results.records) < len(records):
         raise VievalError(
             f"{len(records)} verdicts cover {len(results.records)} samples; pass one "
-            "verdict of a judge on each sample, and number images of one prompt with "
-            "`draw`"
+            "verdict per judge and sample, and number the images of a prompt with `draw`"
         )
     return results
 

@@ -38,8 +38,8 @@ _BATCH_AXES = 4
 _END = object()
 _WORTH_THREADS = 4  # to start them takes as long as to write an image
 _IMAGES = (
-    "a path, the bytes of a file, a PIL image, or an array (height, width, 3) of 0 to 255 "
-    "as uint8 or of 0 to 1 as floats"
+    "a path, the bytes of a file, a PIL image, or an array (height, width, 3) of uint8 from 0 "
+    "to 255 or floats from 0 to 1"
 )
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
@@ -140,10 +140,10 @@ def _require_layout(array: Any, is_batch: bool = False) -> None:
 def _require_area(height: int, width: int) -> None:
     if height * width > MAX_PIXELS:
         raise VievalError(
-            f"image is {width}x{height} pixels, over the limit of 100 megapixels"
+            f"an image may have at most 100 megapixels, got {width}x{height} pixels"
         )
     if not height or not width:
-        raise VievalError("an image has no pixels")
+        raise VievalError("an image must have at least one pixel")
 
 
 def _image_from_picture(picture: PIL.Image.Image, form: Format) -> Image:
@@ -152,7 +152,7 @@ def _image_from_picture(picture: PIL.Image.Image, form: Format) -> Image:
     except VievalError:
         raise
     except Exception as error:  # a picture of a file is only read now
-        raise VievalError(f"a PIL image cannot be read: {line_of(error)}") from None
+        raise VievalError(f"cannot read the PIL image: {line_of(error)}") from None
     pixels = np.asarray(rgb)
     if form == "png":
         return images.png_image(pixels)
@@ -211,7 +211,7 @@ def columns(
         _require_batch(values, name)
     sequences = dict(by_name)
     if not isinstance(prompts, str):
-        require_several(prompts, "prompts", "a list of texts, or one text for all")
+        require_several(prompts, "prompts", "a list of strings, or one string for all")
         sequences["prompts"] = prompts
     values_by_name = dict(zip(sequences, zip_equal(sequences), strict=True))
     texts = values_by_name.pop("prompts", None)
@@ -219,7 +219,7 @@ def columns(
         [prompts] * len(next(iter(values_by_name.values()))) if texts is None else texts
     )
     if not_texts := [text for text in texts if not isinstance(text, str)]:
-        raise VievalError(f"prompts must be texts, got {described(not_texts[0])}")
+        raise VievalError(f"prompts must be strings, got {described(not_texts[0])}")
     for name, values in values_by_name.items():
         for number, value in enumerate(values):
             call_numbered(name, number, _require_image, value)
@@ -258,7 +258,8 @@ def zip_equal(sequences: Mapping[str, Any]) -> list[list[Any]]:
                 for name in sequences
             ]
             raise VievalError(
-                f"{' and '.join(counts)}; pass as many of each, or one text for all prompts"
+                f"{' and '.join(sequences)} must have the same length, got "
+                f"{' and '.join(counts)}"
             )
         rows.append(row)
     return [list(column) for column in zip(*rows, strict=True)] or [

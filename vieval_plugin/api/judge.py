@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 Images: TypeAlias = "GivenImage | Iterable[GivenImage]"
 Texts: TypeAlias = str | Iterable[str]
 Options: TypeAlias = Config | Mapping[str, Any] | None
-INTERRUPTED = "the run was interrupted before it was judged"
+INTERRUPTED = "the run was interrupted before this sample was judged"
 _TIG = "tig"
 _ALIKE = 0.6
 
@@ -314,7 +314,7 @@ class Judge:
         self._require_prompted()
         if conversion.is_one_image(images):
             require(
-                prompts, str, "prompts", "one text for one image, or a list of images"
+                prompts, str, "prompts", "one string for one image, or a list of images"
             )
             images = [images]
         [outputs], texts = conversion.columns({"images": images}, prompts, self._format)
@@ -347,7 +347,7 @@ class Judge:
         if spec.rates == "sample" and not spec.kinds([_TIG]):
             raise VievalError(
                 f"{spec.name} does not support text-to-image ({_TIG}); it supports "
-                f"{', '.join(spec.needs)}: call the judge with samples of these kinds"
+                f"{', '.join(spec.needs)}. Call the judge with samples of these kinds"
             )
 
     async def _judged(
@@ -435,19 +435,19 @@ def judge_options(
         names = [*Backbone.model_fields, *arguments]
         suggestion = (
             did_you_mean(unknown[0], names, cutoff=_ALIKE)
-            or f"; it may have {', '.join(names)}"
+            or f"; known arguments: {', '.join(names)}"
         )
         raise VievalError(f"Judge has no argument {unknown[0]!r}{suggestion}")
     if ("model" in fields) != ("base_url" in fields):
         raise VievalError(
-            "model and base_url must be passed together; or pass neither and set "
-            "backbones.judge in the options"
+            "model and base_url must be passed together; pass both, or set backbones.judge "
+            "in the options"
         )
     if not fields:
         return base
     if "model" not in fields and JUDGE not in base.backbones:
         raise VievalError(
-            f"{min(fields)} is a field of the backbone; it requires model and base_url"
+            f"{min(fields)} applies to a backbone; pass model and base_url too"
         )
     configured = {} if "model" in fields else base.backbones[JUDGE].model_dump()
     judge_config = config.from_mapping(

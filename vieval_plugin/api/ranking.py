@@ -220,7 +220,7 @@ def _request(
         raise VievalError(f"unknown argument {unknown[0]!r}{hint}")
     paths = paths_of(inputs)
     if draw and not (paths and own.get("prompts")):
-        raise VievalError("`draw` needs `prompts` and a folder for its images")
+        raise VievalError("`draw` requires `prompts` and a folder for its images")
     make = _maker(draw, paths[0], seed) if draw else None
     current = resolved(options)
     return RankingRequest(
@@ -587,7 +587,7 @@ def _ranked(
     differences = [note for note in results.notes if note not in notes]
     if request.margin is not None and differences:
         raise VievalError(
-            f"--margin can compare only the same prompts; {differences[0]}"
+            f"--margin requires the same prompts for all generators; {differences[0]}"
         )
     if request.best_of:
         return _best_of(request, results)
@@ -642,7 +642,7 @@ def _is_ranked(section: Section) -> bool:
 
 def _decision(request: RankingRequest, report: Report, gate: Gate) -> Answer:
     """The answer of a gate, with where to look and what the ranking says."""
-    look = f"The prompts on which it fell most are in {request.html}."
+    look = f"{request.html} shows the prompts with the largest drop."
     looks = [look] if gate.falls and request.html else []
     ranking = [
         line for answer in report.answers for line in replace(answer, title="").lines
@@ -738,7 +738,7 @@ def _hold_images(inputs: Sequence[Path]) -> bool:
         return False
     if not layout and not any(map(has_prompts, inputs)):
         raise VievalError(
-            f"{' and '.join(map(str, inputs))}: images need prompts; pass --prompts "
+            f"{' and '.join(map(str, inputs))}: images require prompts; pass --prompts "
             "FILE"
         )
     return True
@@ -747,12 +747,10 @@ def _hold_images(inputs: Sequence[Path]) -> bool:
 def _require_applicable(request: RankingRequest, are_images: bool) -> None:
     """VievalError for arguments about judging, where nothing is judged."""
     if request.best_of and request.margin is not None:
-        raise VievalError(
-            "--best-of and --margin cannot be used together; leave out one of them"
-        )
+        raise VievalError("--best-of and --margin cannot be combined; pass one of them")
     if are_images:
         if request.label[1:]:
-            raise VievalError("--label can be given only once for folders of images")
+            raise VievalError("--label may be passed only once for folders of images")
         return
     # an anchor's judge is asked again, and a gate's about spoilt images
     asks = request.against or request.margin is not None
@@ -766,9 +764,8 @@ def _require_applicable(request: RankingRequest, are_images: bool) -> None:
     refused = [name for name in used if not (asks and name in _MODEL)]
     if refused:
         raise VievalError(
-            f"--{refused[0].replace('_', '-')} applies only when ranking folders of "
-            "images with --prompts; for existing results, use only the output "
-            "options --tables and --html"
+            f"--{refused[0].replace('_', '-')} applies only to folders of images, with "
+            "--prompts; for results, use only --tables and --html"
         )
 
 

@@ -49,14 +49,15 @@ def given_backbone(
     """
     if hidden := [name for name in fields if SECRET_NAME.search(name)]:
         raise VievalError(
-            f"do not pass {hidden[0]}= ({host.exposure_reason}); put the key into the environment "
-            "variable OPENAI_API_KEY, or pass api_key_env=<the variable that holds it>"
+            f"do not pass {hidden[0]}= ({host.exposure_reason}); set the environment variable "
+            "OPENAI_API_KEY, or pass api_key_env=<variable with the key>"
         )
     if not fields:
         if JUDGE in backbones:
             return backbones[JUDGE]
         raise VievalError(
-            f"{host.model} needs {host.way}, or backbones.judge in VIEVAL_CONFIG's file"
+            f"{host.model} requires {host.way}, or backbones.judge in the options file "
+            "($VIEVAL_CONFIG)"
         )
     values = dict(fields)
     if "base_url" in values:
@@ -65,8 +66,9 @@ def given_backbone(
         values["model"] = str(values["model"])
     if any(redacted(url) != url for url in values.get("base_url", ())):
         raise VievalError(
-            f"do not pass a user, password or query in base_url= ({host.exposure_reason}); put the "
-            "address under backbones.judge into VIEVAL_CONFIG's file, and pass no arguments"
+            f"do not pass a user, password or query in base_url= ({host.exposure_reason}); set the "
+            "address under backbones.judge in the options file ($VIEVAL_CONFIG), and pass no "
+            "arguments"
         )
     try:
         return Backbone.model_validate(values)
@@ -75,7 +77,7 @@ def given_backbone(
         names = ", ".join(Backbone.model_fields)
         argument = ".".join(map(str, first["loc"]))
         raise VievalError(
-            f"{host.model}: argument {argument}: {first['msg']}; arguments are {names}"
+            f"{host.model}: argument {argument}: {first['msg']}; known arguments: {names}"
         ) from None
 
 

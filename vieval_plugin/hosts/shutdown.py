@@ -71,7 +71,7 @@ def tell(progress: Progress) -> None:
     say(*(f"vieval: {line}" for line in progress.lines()), file=sys.stderr)
     if progress.failed_calls:
         line = (
-            f"{progress.failed_calls} of {progress.statuses.total()} verdicts lack a score "
+            f"{progress.failed_calls} of {progress.statuses.total()} verdicts have no score "
             "because calls FAILED (see above)"
         )
         _failures.append(line)
@@ -104,6 +104,6 @@ def gather_failures() -> None:
 def tell_usage(usage: Usage, cached: str) -> None:
     """Print what calls for anything but verdicts cost."""
     lines = [f"calls: {usage.calls}, {cached}: {usage.cached}"]
-    lines += [f"tried again: {dict(usage.retries)}"] if usage.retries else []
+    lines += [f"retried: {dict(usage.retries)}"] if usage.retries else []
     lines += [f"FAILED CALLS: {dict(usage.failures)}"] if usage.failures else []
     say(*(f"vieval: {line}" for line in lines), file=sys.stderr)

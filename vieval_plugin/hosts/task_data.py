@@ -48,9 +48,7 @@ def select_subset(
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise VievalError(
-            f"{path}: the list of uids cannot be read ({error})"
-        ) from None
+        raise VievalError(f"{path}: cannot read the list of uids ({error})") from None
     if path.suffix == ".json":
         split = _read_split(path, text, folders)
         selected = [
@@ -84,8 +82,7 @@ def _read_split(
         }
     except (ValueError, AttributeError, KeyError, TypeError, RecursionError):
         raise VievalError(
-            f'{path}: not a split, which maps parts to image models and those to {{"sample": '
-            f"[uid, ...]}}"
+            f'{path}: must map parts to image models, and these to {{"sample": [uid, ...]}}'
         ) from None
 
 

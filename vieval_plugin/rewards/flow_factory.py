@@ -93,7 +93,7 @@ def _values(
     reward: OpenReward, prompts: Any, images: Any, videos: Any, conditions: Any
 ) -> list[RewardValue]:
     if videos:
-        raise VievalError("videos are not judged here: generate images")
+        raise VievalError("videos are not supported; generate images")
     return reward.values(
         reward.samples(
             prompts,
@@ -117,7 +117,8 @@ def _opened(config: Any) -> OpenReward:
     definition = _setting(config, "judge")
     if not definition:
         raise VievalError(
-            "the reward names no judge: set judge: JUDGE or JUDGE:ASPECT beside reward_model"
+            "the reward has no judge; set `judge: JUDGE` or `judge: JUDGE:ASPECT` next to "
+            "reward_model"
         )
     return open_reward(
         str(definition), conditions, int(_setting(config, "attempts") or 3), **arguments

@@ -196,9 +196,9 @@ class ClippedPictures:
     def line(self) -> str:
         """The line for the user."""
         return (
-            f"vieval: pixels of {self.clipped:,} of {plural(self.pictures, 'image')} were "
-            "clipped to 0 to 1: in each, "
-            f"less than {_OVERSHOOT_SHARE:.0%} of the values lay further than {_ROUNDING} outside"
+            f"vieval: clipped {self.clipped:,} of {plural(self.pictures, 'image')} to the range "
+            f"0 to 1; in each, less than {_OVERSHOOT_SHARE:.0%} of the values were more than "
+            f"{_ROUNDING} outside it"
         )
 
     def _say(self) -> None:

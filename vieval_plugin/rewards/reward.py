@@ -77,9 +77,9 @@ def require_a_score_each(terms: Iterable[Term]) -> None:
     """
     for spec in (term.judge.spec for term in terms if term.judge.spec.some_samples):
         raise VievalError(
-            f"{spec.name} has a score only for {spec.some_samples}, and any other would stop the "
-            "trainer: pass --on-failure neutral (vieval serve), which gives a failed member of a "
-            "group the mean of the others"
+            f"{spec.name} scores only {spec.some_samples}, so any other sample would stop the "
+            "trainer; set on_failure to neutral (vieval serve: --on-failure neutral), so that a "
+            "failed member of a group gets the mean of the others"
         )
 
 
@@ -113,7 +113,8 @@ def read_reward(text: str, prepare: Callable[[str], PreparedJudge]) -> Reward:
     name, sign, definition = text.partition("=")
     if not sign or not _NAME.fullmatch(name):
         raise VievalError(
-            f"a reward is NAME=JUDGE[:ASPECT], NAME of letters, digits, - and _; not {text!r}"
+            f"a reward must be NAME=JUDGE[:ASPECT], got {text!r}; NAME may contain letters, "
+            "digits, - and _"
         )
     return Reward(name, read_terms(definition, prepare))
 
@@ -124,7 +125,7 @@ def read_terms(
     """The terms of `JUDGE[:ASPECT]` or of a weighted sum of such; VievalError as `read_reward`."""
     terms = tuple(_term(part.strip(), prepare) for part in definition.split("+"))
     if not any(term.weight for term in terms):
-        raise VievalError(f"all weights of {definition!r} are 0")
+        raise VievalError(f"all weights in {definition!r} are 0; change at least one")
     return terms
 
 
@@ -132,18 +133,20 @@ def _term(text: str, prepare: Callable[[str], PreparedJudge]) -> Term:
     match = _TERM.fullmatch(text)
     if not match:
         raise VievalError(
-            f"{text!r} is no part of a reward; write JUDGE, JUDGE:ASPECT or WEIGHT*JUDGE:ASPECT"
+            f"{text!r} is not part of a reward; use JUDGE, JUDGE:ASPECT or WEIGHT*JUDGE:ASPECT"
         )
     try:
         weight = float(match["weight"] or 1)
     except ValueError:
-        raise VievalError(f"{text!r}: {match['weight']!r} is no weight") from None
+        raise VievalError(
+            f"{text!r}: the weight must be a number, got {match['weight']!r}"
+        ) from None
     judge = prepare(match["judge"])
     if judge.spec.rates == "contest":
         if match["aspect"]:
             raise VievalError(
-                f"{judge.spec.name} compares images and rates no aspect: leave "
-                f":{match['aspect']} out"
+                f"{judge.spec.name} compares images and has no aspects; remove "
+                f":{match['aspect']}"
             )
         return Term(judge, "", weight)
     aspect = match["aspect"] or main_aspect(judge.spec.aspects)
@@ -180,7 +183,7 @@ def _score(verdict: Verdict, aspect: str) -> RewardValue:
         )
     status = Status.PARSE_FAILURE if verdict.status.usable else verdict.status
     return RewardValue(
-        None, status, verdict.reason or f"it has no score of {aspect}", (verdict,)
+        None, status, verdict.reason or f"no score for {aspect}", (verdict,)
     )
 
 
@@ -296,7 +299,7 @@ def imputed(values: Sequence[RewardValue], max_share: float) -> list[RewardValue
         )
         limit = f"more than --max-imputed {max_share:g} allows"
         raise VievalError(
-            f"{failed} of {len(values)} of a group failed, {limit} ({reasons})"
+            f"{failed} of {len(values)} group members failed, {limit} ({reasons})"
         )
     mean = math.fsum(valid) / len(valid) if valid else math.nan
     return [

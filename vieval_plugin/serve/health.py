@@ -25,7 +25,7 @@ FRESH = 30.0
 NEXT_TRY = 5.0
 _SIDE = 64
 _STARTING = "no image has been judged yet"
-_SILENT = "a judgement of an image takes longer than usual"
+_SILENT = "judging an image takes longer than usual"
 
 
 class Health:

@@ -125,7 +125,7 @@ async def serve(setup: ServerSetup, announce: Callable[[int], None]) -> None:
         await stopped.wait()
         seconds = front.options.bounds.drain_seconds
         say(
-            f"vieval: stopping; {front.requests} requests are finished within {seconds:g} s",
+            f"vieval: stopping; waiting up to {seconds:g} s for {front.requests} open requests",
             file=sys.stderr,
         )
 
@@ -139,7 +139,7 @@ async def _opened(connections: Connections, options: ServeOptions) -> asyncio.Se
     except OSError as error:
         address = f"{options.host} port {options.port}"
         raise VievalError(
-            f"cannot listen on {address} ({error.strerror}); pass another --port"
+            f"cannot listen on {address}: {error.strerror}; pass another --port"
         ) from None
 
 

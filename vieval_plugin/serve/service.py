@@ -34,7 +34,7 @@ from vieval_plugin.text.errors import VievalError
 
 #: The values of each entry so far, by the name of the reward.
 Results: TypeAlias = list[dict[str, RewardValue]]
-_NO_GROUP = "this reward compares the members of a group, and the sample names none"
+_NO_GROUP = "this reward compares the members of a group, but the sample has no group"
 
 
 @dataclass(frozen=True)
@@ -239,7 +239,7 @@ def _batched(
         if len(members) > 1:
             yield members
         else:
-            reason = f"nothing of group {group!r} is left to compare it with"
+            reason = f"group {group!r} has no other sample to compare it with"
             results[members[0]][reward.name] = RewardValue(
                 None, Status.NOT_APPLICABLE, reason
             )

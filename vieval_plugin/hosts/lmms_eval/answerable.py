@@ -72,11 +72,11 @@ def make_check(model: Any, loaded: bool) -> WhyNot:
     def why(task: Task) -> Why | None:
         generates = benchmark_registry.benchmark(task.benchmark).generates
         if generates and path.startswith("models."):
-            line = f"{task.name}: a generator makes the images, and {name} judges only"
-            return Why("a generator makes their images", line)
+            line = f"{task.name} requires a generator, but {name} is a judge"
+            return Why("they require a generator", line)
         if not generates and path.startswith("generators."):
-            line = f"{task.name}: {name} makes images, and judges none"
-            return Why("their images are there, and this model makes some", line)
+            line = f"{task.name} requires a judge, but {name} is a generator"
+            return Why("they require a judge", line)
         if generates or (path == MODELS["vieval_replay"] and recorded is None):
             return None
         return (
@@ -106,14 +106,13 @@ def _unanswered(task: Task, is_scorer: bool) -> Why | None:
     spec = judge_registry.judge(task.judge)
     if spec.scored and not is_scorer:
         return Why(
-            "their judges measure with a network, with --model vieval_scorer",
-            f"{task.name}: {task.judge} measures with a network: run it with --model "
-            "vieval_scorer, or replay recorded "
-            "values with --model vieval_replay --model_args logs=FOLDER",
+            "their judges are networks, which require --model vieval_scorer",
+            f"{task.name}: {task.judge} is a network; use --model vieval_scorer, or replay "
+            "recorded values with --model vieval_replay --model_args logs=FOLDER",
         )
     if is_scorer and spec.pack is not None:
         return Why(
-            "their judges ask a model, and this run only measures images",
+            "their judges ask a model, which --model vieval_scorer is not",
             f"{ASKS_A_MODEL} ({task.name})",
         )
     return None
@@ -169,7 +168,7 @@ def answerable(
                 if why := check_of(name)(task):
                     first_lines.setdefault(why.all, why.line)
         remedies = "; ".join(first_lines.values())
-        raise VievalError(f"none of these tasks can be run: {reasons}. {remedies}")
+        raise VievalError(f"none of these tasks can run: {reasons}. {remedies}")
     if reasons and not quiet and os.environ.get("RANK", "0") == "0":
         say(f"vieval: left out: {reasons}", file=sys.stderr)
     return runnable
@@ -221,7 +220,7 @@ def or_unprepared(check: WhyNot, model: Any) -> WhyNot:
             if images:
                 require_images(
                     samples,
-                    f"`vieval tasks {benchmark}` says how to get a benchmark's images",
+                    f"see `vieval tasks {benchmark}` for how to get the images",
                 )
         except VievalError as error:
             return str(error)
@@ -238,7 +237,7 @@ def or_unprepared(check: WhyNot, model: Any) -> WhyNot:
             if images
             else ""
         )
-        advice = f"their data is not there: `vieval tasks {task.benchmark}`"
+        advice = f"their data is missing; see `vieval tasks {task.benchmark}`"
         return Why(advice, f"{task.name}: {line}") if line else None
 
     return why

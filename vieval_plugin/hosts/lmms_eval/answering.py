@@ -129,7 +129,7 @@ def jobs(
     requests = requests_with_repeats(instances)
     require_images(
         (r.judged for r, _ in requests),
-        "`vieval tasks` says how to get a benchmark's images",
+        "see `vieval tasks` for how to get a benchmark's images",
     )
     settings = dict.fromkeys((r.judge, r.setting) for r, _ in requests)
     prepared = {
@@ -171,7 +171,7 @@ class HostUsage(Usage):
         from lmms_eval.models.model_utils.usage_metrics import is_budget_exceeded
 
         return (
-            "the token budget (--max_tokens) is spent" if is_budget_exceeded() else ""
+            "the token budget (--max_tokens) is used up" if is_budget_exceeded() else ""
         )
 
 
@@ -190,7 +190,7 @@ def sampling_of(requests: Sequence[JudgeRequest]) -> Sampling:
     arguments = dict(requests[0].generation) if requests else {}
     if any(dict(r.generation) != arguments for r in requests):
         raise VievalError(
-            "tasks with different generation arguments in one run; run them one after another"
+            "tasks of one run must have the same generation arguments; run these separately"
         )
     until = arguments.get("until")
     extra = {"stop": until} if until else {}
@@ -330,7 +330,7 @@ def refuse_plan(instead: str) -> None:
     can.
     """
     if is_planned():
-        raise VievalError(f"{VARIABLE} is set, and {instead}")
+        raise VievalError(f"{VARIABLE} is set, {instead}")
 
 
 def _pilot(

@@ -70,8 +70,8 @@ class GenerateTask(JudgeTask):
     @vieval_errors
     def __init__(self, config: dict[str, Any], **kwargs: Any) -> None:
         refuse_plan(
-            "a generate_* task makes images first: make them with --predict_only and without it, "
-            "then plan their judging with `vieval score OUTPUT_PATH --plan`"
+            "but a generate_* task generates images first; unset it, run the task with "
+            "--predict_only, then run `vieval score OUTPUT_PATH --plan`"
         )
         self.judged_later = False
         self.verdicts_by_the_model: dict[SampleId, Verdict] = {}

@@ -172,8 +172,8 @@ class _HostBackend:
             say(*redacted(traceback.format_exc()).splitlines(), file=sys.stderr)
             reason = redacted(" ".join(str(error).split()))[:300]
             raise VievalError(
-                f"{type(self.model).__name__} failed ({type(error).__name__}: {reason}); "
-                "what was answered before is kept: run the same command again once it works"
+                f"{type(self.model).__name__} failed ({type(error).__name__}: {reason}); earlier "
+                "replies are kept; run the same command again to resume"
             ) from None
         finally:
             del self.model.task_dict[TASK]
@@ -260,7 +260,7 @@ def _reply(output: Any) -> Reply:
     if text.startswith(_FAILURES):
         return Failure(Status.API_ERROR, " ".join(text.split())[:300])
     if not text.strip():
-        return Failure(Status.API_ERROR, "the host's model returned an empty text")
+        return Failure(Status.API_ERROR, "the host's model returned an empty reply")
     return Text(
         text,
         tokens.input_tokens if tokens else None,
@@ -285,9 +285,9 @@ def _refuse_lockstep(model: Any) -> None:
     ).upper()
     if model.world_size > 1 and ("FSDP" in kind or "DEEPSPEED" in kind):
         raise VievalError(
-            "judging with a model sharded over processes (FSDP, DeepSpeed) is not supported: "
-            "ranks differ in their number "
-            "of waves; serve the model with vLLM and use --model vieval_openai, or run one process"
+            "judging with a model sharded across processes (FSDP, DeepSpeed) is not supported, as "
+            "ranks need different numbers of steps; serve the model with vLLM and use --model "
+            "vieval_openai, or run one process"
         )
 
 
@@ -298,15 +298,16 @@ def require_known(model: Any, asks: Sequence[Likelihood]) -> None:
     name = type(model).__name__
     advice = "serve it with vLLM and use --model vieval_openai, or use --model vieval_transformers"
     if name not in _ALLOWED:
-        raise VievalError(f"{name} cannot be asked for probabilities here; {advice}")
+        raise VievalError(f"{name} does not support probabilities here; {advice}")
     if (template := getattr(model, "conv_template", None)) != _ALLOWED[name]:
         raise VievalError(
-            f"{name} scores other tokens too with conv_template={template}; use {_ALLOWED[name]}"
+            f"{name} with conv_template={template} also scores other tokens; use "
+            f"conv_template={_ALLOWED[name]}"
         )
     if any(ask.definition != "sequence_mean" for ask in asks):
         raise VievalError(
-            f"{name}'s loglikelihood tells sequence_mean only: set the judge's option `definition` "
-            f"to it where it has one, or {advice}"
+            f"{name} supports only sequence_mean; set the judge's option `definition` to it, if "
+            f"it has that option, or {advice}"
         )
 
 
@@ -336,5 +337,5 @@ def _read(losses: Sequence[Any]) -> Reply:
         ]
         values = tuple(math.exp(log_probability(value)) for value in log_probabilities)
     except (TypeError, ValueError) as error:
-        return Failure(Status.API_ERROR, f"the host's model told {error}")
+        return Failure(Status.API_ERROR, f"the host's model returned {error}")
     return Probabilities(values, values)

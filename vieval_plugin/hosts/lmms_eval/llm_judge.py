@@ -111,7 +111,7 @@ class VievalJudge(AsyncServerInterface):  # type: ignore[misc]
 
     def _refuse(self, *arguments: Any, **keywords: Any) -> NoReturn:
         raise VievalError(
-            f"vieval_{self.judge} judges images and no texts: call evaluate(Request(messages=[], "
+            f"vieval_{self.judge} judges images, not texts; call evaluate(Request(messages=[], "
             "images=[...], question=prompt))"
         )
 
@@ -252,8 +252,8 @@ def judged_of(request: Request) -> Judged:
     roles = _roles(arguments.get("roles") or _ROLES.get(len(images), ()))
     if len(roles) != len(images) or _OUTPUT not in roles:
         raise VievalError(
-            f"images: {len(images)}, roles: {', '.join(roles) or 'none'}; say in prompt_kwargs "
-            "what each image is, such as "
+            "each image must have a role, and one must be `output`, got images: "
+            f"{len(images)}, roles: {', '.join(roles) or 'none'}; set prompt_kwargs, such as "
             '{"roles": ["subject", "output"], "kind": "sdig"}'
         )
     by_role = list(zip(roles, images, strict=True))

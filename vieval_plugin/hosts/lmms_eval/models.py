@@ -56,7 +56,7 @@ from vieval_plugin.text.untrusted import path_of
 HOST = ForeignHost(
     "vieval_openai",
     "--model_args model=...,base_url=...",
-    "lmms-eval writes them into the results",
+    "lmms-eval writes model arguments into its results",
 )
 
 
@@ -64,7 +64,7 @@ class OwnModel(lmms):  # type: ignore[misc]
     """Base of our models: they answer our requests and no others."""
 
     is_simple = True
-    accepted_tasks = "tasks of VIEval only; `vieval tasks` lists them"
+    accepted_tasks = "VIEval's tasks; `vieval tasks` lists them"
     #: Generation arguments that it uses; None for all that its server or engine takes.
     generation_arguments: ClassVar[frozenset[str] | None] = frozenset()
     #: Options of the host that every model is given, and that this one does not use.
@@ -80,7 +80,7 @@ class OwnModel(lmms):  # type: ignore[misc]
         return PartialState().device
 
     def generate_until(self, requests: list[Instance]) -> list[str]:
-        raise VievalError(f"{type(self).__name__} answers {self.accepted_tasks}")
+        raise VievalError(f"{type(self).__name__} supports only {self.accepted_tasks}")
 
     loglikelihood = generate_until_multi_round = generate_until
 
@@ -97,7 +97,7 @@ class VievalReplay(OwnModel):
         super().__init__()
         if not logs:
             raise VievalError(
-                "vieval_replay needs --model_args name=<the judge in tables>,logs=<folder of "
+                "vieval_replay requires --model_args name=<label in tables>,logs=<folder of "
                 "verdicts>"
             )
         self.name = str(name)
@@ -113,7 +113,7 @@ class VievalReplay(OwnModel):
         if not missing or self._has_candidates(recording, task):
             return None
         return Why(
-            f"{self.logs} holds nothing of them",
+            f"{self.logs} has no verdicts on them",
             missing,
             recording.covers(task.benchmark),
         )
@@ -133,7 +133,7 @@ class VievalReplay(OwnModel):
 
     @vieval_errors
     def vieval_judge(self, requests: list[Instance]) -> list[str]:
-        refuse_plan("a replay costs nothing; unset it")
+        refuse_plan("but a replay costs nothing; unset it")
         self._tell_uncovered(requests_of(requests))
         progress = Progress()
         with_repeats = tqdm(
@@ -160,11 +160,13 @@ class VievalReplay(OwnModel):
             uncovered += self._recording(*judge).uncovered(samples)
             lines |= dict.fromkeys(self._recording(*judge).unread_lines)
         if uncovered:
-            self._say(f"not in {self.logs}, so missing: {', '.join(uncovered)}")
+            self._say(
+                f"not in {self.logs}, so counted as missing: {', '.join(uncovered)}"
+            )
         if lines:
             more = f" (and {len(lines) - 1} more lines)" if len(lines) > 1 else ""
             self._say(
-                f"{next(iter(lines))}{more}; what they held is missing or a failure"
+                f"{next(iter(lines))}{more}; such verdicts are missing or count as failures"
             )
 
     def _answer(self, request: JudgeRequest, repeat: int, progress: Progress) -> str:
@@ -320,8 +322,7 @@ class _InProcess(_JudgingModel):
         super().__init__()
         if not model:
             raise VievalError(
-                f"{type(self).__name__} needs --model_args model=<a folder or a name that can be "
-                "loaded>"
+                f"{type(self).__name__} requires --model_args model=<folder or name on the hub>"
             )
         if batch_size and "batch_size" in inspect.signature(type(self).load).parameters:
             arguments["batch_size"] = int(batch_size)

@@ -16,12 +16,12 @@ from vieval_plugin.text.escaping import say
 
 _TASK_ARGUMENTS: Mapping[str, Any] = {"until": [], "do_sample": False}
 _TEMPLATE = (
-    "--apply_chat_template does not apply to VIEval's tasks: the model or its server applies its "
-    "own template to a judge's messages; leave it out"
+    "--apply_chat_template does not apply to VIEval's tasks, because the model or its server "
+    "applies its own template to a judge's messages; remove it"
 )
 _LAUNCHER = (
-    "--launcher_args does not apply to VIEval's tasks: their judges ask `backbones.judge` of the "
-    "options; start that server yourself and leave the option out"
+    "--launcher_args does not apply to VIEval's tasks, whose judges ask `backbones.judge` of the "
+    "options file; start that server yourself, and remove the option"
 )
 _SENT = frozenset({"temperature", "max_new_tokens"})
 #: The generation arguments that the host's clients of servers send, by module.
@@ -61,8 +61,9 @@ def check(model: Any, tasks: Sequence[Any], run_arguments: Mapping[str, Any]) ->
         raise VievalError(_TEMPLATE)
     if run_arguments.get("system_instruction"):
         raise VievalError(
-            "--system_instruction does not apply to VIEval's tasks: instructions are part of a "
-            f"judge; write a judge with your own and leave it out; see {docs_url('guides/extending.md')}"
+            "--system_instruction does not apply to VIEval's tasks, because instructions are part "
+            "of a judge; remove it, or write your own judge; see "
+            f"{docs_url('guides/extending.md')}"
         )
     if run_arguments.get("eval_server_launcher"):
         raise VievalError(_LAUNCHER)
@@ -92,13 +93,13 @@ def _require_own_shots(task: Any) -> None:
         and (entry.benchmark, entry.part, entry.judge, entry.setting) == task_key
     ]
     advice = (
-        f"use --tasks {names[0]}"
+        f"use --tasks {names[0]} instead"
         if names
-        else f"{task.benchmark.name} has no task in {setting}"
+        else f"remove it, as {task.benchmark.name} has no {setting} task"
     )
     raise VievalError(
-        f"--num_fewshot {shots} does not apply to {task.config.task}: examples are a setting of a "
-        f"judge; {advice}, and leave the option out"
+        f"--num_fewshot {shots} does not apply to {task.config.task}, because examples are a "
+        f"setting of its judge; {advice}"
     )
 
 
@@ -120,15 +121,15 @@ def _check_generation(model: Any, tasks: Sequence[Any]) -> None:
     argument_names = ", ".join(sorted(arguments))
     if not is_known:
         say(
-            f"vieval: --gen_kwargs: {kind.__name__} of lmms-eval decides which of {argument_names} it uses",
+            f"vieval: --gen_kwargs: lmms-eval's {kind.__name__} may ignore some of {argument_names}",
             file=sys.stderr,
         )
         return
     unused = arguments & {"do_sample"} if accepted is None else arguments - accepted
     if unused:
         raise VievalError(
-            f"--gen_kwargs {', '.join(sorted(unused))} would not be used by {kind.__name__}; leave "
-            "that out, or use --model vieval_openai, which sends every field to its server"
+            f"{kind.__name__} does not use --gen_kwargs {', '.join(sorted(unused))}; remove it, "
+            "or use --model vieval_openai, which sends every field to its server"
         )
 
 
@@ -137,7 +138,7 @@ def _cache_lines(run_arguments: Mapping[str, Any]) -> list[str]:
         return []
     path = config.current().store_path()
     store_line = (
-        f"replies are kept in {path}" if path else "the option store keeps no replies"
+        f"replies are cached in {path}" if path else "the cache is off (store.use)"
     )
     return [f"--use_cache has no effect on VIEval's tasks: {store_line}"]
 
@@ -147,8 +148,8 @@ def _limit_lines(tasks: Sequence[Any], limit: float | None) -> list[str]:
     if limit is None or not 0 < limit < 1 or len(set(sizes)) == 1:
         return []
     return [
-        f"--limit {limit}: lmms-eval takes that share of its first task and as many samples of "
-        "every other; run tasks of different size one by one"
+        f"--limit {limit}: lmms-eval takes this share of its first task, and as many samples of "
+        "each other task; run tasks of different sizes separately"
     ]
 
 
@@ -164,4 +165,4 @@ def _command_lines(model: Any, arguments: Any) -> list[str]:
     for name in getattr(model, "unused_arguments", ()):
         if getattr(arguments, name) not in (None, 1, "1"):
             unused.append(f"--{name}")
-    return [f"without effect on VIEval's tasks: {', '.join(unused)}"] if unused else []
+    return [f"no effect on VIEval's tasks: {', '.join(unused)}"] if unused else []

@@ -27,8 +27,9 @@ _FILTER = ",none"
 _REMARKS = f"{REMARKS}{_FILTER}"
 _NOTE = """
 
-VIEval: n is what the number rests on; failed samples have no score. All other metrics are in the
-results file; with --output_path DIR --log_samples, `vieval report DIR --out REPORT` makes a page."""
+VIEval: n counts the cases behind a number; failed samples have no score. The results file has all
+other metrics. For a page, pass --output_path DIR --log_samples, then run `vieval report DIR --out
+REPORT`."""
 
 
 def install() -> None:

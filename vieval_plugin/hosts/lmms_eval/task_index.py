@@ -64,7 +64,7 @@ def install() -> None:
         host_tasks = initialize(self, include_path, include_defaults)
         if clashes := sorted(ours.keys() & host_tasks.keys()):
             say(
-                "vieval: these tasks run in place of VIEval's of the same name: "
+                "vieval: these tasks replace VIEval's tasks of the same name: "
                 f"{', '.join(clashes)}; rename them to keep both",
                 file=sys.stderr,
             )
@@ -167,5 +167,5 @@ def _require_task(name: str, all_names: list[str]) -> None:
     is_alike = difflib.SequenceMatcher(None, name, suggestion).ratio() >= _ALIKE
     if suggestion in ours and (begins_like_ours or is_alike):
         raise VievalError(
-            f"no task {name!r}; did you mean {suggestion}? `vieval tasks '*'` lists them all"
+            f"unknown task {name!r}; did you mean {suggestion}? `vieval tasks '*'` lists all"
         )

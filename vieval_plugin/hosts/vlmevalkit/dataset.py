@@ -122,12 +122,12 @@ def _cells(sheet: Path) -> dict[int, SheetCell]:
     except Exception as error:  # the host's readers raise anything
         reason = line_of(error)
         raise VievalError(
-            f"{sheet}: no sheet of predictions ({reason}); delete it"
+            f"{sheet}: not a sheet of predictions ({reason}); delete it"
         ) from None
     if foreign := [index for index, cell in cells.items() if cell is None]:
         raise VievalError(
-            f"{sheet}: row {foreign[0]} holds no verdict: a model answered without a judge, so "
-            "VIEval was not registered while it ran; delete the sheet, and run `vieval "
-            "vlmevalkit`, or `vieval vlmevalkit --install-hook` once"
+            f"{sheet}: row {foreign[0]} is not a verdict, because VIEval was not registered during "
+            "the run; delete the sheet, and run `vieval vlmevalkit`, or `vieval vlmevalkit "
+            "--install-hook` once"
         )
     return {index: cell for index, cell in cells.items() if cell is not None}

@@ -64,9 +64,8 @@ class HostModel:
         if not getattr(self.inner, "is_api", False):
             return CallAnswerer(self._make_answer)
         say(
-            f"vieval: {type(self.inner).__name__} encodes images anew, as JPEG and some of them "
-            "larger, before it sends "
-            "them: PQ can suffer; VievalOpenAI sends the files' own pixels",
+            f"vieval: {type(self.inner).__name__} re-encodes images as JPEG and enlarges some of "
+            "them, which can lower PQ; VievalOpenAI sends the original pixels",
             file=sys.stderr,
         )
         return CallAnswerer(self._make_answer, threads=api_nproc)
@@ -93,8 +92,8 @@ class _Asking:
     def answer(self, ask: Question, repeat: int) -> Reply:
         if chats_and_likelihoods([(0, ask)])[1]:
             raise VievalError(
-                f"{type(self._model.inner).__name__} cannot be asked for probabilities: no model "
-                "of this host can; use VievalOpenAI, VievalTransformers or VievalVLLM"
+                f"{type(self._model.inner).__name__} does not support probabilities, like all "
+                "models of VLMEvalKit; use VievalOpenAI, VievalTransformers or VievalVLLM"
             )
         with self._alone:
             [reply] = answer_in_batches(
@@ -149,7 +148,7 @@ class _Asking:
         if self._broken >= _IN_A_ROW:
             raise VievalError(
                 f"{type(self._model.inner).__name__} failed {_IN_A_ROW} times in a row ({reason}); "
-                "what was answered before is kept: run the same command again once it works"
+                "earlier replies are kept; run the same command again to resume"
             )
         return Failure(Status.API_ERROR, reason)
 
@@ -159,8 +158,8 @@ class _Asking:
         """
         if self._longest < chat.max_tokens:
             say(
-                f"vieval: {self._model.name} answers in {self._longest:g} tokens at most, and a "
-                f"judge asks for up to {chat.max_tokens}: answers may be cut",
+                f"vieval: {self._model.name} returns at most {self._longest:g} tokens, but the "
+                f"judge allows {chat.max_tokens}; replies may be truncated",
                 file=sys.stderr,
             )
             self._longest = math.inf

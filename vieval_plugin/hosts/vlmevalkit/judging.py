@@ -93,7 +93,7 @@ class KnownAnswers:
         index = int(message[0]["value"].split()[1])
         if index not in self._cells:
             raise VievalError(
-                f"the host asks about row {index}, which it seemed to have answered; delete its "
+                f"VLMEvalKit asks about row {index}, although its sheet had an answer; delete the "
                 "sheet"
             )
         return self._cells[index]
@@ -243,7 +243,7 @@ class _Judge:
     ) -> list[tuple[KeptVerdict, Verdict]]:
         """Judge rows, each verdict appended to a file as it comes."""
         judged = [self._sample(index) for index in unanswered_rows]
-        require_images(judged, "`vieval tasks` says how to get a benchmark's images")
+        require_images(judged, "see `vieval tasks` for how to get a benchmark's images")
         progress = Progress()
         rows = list[tuple[KeptVerdict, Verdict]]()
 
@@ -293,7 +293,7 @@ def _built(name: str, host_arguments: Mapping[str, Any]) -> Any:
     """
     if name not in supported_VLM:
         raise VievalError(
-            f"VLMEvalKit knows no model {name!r}; `vlmutil mlist all` lists them"
+            f"unknown model {name!r}; `vlmutil mlist all` lists VLMEvalKit's models"
         )
     takes_vllm = any(part in name for part in ("Llama-4", "Qwen2-VL", "Qwen2.5-VL"))
     arguments = (
@@ -314,7 +314,7 @@ def _require_answerable(prepared: PreparedJudge, our_model: OwnModel | None) -> 
     measures = our_model is not None and our_model.measures
     if prepared.spec.scored and not measures:
         raise VievalError(
-            f"{prepared.spec.name} measures with a network: run it with --model VievalScorer"
+            f"{prepared.spec.name} is a network; use --model VievalScorer"
         )
     if prepared.asks_a_model and measures:
         raise VievalError(ASKS_A_MODEL)
@@ -376,11 +376,11 @@ def discard_unusable_answers(
         try:
             answers = _answers(path)
         except Exception:  # pickles written in place and cut short raise anything
-            unusable[path] = "cannot be read"
+            unusable[path] = "unreadable"
             continue
         cells = {int(index): read_cell(text) for index, text in answers.items()}
         if any(cell is None or cell.by != by for cell in cells.values()):
-            unusable[path] = "holds answers by another judge, model or wording"
+            unusable[path] = "answers of another judge, model or wording"
         else:
             rows |= {
                 index
@@ -390,7 +390,10 @@ def discard_unusable_answers(
     _wait_for_others(world_size)  # all have looked before any deletes
     for path, why in unusable.items():
         path.unlink(missing_ok=True)
-        say(f"vieval: {path} {why}: deleted, and asked again", file=sys.stderr)
+        say(
+            f"vieval: deleted {path} ({why}); its rows are judged again",
+            file=sys.stderr,
+        )
     _wait_for_others(world_size)
     return rows
 

@@ -28,8 +28,8 @@ from vieval_plugin.text.errors import VievalError
 
 _HOST = ForeignHost(
     "VievalOpenAI",
-    "a model and a base_url (in --config's file, or as --vieval-model and --vieval-base-url)",
-    "VLMEvalKit prints model arguments and writes them into its log",
+    "a model and a base_url (in the --config file, or as --vieval-model and --vieval-base-url)",
+    "VLMEvalKit prints and logs model arguments",
 )
 
 
@@ -53,7 +53,7 @@ class OwnModel:
         """Other datasets of the host are none of our models' business."""
         advice = "`vieval vlmevalkit --list` lists them"
         raise SystemExit(
-            f"vieval: {type(self).__name__} answers datasets of VIEval only; {advice}"
+            f"vieval: {type(self).__name__} supports only VIEval's datasets; {advice}"
         )
 
     def set_dump_image(self, dump_image: Any) -> None:
@@ -127,7 +127,7 @@ class _InProcess(OwnModel):
     ) -> None:
         if not model:
             raise VievalError(
-                f"{type(self).__name__} needs model: a folder, or a name that can be loaded"
+                f"{type(self).__name__} requires `model`: a folder or a name on the hub"
             )
         self.options = config.current()
         self.backbone = Path(model).name

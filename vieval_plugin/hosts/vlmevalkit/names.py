@@ -46,7 +46,7 @@ def tasks_of(dataset: str) -> tuple[Task, ...]:
     if dataset not in datasets():
         suggestion = did_you_mean(dataset, datasets())
         raise VievalError(
-            f"no dataset {dataset!r} of VIEval{suggestion} `vieval vlmevalkit --list` lists them"
+            f"unknown dataset {dataset!r}{suggestion} `vieval vlmevalkit --list` lists all"
         )
     return datasets()[dataset]
 

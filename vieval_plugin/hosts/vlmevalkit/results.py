@@ -164,7 +164,7 @@ def append(path: Path, row: KeptVerdict) -> None:
             file.write(f"\n{json.dumps(_document(row))}\n".encode())
     except OSError as error:
         raise VievalError(
-            f"{path}: {error.strerror}; make room or choose another --work-dir"
+            f"cannot write {path}: {error.strerror}; free space or choose another --work-dir"
         ) from None
 
 
@@ -183,9 +183,9 @@ def finish(files: VerdictFiles, cells: Mapping[int, SheetCell]) -> list[KeptVerd
                     by_key.setdefault(key, row)
     if missing := keys - set(by_key):
         raise VievalError(
-            f"{files.samples}: {len(missing)} of {len(keys)} verdicts that the sheet means are "
-            f"nowhere (row {min(missing)[0]}); run again without --reuse, in another --work-dir: "
-            "nothing answered is asked twice"
+            f"{files.samples}: {len(missing)} of {len(keys)} verdicts of the sheet are missing "
+            f"(first: row {min(missing)[0]}); run again without --reuse in another --work-dir, "
+            "which reuses cached replies"
         )
     rows = [by_key[index, sheet_cell.digest] for index, sheet_cell in cells.items()]
     write_whole(

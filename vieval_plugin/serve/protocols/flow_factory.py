@@ -36,9 +36,9 @@ def read(body: Body, reading: Reading, group: str = "") -> list[RequestEntry]:
     """The entries of a body, one an image; all of one group where it is one."""
     document = json_object(body.content)
     if document.get("video") or document.get("condition_videos"):
-        raise VievalError("videos are not judged here: send images")
-    prompts = list_of(document, "prompt", str, "texts")
-    images = list_of(document, "image", str, "images in base64")
+        raise VievalError("videos are not supported; send images")
+    prompts = list_of(document, "prompt", str, "strings")
+    images = list_of(document, "image", str, "base64 strings")
     conditions: list[list[Any]] = [[]] * len(images)
     if document.get("condition_images"):
         conditions = list_of(document, "condition_images", list, "lists of images")

@@ -51,7 +51,7 @@ def read(body: Body, reading: Reading) -> list[RequestEntry]:
     document = json_object(body.content)
     if unknown := sorted(set(document) - {"samples", "trace"}):
         raise VievalError(
-            f"unknown key {unknown[0][:80]!r}; the keys are samples and trace"
+            f"unknown key {unknown[0][:80]!r}; known keys: samples, trace"
         )
     rows = list_of(document, "samples", dict, "objects")
     reading.require_number(len(rows))
@@ -79,14 +79,14 @@ def _entries(
         return [
             RequestEntry(
                 None,
-                "a text has half of a character (a lone surrogate)",
+                "a text contains a lone surrogate, which is not valid Unicode",
                 group=group_name,
                 fields=facts,
             )
         ]
     if group is not None and not group_name:
         return [
-            RequestEntry(None, "group is neither a text nor a number", fields=facts)
+            RequestEntry(None, "`group` must be a string or a number", fields=facts)
         ]
     try:
         if "candidates" in row:
@@ -121,7 +121,7 @@ def _group_name(group: Any) -> str:
 
 def _images(by_role: Any, files: Files, reading: Reading) -> dict[str, Image]:
     if not isinstance(by_role, dict):
-        raise VievalError("images is no object of role -> base64")
+        raise VievalError("`images` must map roles to base64 strings")
     return {role: _image(encoded, files, reading) for role, encoded in by_role.items()}
 
 
@@ -130,7 +130,7 @@ def _image(encoded: Any, files: Files, reading: Reading) -> Image:
         return reading.base64_image(encoded)
     name = encoded.removeprefix(_PART)
     if name not in files:
-        raise VievalError(f"no part {name[:80]!r} came with the request")
+        raise VievalError(f"the request has no part {name[:80]!r}")
     return reading.image(files[name])
 
 
@@ -152,7 +152,7 @@ def _contest(
     candidates = list_of(row, "candidates", dict, "objects")
     kind = row.get("kind", reading.conditions.kind or "tig")
     if not isinstance(kind, str):
-        raise VievalError("kind is no text")
+        raise VievalError("`kind` must be a string")
     cells = {name: value for name, value in row.items() if name != "kind"}
     cells |= {"id": row.get("id", str(number)), "images": as_names(row)}
     cells["candidates"] = [
