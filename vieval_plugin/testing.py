@@ -48,7 +48,7 @@ def assert_not_worse(
     >>> assert_not_worse("new/", prompts="prompts.csv", baseline="last.jsonl", margin=0.05)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
-    AssertionError: Nothing was decided.
+    AssertionError: The gate made no decision.
     prompts.csv: the samples cannot be read...
     """
     with tempfile.TemporaryDirectory(prefix="vieval-") as folder:
@@ -64,7 +64,7 @@ def assert_not_worse(
             )
         except VievalError as error:
             raise AssertionError(
-                f"Nothing was decided.\n{redacted(str(error))}"
+                f"The gate made no decision.\n{redacted(str(error))}"
             ) from None
     conclusion.write_build_files()
     if conclusion.outcome:

@@ -246,10 +246,7 @@ ANY_SERVER = (
 )
 def test_a_judge_that_measures_with_a_network_is_refused_where_it_is_named(named):
     line = refused(*ANY_SERVER, "--tasks", named)
-    assert (
-        "is a network; use --model vieval_scorer, or replay recorded values"
-        in line
-    )
+    assert "is a network; use --model vieval_scorer, or replay recorded values" in line
 
 
 def test_of_a_wildcard_what_only_scorers_can_answer_is_left_out_in_one_line(capsys):

@@ -107,7 +107,9 @@ def test_texts_and_names_with_half_of_a_character_are_refused_alone_and_not_echo
     ]
     assert "a\ud800" not in str(answer)
     reasons = [told, *(verdict["reason"] for verdict in answer["verdicts"][:6])]
-    assert all("a lone surrogate, which is not valid Unicode" in reason for reason in reasons)
+    assert all(
+        "a lone surrogate, which is not valid Unicode" in reason for reason in reasons
+    )
 
 
 @pytest.mark.parametrize(

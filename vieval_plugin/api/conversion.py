@@ -259,7 +259,7 @@ def zip_equal(sequences: Mapping[str, Any]) -> list[list[Any]]:
             ]
             raise VievalError(
                 f"{' and '.join(sequences)} must have the same length, got "
-                f"{' and '.join(counts)}"
+                f"{' and '.join(counts)}; or pass one string for all prompts"
             )
         rows.append(row)
     return [list(column) for column in zip(*rows, strict=True)] or [

@@ -53,39 +53,39 @@ if TYPE_CHECKING:
 #: The commands by task, in the order of the help, each with what it does.
 GROUPS = {
     "score images": {
-        "score": "score images, and write the verdicts",
-        "shards": "show what a folder of shards contains, and what is left",
-        "filter": "keep the rows of a data set whose verdicts pass",
-        "show": "show one verdict: what was asked, answered and scored",
+        "score": "score images and write the verdicts",
+        "shards": "show what a folder of shards contains and what is left",
+        "filter": "keep the rows of a data set whose verdicts meet a condition",
+        "show": "show one verdict with its questions, replies and scores",
     },
     "compare generators": {
-        "rank": "find out which generator is better, and how sure that is",
+        "rank": "find out which generator is better, and how certain that is",
         "label": "make a page where annotators rate your images",
-        "calibrate": "turn a judge's score into the rating that annotators would give",
-        "report": "make a page, with tables, of results",
+        "calibrate": "convert a judge's score to the rating that annotators would give",
+        "report": "make a page and tables of results",
     },
     "evaluate a judge": {
         "card": "measure how good a judge your model is",
         "compare": "test which of several judges is better",
-        "tasks": "list benchmarks and their tasks, and which data is missing",
-        "prepare": "download a benchmark's data, or check it",
+        "tasks": "list benchmarks, their tasks and missing data",
+        "prepare": "download or check a benchmark's data",
         "vlmevalkit": "run VLMEvalKit with VIEval's datasets",
-        "anchor": "check whether a judge is still the same",
+        "anchor": "check whether a judge has changed",
         "leaderboard": "make the leaderboard of published judges",
     },
     "serve rewards and train": {
-        "serve": "serve judges as rewards to trainers",
-        "export": "write training data from verdicts, or results for leaderboards",
-        "data": "make training data for judges without annotators",
+        "serve": "serve judges as rewards for trainers",
+        "export": "export verdicts as training data, or results for leaderboards",
+        "data": "make training data for judges, without annotators",
         "train": "train a judge, or tune its backbone",
     },
     "set up and extend": {
-        "demo": "make posters of two simulated generators, and find out which is better",
-        "doctor": "show what is ready to use, and what the rest requires",
+        "demo": "make posters of two simulated generators and find out which is better",
+        "doctor": "show what is ready to use and what is missing",
         "config": "print an options file, or the options of a run",
-        "prompts": "show and change what judges ask, or export a benchmark's prompts",
-        "cache": "show, export or clear the store of replies",
-        "completion": "print a shell script that completes commands and flags",
+        "prompts": "show or change judges' prompts, or export a benchmark's prompts",
+        "cache": "show, export or clear the cache of replies",
+        "completion": "print a shell completion script",
     },
 }
 _SUMMARIES = {
@@ -220,7 +220,9 @@ def number_between(
     float.
     """
     bounds = (
-        f"from {lowest} on" if highest == math.inf else f"from {lowest} to {highest}"
+        f"of at least {lowest}"
+        if highest == math.inf
+        else f"from {lowest} to {highest}"
     )
 
     def number(text: str) -> float:
@@ -228,7 +230,7 @@ def number_between(
             if lowest <= (value := kind(text)) <= highest:
                 return value
         raise argparse.ArgumentTypeError(
-            f"expected a {'whole ' * (kind is int)}number {bounds}, got {text!r}"
+            f"must be a {'whole ' * (kind is int)}number {bounds}, got {text!r}"
         )
 
     return number
@@ -239,8 +241,8 @@ def output_path(text: str) -> Path:
     if has_scheme(text):
         address = redacted(text).partition("?")[0]
         raise argparse.ArgumentTypeError(
-            f"must be a path on this machine, got {address}; write to a local path, "
-            "then copy the result"
+            f"must be a local path, got {address}; write to a local path, then copy the "
+            "result"
         )
     return Path(text)
 
@@ -260,7 +262,7 @@ def tell(*events: str | Progress) -> None:
 
 def tell_unreadable(lines: Sequence[str]) -> int:
     """Say which results could not be read; the exit code, 1 where there are such."""
-    tell(*(f"not readable, left out: {line}" for line in lines))
+    tell(*(f"skipped, as it cannot be read: {line}" for line in lines))
     return 1 if lines else 0
 
 
@@ -272,9 +274,9 @@ def print_conclusion(
     if conclusion.report:
         further = {
             "--tables FOLDER writes all tables": tables,
-            "--html FILE a page with the pictures": page,
+            "--html FILE writes a page with the images": page,
         }
-        if steps := "; ".join(step for step, path in further.items() if not path):
+        if steps := ", and ".join(step for step, path in further.items() if not path):
             say(f"{steps}.")
     if tables:
         say(*(f"wrote {path}" for path in conclusion.write_tables(tables)))
@@ -393,7 +395,7 @@ class _Parser(argparse.ArgumentParser):
             commands = sorted(_SUMMARIES)
             message = (
                 f"unknown command {unknown[1]!r}{did_you_mean(unknown[1], commands)} "
-                f"The commands are {', '.join(commands)}"
+                f"Known commands: {', '.join(commands)}"
             )
         super().error(redacted(message))
 
@@ -409,7 +411,7 @@ class _Parser(argparse.ArgumentParser):
         lines += [
             str(self.epilog),
             "",
-            "`vieval COMMAND --help` explains a command and shows examples.",
+            "For details and examples, run `vieval COMMAND --help`.",
         ]
         return "\n".join(lines) + "\n"
 

@@ -1,11 +1,11 @@
-"""Show what is ready to use, and what the rest requires.
+"""Show what is ready to use and what is missing.
 
-It checks packages, options, data, the store of replies, and the servers of your backbones.
+It checks packages, options, data, the cache of replies, and the servers of your backbones.
 
 Examples:
-    # this environment
+    # check this environment
     vieval doctor
-    # a server
+    # check a server
     vieval doctor --base-url http://127.0.0.1:8000/v1
 """
 
@@ -88,7 +88,7 @@ def run(options: DoctorOptions) -> int:
     say(
         f"{problems} of {len(checks)} checks found a problem"
         if problems
-        else f"no problem in {len(checks)} checks",
+        else f"no problems in {len(checks)} checks",
         "",
     )
     for check in sorted(checks, key=lambda check: check.fine):
@@ -135,7 +135,7 @@ def _local(options: Config, source: str) -> Iterator[Check]:
         yield Check(
             False,
             (
-                "VLMEvalKit: its hook is from another version; run `vieval "
+                "VLMEvalKit: the hook is from another version of VIEval; run `vieval "
                 "vlmevalkit --install-hook` again"
             ),
         )
@@ -202,9 +202,9 @@ async def _server(name: str, backbone: Backbone) -> AsyncIterator[Check]:
                     Likelihood(greeting, ("Yes",), ("logprobs",))
                 )
                 logprobs = (
-                    "given"
+                    "returned"
                     if isinstance(likelihood, Probabilities)
-                    else "not returned (judges of probabilities need them)"
+                    else "not returned (required by judges that use probabilities)"
                 )
                 text = (
                     f"{where}: answers; schemas {schemas}; log-probabilities {logprobs}"
@@ -224,18 +224,19 @@ async def _sight(where: str, backend: OpenAIBackend) -> AsyncIterator[Check]:
     if checked.sight == Sight.BLIND:
         yield Check(
             False,
-            f"{where}: does not see images ({checked.evidence}); serve a model with its vision part",
+            f"{where}: does not see images ({checked.evidence}); serve a model with vision",
         )
         return
     unknown = (
-        "sight was not verified, because the reply names no colour "
+        "could not verify that it sees images, because the reply mentions no colour "
         f"({checked.evidence})"
     )
-    yield Check(True, f"{where}: {'sees' if checked.sight == Sight.SEES else unknown}")
+    seen = "sees images" if checked.sight == Sight.SEES else unknown
+    yield Check(True, f"{where}: {seen}")
     if reason := await backend.refusal_of_two_images():
         advice = (
-            "set the server to accept two images: judges of edits show the "
-            "source and the output"
+            "configure the server to accept two images, because judges of edits "
+            "show the source and the output"
         )
         yield Check(
             False, f"{where}: refuses two images in one question ({reason}); {advice}"
@@ -268,12 +269,12 @@ async def _listed_model(url: str) -> str:
     except (Refused, ValueError, KeyError, TypeError) as error:
         reason = " ".join(redacted(str(error)).split())[:200]
         advice = (
-            "start the server, correct the address, which must end in /v1, or set "
-            "the model with --model"
+            "start the server, correct the address (it must end in /v1), or pass "
+            "--model"
         )
         if isinstance(error, Refused) and error.code in (401, 403):
             hint = "" if backbone.key("judge") else key_hint()
-            advice = f"set the model with --model, or {KEY_REMEDY}{hint}"
+            advice = f"pass --model, or {KEY_REMEDY}{hint}"
         raise VievalError(
             f"{redacted(url)} does not list its models ({reason}); {advice}"
         ) from None
@@ -312,9 +313,9 @@ def _abilities(options: Config, model: str) -> Iterator[Ability]:
         yield Ability(ability.job.format(", ".join(names)), ability.needs)
     prepared, unprepared = _benchmarks_by_state(options.data_folder())
     harnesses = {
-        "lmms_eval": ("tasks in lmms-eval", install_advice("lmms-eval")),
+        "lmms_eval": ("lmms-eval tasks", install_advice("lmms-eval")),
         "vlmeval": (
-            "datasets in VLMEvalKit",
+            "VLMEvalKit datasets",
             f"VLMEvalKit; see {docs_url('guides/harnesses.md#vlmevalkit')}",
         ),
     }
@@ -354,7 +355,7 @@ def _scoring(spec: JudgeSpec, model: str) -> Ability:
     if spec.scored:
         needs = _missing_packages(_SCORER_PACKAGES, "scorers")
         return Ability(
-            "score images with {}, whose weights are downloaded when first used", needs
+            "score images with {} (weights are downloaded on first use)", needs
         )
     return Ability("score images with {}", _missing_package(spec.name))
 

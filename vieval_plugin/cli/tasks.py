@@ -1,13 +1,13 @@
-"""List benchmarks and their tasks, and which data is missing.
+"""List benchmarks, their tasks and missing data.
 
 Run a task with `lmms-eval --tasks NAME`, or with `vieval vlmevalkit --data NAME`.
 
 Examples:
-    # all benchmarks
+    # list all benchmarks
     vieval tasks
-    # the tasks of one: what they need and cost
+    # list the tasks of a benchmark, with requirements and cost
     vieval tasks imagenhub
-    # networks that judge by name: licence, size, and whether their weights are here
+    # list networks that judge, with licence, size and weights
     vieval tasks --judges
 """
 
@@ -29,14 +29,14 @@ class TasksOptions(Options):
     """Options of `vieval tasks`."""
 
     filter: str | None = argument(
-        "a benchmark, a part of tasks' names, or a pattern such as '*_viescore'",
+        "benchmark, part of a task name, or pattern such as '*_viescore'",
         metavar="FILTER",
     )
     write: str | None = flag(
-        "write lmms-eval's files of these tasks, to read or edit",
+        "write the lmms-eval files of these tasks, to read or edit",
         metavar="FOLDER",
     )
-    judges: bool = flag("list networks that judge by name, and their weights")
+    judges: bool = flag("list networks that judge, and their weights")
 
 
 def run(options: TasksOptions) -> int:
@@ -71,8 +71,8 @@ def _write(pattern: str, folder: Path) -> str:
         task_files.files([entry for name, entry in entries.items() if name in names]),
     )
     return (
-        f"wrote {len(names)} tasks and groups to {folder}; pass --include_path "
-        f"{folder} so that lmms-eval reads your copies"
+        f"wrote {len(names)} tasks and groups to {folder}; to use them, pass "
+        f"--include_path {folder} to lmms-eval"
     )
 
 
@@ -97,7 +97,7 @@ def _judges() -> list[str]:
             pack.name,
             about.licence,
             about.size,
-            "absent" if pack.name in absent else "here",
+            "missing" if pack.name in absent else "present",
             about.range,
         )
         for pack, about in abouts
@@ -126,7 +126,7 @@ def _unpinned_line(names: Sequence[str]) -> list[str]:
     if not names:
         return []
     return [
-        f"no revision or digest is pinned for {', '.join(names)}; results name what "
+        f"no revision or digest is pinned for {', '.join(names)}; results record what "
         "was loaded"
     ]
 
@@ -151,8 +151,8 @@ def _benchmarks() -> list[str]:
         "",
         *text_table([("benchmark", "tasks", "data", "judges"), *rows]),
         (
-            "`vieval tasks NAME` lists a benchmark's tasks, with what they need and what their "
-            "data lacks; '*' lists all."
+            "`vieval tasks NAME` lists a benchmark's tasks, requirements and missing data; '*' "
+            "lists all tasks."
         ),
     ]
 
@@ -187,7 +187,7 @@ def _tasks(pattern: str) -> list[str]:
             grouped_task_names.update(leaves)
         elif group.name in names:
             rows.append(
-                (group.name, f"runs {len(group.members)} of these together", "", "", "")
+                (group.name, f"runs {len(group.members)} of these tasks", "", "", "")
             )
     selected = [task for name, task in singles.items() if name in names]
     rows += [
@@ -195,7 +195,7 @@ def _tasks(pattern: str) -> list[str]:
         for task in selected
         if task.name not in grouped_task_names
     ]
-    header = ("task", "parts", "needs", "calls for an image", "data")
+    header = ("task", "parts", "requires", "calls per image", "data")
     return [*text_table([header, *sorted(rows)]), *_missing_data(selected, state_of)]
 
 

@@ -145,9 +145,7 @@ def test_verdicts_that_a_sheet_means_come_from_any_run(tmp_path):
         (1, ["old"]),
     ]
     assert new.parts() == []
-    with pytest.raises(
-        VievalError, match="1 of 2 verdicts of the sheet are missing"
-    ):
+    with pytest.raises(VievalError, match="1 of 2 verdicts of the sheet are missing"):
         finish(new, {0: wanted[0], 7: SheetCell("us", "0" * 16, False)})
 
 
@@ -276,7 +274,7 @@ def test_a_line_a_dataset_and_the_reasons_once(vieval, monkeypatch):
     assert listed.keys() == names.datasets().keys()
     assert max(map(len, listed.values())) <= 80
     assert listed["imagenhub_viescore"].split()[1:] == ["7", "not", "there"]
-    assert lines[-1].endswith("`vieval tasks NAME` says what is missing")
+    assert lines[-1].endswith("`vieval tasks NAME` shows missing data")
 
 
 def bring(folder, name, version):

@@ -76,8 +76,8 @@ def is_of_shards(options: ScoreOptions) -> bool:
     if options.out and has_scheme(options.out):
         address = redacted(location_of(options.out)).partition("?")[0]
         raise VievalError(
-            f"--out must be a path on this machine, got {address}; object storage takes only the "
-            "folder of shards of parquet or tar files"
+            f"--out must be a local path, got {address}; object storage is supported only for "
+            "folders of shards of parquet or tar files"
         )
     for_shards = (
         []
@@ -91,8 +91,8 @@ def is_of_shards(options: ScoreOptions) -> bool:
             else for_shards[0]
         )
         raise VievalError(
-            f"{location}: tar files, patterns and data in object storage are judged into a folder "
-            "of shards; name one with --out"
+            f"{location}: tar files, patterns and object storage require a folder of shards; pass "
+            "--out FOLDER"
         )
     return bool(for_shards)
 
@@ -103,7 +103,9 @@ def require_no_shard_flags(options: ScoreOptions) -> None:
 
     names = (option.name for option in fields(ShardOptions))
     if useless := first_flag(options, names):
-        raise VievalError(f"{useless} is for a folder of shards; name one with --out")
+        raise VievalError(
+            f"{useless} applies only to a folder of shards; pass --out FOLDER"
+        )
 
 
 def judge_shards(options: ScoreOptions) -> int:
@@ -143,7 +145,8 @@ def plan_shards(options: ScoreOptions) -> int:
     )
     if unaskable := len(pilot_samples) - len(askable):
         say(
-            f"{unaskable} of the {len(pilot_samples)} rows drawn would not be asked about"
+            f"no questions would be asked about {unaskable} of the {len(pilot_samples)} sampled "
+            "rows"
         )
     return 0
 
@@ -159,13 +162,12 @@ def _request(options: ScoreOptions, folder: str) -> ShardRequest:
     backbone = backbone_of(judge, options, current)
     if useless := first_flag(options, _FILE_OPTIONS):
         raise VievalError(
-            f"{useless} is not for a folder of shards; end the name of --out in .jsonl, "
+            f"{useless} does not apply to a folder of shards; --out must end in .jsonl, "
             ".csv or .parquet"
         )
     if len(options.judge) > 1:
         raise VievalError(
-            "a folder of shards can have only one judge; run the others with another "
-            "--out"
+            "a folder of shards can have only one judge; use another --out for the others"
         )
     most_failures = (
         MOST_FAILURES if options.max_failures is None else options.max_failures
@@ -191,7 +193,7 @@ def _next_step(queue: PassQueue) -> str:
     return (
         "raise --budget, or lower --rows-per-shard with another --out"
         if exceeds
-        else "the same command goes on"
+        else "run the same command again to resume"
     )
 
 
@@ -213,7 +215,7 @@ def _launch(options: ScoreOptions, started: StartedRun) -> int:
     queue, rows = passes_left(
         started, part_of(options.part, os.environ) if options.part else (0, 1)
     )
-    tell(f"{rows:,} of {started.plan.rows:,} rows are to be judged")
+    tell(f"{rows:,} of {started.plan.rows:,} rows left to judge")
     code = judged(started.run, queue, rows, _launcher(options))
     progress = progress_of(open_folder(started.run.folder), started.plan)
     say(*progress.lines(), *filter(None, [started.plan.provenance.calibration_note]))
@@ -221,14 +223,14 @@ def _launch(options: ScoreOptions, started: StartedRun) -> int:
         next_step = _next_step(queue)
         tell(f"some shards were not written; {next_step}")
     elif hidden := hidden_images(started.plan.files, started.plan.columns.values()):
-        tell(*(f"not complete: {line}" for line in hidden))
+        tell(*(f"incomplete: {line}" for line in hidden))
         code = 1
     elif progress.is_complete:
         if not any(progress.statuses[status] for status in FAILED_CALLS):
             remove_batches(options, batch)
         say(f"wrote {shown_location(options.out or started.run.folder)}")
     if progress.unscored:
-        tell(f"{progress.unscored}; the reasons are above")
+        tell(f"{progress.unscored} (see the reasons above)")
     return 1 if progress.unscored else code
 
 
@@ -245,7 +247,7 @@ def _asked_in_batches(
 
     if useless := first_flag(options, ("budget", "part", "ray")):
         raise VievalError(
-            f"{useless} does not go with batches, which one process sends for all shards"
+            f"{useless} cannot be combined with batches, which one process sends for all shards"
         )
     run = started.run
     prepared = prepare(run.judge, run.setting, run.options, run.backbone)
@@ -300,5 +302,5 @@ def judged(run: ShardRun, queue: PassQueue, rows: int, launcher: Launcher) -> in
         )
         tell(f"not written: {location}: {job.reason}")
     if further := queue.not_written[_SHOWN_SHARDS:]:
-        tell(f"not written: {len(further)} further shards")
+        tell(f"not written: {len(further)} more shards")
     return 1 if queue.not_written else 0
