@@ -279,9 +279,7 @@ def test_a_baseline_that_is_no_other_side_is_refused_before_anything_is_made_or_
             ).err.splitlines()[-1]
             assert line in said or (source and "one folder for the images" in said)
             assert (
-                result()[0]
-                .find(".//error")
-                .text.startswith("The gate made no decision.\n")
+                result()[0].find(".//error").text.startswith("Nothing was decided.\n")
             )
         assert server.requests == []
     assert judge.stats()["requests"] == asked

@@ -83,7 +83,13 @@ from vieval_plugin.run.side_by_side import (
     draw_images,
     judge_folders,
 )
-from vieval_plugin.run.verdict_lines import inputs_of, run_file, write_runs
+from vieval_plugin.run.verdict_lines import (
+    inputs_of,
+    require_same_judges,
+    run_file,
+    run_hash,
+    write_runs,
+)
 from vieval_plugin.text.errors import ExitCode, VievalError
 from vieval_plugin.text.suggestions import did_you_mean
 from vieval_plugin.text.tables import text_table
@@ -241,6 +247,10 @@ def _path(path: AnyPath | None) -> Path | None:
     return None if path is None else Path(path)
 
 
+def _first_label(request: RankingRequest) -> str:
+    return next(iter(request.label), "")
+
+
 def _several(value: str | Sequence[str]) -> Sequence[str]:
     """One name, or several, as a sequence."""
     return [value] if isinstance(value, str) else value
@@ -348,6 +358,10 @@ def prepare_ranking(request: RankingRequest) -> PreparedRanking:
     human = paths_of(flattened([request.human]))
     ratings = read_ratings(human) if human else None
     judging = _judging(request, paths) if are_images else None
+    out = _path(request.out)
+    if judging and out and not request.plan:
+        sources = judging.sources(_first_label(request))
+        require_same_judges(out, {run_hash(source): source for source in sources})
     results = (
         _unjudged(judging)
         if judging
@@ -540,7 +554,7 @@ def _judged(request: RankingRequest, judging: Request) -> tuple[Results, list[st
     runs = []
     unable = list(judging.unable)
     progress = Progress()
-    label = next(iter(request.label), "")
+    label = _first_label(request)
     out = _path(request.out)
     for judge in judging.judges:
         judged = judge_folders(

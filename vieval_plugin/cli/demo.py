@@ -62,6 +62,7 @@ def run(options: DemoOptions) -> int:
     folders = [folder / name for name in (posters.CAREFUL, posters.CARELESS)]
     page = folder / "rank.html"
     verdicts = folder / "verdicts.jsonl"
+    verdicts.unlink(missing_ok=True)  # an earlier demo may have had the other judge
     prompts = folder / "prompts.csv"
     arguments = ["vieval", "rank", *folders, "--prompts", prompts, "--judge", judge]
     arguments += ["--out", verdicts, "--html", page]
