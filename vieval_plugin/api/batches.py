@@ -119,7 +119,7 @@ class JudgeBatches:
     def _sample(
         self, cells: Mapping[str, Any], number: int, fields: ColumnMap
     ) -> tuple[Judged, Verdict | None]:
-        """The sample of a row, and its verdict where nobody is to be asked."""
+        """The sample of a row, and its verdict if the judge need not be asked."""
         row = sample_row(cells, fields)
         cells_or_error: Any = row
         try:

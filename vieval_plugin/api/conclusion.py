@@ -58,7 +58,7 @@ _ROW_METHODS: Sequence[tuple[str, tuple[str, ...]]] = (
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Conclusion:
-    """What verdicts show: the answer, its numbers, and how a command would end.
+    """The answer that verdicts give, its numbers, and the outcome of a command.
 
     - `answer` is the first sentence, `lines` all that the command prints;
     - `outcome` is a member of `ExitCode`, whose number is the exit code of the command;
@@ -82,7 +82,7 @@ class Conclusion:
 
     @property
     def outcome(self) -> ExitCode:
-        """How it ended."""
+        """The outcome, whose number is the exit code of the command."""
         return self.build.exit_code
 
     @property
@@ -333,7 +333,7 @@ def flattened(inputs: Sequence[Input]) -> list[Input]:
 
 
 def paths_of(inputs: Sequence[Input]) -> list[Path]:
-    """Those inputs that are paths."""
+    """The inputs that are paths."""
     return [
         path_of(os.fspath(path))
         for path in inputs

@@ -70,8 +70,8 @@ def image(value: Any, form: Format = "png") -> Image:
 
 
 def _require_image(value: Any) -> None:
-    """VievalError for what is no image, as far as that is seen before anything is read, copied
-    or converted.
+    """Raise VievalError for what is no image, as far as that is seen before anything is read,
+    copied or converted.
     """
     if isinstance(value, str) and _ADDRESS.match(value) and not os.path.exists(value):
         address = redacted(value).partition("?")[0][:100]
@@ -102,8 +102,8 @@ def is_one_image(value: Any) -> bool:
 
 
 def _require_there(value: Any) -> None:
-    """VievalError for the path of a file that is not there: its score would be NaN, and nobody
-    would see why.
+    """Raise VievalError for the path of a file that is not there: its score would be NaN, and
+    nobody would see why.
     """
     path = value.source if isinstance(value, Image) else value
     if isinstance(path, (str, os.PathLike)) and not images.is_there(
@@ -113,7 +113,7 @@ def _require_there(value: Any) -> None:
 
 
 def _require_layout(array: Any, is_batch: bool = False) -> None:
-    """VievalError for an array whose shape or type is not that of an image; one that tells
+    """Raise VievalError for an array whose shape or type is not that of an image; one that tells
     neither is looked at later.
     """
     if isinstance(shape := getattr(array, "shape", None), tuple):
@@ -230,7 +230,7 @@ def columns(
 
 
 def _require_batch(values: Any, name: str) -> None:
-    """VievalError for what is not several images: for a batch, by its shape and type."""
+    """Raise VievalError for what is not several images: for a batch, by its shape and type."""
     if isinstance(values, (os.PathLike, PIL.Image.Image, Image)):
         raise VievalError(f"{name} must be a list of images, got {described(values)}")
     if isinstance(shape := getattr(values, "shape", None), tuple):

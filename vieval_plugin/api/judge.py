@@ -342,7 +342,7 @@ class Judge:
         ]
 
     def _require_prompted(self) -> None:
-        """VievalError for a judge that rates no images made from a prompt alone."""
+        """Raise VievalError for a judge that rates no images made from a prompt alone."""
         spec = self.prepared.spec
         if spec.rates == "sample" and not spec.kinds([_TIG]):
             raise VievalError(

@@ -124,7 +124,7 @@ _LARGEST_FALL = 0.5
 
 
 def _ignore(event: str | Progress) -> None:
-    """Tell nobody."""
+    """Ignore a line."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,7 +257,7 @@ def _several(value: str | Sequence[str]) -> Sequence[str]:
 
 
 def _maker(draw: Draw, folder: Path, seed: int) -> Make:
-    """What makes images by a function, in a folder."""
+    """A function that makes the images of samples in a folder."""
 
     def made(samples: Sequence[Sample]) -> list[str]:
         draw_images(draw, samples, folder, seed)
@@ -512,7 +512,7 @@ def _make_images(request: RankingRequest, source: SampleSource) -> None:
 
 
 def _unjudged(judging: Request) -> Results:
-    """What judging is to give, without verdicts."""
+    """The results to be judged, without verdicts."""
     verdict = unjudged(Status.MISSING, "not judged yet")
     samples = [row.sample for row in judging.source]
     return results_of(
@@ -759,7 +759,7 @@ def _hold_images(inputs: Sequence[Path]) -> bool:
 
 
 def _require_applicable(request: RankingRequest, are_images: bool) -> None:
-    """VievalError for arguments about judging, where nothing is judged."""
+    """Raise VievalError for arguments about judging, where nothing is judged."""
     if request.best_of and request.margin is not None:
         raise VievalError("--best-of and --margin cannot be combined; pass one of them")
     if are_images:

@@ -150,7 +150,7 @@ def read_options(arguments: Sequence[str]) -> tuple[Callable[[Any], int], Any]:
 
 
 def _flag_hint(parser: argparse.ArgumentParser, unknown: Sequence[str]) -> str:
-    """The flag of a parser or of its commands that was meant by the first one that is unknown."""
+    """The known flag that is nearest to the first unknown one."""
     parsers = [parser]
     flags = set[str]()
     while parsers:
@@ -254,7 +254,7 @@ OutputPath: TypeAlias = Annotated[Path, output_path]
 
 
 def tell(*events: str | Progress) -> None:
-    """Print lines, or what calls came to, beside the answer."""
+    """Print lines, or the cost of calls, to standard error."""
     for event in events:
         lines = [f"vieval: {event}"] if isinstance(event, str) else event.lines()
         say(*lines, file=sys.stderr)

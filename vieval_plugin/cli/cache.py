@@ -97,7 +97,7 @@ def _clear(options: CacheOptions, store: Store, path: Path) -> str:
 
 
 def _confirmed(question: str) -> bool:
-    """Ask the person at the terminal for a yes; VievalError where there is nobody to ask."""
+    """Ask for confirmation at the terminal; VievalError without a terminal."""
     from vieval_plugin.text.errors import VievalError
 
     if not sys.stdin.isatty():

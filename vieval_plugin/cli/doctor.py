@@ -217,7 +217,7 @@ async def _server(name: str, backbone: Backbone) -> AsyncIterator[Check]:
 
 
 async def _sight(where: str, backend: OpenAIBackend) -> AsyncIterator[Check]:
-    """Whether a model sees one picture, and takes two in one question."""
+    """Check that a model sees an image, and accepts two images in one question."""
     from vieval_plugin.backends.http.sight import Sight
 
     checked = await backend.check_sight()
@@ -361,7 +361,7 @@ def _scoring(spec: JudgeSpec, model: str) -> Ability:
 
 
 def _missing_packages(names: Iterable[str], extra: str) -> str:
-    """Those of some packages that are not installed, with the advice to install an extra."""
+    """The missing packages, with the advice to install an extra; empty if none is missing."""
     from vieval_plugin.text.errors import install_advice
 
     missing = [name for name in names if importlib.util.find_spec(name) is None]

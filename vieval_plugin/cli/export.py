@@ -101,7 +101,7 @@ def run(options: ExportOptions) -> int:
 
 
 def _write_for_boards(options: ExportOptions) -> list[str]:
-    """Lines on the files that were written for boards."""
+    """Write the files for other leaderboards; a line for each."""
     import time
 
     from vieval_plugin.api import report
@@ -137,7 +137,7 @@ def _write_for_boards(options: ExportOptions) -> list[str]:
 
 
 def _require_one_export(options: ExportOptions) -> None:
-    """VievalError for arguments of both kinds of exports, or of none."""
+    """Raise VievalError for arguments of both kinds of exports, or of none."""
     from vieval_plugin.text.errors import VievalError
 
     if options.pairs and (options.judge or options.results or options.rebalance):

@@ -77,7 +77,7 @@ class CalibrationOptions(Options):
 
 
 class PartialOptions(Options):
-    """Whether verdicts are read of which the run is not complete."""
+    """The option to read incomplete runs."""
 
     partial: bool = flag(
         "also read OUT.partial, the verdicts of an incomplete run of vieval score",
@@ -120,7 +120,7 @@ def judge_flag(default: str) -> Any:
 
 
 class SettingOptions(ConfigOptions, group=_JUDGE):
-    """How judges ask."""
+    """The settings of judges."""
 
     setting: str | None = flag(
         "setting of the judge, such as 1shot (default: its first setting)"
@@ -138,7 +138,7 @@ class SettingOptions(ConfigOptions, group=_JUDGE):
 
 
 class JudgeOptions(SettingOptions, group=_JUDGE):
-    """The judges, and how they ask."""
+    """The judges and their settings."""
 
     judge: list[str] = judge_flag(DEFAULT_JUDGE)
     lazy: bool = flag("skip questions that cannot change O, such as PQ if SC is 0")
@@ -185,7 +185,7 @@ class BackboneOptions(Options, group=_BACKBONE):
 
 
 class BatchedOptions(Options, group=_BACKBONE):
-    """Whether the model is asked by batches."""
+    """The option to ask the model by batches."""
 
     batch: bool = flag("use the batch API, which costs half and takes hours")
     batch_files: OutputPath | None = flag(

@@ -117,7 +117,7 @@ def show_pack(options: ShowOptions) -> int:
 
 
 def _require_known_pack(name: str) -> None:
-    """VievalError for a name that is nearly that of a built-in pack."""
+    """Raise VievalError for a name that is nearly that of a built-in pack."""
     from vieval_plugin.prompts import packs
     from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.suggestions import did_you_mean

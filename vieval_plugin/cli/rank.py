@@ -208,7 +208,7 @@ def _request(options: RankOptions) -> RankingRequest:
 
 
 def _require_outputs(options: RankOptions) -> None:
-    """VievalError for a file that cannot be written or is read; those of an earlier gate are
+    """Raise VievalError for a file that cannot be written or is read; those of an earlier gate are
     removed, as they would mislead.
     """
     from vieval_plugin.media.files import require_outputs, require_writable

@@ -78,7 +78,7 @@ class FailureOptions(Options, group=("failures",)):
 
 
 class CallerOptions(Options, group=("callers",)):
-    """Callers: who may call, and how much they may send."""
+    """Access of callers, and limits of their requests."""
 
     no_token: bool = flag(
         "allow requests without a token from anyone who can reach --host"
@@ -206,7 +206,7 @@ def _set_own_store(current: Config) -> Config:
 
 
 def _announcement(setup: ServerSetup, port: int) -> list[str]:
-    """Lines on what is served where."""
+    """Lines on the rewards and their addresses."""
     host = setup.options.host
     address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
     lines = [

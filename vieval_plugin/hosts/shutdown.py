@@ -25,8 +25,8 @@ _failures: list[str] = []
 
 
 def vieval_errors(function: Callable[P, R]) -> Callable[P, R]:
-    """Let an error that nobody foresaw be a `VievalError`, and a signal end the process as
-    Ctrl-C does.
+    """Turn an unexpected error into a `VievalError`, and let a signal end the process as Ctrl-C
+    does.
     """
 
     @functools.wraps(function)

@@ -94,7 +94,7 @@ def _uids(entry: Any) -> set[str]:
 
 
 def rating_of(judge: JudgeSpec, options: Config, repeats: int = 1) -> Rating:
-    """Describe a judge that judges each sample so often for a benchmark's report."""
+    """Describe a judge, and the number of verdicts on each sample, for a benchmark's report."""
     judge = options.judges.narrowed(judge)
     grades = judge.grades(options.judges.options_of(judge))
     return Rating(

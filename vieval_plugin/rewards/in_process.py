@@ -64,7 +64,7 @@ class OpenReward:
 
     @property
     def reward(self) -> Reward:
-        """The reward with its judges, made ready anew as they cannot be pickled."""
+        """The reward with its judges, built again because they cannot be pickled."""
         return Reward(
             "reward",
             read_terms(self.definition, lambda name: self.judges[name].prepared),

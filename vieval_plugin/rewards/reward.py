@@ -72,7 +72,7 @@ class Reward:
 
 
 def require_a_score_each(terms: Iterable[Term]) -> None:
-    """VievalError for a judge that has no score for some complete samples: the first of them
+    """Raise VievalError for a judge that has no score for some complete samples: the first of them
     would stop a trainer.
     """
     for spec in (term.judge.spec for term in terms if term.judge.spec.some_samples):

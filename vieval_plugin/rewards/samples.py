@@ -77,8 +77,8 @@ def sample_of(
 
 
 def require_equally_many(prompts: Sized, images: Sized, conditions: Sized) -> None:
-    """VievalError for a batch without a prompt, an image and a list of condition images for each
-    of its samples.
+    """Raise VievalError for a batch without a prompt, an image and a list of condition images for
+    each of its samples.
     """
     if not len(prompts) == len(images) == len(conditions):
         counts = f"{len(prompts)}, {len(images)} and {len(conditions)}"
@@ -88,8 +88,8 @@ def require_equally_many(prompts: Sized, images: Sized, conditions: Sized) -> No
 
 
 def require_good_texts(*texts: str) -> None:
-    """VievalError for a text that is longer than any prompt, or has half of a character, which
-    no server can be sent.
+    """Raise VievalError for a text that is longer than any prompt, or has half of a character,
+    which no server can be sent.
     """
     for text in texts:
         if len(text) > LONGEST_TEXT:

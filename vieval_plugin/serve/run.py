@@ -36,7 +36,7 @@ _DESCRIPTORS = 256  # of files, the store and the backbones' servers
 
 @dataclass(frozen=True)
 class ServerSetup:
-    """Everything that a server is started with."""
+    """Setup of a server: its rewards, options and rules."""
 
     #: Rewards that it serves.
     rewards: Sequence[Reward]

@@ -235,7 +235,7 @@ def _samples_of(
 
 
 def _unused(options: ScoreOptions, prepared: Sequence[PreparedJudge]) -> list[str]:
-    """Lines on flags that no judge has a use for."""
+    """Lines on flags that have no effect on any judge."""
     names = ", ".join(judge.spec.name for judge in prepared)
     model_options = first_flag(
         options, [name for name in backbone_fields(options) if name != "base_url"]

@@ -98,7 +98,7 @@ def is_of_shards(options: ScoreOptions) -> bool:
 
 
 def require_no_shard_flags(options: ScoreOptions) -> None:
-    """VievalError for flags of a folder of shards where there is none."""
+    """Raise VievalError for flags of a folder of shards where there is none."""
     from vieval_plugin.text.errors import VievalError
 
     names = (option.name for option in fields(ShardOptions))
@@ -188,7 +188,7 @@ def _request(options: ScoreOptions, folder: str) -> ShardRequest:
 
 
 def _next_step(queue: PassQueue) -> str:
-    """What to do about shards that were not written."""
+    """The advice on shards that were not written."""
     exceeds = all(job.exceeds_budget for job in queue.not_written)
     return (
         "raise --budget, or lower --rows-per-shard with another --out"

@@ -129,7 +129,7 @@ def check_of_named_tasks(check: WhyNot) -> WhyNot:
 
 
 def require(names: Collection[str], check: WhyNot) -> None:
-    """VievalError for a named task or group with something in it that cannot be answered.
+    """Raise VievalError for a named task or group with something in it that cannot be answered.
 
     Of a group that is only run together some of its members will do.
     """

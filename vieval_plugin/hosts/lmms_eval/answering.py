@@ -176,7 +176,7 @@ class HostUsage(Usage):
 
 
 class JudgeUsage(HostUsage):
-    """The same of a judge of what the host's model made."""
+    """Usage of the judge of generated images."""
 
     source = "judge"
 
@@ -326,8 +326,8 @@ def or_plan(judge_all: JudgeAll) -> JudgeAll:
 
 
 def refuse_plan(instead: str) -> None:
-    """VievalError where the environment asks for a plan that cannot be had; `instead` says what
-    can.
+    """Raise VievalError where the environment asks for a plan that cannot be had; `instead` says
+    what can.
     """
     if is_planned():
         raise VievalError(f"{VARIABLE} is set, {instead}")

@@ -217,7 +217,7 @@ class GenerateTask(JudgeTask):
 
     @vieval_errors
     def apply_filters(self) -> None:
-        """Here the host has all answers of a task: judge all images together."""
+        """Judge all images of a task together, as the host has all answers here."""
         real = [instance for instance in self._instances if not is_padding(instance)]
         requests: list[GenerateRequest] = [instance.args[2] for instance in real]
         images = []

@@ -292,7 +292,7 @@ def _refuse_lockstep(model: Any) -> None:
 
 
 def require_known(model: Any, asks: Sequence[Likelihood]) -> None:
-    """VievalError where a model cannot tell these probabilities, or it is not known what it
+    """Raise VievalError where a model cannot tell these probabilities, or it is not known what it
     would tell.
     """
     name = type(model).__name__

@@ -221,7 +221,7 @@ def _select_model(options: Config, model: str) -> Config:
 
 
 def _judged_or_fault(request: Request) -> Judged | Verdict:
-    """What a request asks to be judged, or the verdict on one that says nothing of the sort."""
+    """The sample or contest of a request, or a failed verdict on a request that is not valid."""
     try:
         return judged_of(request)
     except VievalError as error:

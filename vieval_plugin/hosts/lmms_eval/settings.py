@@ -80,7 +80,7 @@ def check(model: Any, tasks: Sequence[Any], run_arguments: Mapping[str, Any]) ->
 
 
 def _require_own_shots(task: Any) -> None:
-    """VievalError for a number of examples that is not that of the task's setting."""
+    """Raise VievalError for a number of examples that is not that of the task's setting."""
     shots = task.config.num_fewshot
     setting = f"{shots}shot"
     if not shots or task.setting == setting:
@@ -104,8 +104,8 @@ def _require_own_shots(task: Any) -> None:
 
 
 def _check_generation(model: Any, tasks: Sequence[Any]) -> None:
-    """VievalError for generation arguments that the model does not take; a line for those of which
-    that is not known.
+    """Raise VievalError for generation arguments that the model does not take; a line for those of
+    which that is not known.
     """
     arguments = {
         name

@@ -109,7 +109,7 @@ class JudgedImages(ImageBaseDataset):  # type: ignore[misc]
 
     @classmethod
     def report_judge_err(cls, prediction_file: Any, **_: Any) -> dict[str, None]:
-        """There is no second judge whose calls could fail."""
+        """Report no failed calls, as no second judge is asked."""
         return {"failed": None, "total": None}
 
 

@@ -79,7 +79,7 @@ def has_pipeline() -> bool:
 
 
 def check() -> None:
-    """VievalError where the host lacks what is needed, or lmms-eval is in this process."""
+    """Raise VievalError where the host lacks what is needed, or lmms-eval is in this process."""
     installed = installation()
     if "lmms_eval" in sys.modules:
         raise VievalError(

@@ -50,7 +50,7 @@ class OwnModel:
     identity: Mapping[str, Any]
 
     def generate(self, message: Any, dataset: str | None = None) -> str:
-        """Other datasets of the host are none of our models' business."""
+        """Refuse datasets that are not VIEval's."""
         advice = "`vieval vlmevalkit --list` lists them"
         raise SystemExit(
             f"vieval: {type(self).__name__} supports only VIEval's datasets; {advice}"

@@ -85,7 +85,7 @@ class Reading:
             raise VievalError("an image is not valid base64") from None
 
     def require_number(self, number: int) -> None:
-        """VievalError for more samples than a request may hold."""
+        """Raise VievalError for more samples than a request may hold."""
         if number > self.samples:
             raise VievalError(
                 f"a request may contain at most {self.samples} samples, got {number}; send "
