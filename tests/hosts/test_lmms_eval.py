@@ -286,7 +286,7 @@ def test_what_only_measures_is_left_the_judges_that_measure(capsys):
         ),
     ]
     assert (
-        "their judges ask a model, which --model vieval_scorer is not"
+        "their judges ask a model, so they require another --model"
         in capsys.readouterr().err
     )
     with pytest.raises(VievalError, match="none of these tasks can run: "):

@@ -56,7 +56,7 @@ def test_the_published_split_names_uids_by_part_and_image_model(tmp_path, part):
 def test_json_of_another_shape_is_refused_by_name(tmp_path, text):
     (tmp_path / "split.json").write_text(text)
     with pytest.raises(
-        VievalError, match=r"split\.json: must map parts to image models"
+        VievalError, match=r"split\.json: the split must map parts to image models"
     ):
         select_subset(SAMPLES, tmp_path / "split.json", {})
 

@@ -11,7 +11,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from vieval_plugin.config import Backbone
+from vieval_plugin import config
+from vieval_plugin.config import Backbone, Config
 from vieval_plugin.run.backbones import JUDGE
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.redaction import SECRET_NAME, redacted
@@ -47,7 +48,8 @@ def given_backbone(
     `backbones` are the options' backbones. VievalError says which field is wrong, or that it holds
     a secret that the host shows.
     """
-    if hidden := [name for name in fields if SECRET_NAME.search(name)]:
+    hidden = [name for name in fields if SECRET_NAME.search(name)]
+    if hidden:
         raise VievalError(
             f"do not pass {hidden[0]}= ({host.exposure_reason}); set the environment variable "
             "OPENAI_API_KEY, or pass api_key_env=<variable with the key>"
@@ -79,6 +81,12 @@ def given_backbone(
         raise VievalError(
             f"{host.model}: argument {argument}: {first['msg']}; known arguments: {names}"
         ) from None
+
+
+def scorer_options(fields: Mapping[str, Any]) -> Config:
+    """Return the options with these fields of a scorer, without those that are empty."""
+    given = {name: value for name, value in fields.items() if value}
+    return config.current().scored_by(given)
 
 
 def output_folders(model: Any) -> tuple[Path, ...]:

@@ -6,7 +6,6 @@ Others are left out of a wildcard in one line, and refused where they are named.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -16,6 +15,7 @@ from vieval_plugin import config
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.benchmarks import tasks
 from vieval_plugin.benchmarks.tasks import Task
+from vieval_plugin.hosts.shutdown import print_lines
 from vieval_plugin.hosts.task_data import samples_of
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.contests import Judged
@@ -23,7 +23,6 @@ from vieval_plugin.judges.spec import missing_inputs_reason
 from vieval_plugin.readers.absent_images import require_images
 from vieval_plugin.run.router import ASKS_A_MODEL
 from vieval_plugin.text.errors import VievalError
-from vieval_plugin.text.escaping import say
 
 WhyNot: TypeAlias = Callable[[Task], "Why | None"]
 #: Our models by the name that the host knows each by: those of `models` only judge, those of
@@ -97,9 +96,10 @@ def _path_of(model: Any) -> str:
     class's; empty for others.
     """
     name = _name_of(model)
-    return MODELS.get(name) or next(
-        (path for path in MODELS.values() if path.endswith(f".{name}")), ""
-    )
+    if name in MODELS:
+        return MODELS[name]
+    paths = (path for path in MODELS.values() if path.endswith(f".{name}"))
+    return next(paths, "")
 
 
 def _unanswered(task: Task, is_scorer: bool) -> Why | None:
@@ -112,7 +112,7 @@ def _unanswered(task: Task, is_scorer: bool) -> Why | None:
         )
     if is_scorer and spec.pack is not None:
         return Why(
-            "their judges ask a model, which --model vieval_scorer is not",
+            "their judges ask a model, so they require another --model",
             f"{ASKS_A_MODEL} ({task.name})",
         )
     return None
@@ -157,20 +157,21 @@ def answerable(
         for name in names
         for entry in _runnable(name, check_of(name), names_by_reason)
     ]
-    reasons = "; ".join(
-        f"{', '.join(unrunnable)} ({reason})"
-        for reason, unrunnable in names_by_reason.items()
-    )
+    left_out = []
+    for reason, unrunnable in names_by_reason.items():
+        left_out.append(f"{', '.join(unrunnable)} ({reason})")
+    reasons = "; ".join(left_out)
     if reasons and not runnable:
         first_lines: dict[str, str] = {}
         for name in names:
             for task in tasks_below(name):
-                if why := check_of(name)(task):
+                why = check_of(name)(task)
+                if why:
                     first_lines.setdefault(why.all, why.line)
         remedies = "; ".join(first_lines.values())
         raise VievalError(f"none of these tasks can run: {reasons}. {remedies}")
     if reasons and not quiet and os.environ.get("RANK", "0") == "0":
-        say(f"vieval: left out: {reasons}", file=sys.stderr)
+        print_lines(f"left out: {reasons}")
     return runnable
 
 
@@ -227,7 +228,8 @@ def or_unprepared(check: WhyNot, model: Any) -> WhyNot:
         return samples
 
     def why(task: Task) -> Why | None:
-        if reason := check(task):
+        reason = check(task)
+        if reason:
             return reason
         samples = samples_or_reason(task.benchmark, task.part)
         line = (

@@ -43,7 +43,12 @@ class _Generating(OwnModel):
     @vieval_errors
     def vieval_generate(self, instances: list[Instance]) -> list[str]:
         requests = [
-            ImageRequest(r.conditions, r.prompt, r.images, turn)
+            ImageRequest(
+                r.conditions,
+                r.prompt,
+                r.images,
+                turn,
+            )
             for r, turn in requests_with_repeats(instances)
         ]
         outputs = insert_padding(instances, self.answers(requests), "")
@@ -172,8 +177,14 @@ class VievalDiffusers(_Generating):
         )
         at_once = max(int(batch_size), 1) if str(batch_size or "").isdecimal() else 1
         folder = config.current().generated_folder() / "images"
+        name = f"{model} {dtype} {variant}"
         self.diffusion = Diffusion(
-            loaded, f"{model} {dtype} {variant}", folder, call, at_once, int(seed)
+            loaded,
+            name,
+            folder,
+            call,
+            at_once,
+            int(seed),
         )
 
     def answers(self, requests: Sequence[ImageRequest]) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
@@ -21,7 +20,11 @@ from vieval_plugin.backends.metrics.network_metrics import Scorers
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.benchmarks.tasks import Task
 from vieval_plugin.config import Config
-from vieval_plugin.hosts.host_models import ForeignHost, given_backbone
+from vieval_plugin.hosts.host_models import (
+    ForeignHost,
+    given_backbone,
+    scorer_options,
+)
 from vieval_plugin.hosts.lmms_eval.answerable import Why, answering
 from vieval_plugin.hosts.lmms_eval.answering import (
     HostUsage,
@@ -37,7 +40,7 @@ from vieval_plugin.hosts.lmms_eval.answering import (
     requests_with_repeats,
     sampling_of,
 )
-from vieval_plugin.hosts.shutdown import vieval_errors
+from vieval_plugin.hosts.shutdown import print_lines, vieval_errors
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.records import response_json
 from vieval_plugin.results import replay
@@ -50,7 +53,6 @@ from vieval_plugin.run.answerers import (
 from vieval_plugin.run.plan import is_planned
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.text.errors import VievalError
-from vieval_plugin.text.escaping import say
 from vieval_plugin.text.untrusted import path_of
 
 HOST = ForeignHost(
@@ -103,7 +105,12 @@ class VievalReplay(OwnModel):
         self.name = str(name)
         self.logs = path_of(str(logs))
         self._recording = cache(
-            lambda judge, setting: replay.load(self.logs, judge, self.name, setting)
+            lambda judge, setting: replay.load(
+                self.logs,
+                judge,
+                self.name,
+                setting,
+            )
         )
         answering(self, self._unsupported_reason)
 
@@ -170,12 +177,13 @@ class VievalReplay(OwnModel):
             )
 
     def _answer(self, request: JudgeRequest, repeat: int, progress: Progress) -> str:
+        judge = request.judge, request.setting
+        recording = self._recording(*judge)
         verdict, provenance = replay.replayed(
-            self._recording(request.judge, request.setting),
+            recording,
             request.judged,
             repeat,
-            request.judge,
-            request.setting,
+            *judge,
             self.name,
             config.current(),
         )
@@ -184,7 +192,7 @@ class VievalReplay(OwnModel):
 
     def _say(self, *lines: str) -> None:
         if self.rank == 0:
-            say(*(f"vieval: {line}" for line in lines), file=sys.stderr)
+            print_lines(*lines)
 
 
 class _JudgingModel(OwnModel):
@@ -239,11 +247,9 @@ class VievalScorer(_JudgingModel):
     ) -> None:
         super().__init__()
         # the host says 1 where nothing was asked for
-        images_at_once = (
-            int(batch_size)
-            if str(batch_size or 1).isdecimal() and int(batch_size or 1) > 1
-            else None
-        )
+        images_at_once = int(batch_size) if str(batch_size).isdecimal() else None
+        if images_at_once in (0, 1):
+            images_at_once = None
         if device is None and PartialState().num_processes > 1:
             device = str(PartialState().device)  # each process has its own
         scorer = {
@@ -253,9 +259,7 @@ class VievalScorer(_JudgingModel):
             **fields,
         }
         self.label = Path(str(name)).name or None
-        self.options = config.current().scored_by(
-            {field: value for field, value in scorer.items() if value}
-        )
+        self.options = scorer_options(scorer)
         self.answerer = MetricAnswerer(Scorers(self.options.scorers))
 
 

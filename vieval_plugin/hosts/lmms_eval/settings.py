@@ -5,14 +5,14 @@ or told to have no effect.
 from __future__ import annotations
 
 import fnmatch
-import sys
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 from vieval_plugin import config
 from vieval_plugin.benchmarks.tasks import Task, entries
+from vieval_plugin.hosts.shutdown import print_lines
 from vieval_plugin.text.errors import VievalError, docs_url
-from vieval_plugin.text.escaping import say
 
 _TASK_ARGUMENTS: Mapping[str, Any] = {"until": [], "do_sample": False}
 _TEMPLATE = (
@@ -70,13 +70,11 @@ def check(model: Any, tasks: Sequence[Any], run_arguments: Mapping[str, Any]) ->
     for task in tasks:
         _require_own_shots(task)
     _check_generation(model, tasks)
-    lines = [
-        *_cache_lines(run_arguments),
-        *_limit_lines(tasks, run_arguments.get("limit")),
-        *_command_lines(model, run_arguments.get("cli_args")),
-    ]
+    lines = _cache_lines(run_arguments)
+    lines += _limit_lines(tasks, run_arguments.get("limit"))
+    lines += _command_lines(model, run_arguments.get("cli_args"))
     if model.rank == 0:
-        say(*(f"vieval: {line}" for line in lines), file=sys.stderr)
+        print_lines(*lines)
 
 
 def _require_own_shots(task: Any) -> None:
@@ -86,17 +84,12 @@ def _require_own_shots(task: Any) -> None:
     if not shots or task.setting == setting:
         return
     task_key = (task.benchmark.name, task.part, task.judge.name, setting)
-    names = [
-        entry.name
-        for entry in entries().values()
-        if isinstance(entry, Task)
-        and (entry.benchmark, entry.part, entry.judge, entry.setting) == task_key
-    ]
-    advice = (
-        f"use --tasks {names[0]} instead"
-        if names
-        else f"remove it, as {task.benchmark.name} has no {setting} task"
-    )
+    tasks = [entry for entry in entries().values() if isinstance(entry, Task)]
+    key = attrgetter("benchmark", "part", "judge", "setting")
+    names = [entry.name for entry in tasks if key(entry) == task_key]
+    advice = f"remove it, as {task.benchmark.name} has no {setting} task"
+    if names:
+        advice = f"use --tasks {names[0]} instead"
     raise VievalError(
         f"--num_fewshot {shots} does not apply to {task.config.task}, because examples are a "
         f"setting of its judge; {advice}"
@@ -107,12 +100,11 @@ def _check_generation(model: Any, tasks: Sequence[Any]) -> None:
     """Raise VievalError for generation arguments that the model does not take; a line for those of
     which that is not known.
     """
-    arguments = {
-        name
-        for task in tasks
-        for name, value in task.config.generation_kwargs.items()
-        if (name, value) not in _TASK_ARGUMENTS.items()
-    }
+    arguments = set[str]()
+    for task in tasks:
+        for argument in task.config.generation_kwargs.items():
+            if argument not in _TASK_ARGUMENTS.items():
+                arguments.add(argument[0])
     if not arguments:
         return
     kind = type(model)
@@ -120,9 +112,8 @@ def _check_generation(model: Any, tasks: Sequence[Any]) -> None:
     accepted = getattr(model, "generation_arguments", _SENT_BY.get(kind.__module__))
     argument_names = ", ".join(sorted(arguments))
     if not is_known:
-        say(
-            f"vieval: --gen_kwargs: lmms-eval's {kind.__name__} may ignore some of {argument_names}",
-            file=sys.stderr,
+        print_lines(
+            f"--gen_kwargs: lmms-eval's {kind.__name__} may ignore some of {argument_names}"
         )
         return
     unused = arguments & {"do_sample"} if accepted is None else arguments - accepted

@@ -27,9 +27,9 @@ _FILTER = ",none"
 _REMARKS = f"{REMARKS}{_FILTER}"
 _NOTE = """
 
-VIEval: n counts the cases behind a number; failed samples have no score. The results file has all
-other metrics. For a page, pass --output_path DIR --log_samples, then run `vieval report DIR --out
-REPORT`."""
+VIEval: n is the number of cases behind a metric; failed samples have no score. The results file
+has all other metrics. For a page, pass --output_path DIR --log_samples, then run `vieval report DIR
+--out REPORT`."""
 
 
 def install() -> None:
@@ -49,7 +49,15 @@ def install() -> None:
             isinstance(row.get(_REMARKS), Remark) for row in document[column].values()
         )
         note = _NOTE if ours and column == "results" else ""
-        return make(primary_metrics(document, column), column, *args, **kwargs) + note
+        return (
+            make(
+                primary_metrics(document, column),
+                column,
+                *args,
+                **kwargs,
+            )
+            + note
+        )
 
     def _generate_dataset(
         self: Any, data: Sequence[Mapping[str, Any]], config: Mapping[str, Any]

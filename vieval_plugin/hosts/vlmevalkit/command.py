@@ -9,9 +9,9 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 
+from vieval_plugin.hosts.shutdown import print_lines
 from vieval_plugin.hosts.vlmevalkit import guard, register
 from vieval_plugin.text.errors import VievalError
-from vieval_plugin.text.escaping import say
 
 _OURS = "--vieval-"
 #: Options of the judge that the host's own data sets ask.
@@ -48,10 +48,8 @@ def run(arguments: Sequence[str], limit: int | None) -> int:
         sys.argv = [str(installed.folder.parent / "run.py"), *host_arguments]
         runpy.run_path(sys.argv[0], run_name="__main__")
     if judging.unbuilt:  # said at the very end of the process
-        say(
-            f"vieval: VLMEvalKit could not build {', '.join(judging.unbuilt)} (see above)",
-            file=sys.stderr,
-        )
+        names = ", ".join(judging.unbuilt)
+        print_lines(f"VLMEvalKit could not build {names} (see above)")
     return 1 if judging.unbuilt or any(judging.failed) else 0
 
 

@@ -97,13 +97,10 @@ def check() -> None:
         ):
             raise _lacks(installed, f"vlmeval.{module}.{missing[0]}")
     job = getattr(_module(installed, "inference"), "infer_data_job", None)
-    if (
-        not callable(job)
-        or list(inspect.signature(job).parameters)[: len(_JOB)] != _JOB
-    ):
-        raise _lacks(
-            installed, f"vlmeval.inference.infer_data_job({', '.join(_JOB)}, ...)"
-        )
+    parameters = list(inspect.signature(job).parameters) if callable(job) else []
+    if parameters[: len(_JOB)] != _JOB:
+        signature = f"infer_data_job({', '.join(_JOB)}, ...)"
+        raise _lacks(installed, f"vlmeval.inference.{signature}")
 
 
 def _module(installed: Installation, name: str) -> ModuleType:

@@ -23,6 +23,7 @@ from vieval_plugin.backends.cache.store import Store, key_of, question
 from vieval_plugin.backends.http.image_encoding import encode
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.local.batch import answer_in_batches, chats_and_likelihoods
+from vieval_plugin.hosts.shutdown import print_lines
 from vieval_plugin.judges.protocol import Chat, Failure, Image, Reply, Status, Text
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.run.answerers import CallAnswerer
@@ -63,10 +64,9 @@ class HostModel:
         """
         if not getattr(self.inner, "is_api", False):
             return CallAnswerer(self._make_answer)
-        say(
-            f"vieval: {type(self.inner).__name__} re-encodes images as JPEG and enlarges some of "
-            "them, which can lower PQ; VievalOpenAI sends the original pixels",
-            file=sys.stderr,
+        print_lines(
+            f"{type(self.inner).__name__} re-encodes images as JPEG and enlarges some of them, "
+            "which can lower PQ; VievalOpenAI sends the original pixels"
         )
         return CallAnswerer(self._make_answer, threads=api_nproc)
 
@@ -98,9 +98,7 @@ class _Asking:
         with self._alone:
             [reply] = answer_in_batches(
                 [(0, ask)],
-                key=lambda _, question_asked, digest: self._key(
-                    question_asked, repeat, digest
-                ),
+                key=lambda _, asked, digest: self._key(asked, repeat, digest),
                 generate=self._generate,
                 store=self._store,
                 model=self._model.name,
@@ -142,9 +140,8 @@ class _Asking:
             file=sys.stderr,
         )
         self._broken += 1
-        reason = (
-            f"{type(error).__name__}: {redacted(' '.join(str(error).split()))[:300]}"
-        )
+        text = redacted(" ".join(str(error).split()))[:300]
+        reason = f"{type(error).__name__}: {text}"
         if self._broken >= _IN_A_ROW:
             raise VievalError(
                 f"{type(self._model.inner).__name__} failed {_IN_A_ROW} times in a row ({reason}); "
@@ -157,10 +154,9 @@ class _Asking:
         is its own.
         """
         if self._longest < chat.max_tokens:
-            say(
-                f"vieval: {self._model.name} returns at most {self._longest:g} tokens, but the "
-                f"judge allows {chat.max_tokens}; replies may be truncated",
-                file=sys.stderr,
+            print_lines(
+                f"{self._model.name} returns at most {self._longest:g} tokens, but the judge "
+                f"allows {chat.max_tokens}; replies may be truncated"
             )
             self._longest = math.inf
 

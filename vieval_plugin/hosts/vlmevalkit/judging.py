@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
@@ -19,7 +18,7 @@ from vlmeval.config import supported_VLM
 from vlmeval.smp import LMUDataRoot, get_rank_and_world_size, load
 
 from vieval_plugin import config
-from vieval_plugin.hosts.shutdown import one_line, tell
+from vieval_plugin.hosts.shutdown import one_line, print_lines, tell
 from vieval_plugin.hosts.vlmevalkit import names
 from vieval_plugin.hosts.vlmevalkit.dataset import JudgedImages
 from vieval_plugin.hosts.vlmevalkit.host_model import (
@@ -49,7 +48,6 @@ from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.router import ASKS_A_MODEL
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.text.errors import VievalError
-from vieval_plugin.text.escaping import say
 
 #: Number of verdicts that lack a score because calls or tools failed, a number for each dataset
 #: that was judged.
@@ -162,9 +160,8 @@ def judge_unanswered(
         index for index in mine if index not in answered_rows and index not in cells
     ]
     judged = judge.judge(unanswered_rows, files.part(rank)) if unanswered_rows else []
-    return KnownAnswers(
-        {**cells, **{row.index: cell(verdict, row) for row, verdict in judged}}
-    ), judge.model
+    cells |= {row.index: cell(verdict, row) for row, verdict in judged}
+    return KnownAnswers(cells), judge.model
 
 
 class _Judge:
@@ -189,7 +186,12 @@ class _Judge:
         self.options = self._our_model.options if self._our_model else config.current()
         task = dataset.tasks[0]  # all of a dataset have one judge in one setting
         served_by = self._our_model.served_by if self._our_model else None
-        self._prepared = prepare(task.judge, task.setting, self.options, served_by)
+        self._prepared = prepare(
+            task.judge,
+            task.setting,
+            self.options,
+            served_by,
+        )
         _require_answerable(self._prepared, self._our_model)
         self._identity = (
             self._our_model.identity
@@ -264,7 +266,13 @@ class _Judge:
         answerer = self._our_model.answerer if self._our_model else self._host_model()
         jobs = [Job(sample, self._prepared) for sample in judged]
         try:
-            answerer.judge(jobs, self.options, progress, on_outcome, bar=True)
+            answerer.judge(
+                jobs,
+                self.options,
+                progress,
+                on_outcome,
+                bar=True,
+            )
         finally:
             tell(progress)
             failed.append(progress.failed_calls)
@@ -390,10 +398,7 @@ def discard_unusable_answers(
     _wait_for_others(world_size)  # all have looked before any deletes
     for path, why in unusable.items():
         path.unlink(missing_ok=True)
-        say(
-            f"vieval: deleted {path} ({why}); its rows are judged again",
-            file=sys.stderr,
-        )
+        print_lines(f"deleted {path} ({why}); its rows are judged again")
     _wait_for_others(world_size)
     return rows
 
