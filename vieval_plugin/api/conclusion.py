@@ -142,7 +142,12 @@ class Conclusion:
                 f"cannot write a page, because no generators were compared: {self.answer}"
             )
         statistics = self.options.statistics.options()
-        write_page(self.report, Path(path), statistics, self.build.gate)
+        write_page(
+            self.report,
+            Path(path),
+            statistics,
+            self.build.gate,
+        )
 
     def write_build_files(self, **files: AnyPath) -> None:
         """Write what a build reads to `summary` (Markdown), `junit` (XML) and `json`, and to the
@@ -277,16 +282,20 @@ def report(
         results = calibrate_scores(results, read_calibration(Path(calibration)))
     written = write_report(
         results,
-        Path(folder) if folder else None,
+        _optional_path(folder),
         current.statistics.options(),
-        Path(expect) if expect else None,
-        Path(order) if order else None,
+        _optional_path(expect),
+        _optional_path(order),
         list(map(Path, training_records)),
         ratings,
     )
     return _conclusion(
         results, written.report, written.lines, current, written.comparison
     )
+
+
+def _optional_path(path: AnyPath | None) -> Path | None:
+    return Path(path) if path else None
 
 
 def results_given(
@@ -353,7 +362,8 @@ def _records_of(value: Input) -> Sequence[Record]:
     if isinstance(value, Verdicts):
         return value.records
     for method, arguments in _ROW_METHODS if hasattr(value, "columns") else ():
-        if rows := getattr(value, method, None):
+        rows = getattr(value, method, None)
+        if rows:
             return records_of_rows(rows(*arguments))
     raise VievalError(f"{described(value)} does not contain verdicts; pass {_INPUTS}")
 

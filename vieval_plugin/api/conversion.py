@@ -118,7 +118,9 @@ def _require_layout(array: Any, is_batch: bool = False) -> None:
     """
     if isinstance(shape := getattr(array, "shape", None), tuple):
         shape = tuple(shape[1:] if is_batch else shape)
-        if len(shape) not in (2, 3) or (len(shape) == 3 and shape[-1] not in (1, 3, 4)):
+        is_grey = len(shape) == 2
+        has_channels = len(shape) == 3 and shape[-1] in (1, 3, 4)
+        if not (is_grey or has_channels):
             turned = (
                 "; reorder it with transpose(1, 2, 0) (for a tensor: permute)"
                 if shape[:1] in ((3,), (1,))
@@ -218,7 +220,8 @@ def columns(
     texts = (
         [prompts] * len(next(iter(values_by_name.values()))) if texts is None else texts
     )
-    if not_texts := [text for text in texts if not isinstance(text, str)]:
+    not_texts = [text for text in texts if not isinstance(text, str)]
+    if not_texts:
         raise VievalError(f"prompts must be strings, got {described(not_texts[0])}")
     for name, values in values_by_name.items():
         for number, value in enumerate(values):
@@ -253,10 +256,10 @@ def zip_equal(sequences: Mapping[str, Any]) -> list[list[Any]]:
                 for name, value in zip(sequences, row, strict=True)
                 if value is _END
             }
-            counts = [
-                _count(name, sequences[name], len(rows) if name in exhausted else None)
-                for name in sequences
-            ]
+            counts = []
+            for name, values in sequences.items():
+                read = len(rows) if name in exhausted else None
+                counts.append(_count(name, values, read))
             raise VievalError(
                 f"{' and '.join(sequences)} must have the same length, got "
                 f"{' and '.join(counts)}; or pass one string for all prompts"
@@ -275,7 +278,13 @@ def _count(name: str, values: Any, read: int | None) -> str:
 
 def _converted(name: str, values: list[Any], form: Format) -> list[Image]:
     def convert(number: int) -> Image:
-        return call_numbered(name, number, image, values[number], form)
+        return call_numbered(
+            name,
+            number,
+            image,
+            values[number],
+            form,
+        )
 
     if len(values) < _WORTH_THREADS:
         return list(map(convert, range(len(values))))

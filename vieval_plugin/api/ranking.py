@@ -221,7 +221,8 @@ def _request(
     field_names = sorted(
         (names - _OWN) | {"draw", "seed"} | Backbone.model_fields.keys()
     )
-    if unknown := sorted(arguments.keys() - field_names):
+    unknown = sorted(arguments.keys() - field_names)
+    if unknown:
         hint = did_you_mean(unknown[0], field_names)
         raise VievalError(f"unknown argument {unknown[0]!r}{hint}")
     paths = paths_of(inputs)
@@ -245,6 +246,14 @@ def request_of_flags(flags: Mapping[str, Any], **fields_set: Any) -> RankingRequ
 
 def _path(path: AnyPath | None) -> Path | None:
     return None if path is None else Path(path)
+
+
+def _require_own_out(request: RankingRequest, judging: Request) -> None:
+    """Raise VievalError if the file for verdicts has those of other judges."""
+    if request.out and not request.plan:
+        sources = judging.sources(_first_label(request))
+        runs = {run_hash(source): source for source in sources}
+        require_same_judges(Path(request.out), runs)
 
 
 def _first_label(request: RankingRequest) -> str:
@@ -358,10 +367,8 @@ def prepare_ranking(request: RankingRequest) -> PreparedRanking:
     human = paths_of(flattened([request.human]))
     ratings = read_ratings(human) if human else None
     judging = _judging(request, paths) if are_images else None
-    out = _path(request.out)
-    if judging and out and not request.plan:
-        sources = judging.sources(_first_label(request))
-        require_same_judges(out, {run_hash(source): source for source in sources})
+    if judging:
+        _require_own_out(request, judging)
     results = (
         _unjudged(judging)
         if judging
@@ -487,11 +494,10 @@ def _judging(request: RankingRequest, paths: Sequence[Path]) -> Request:
     if is_unmade and len(paths) > 1:  # beside images that are there already
         _make_images(request, read_folders(paths[:1], *reading, unmade=True))
         is_unmade = False
-    source = (
-        read_folders(paths, *reading, unmade=True, reference=reference)
-        if is_unmade
-        else read_named(list(map(str, paths)), *reading, reference=reference)
-    )
+    if is_unmade:
+        source = read_folders(paths, *reading, unmade=True, reference=reference)
+    else:
+        source = read_named(list(map(str, paths)), *reading, reference=reference)
     for line in source.notes:
         request.tell(line)
     return request_of(
@@ -580,11 +586,12 @@ def _judged(request: RankingRequest, judging: Request) -> tuple[Results, list[st
     if progress.failed_calls:
         failed.append("some calls failed (see above); their samples are left out")
     totals = judging.source.totals
-    results = results_of(
-        replace(record_of(*pair, source), totals=totals)
-        for samples, verdicts, source in runs
-        for pair in zip(samples, verdicts, strict=True)
-    )
+    records = []
+    for samples, verdicts, source in runs:
+        for sample, verdict in zip(samples, verdicts, strict=True):
+            record = record_of(sample, verdict, source)
+            records.append(replace(record, totals=totals))
+    results = results_of(records)
     return replace(results, paths=(out,) if out else ()), failed
 
 
@@ -636,10 +643,17 @@ def _conclusion(
     sentences = tuple(
         lines(report, statistics, decision, "see them with --tables FOLDER")
     )
+    tables = tables_of(report)
+    build = BuildResult(
+        outcome,
+        answers,
+        gate,
+        results.records,
+        tables,
+        findings,
+    )
     return Conclusion(
-        build=BuildResult(
-            outcome, answers, gate, results.records, tables_of(report), findings
-        ),
+        build=build,
         lines=_with_verdict(sentences, outcome) if gate else sentences,
         options=request.options,
         report=report,
@@ -675,7 +689,13 @@ def _decided(
     """The gate, with its positive control and its history."""
     request = prepared.request
     again = "run the same command again" if prepared.judging else _again(request)
-    gate = gate_of(report, margin, request.options.statistics.options(), limits, again)
+    gate = gate_of(
+        report,
+        margin,
+        request.options.statistics.options(),
+        limits,
+        again,
+    )
     is_passed = gate.evidence and gate.decision == "not_worse"
     if is_passed and request.control and not request.human:
         gate = _controlled(prepared, margin, gate, results)
@@ -716,7 +736,14 @@ def _controlled(
     ways = spoilings(gate.aspect, judge)
     asked = (judge, current, backbone, progress)
     control = loop.run(
-        control_results(prompts, ways, gate.aspect, margin, asked, request.bar)
+        control_results(
+            prompts,
+            ways,
+            gate.aspect,
+            margin,
+            asked,
+            request.bar,
+        )
     )
     request.tell(progress)
     return apply_control(gate, control, margin, len(prompts))
@@ -735,7 +762,12 @@ def _add_history(path: Path, gate: Gate, results: Results) -> Gate:
     if gate.unreadable or not evidence.scored.n:
         return gate
     difference = evidence.scored.value, evidence.scored.n
-    night = night_of(results.records, gate.challenger, evidence.reference, *difference)
+    night = night_of(
+        results.records,
+        gate.challenger,
+        evidence.reference,
+        *difference,
+    )
     nights = add_night(path, night)
     dates = [night.date for night in nights]
     return add_history(gate, dates, [night.difference for night in nights])
@@ -768,19 +800,21 @@ def _require_applicable(request: RankingRequest, are_images: bool) -> None:
         return
     # an anchor's judge is asked again, and a gate's about spoilt images
     asks = request.against or request.margin is not None
-    used = [
+    refused = [
         name
         for name in JUDGING
-        if name in request.flags
-        or request.backbone.get(name)
-        or getattr(request, name, None)
+        if _is_used(name, request) and not (asks and name in _MODEL)
     ]
-    refused = [name for name in used if not (asks and name in _MODEL)]
     if refused:
         raise VievalError(
             f"--{refused[0].replace('_', '-')} applies only to folders of images, with "
             "--prompts; for results, use only --tables and --html"
         )
+
+
+def _is_used(name: str, request: RankingRequest) -> bool:
+    is_field = request.backbone.get(name) or getattr(request, name, None)
+    return bool(is_field or name in request.flags)
 
 
 def _again(request: RankingRequest) -> str:
@@ -793,7 +827,8 @@ def _again(request: RankingRequest) -> str:
             continue
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             document = read_json(run_file(path).read_text(encoding="utf-8"))
-            if command := document["inputs"]["command"]:
+            command = document["inputs"]["command"]
+            if command:
                 commands.append(f"`{command}`")
     names = ", ".join(map(str, paths)) or "these verdicts"
     return "; ".join(dict.fromkeys(commands)) or f"with the command that wrote {names}"
@@ -803,9 +838,11 @@ def _best_of(request: RankingRequest, results: Results) -> Conclusion:
     """The best image of each prompt and generator, as a table."""
     table = best_of_table(results.records)
     notes = (f"note: {line}" for line in results.notes)
+    outcome = ExitCode(bool(results.unreadable))
+    rows = text_table([table.header, *table.rows])
     return Conclusion(
-        build=BuildResult(ExitCode(bool(results.unreadable)), tables=[table]),
-        lines=(*text_table([table.header, *table.rows]), *notes),
+        build=BuildResult(outcome, tables=[table]),
+        lines=(*rows, *notes),
         options=request.options,
         unreadable=results.unreadable,
     )

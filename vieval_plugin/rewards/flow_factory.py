@@ -94,13 +94,9 @@ def _values(
 ) -> list[RewardValue]:
     if videos:
         raise VievalError("videos are not supported; generate images")
-    return reward.values(
-        reward.samples(
-            prompts,
-            () if images is None else images,
-            () if conditions is None else conditions,
-        )
-    )
+    images = () if images is None else images
+    conditions = () if conditions is None else conditions
+    return reward.values(reward.samples(prompts, images, conditions))
 
 
 def _opened(config: Any) -> OpenReward:
@@ -109,10 +105,8 @@ def _opened(config: Any) -> OpenReward:
         name: _setting(config, name) for name in (*_JUDGE_OPTIONS, *_BACKBONE_OPTIONS)
     }
     roles = _setting(config, "role") or "source"
-    conditions = Conditions(
-        _setting(config, "kind") or "",
-        (roles,) if isinstance(roles, str) else tuple(roles),
-    )
+    roles = (roles,) if isinstance(roles, str) else tuple(roles)
+    conditions = Conditions(_setting(config, "kind") or "", roles)
     arguments = {name: value for name, value in settings.items() if value is not None}
     definition = _setting(config, "judge")
     if not definition:

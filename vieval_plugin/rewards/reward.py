@@ -167,12 +167,12 @@ def reward_values(
         number: the samples that were judged; all of one group where it is groupwise.
         verdicts: by term, those on what `Term.to_judge` has.
     """
-    by_term = [
-        _shares(number, term_verdicts)
-        if term.groupwise
-        else [_score(verdict, term.aspect) for verdict in term_verdicts]
-        for term, term_verdicts in zip(reward.terms, verdicts, strict=True)
-    ]
+    by_term = []
+    for term, term_verdicts in zip(reward.terms, verdicts, strict=True):
+        if term.groupwise:
+            by_term.append(_shares(number, term_verdicts))
+        else:
+            by_term.append([_score(verdict, term.aspect) for verdict in term_verdicts])
     return [_sum(reward, parts) for parts in zip(*by_term, strict=True)]
 
 
@@ -192,7 +192,12 @@ def pairs(samples: Sequence[Sample]) -> Iterator[Contest]:
     `itertools.combinations`.
     """
     for first, second in combinations(range(len(samples)), 2):
-        identity = SampleId(OWN, samples[first].kind, "", f"{first}-{second}")
+        identity = SampleId(
+            OWN,
+            samples[first].kind,
+            "",
+            f"{first}-{second}",
+        )
         yield Contest(identity, (samples[first], samples[second]))
 
 
@@ -226,9 +231,10 @@ def win_shares(
             share = (preference(verdict, "") + 1) / 2
             wins[first].append(share)
             wins[second].append(1 - share)
-    shares = [
-        sum(won) / len(won) if won and len(won) == number - 1 else None for won in wins
-    ]
+    shares = []
+    for won in wins:
+        is_complete = bool(won) and len(won) == number - 1
+        shares.append(sum(won) / len(won) if is_complete else None)
     return list(zip(shares, map(tuple, involved), strict=True))
 
 
@@ -266,11 +272,15 @@ def averaged(values: Sequence[RewardValue]) -> RewardValue:
     first = next((value for value in values if value.value is None), values[0])
     if first.value is None or len(values) == 1:
         return first
-    mean = math.fsum(value.value for value in values if value.value is not None) / len(
-        values
-    )
+    total = math.fsum(value.value for value in values if value.value is not None)
+    mean = total / len(values)
     verdicts = tuple(chain.from_iterable(value.verdicts for value in values))
-    return RewardValue(mean, worst([value.status for value in values]), "", verdicts)
+    return RewardValue(
+        mean,
+        worst([value.status for value in values]),
+        "",
+        verdicts,
+    )
 
 
 def imputed(values: Sequence[RewardValue], max_share: float) -> list[RewardValue]:
@@ -290,13 +300,11 @@ def imputed(values: Sequence[RewardValue], max_share: float) -> list[RewardValue
     valid = [value.value for value in values if value.value is not None]
     failed = len(values) - len(valid)
     if failed and (not valid or failed > max_share * len(values)):
-        reasons = "; ".join(
-            dict.fromkeys(
-                f"{value.status}: {value.reason}"
-                for value in values
-                if value.value is None
-            )
+        failures = [value for value in values if value.value is None]
+        distinct = dict.fromkeys(
+            f"{value.status}: {value.reason}" for value in failures
         )
+        reasons = "; ".join(distinct)
         limit = f"more than --max-imputed {max_share:g} allows"
         raise VievalError(
             f"{failed} of {len(values)} group members failed, {limit} ({reasons})"
@@ -317,14 +325,11 @@ def failure_message(values: Sequence[RewardValue]) -> str:
         return ""
     by_reason: dict[str, list[str]] = {}
     for number in failed:
-        by_reason.setdefault(
-            f"{values[number].status}: {values[number].reason}", []
-        ).append(str(number))
+        reason = f"{values[number].status}: {values[number].reason}"
+        by_reason.setdefault(reason, []).append(str(number))
     reasons = []
     for reason, numbers in by_reason.items():
-        reasons.append(
-            f"{reason} (samples {', '.join(numbers[:5])}{'...' * (len(numbers) > 5)})"
-        )
-    return redacted(
-        f"{len(failed)} of {len(values)} samples have no reward: {'; '.join(reasons[:3])}"
-    )
+        more = "..." if len(numbers) > 5 else ""
+        reasons.append(f"{reason} (samples {', '.join(numbers[:5])}{more})")
+    count = f"{len(failed)} of {len(values)}"
+    return redacted(f"{count} samples have no reward: {'; '.join(reasons[:3])}")

@@ -98,7 +98,12 @@ def application(front: Front) -> web.Application:
     rewards = tuple(front.service.rewards.values())
     _add_reward_routes(app, front, "", rewards)
     for reward in rewards:
-        _add_reward_routes(app, front, f"/{reward.name}", (reward,))
+        _add_reward_routes(
+            app,
+            front,
+            f"/{reward.name}",
+            (reward,),
+        )
     app.router.add_get("/unirl/health", _health(front.service, rewards))
 
     async def live(request: web.Request) -> web.Response:
@@ -303,9 +308,8 @@ def _log_request(protocol: Protocol, values: Values, seconds: float) -> None:
         if value.value is None or value.imputed
     ]
     statuses = ", ".join(sorted({str(value.status) for value in failed}))
-    line = (
-        f"{protocol.name}: {len(values)} samples in {seconds:.1f} s, {len(failed)} without a "
-        f"reward ({statuses})"
-    )
+    samples = f"{len(values)} samples in {seconds:.1f} s"
+    failures = f"{len(failed)} without a reward ({statuses})"
     if failed:
+        line = f"{protocol.name}: {samples}, {failures}"
         _log.info("%s", console(redacted(line)))

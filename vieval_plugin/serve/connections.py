@@ -104,7 +104,8 @@ class Connection(web.RequestHandler):
         ):
             transport.abort()
             return
-        self._connections.open[self], self._is_known = None, True
+        self._connections.open[self] = None
+        self._is_known = True
         self._waits_since = time.monotonic()
         super().connection_made(transport)
 

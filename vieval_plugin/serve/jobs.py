@@ -121,9 +121,8 @@ class RunLoop:
     def _queued(self, job: KeyedJob, queue: deque[_Queued]) -> _Queued:
         entry = self._by_key.get(job.key)
         if entry is None:
-            entry = self._by_key[job.key] = _Queued(
-                job, asyncio.get_running_loop().create_future()
-            )
+            entry = _Queued(job, asyncio.get_running_loop().create_future())
+            self._by_key[job.key] = entry
             queue.append(entry)
         entry.waiters += 1
         return entry

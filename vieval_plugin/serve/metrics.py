@@ -76,4 +76,9 @@ class Metrics(Collector):
             yield CounterMetricFamily(f"vieval_{name}", text, number)
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
-        return Counter(f"vieval_{name}", text, labels, registry=self._registry)
+        return Counter(
+            f"vieval_{name}",
+            text,
+            labels,
+            registry=self._registry,
+        )

@@ -43,7 +43,7 @@ class Bodies:
         """
         if "Content-Encoding" in request.headers:
             raise RequestRefused(
-                415, "compressed bodies are not supported; send it uncompressed"
+                415, "compressed bodies are not supported; send the body uncompressed"
             )
         if (request.content_length or 0) > self.bounds.body:
             raise self.too_large()
@@ -136,10 +136,8 @@ def _name_of(header: bytes, number: int) -> str:
     """The name of a part in its header."""
     for line in header.decode(errors="replace").split("\r\n"):
         if line.lower().startswith("content-disposition:"):
-            parameters = {
-                str(key).lower(): str(value).strip('"')
-                for key, value in _PARAMETER.findall(line)
-            }
-            if name := parameters.get("name"):
-                return name
+            parameters = {key.lower(): value for key, value in _PARAMETER.findall(line)}
+            name = str(parameters.get("name", ""))
+            if name.strip('"'):
+                return name.strip('"')
     raise RequestRefused(400, f"part {number} of the body has no name")

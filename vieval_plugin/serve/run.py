@@ -82,7 +82,12 @@ async def listening(setup: ServerSetup) -> AsyncIterator[tuple[int, Front]]:
         setup.current, setup.backbone, progress, asks_a_model
     ) as session:
         service = Service(setup.rewards, session, progress, options)
-        front = Front(service, setup.guard, options, Bodies(options.bounds))
+        front = Front(
+            service,
+            setup.guard,
+            options,
+            Bodies(options.bounds),
+        )
         runner = _runner(front)
         await runner.setup()
         assert runner.server is not None

@@ -47,11 +47,9 @@ class Guard:
         heeded.
         """
         host = headers.get("Host", "")
-        hosts = (
-            [host]
-            if target.startswith("/")
-            else [host, target.removeprefix(_SCHEME).partition("/")[0]]
-        )
+        hosts = [host]
+        if not target.startswith("/"):
+            hosts.append(target.removeprefix(_SCHEME).partition("/")[0])
         for name in hosts:
             if (address := _server_of(name)) is None or not self._is_ours(address.host):
                 return RequestRefused(

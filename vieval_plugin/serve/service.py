@@ -80,9 +80,8 @@ class Service:
 
     async def fault(self, rewards: Sequence[Reward], timeout: float) -> str:
         """Reason that some of these rewards cannot be had, empty where all can."""
-        faults = await asyncio.gather(
-            *(self._health[judge].fault(timeout) for judge in _judges(rewards))
-        )
+        health = [self._health[judge] for judge in _judges(rewards)]
+        faults = await asyncio.gather(*(judge.fault(timeout) for judge in health))
         return next(filter(None, faults), "")
 
     async def values(
@@ -171,7 +170,12 @@ class Service:
                             jobs.append(KeyedJob(key, item, term.judge, repeat))
                         spans.append((start, len(jobs)))
                     batches.append(
-                        _Batch(reward, tuple(group), tuple(judged), tuple(spans))
+                        _Batch(
+                            reward,
+                            tuple(group),
+                            tuple(judged),
+                            tuple(spans),
+                        )
                     )
         return batches, jobs
 
@@ -253,11 +257,12 @@ def _values_of(batch: _Batch, outcomes: Sequence[Outcome]) -> list[RewardValue]:
     if isinstance(batch.judged[0], Contest):
         judged = tuple(itertools.chain.from_iterable(verdicts))
         status = worst([verdict.status for verdict in judged])
+        reasons = (verdict.reason for verdict in judged if verdict.status is status)
         return [
             RewardValue(
                 None,
                 status,
-                next((v.reason for v in judged if v.status is status), ""),
+                next(reasons, ""),
                 judged,
             )
         ]

@@ -62,7 +62,8 @@ def _sample(number: int, row: tuple[str, str, list[Any]], reading: Reading) -> S
 def write(entries: Sequence[RequestEntry], values: Values) -> web.Response:
     """The answer: the rewards in order, or the reason that some have none."""
     rewards = [value for by_name in values for value in by_name.values()]
-    if message := failure_message(rewards):
+    message = failure_message(rewards)
+    if message:
         return json_answer({"error": message})
     document: dict[str, Any] = {"rewards": [reward.value for reward in rewards]}
     imputed = [number for number, reward in enumerate(rewards) if reward.imputed]

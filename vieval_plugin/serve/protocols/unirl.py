@@ -92,7 +92,13 @@ def _sample(number: int, request: Mapping[str, Any], reading: Reading) -> Sample
     ]
     if not images:
         raise VievalError("at least one turn must have an image")
-    return sample_of(number, prompt, images[-1], images[:-1], reading.conditions)
+    return sample_of(
+        number,
+        prompt,
+        images[-1],
+        images[:-1],
+        reading.conditions,
+    )
 
 
 def write(entries: Sequence[RequestEntry], values: Values) -> web.Response:
