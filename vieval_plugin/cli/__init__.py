@@ -276,7 +276,8 @@ def print_conclusion(
             "--tables FOLDER writes all tables": tables,
             "--html FILE writes a page with the images": page,
         }
-        if steps := ", and ".join(step for step, path in further.items() if not path):
+        steps = ", and ".join(step for step, path in further.items() if not path)
+        if steps:
             say(f"{steps}.")
     if tables:
         say(*(f"wrote {path}" for path in conclusion.write_tables(tables)))
@@ -313,13 +314,16 @@ def _add_command(commands: Commands, name: str, source: Any) -> None:
     run = getattr(source, "run", source)
     actions = getattr(source, "ACTIONS", {})
     options_type = Options if actions else _options_type(run)
+    description = " ".join(text.split()).replace(" docs/", _DOCS)
+    indented_examples = re.sub("(?m)^    ", "  ", examples)
+    takes_rest = "rest" in inspect.get_annotations(options_type)
     parser = commands.add_parser(
         name,
         help=f"{summary[:1].lower()}{summary[1:]}",
-        description=" ".join(text.split()).replace(" docs/", _DOCS),
-        epilog="examples:\n" + re.sub("(?m)^    ", "  ", examples),
+        description=description,
+        epilog=f"examples:\n{indented_examples}",
         formatter_class=_HelpFormatter,
-        allow_abbrev="rest" not in inspect.get_annotations(options_type),
+        allow_abbrev=not takes_rest,
     )
     if not actions:
         parser.set_defaults(run=run)
@@ -352,7 +356,12 @@ def _add_flags(parser: argparse.ArgumentParser, options_type: Any) -> None:
                     if owner.group == EXCLUSIVE
                     else parser.add_argument_group(*owner.group)
                 )
-            _add_flag(groups[owner.group], name, types[name], **option.metadata)
+            _add_flag(
+                groups[owner.group],
+                name,
+                types[name],
+                **option.metadata,
+            )
 
 
 def _add_flag(
@@ -371,7 +380,9 @@ def _add_flag(
     if get_origin(option_type) is Literal:
         arguments["choices"] = get_args(option_type)
     elif option_type is bool:
-        is_required, default, arguments["action"] = False, False, "store_true"
+        is_required = False
+        default = False
+        arguments["action"] = "store_true"
     else:
         arguments.setdefault("type", (option_type, *get_args(option_type))[-1])
     is_list = get_origin(option_type) is list
@@ -384,14 +395,19 @@ def _add_flag(
         is_required = False
         arguments["action"] = "extend" if "nargs" in arguments else "append"
     arguments.setdefault("required", is_required)
-    group.add_argument(f"--{name.replace('_', '-')}", default=default, **arguments)
+    group.add_argument(
+        f"--{name.replace('_', '-')}",
+        default=default,
+        **arguments,
+    )
 
 
 class _Parser(argparse.ArgumentParser):
     """The command line, whose help has the commands in groups."""
 
     def error(self, message: str) -> NoReturn:
-        if unknown := re.match(r"argument COMMAND: invalid choice: '(.*?)'", message):
+        unknown = re.match(r"argument COMMAND: invalid choice: '(.*?)'", message)
+        if unknown:
             commands = sorted(_SUMMARIES)
             message = (
                 f"unknown command {unknown[1]!r}{did_you_mean(unknown[1], commands)} "
@@ -403,11 +419,10 @@ class _Parser(argparse.ArgumentParser):
         wide = max(map(len, _SUMMARIES))
         lines = [self.format_usage(), str(self.description), ""]
         for group, summaries in GROUPS.items():
-            lines += [
-                f"{group}:",
-                *(f"  {name.ljust(wide)}  {text}" for name, text in summaries.items()),
-                "",
-            ]
+            lines.append(f"{group}:")
+            for name, text in summaries.items():
+                lines.append(f"  {name.ljust(wide)}  {text}")
+            lines.append("")
         lines += [
             str(self.epilog),
             "",

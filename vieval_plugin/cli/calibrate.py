@@ -59,7 +59,8 @@ def run(options: CalibrateOptions) -> int:
     )
     calibration = result.calibration
     better = result.better
-    say(*calibration_lines(result), *(f"note: {note}" for note in (*notes, *constant)))
+    note_lines = [f"note: {note}" for note in (*notes, *constant)]
+    say(*calibration_lines(result), *note_lines)
     if look:
         say(f"{look.images_rated} of {len(look.plan.images)} planned images are rated")
     say(f"seed {statistics.seed}, {statistics.draws} resamples")

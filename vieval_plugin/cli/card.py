@@ -106,20 +106,19 @@ def run(options: CardOptions) -> int:
         results = results_of_model(options.results, options.model)
         folder = options.out or _folder_of(results.model)
         require_writable(folder / CARD_JSON, reads=results.files)
-        (card, judges), failed = (
-            card_from_results(results, published, folder, statistics, tell),
-            False,
-        )
+        card, judges = card_from_results(results, published, folder, statistics, tell)
+        failed = False
     else:
         judged = _judged(options, current, published, statistics)
         if judged is None:
             return 0
         card, judges, folder, failed = judged
     write_card(card, judges, folder)
+    notes = [f"note: {line}" for line in card.left_out]
     say(
         *card.answers,
         *limits(judges, card),
-        *(f"note: {line}" for line in card.left_out),
+        *notes,
         answer=True,
     )
     say(
@@ -196,16 +195,18 @@ def _judged(
         model, tuple(benchmarks), judges, *sizes, published, folder, statistics
     )
     plan = asyncio.run(plan_card(request, judging))
+    notes = [f"note: {line}" for line in plan.unprepared]
     say(
         f"card of {model} (seed {statistics.seed})",
         *plan.lines,
-        *(f"note: {line}" for line in plan.unprepared),
+        *notes,
     )
     require_budget(plan.calls, options.budget)
     if options.plan:
         return None
     require_writable(folder / CARD_JSON)
-    if batch := batch_of(options, folder / "batches"):
+    batch = batch_of(options, folder / "batches")
+    if batch:
         asking = [judge for judge in judges if judge.asks_a_model]
         asyncio.run(
             ask_in_batches(

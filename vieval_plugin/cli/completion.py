@@ -24,7 +24,7 @@ from vieval_plugin.cli import Options, argument, build_parser, output_path
 class CompletionOptions(Options):
     """Options of `vieval completion`."""
 
-    shell: Literal["bash", "zsh", "fish"] = argument("shell of the script")
+    shell: Literal["bash", "zsh", "fish"] = argument("target shell")
 
 
 def run(options: CompletionOptions) -> int:

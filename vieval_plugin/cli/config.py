@@ -53,7 +53,12 @@ def run(options: PrintingOptions) -> int:
     for record in open_results([options.of]).records:
         source = record.provenance
         label = " ".join(
-            [source.judge, *source.settings, "by", source.backbone or "no model"]
+            [
+                source.judge,
+                *source.settings,
+                "by",
+                source.backbone or "no model",
+            ]
         )
         texts.setdefault(label, _yaml_text(source.options))
     for name, text in texts.items():

@@ -48,7 +48,7 @@ class LabelledEditOptions(OutputOptions):
     """Options of `vieval data adiee`."""
 
     folders: list[Path] = argument("folders of editing sequences", nargs="*")
-    out: OutputPath = flag("folder for the edits, for `vieval train adiee`")
+    out: OutputPath = flag("folder for the edits (input of `vieval train adiee`)")
     seed: int = flag("random seed (default: %(default)s)", 0)
     most: Count = flag(
         "maximum number of edits per sequence (default: %(default)s)",
@@ -90,7 +90,12 @@ def label(options: LabelledEditOptions) -> int:
         more, origin = _output_labels(options.outputs, options)
         edits = [*edits, *more]
         origins = [*origins, origin]
-    dataset.write(options.out, edits, origins, options.seed)
+    dataset.write(
+        options.out,
+        edits,
+        origins,
+        options.seed,
+    )
     say(*(f"label {label}: {n}" for label, n in labels.spread(edits).items()))
     say(f"seed {options.seed}", f"wrote {len(edits)} labelled edits to {options.out}")
     return 0
@@ -106,17 +111,16 @@ def _sequence_labels(
 
     batches = [read_sequences(folder) for folder in options.folders]
     times = Counter(sequence.uid for batch in batches for sequence in batch.sequences)
-    if repeated := [uid for uid, n in times.items() if n > 1]:
+    repeated = [uid for uid, n in times.items() if n > 1]
+    if repeated:
         raise VievalError(
             f"sequence {repeated[0]} occurs {times[repeated[0]]} times; pass each "
             "folder once, and use a unique uid for each sequence"
         )
-    edits = [
-        edit
-        for batch in batches
-        for sequence in batch.sequences
-        for edit in sequence_labels(sequence, options.most, options.seed)
-    ]
+    edits = []
+    for batch in batches:
+        for sequence in batch.sequences:
+            edits += sequence_labels(sequence, options.most, options.seed)
     return edits, [
         Terms(batch.source, batch.licence, batch.trainable) for batch in batches
     ]
@@ -137,13 +141,18 @@ def _output_labels(
 
     if not options.licence:
         raise VievalError(
-            "--outputs requires --licence, the terms for training on them, which the "
-            "training record states"
+            "--outputs requires --licence, the licence that permits training on them; the "
+            "training record states it"
         )
     rows = list(read_samples(outputs, "tie", parse_columns(options.columns)))
-    if bad := [(row.sample.id, row.verdict) for row in rows if row.verdict]:
+    bad = [(row.sample.id, row.verdict) for row in rows if row.verdict]
+    if bad:
         raise VievalError(f"{outputs}: {failures(bad)[0]}")
-    editors = Editors(options.truth, frozenset(options.weak), frozenset(options.strong))
+    editors = Editors(
+        options.truth,
+        frozenset(options.weak),
+        frozenset(options.strong),
+    )
     pairs = pairs_of(
         [row.sample for row in rows if isinstance(row.sample, Sample)], editors
     )

@@ -64,7 +64,15 @@ def run(options: DemoOptions) -> int:
     verdicts = folder / "verdicts.jsonl"
     verdicts.unlink(missing_ok=True)  # an earlier demo may have had the other judge
     prompts = folder / "prompts.csv"
-    arguments = ["vieval", "rank", *folders, "--prompts", prompts, "--judge", judge]
+    arguments = [
+        "vieval",
+        "rank",
+        *folders,
+        "--prompts",
+        prompts,
+        "--judge",
+        judge,
+    ]
     arguments += ["--out", verdicts, "--html", page]
     command = shlex.join(map(str, arguments))
     say(f"$ {command}", "")

@@ -80,17 +80,16 @@ def run(options: DoctorOptions) -> int:
         *(f"  {ability.job}" for ability in abilities if not ability.needs),
         "",
     )
-    if needing := [
+    needing = [
         f"  to {ability.job}: {ability.needs}" for ability in abilities if ability.needs
-    ]:
+    ]
+    if needing:
         say("You need:", *needing, "")
     problems = sum(not check.fine for check in checks)
-    say(
-        f"{problems} of {len(checks)} checks found a problem"
-        if problems
-        else f"no problems in {len(checks)} checks",
-        "",
-    )
+    found = f"no problems in {len(checks)} checks"
+    if problems:
+        found = f"{problems} of {len(checks)} checks found a problem"
+    say(found, "")
     for check in sorted(checks, key=lambda check: check.fine):
         say(redacted(f"{'ok     ' if check.fine else 'PROBLEM'}  {check.text}"))
     return 1 if problems else 0
@@ -142,11 +141,11 @@ def _local(options: Config, source: str) -> Iterator[Check]:
     try:
         if importlib.util.find_spec("vlmeval"):
             yield Check(True, f"VLMEvalKit: {guard.installation().name}; hook {state}")
-        if path := options.store_path():
+        path = options.store_path()
+        if path:
             store = Store(path)
-            yield Check(
-                True, f"store: {path}, {sum(row[1] for row in store.info())} replies"
-            )
+            replies = sum(row[1] for row in store.info())
+            yield Check(True, f"cache: {path}, {replies} replies")
             store.close()
     except VievalError as error:
         yield Check(False, str(error))
@@ -233,7 +232,8 @@ async def _sight(where: str, backend: OpenAIBackend) -> AsyncIterator[Check]:
     )
     seen = "sees images" if checked.sight == Sight.SEES else unknown
     yield Check(True, f"{where}: {seen}")
-    if reason := await backend.refusal_of_two_images():
+    reason = await backend.refusal_of_two_images()
+    if reason:
         advice = (
             "configure the server to accept two images, because judges of edits "
             "show the source and the output"
@@ -279,9 +279,9 @@ async def _listed_model(url: str) -> str:
             f"{redacted(url)} does not list its models ({reason}); {advice}"
         ) from None
     if len(names) != 1:
+        listed = ", ".join(names[:20])
         raise VievalError(
-            f"{redacted(url)} lists {len(names)} models ({', '.join(names[:20])}); "
-            "choose one with --model"
+            f"{redacted(url)} lists {len(names)} models ({listed}); pass one as --model"
         )
     return names[0]
 
@@ -375,7 +375,12 @@ def _missing_package(metric: str) -> str:
     from vieval_plugin.backends.metrics.pixel_metrics import METRICS
     from vieval_plugin.text.errors import VievalError, install_advice
 
-    noise = np.random.default_rng(0).integers(0, 256, (2, 64, 64, 3), np.uint8)
+    noise = np.random.default_rng(0).integers(
+        0,
+        256,
+        (2, 64, 64, 3),
+        np.uint8,
+    )
     try:
         if metric in METRICS:
             METRICS[metric]({"image": noise[0], "reference": noise[1]})

@@ -67,9 +67,9 @@ class ExportOptions(BenchmarkOptions, PartialOptions):
     rebalance: bool = flag("balance sub-tasks and scores, if the judge defines how")
     seed: int = flag("random seed (default: %(default)s)", 0)
     margin: float | None = flag(
-        "for examples, maximum distance of a verdict from the human mean (default: 0.3); for "
-        "pairs, write all pairs whose scores differ by at least this, instead of the best and "
-        "the worst image",
+        "maximum distance of a verdict from the human mean for examples (default: 0.3); with "
+        "--pairs, write all pairs whose scores differ by at least this value, instead of the "
+        "best and the worst image",
         type=number_between(0, 1, float),
     )
 

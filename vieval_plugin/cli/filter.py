@@ -52,8 +52,6 @@ def run(options: FilterOptions) -> int:
         calibration,
     )
     say(*(f"note: {note}" for note in result.notes))
-    say(
-        f"wrote {options.out}: {result.passed:,} of {plural(result.verdicts, 'row')}, "
-        f"{plural(result.files, 'file')}"
-    )
+    rows = f"{result.passed:,} of {plural(result.verdicts, 'row')}"
+    say(f"wrote {options.out}: {rows}, {plural(result.files, 'file')}")
     return 0

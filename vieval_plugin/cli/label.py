@@ -102,7 +102,13 @@ def run(options: LabellingOptions) -> int:
     readable = [
         sample.judged for number, sample in enumerate(samples) if number not in reasons
     ]
-    size = _write_page(options.out, to_ask, plan.seed, images, readable)
+    size = _write_page(
+        options.out,
+        to_ask,
+        plan.seed,
+        images,
+        readable,
+    )
     if is_new:
         write_whole(plan_path, [plan_text(plan)])
         say(
@@ -111,9 +117,10 @@ def run(options: LabellingOptions) -> int:
         )
     if reasons:
         first = min(reasons)
+        first_reason = f"{samples[first].where}: {reasons[first]}"
         say(
             f"left out {len(reasons)} of {len(samples)} whose image is missing or unreadable; the "
-            f"first: {samples[first].where}: {reasons[first]}"
+            f"first: {first_reason}"
         )
     _say_advice(options, images, readable, size, are_contests)
     return 0
@@ -129,7 +136,11 @@ def _require_writable(
 
     outputs = [output for sample in samples for output in candidates_of(sample.judged)]
     files = [*map(Path, options.samples), *options.human]
-    reads = [*files, *filter(None, [options.prompts]), *files_of(outputs)]
+    reads = [
+        *files,
+        *filter(None, [options.prompts]),
+        *files_of(outputs),
+    ]
     for path in (options.out, plan_path):
         require_writable(path, reads=reads)
 
@@ -150,12 +161,12 @@ def _write_page(
 
     page = label_page(to_ask, seed)
     write_whole(path, page)
+    size = len(page) / 2**20
+    asked = f"{len(to_ask)} of {len(readable)} to label"
+    say(f"wrote {path} ({size:.1f} MB): {asked}")
     counts = strata(images).values()
-    say(
-        f"wrote {path} ({len(page) / 2**20:.1f} MB): {len(to_ask)} of {len(readable)} to label",
-        f"drawn from {len(counts)} of {len(strata(readable))} strata (kind and generator), "
-        f"{range_text(counts)} from each, seed {seed}",
-    )
+    drawn = f"drawn from {len(counts)} of {len(strata(readable))} strata"
+    say(f"{drawn} (kind and generator), {range_text(counts)} from each, seed {seed}")
     return len(page)
 
 
@@ -176,7 +187,8 @@ def _say_advice(
             "votes on pairs cannot correct a judge's means (vieval rank --human); to do so, "
             "label its verdicts on single images"
         )
-    if advice := size_advice(images, readable):
+    advice = size_advice(images, readable)
+    if advice:
         say(advice)
     if size > LARGE:
         say(f"the page has {size >> 20} MB and opens slowly; use a smaller --n")
@@ -205,12 +217,10 @@ def _rank_command(
         origin = (
             ", where verdicts.jsonl is the output of `vieval score` on these samples"
         )
-    plans = (
-        []
-        if any(file.suffix == ".json" for file in options.human)
-        else [options.out.with_suffix(".plan.json")]
-    )
-    quoted = [shlex.quote(str(file)) for file in (*plans, *options.human)]
+    labels = list(options.human)
+    if not any(file.suffix == ".json" for file in labels):
+        labels.insert(0, options.out.with_suffix(".plan.json"))
+    quoted = [shlex.quote(str(file)) for file in labels]
     files = dict.fromkeys([*quoted, *further])  # a shell expands the last ones
     return f"`vieval rank {verdicts} --human {' '.join(files)}`{origin}"
 

@@ -53,9 +53,10 @@ def run(options: PrepareOptions) -> int:
     mirrors = dict(mirror.partition("=")[::2] for mirror in options.mirror)
     for source, url in mirrors.items():
         if not url or source not in hosts:
+            known = ", ".join(hosts) or "none"
             raise VievalError(
                 f"--mirror must be SOURCE=URL with a source of {name}, got {source!r} and "
-                f"{url!r}; known sources: {', '.join(hosts) or 'none'}"
+                f"{url!r}; known sources: {known}"
             )
     say(f"data folder: {root}")
     report = prepare(

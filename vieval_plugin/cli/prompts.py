@@ -112,7 +112,11 @@ def show_pack(options: ShowOptions) -> int:
             )
             say(*pack.wording(question.template).splitlines())
     for part in parts:
-        say("", f"# {part} (part of the above)", *pack.wording(part).splitlines())
+        say(
+            "",
+            f"# {part} (part of the above)",
+            *pack.wording(part).splitlines(),
+        )
     return 0
 
 
@@ -126,7 +130,8 @@ def _require_known_pack(name: str) -> None:
     names = packs.built_in()
     if name in names or name.count("/") != 1 or exists(path_of(name)):
         return
-    if suggestion := did_you_mean(name, names, 0.6):
+    suggestion = did_you_mean(name, names, 0.6)
+    if suggestion:
         raise VievalError(f"no prompt pack {name!r}{suggestion}")
 
 
@@ -143,11 +148,9 @@ def copy_pack(options: CopyOptions) -> int:
     from vieval_plugin.text.escaping import say
 
     pack = packs.copy(options.pack, options.folder)
-    use = (
-        f"--judge {options.folder}"
-        if pack.judge == pack.name
-        else f"judges.{pack.judge}.pack: {options.folder}"
-    )
+    use = f"judges.{pack.judge}.pack: {options.folder}"
+    if pack.judge == pack.name:
+        use = f"--judge {options.folder}"
     say(f"{options.folder}  {pack.name}  {pack.hash}  (to use it: {use})")
     return 0
 
@@ -182,11 +185,11 @@ def export_benchmark(options: ExportOptions) -> int:
     for exported in parts:
         folder = options.out / exported
         count = export_prompts(benchmark, exported, root, folder)
-        say(
-            f"{folder / PROMPTS_FILE}: {count} prompts; save the images as listed in "
-            f"{EXPECTED_FILE} to {folder / 'MODEL'} (MODEL is your model's name), then "
-            f"run: vieval score {folder}"
+        advice = (
+            f"save the images as listed in {EXPECTED_FILE} to {folder / 'MODEL'} (MODEL is "
+            f"your model's name), then run: vieval score {folder}"
         )
+        say(f"{folder / PROMPTS_FILE}: {count} prompts; {advice}")
     return 0
 
 

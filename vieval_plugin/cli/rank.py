@@ -197,7 +197,13 @@ def _request(options: RankOptions) -> RankingRequest:
     url = options.generator_url
     model = options.generator_model
     key = os.environ.get(KEY_VARIABLE, "")
-    make = image_server(url, model, options.inputs, key, options.seed)
+    make = image_server(
+        url,
+        model,
+        options.inputs,
+        key,
+        options.seed,
+    )
     return request_of_flags(
         vars(options),
         options=options_in_force(options),
@@ -218,7 +224,11 @@ def _require_outputs(options: RankOptions) -> None:
 
     is_gate = options.margin is not None
     files = [options.against, options.prompts, options.reference]
-    reads = [*options.inputs, *options.human, *filter(None, files)]
+    reads = [
+        *options.inputs,
+        *options.human,
+        *filter(None, files),
+    ]
     if not is_gate and (part := first_flag(options, ("history", "no_control"))):
         raise VievalError(f"{part} requires --margin")
     tables = [BEST_OF] if options.best_of else [RANK_MD, *FINDING_FILES]
@@ -228,4 +238,9 @@ def _require_outputs(options: RankOptions) -> None:
     if not is_gate and (output := first_flag(options, _OUTPUTS)):
         raise VievalError(f"{output} requires --margin")
     replaced = () if is_gate else _SUFFIXES
-    require_outputs(vars(options), _SUFFIXES, reads, (*replaced, *_KEPT))
+    require_outputs(
+        vars(options),
+        _SUFFIXES,
+        reads,
+        (*replaced, *_KEPT),
+    )

@@ -156,7 +156,7 @@ def _server_setup(options: ServerOptions) -> ServerSetup:
     if options.on_failure != "neutral":
         require_a_score_each(term for reward in rewards for term in reward.terms)
     names = [reward.name for reward in rewards]
-    if reserved := {
+    reserved = {
         "v1",
         "compute",
         "group",
@@ -164,21 +164,35 @@ def _server_setup(options: ServerOptions) -> ServerSetup:
         "health",
         "live",
         "metrics",
-    } & set(names):
+    } & set(names)
+    if reserved:
         raise VievalError(
             f"--reward {min(reserved)}: the name is reserved; choose another name"
         )
-    if repeated := [name for name in names if names.count(name) > 1]:
+    repeated = [name for name in names if names.count(name) > 1]
+    if repeated:
         raise VievalError(f"--reward names must be unique, got {repeated[0]} twice")
     token = os.environ.get(TOKEN_VARIABLE, "")
-    guard = guard_of(options.host, tuple(options.allow_host), token, options.no_token)
-    return ServerSetup(rewards, current, backbone, guard, _serve_options(options))
+    guard = guard_of(
+        options.host,
+        tuple(options.allow_host),
+        token,
+        options.no_token,
+    )
+    return ServerSetup(
+        rewards,
+        current,
+        backbone,
+        guard,
+        _serve_options(options),
+    )
 
 
 def _serve_options(options: ServerOptions) -> ServeOptions:
     from vieval_plugin.rewards.samples import Conditions
     from vieval_plugin.serve.options import MIB, Bounds, ServeOptions
 
+    roles = tuple(options.role or ("source",))
     return ServeOptions(
         host=options.host,
         port=options.port,
@@ -186,7 +200,7 @@ def _serve_options(options: ServerOptions) -> ServeOptions:
         repeats=options.repeats,
         on_failure=options.on_failure,
         max_imputed=options.max_imputed,
-        conditions=Conditions(options.kind or "", tuple(options.role or ("source",))),
+        conditions=Conditions(options.kind or "", roles),
         bounds=Bounds(body=options.max_body * MIB, samples=options.max_samples),
     )
 
@@ -208,7 +222,8 @@ def _set_own_store(current: Config) -> Config:
 def _announcement(setup: ServerSetup, port: int) -> list[str]:
     """Lines on the rewards and their addresses."""
     host = setup.options.host
-    address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    location = f"[{host}]" if ":" in host else host
+    address = f"http://{location}:{port}"
     lines = [
         f"rewards at {address} (open it in a browser to try them); health at "
         f"{address}/health"

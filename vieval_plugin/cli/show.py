@@ -41,7 +41,12 @@ def run(options: ShowOptions) -> int:
 
     if options.html is not None:
         require_writable(options.html, "--html")
-    record = find_record(options.results, options.id, options.judge, options.partial)
+    record = find_record(
+        options.results,
+        options.id,
+        options.judge,
+        options.partial,
+    )
     if options.html is None:
         say(*text(outline(record)))
         return 0
@@ -49,6 +54,10 @@ def run(options: ShowOptions) -> int:
 
     lookup = Lookup((record,))
     tree = outline(record, lookup.conversation(record), lookup.sample(record))
-    write_whole(options.html, [page(str(record.id), [tree], unfolded=4)], "--html")
+    write_whole(
+        options.html,
+        [page(str(record.id), [tree], unfolded=4)],
+        "--html",
+    )
     say(f"wrote {options.html}")
     return 0

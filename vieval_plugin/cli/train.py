@@ -27,6 +27,7 @@ from vieval_plugin.cli import (
 from vieval_plugin.text.errors import VievalError
 
 if TYPE_CHECKING:
+    from vieval_plugin.training.adiee.held_out import Figures
     from vieval_plugin.training.tuning import Tuning
 
 
@@ -35,7 +36,7 @@ class TuningOptions(Options):
 
     base: str = flag("image-text model to train: a folder, or a name on the hub")
     out: OutputPath = flag(
-        "folder for the model, from which interrupted training resumes",
+        "folder for the model; interrupted training resumes from it",
     )
     tune: Literal["lora", "full"] = flag(
         "train adapters or all weights (default: %(default)s)", "lora"
@@ -108,22 +109,27 @@ def train_adiee(options: AdieeOptions) -> int:
         options.out, recipe, manifest, (learnt, held_out), curves, held_out_figures
     )
     (options.out / loop.CHECKPOINT).unlink(missing_ok=True)
-    say(
-        f"seed {tuning.seed}",
-        f"trained on {len(learnt)} edits, {len(held_out)} held out",
-    )
+    say(f"seed {tuning.seed}")
+    say(f"trained on {len(learnt)} edits, {len(held_out)} held out")
     if held_out_figures:
-        agreed = held_out_figures.agreement
-        say(
-            f"held out: rho {agreed.spearman:.3f}, mean error {agreed.error:.3f} (n "
-            f"{agreed.n}); mean score range across questions "
-            f"{held_out_figures.question_range:.3f}",
-            f"mean score: edit as instructed {held_out_figures.done_as_asked:.3f}, source of "
-            f"another scene {held_out_figures.another_source:.3f}, "
-            f"no edit {held_out_figures.unedited:.3f}",
-        )
+        say(*_held_out_lines(held_out_figures))
     say(f"wrote {options.out}")
     return 0
+
+
+def _held_out_lines(figures: Figures) -> list[str]:
+    """Lines on the scores of held-out edits."""
+    agreed = figures.agreement
+    rho = f"rho {agreed.spearman:.3f}"
+    error = f"mean error {agreed.error:.3f} (n {agreed.n})"
+    spread = f"mean score range across questions {figures.question_range:.3f}"
+    instructed = f"edit as instructed {figures.done_as_asked:.3f}"
+    other_source = f"source of another scene {figures.another_source:.3f}"
+    unedited = f"no edit {figures.unedited:.3f}"
+    return [
+        f"held out: {rho}, {error}; {spread}",
+        f"mean score: {instructed}, {other_source}, {unedited}",
+    ]
 
 
 def tune_backbone(options: ConversationOptions) -> int:
@@ -147,10 +153,8 @@ def tune_backbone(options: ConversationOptions) -> int:
     require_writable(options.out / TRAINING_RECORD)
     learnt, held_out = split(turns, attrgetter("sample"), tuning)
     losses = tune(learnt, held_out, tuning, options.out)
-    say(
-        f"seed {tuning.seed}",
-        f"trained on {len(learnt)} turns, {len(held_out)} held out",
-    )
+    say(f"seed {tuning.seed}")
+    say(f"trained on {len(learnt)} turns, {len(held_out)} held out")
     say(f"loss {losses.first:.3f} in the first tenth, {losses.last:.3f} in the last")
     if losses.held_out_after is not None:
         held_out_before_text = (

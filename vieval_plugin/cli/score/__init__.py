@@ -121,11 +121,8 @@ def run(options: ScoreOptions) -> int:
         request, source=source, batch=batch_of(options, Path(f"{options.out}.batches"))
     )
     if options.plan:
-        return tell_plan(
-            request,
-            [row.sample for row in request.source if row.verdict is None],
-            request.source.total or 0,
-        )
+        unjudged = [row.sample for row in request.source if row.verdict is None]
+        return tell_plan(request, unjudged, request.source.total or 0)
     return _score(options, request, images)
 
 
@@ -219,7 +216,12 @@ def _samples_of(
             if getattr(options, name)
         }
         return (
-            read_image_samples(options.samples, texts, options.source, options.kind),
+            read_image_samples(
+                options.samples,
+                texts,
+                options.source,
+                options.kind,
+            ),
             DEFAULT_JUDGE,
             None,
         )
@@ -271,18 +273,13 @@ def tell_plan(
             else None
         )
         say(*plan(cost, answering, by_batches=request.batch is not None))
-        if unaskable := total - len(askable):
+        unaskable = total - len(askable)
+        if unaskable:
             say(f"no questions would be asked about {unaskable} of {total} samples")
-        say(
-            *filter(
-                None,
-                [
-                    judge.spec.demands(
-                        sample for sample in samples if isinstance(sample, Sample)
-                    )
-                ],
-            )
-        )
+        single = (sample for sample in samples if isinstance(sample, Sample))
+        demands = judge.spec.demands(single)
+        if demands:
+            say(demands)
     say(*further)
     tell(*lines_by_reason(request.unable))
     return 1 if request.unable else 0
@@ -313,7 +310,13 @@ def _score(options: ScoreOptions, request: Request, images: bool) -> int:
     inputs = inputs_of(request.source, options.command)
     with log_file(options.out) as path, VerdictLog(path, inputs, runs) as log:
         folder = options.out.parent if options.out else Path()
-        unable = _judge_all(log, request, options.label, folder, not images)
+        unable = _judge_all(
+            log,
+            request,
+            options.label,
+            folder,
+            not images,
+        )
         complete = {
             run: source
             for run, source in runs.items()
@@ -323,7 +326,12 @@ def _score(options: ScoreOptions, request: Request, images: bool) -> int:
         if options.out and complete:
             scored = write_scored(options.out, log, inputs, complete)
         if images:
-            for line, record in read_scored(log, complete, folder, scored := Scored()):
+            for line, record in read_scored(
+                log,
+                complete,
+                folder,
+                scored := Scored(),
+            ):
                 say(*([line.rstrip()] if options.json else image_summary(record)))
         log.complete = log.total == sum(map(log.count, complete))
         if log.complete and not scored.progress.failed_calls:
@@ -415,7 +423,12 @@ def _tell(options: ScoreOptions, scored: Scored, images: bool) -> None:
         tell(scored.progress)
     if not images:
         for judge, summary in scored.summaries.values():
-            say(summary.answer(judge), "", *summary.lines(), "")
+            say(
+                summary.answer(judge),
+                "",
+                *summary.lines(),
+                "",
+            )
         elsewhere = (
             f"`vieval report {options.out} --out FOLDER` writes them"
             if options.out and not is_flat(options.out)

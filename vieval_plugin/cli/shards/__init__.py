@@ -99,13 +99,20 @@ def _rejudge(
     from vieval_plugin.run.shards.worker import work_here
     from vieval_plugin.text.errors import VievalError
 
-    if unknown := [status for status in statuses if status not in list(Status)]:
+    unknown = [status for status in statuses if status not in list(Status)]
+    if unknown:
         raise VievalError(
             f"--rejudge: unknown status {unknown[0]!r}; known statuses: {', '.join(Status)}"
         )
     stored = config.read(str(options.config)) if options.config else config.current()
     current = options_of(plan, stored)
-    run = run_again(folder, plan, current, named_backbone(options, current), statuses)
+    run = run_again(
+        folder,
+        plan,
+        current,
+        named_backbone(options, current),
+        statuses,
+    )
     code = judged(run, *passes_again(folder, plan, statuses), work_here)
     drop_outdated(folder)
     return code

@@ -102,7 +102,8 @@ def require_no_shard_flags(options: ScoreOptions) -> None:
     from vieval_plugin.text.errors import VievalError
 
     names = (option.name for option in fields(ShardOptions))
-    if useless := first_flag(options, names):
+    useless = first_flag(options, names)
+    if useless:
         raise VievalError(
             f"{useless} applies only to a folder of shards; pass --out FOLDER"
         )
@@ -132,7 +133,12 @@ def plan_shards(options: ScoreOptions) -> int:
         tell(*started.notes)
         run = request.run
         pilot_samples = drawn_samples(started, run.options.statistics.seed)
-        prepared = prepare(run.judge, run.setting, run.options, run.backbone)
+        prepared = prepare(
+            run.judge,
+            run.setting,
+            run.options,
+            run.backbone,
+        )
         askable = to_ask(pilot_samples, prepared)
         trial = asyncio.run(pilot(askable, prepared, run.options, run.backbone))
     all_rows = replace(trial, samples=started.plan.rows)
@@ -143,7 +149,8 @@ def plan_shards(options: ScoreOptions) -> int:
             by_batches=bool(options.batch or options.batch_files),
         )
     )
-    if unaskable := len(pilot_samples) - len(askable):
+    unaskable = len(pilot_samples) - len(askable)
+    if unaskable:
         say(
             f"no questions would be asked about {unaskable} of the {len(pilot_samples)} sampled "
             "rows"
@@ -160,7 +167,8 @@ def _request(options: ScoreOptions, folder: str) -> ShardRequest:
     current = options_in_force(options)
     judge = (options.judge or [DEFAULT_JUDGE])[0]
     backbone = backbone_of(judge, options, current)
-    if useless := first_flag(options, _FILE_OPTIONS):
+    useless = first_flag(options, _FILE_OPTIONS)
+    if useless:
         raise VievalError(
             f"{useless} does not apply to a folder of shards; --out must end in .jsonl, "
             ".csv or .parquet"
@@ -173,9 +181,12 @@ def _request(options: ScoreOptions, folder: str) -> ShardRequest:
         MOST_FAILURES if options.max_failures is None else options.max_failures
     )
     run_fields = folder, "", judge, options.setting, current, backbone
+    allowed = tuple(options.allow_urls)
+    run = ShardRun(*run_fields, most_failures, options.budget, allowed)
+    is_shared = bool(options.part) or options.ray is not None
     return ShardRequest(
         options.samples,
-        ShardRun(*run_fields, most_failures, options.budget, tuple(options.allow_urls)),
+        run,
         label=options.label,
         kind=options.kind,
         columns=parse_columns(options.columns),
@@ -183,7 +194,7 @@ def _request(options: ScoreOptions, folder: str) -> ShardRequest:
         limit=options.limit,
         trace=options.trace,
         extend=options.extend,
-        own_store=bool(options.part) or options.ray is not None,
+        own_store=is_shared,
     )
 
 
@@ -208,15 +219,19 @@ def _launch(options: ScoreOptions, started: StartedRun) -> int:
     from vieval_plugin.run.shards.start import passes_left
     from vieval_plugin.text.escaping import say
 
-    if batch := batch_of(
-        options, open_folder(started.run.folder).local_folder / "batches"
-    ):
+    batch = batch_of(options, open_folder(started.run.folder).local_folder / "batches")
+    if batch:
         started = _asked_in_batches(options, started, batch)
     queue, rows = passes_left(
         started, part_of(options.part, os.environ) if options.part else (0, 1)
     )
     tell(f"{rows:,} of {started.plan.rows:,} rows left to judge")
-    code = judged(started.run, queue, rows, _launcher(options))
+    code = judged(
+        started.run,
+        queue,
+        rows,
+        _launcher(options),
+    )
     progress = progress_of(open_folder(started.run.folder), started.plan)
     say(*progress.lines(), *filter(None, [started.plan.provenance.calibration_note]))
     if code:
@@ -245,12 +260,18 @@ def _asked_in_batches(
     from vieval_plugin.run.shards.start import jobs_left
     from vieval_plugin.text.errors import VievalError
 
-    if useless := first_flag(options, ("budget", "part", "ray")):
+    useless = first_flag(options, ("budget", "part", "ray"))
+    if useless:
         raise VievalError(
             f"{useless} cannot be combined with batches, which one process sends for all shards"
         )
     run = started.run
-    prepared = prepare(run.judge, run.setting, run.options, run.backbone)
+    prepared = prepare(
+        run.judge,
+        run.setting,
+        run.options,
+        run.backbone,
+    )
     asyncio.run(
         ask_in_batches(
             partial(jobs_left, started, prepared),
@@ -296,11 +317,10 @@ def judged(run: ShardRun, queue: PassQueue, rows: int, launcher: Launcher) -> in
     tell(*lines)
     for job in queue.not_written[:_SHOWN_SHARDS]:
         shard = job.shard
-        location = (
-            f"{shard.path}: row group {shard.group}, rows {shard.first} to "
-            f"{shard.first + shard.rows - 1}"
-        )
-        tell(f"not written: {location}: {job.reason}")
-    if further := queue.not_written[_SHOWN_SHARDS:]:
+        last = shard.first + shard.rows - 1
+        rows_text = f"row group {shard.group}, rows {shard.first} to {last}"
+        tell(f"not written: {shard.path}: {rows_text}: {job.reason}")
+    further = queue.not_written[_SHOWN_SHARDS:]
+    if further:
         tell(f"not written: {len(further)} more shards")
     return 1 if queue.not_written else 0
