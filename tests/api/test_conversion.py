@@ -98,7 +98,7 @@ def test_jpeg_keeps_all_colours():
         (3, "int 3 is not an image; pass a path"),
         (None, "NoneType is not an image"),
         ([PIXELS], "list is not an image"),
-        (np.zeros((0, 4, 3), np.uint8), "no pixels"),
+        (np.zeros((0, 4, 3), np.uint8), "at least one pixel"),
         (np.zeros((4, 4, 2), np.uint8), r"shape \(4, 4, 2\) is not an image"),
         (np.zeros((3, 5, 6)), r"transpose\(1, 2, 0\)"),
         (np.zeros((4, 4, 3), np.int64), "array of int64"),
@@ -106,7 +106,7 @@ def test_jpeg_keeps_all_colours():
         (np.full((4, 4, 3), -0.5), "from -1 to 1"),
         (np.full((4, 4, 3), "a"), "array of <U1"),
         (PIL.Image.new("F", (4, 4), 300), "no standard range"),
-        (PIL.Image.new("RGB", (0, 4)), "no pixels"),
+        (PIL.Image.new("RGB", (0, 4)), "at least one pixel"),
         (
             f"data:image/png;base64,{'A' * 5000}",
             "must be a local file, got data:image/png",
@@ -133,7 +133,7 @@ def test_half_a_file_opened_by_pillow_is_told(tmp_path, monkeypatch):
         )
     )
     file.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(VievalError, match="a PIL image cannot be read"):
+    with pytest.raises(VievalError, match="cannot read the PIL image"):
         conversion.image(PIL.Image.open(file))
 
 
@@ -153,7 +153,7 @@ class Unread:
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (HUGE, "1000000x1000000 pixels, over the limit of 100 megapixels"),
+        (HUGE, "at most 100 megapixels, got 1000000x1000000 pixels"),
         (np.broadcast_to(np.False_, (10**6, 10**6)), "1000000x1000000 pixels"),
         (np.broadcast_to(np.float16(0), (10**5, 10**4, 3)), "10000x100000 pixels"),
         (np.broadcast_to(np.int64(0), (10**3, 10**3, 3)), "array of int64"),
@@ -289,12 +289,12 @@ def test_what_is_no_sample_is_told_with_its_number(values, told):
     [
         (
             ["a"],
-            "2 images and 1 prompts; pass as many of each, or one text for all prompts",
+            "images and prompts must have the same length, got 2 images and 1 prompts",
         ),
         (["a", "b", "c"], "2 images and 3 prompts"),
-        ([1, 2], "prompts must be texts, got int 1"),
+        ([1, 2], "prompts must be strings, got int 1"),
         ([], "2 images and 0 prompts"),
-        (None, "prompts is NoneType; pass a list of texts, or one text for all"),
+        (None, "prompts is NoneType; pass a list of strings, or one string for all"),
         ({"a": 1, "b": 2}, "prompts is dict; pass"),
         (itertools.repeat("a"), "2 images and more prompts"),
     ],

@@ -123,7 +123,7 @@ IN_JUDGES = [
     (lambda: Judge(model="x"), "model and base_url must be passed together"),
     (
         lambda: Judge(num_concurrent=3),
-        "num_concurrent is a field of the backbone; it requires model and base_url",
+        "num_concurrent applies to a backbone; pass model and base_url too",
     ),
     (lambda: Judge(timeout=-1, **SERVER), "timeout: Input should be greater than 0"),
     (
@@ -137,7 +137,7 @@ IN_JUDGES = [
     ),
     (
         lambda: Judge(backbone=Backbone(**SERVER)),
-        "Judge has no argument 'backbone'; it may have model, base_url",
+        "Judge has no argument 'backbone'; known arguments: model, base_url",
     ),
     (
         lambda: Judge(api_key="x", **SERVER),
@@ -190,7 +190,7 @@ IN_CALLS = [
     ),
     (
         lambda judge: judge.score(PIXELS[0], ["x"]),
-        "prompts is list; pass one text for one image, or a list of images",
+        "prompts is list; pass one string for one image, or a list of images",
     ),
     (
         lambda judge: judge.score(PIXELS, "x", aspect=3),

@@ -215,7 +215,7 @@ def test_a_run_of_bad_lines_alone_says_that_nothing_could_be_judged(score, serve
     code, rows, _, said = score(b"{", line("u", "nowhere.png"))
     assert code == 1
     assert [row["status"] for row in rows] == ["parse_failure", "no_image"]
-    assert said.endswith("vieval: nothing could be judged (see above)\n")
+    assert said.endswith("vieval: no sample could be judged (see above)\n")
     assert server.stats()["requests"] == 0
 
 

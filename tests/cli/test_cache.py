@@ -38,7 +38,7 @@ def test_clear_asks_and_deletes_nothing_where_there_is_nobody_to_ask(
     told = vieval("cache", "clear", "--model", "fake", code=1)
     assert (told.out, told.err) == (
         "",
-        "vieval: deleted nothing: there is no terminal to confirm on; pass --yes\n",
+        "vieval: cannot ask for confirmation without a terminal; pass --yes\n",
     )
     for answer in ("", "n\n", "\n", "nay\n"):
         monkeypatch.setattr("sys.stdin", Terminal(answer))
@@ -46,9 +46,7 @@ def test_clear_asks_and_deletes_nothing_where_there_is_nobody_to_ask(
         assert out.startswith(
             f"delete 2 replies of fake from {store}? Asking for them again costs calls. [y/N] "
         )
-        assert out.endswith(
-            f"deleted nothing; 2 replies of fake are still in {store}\n"
-        )
+        assert out.endswith(f"not confirmed, kept 2 replies of fake in {store}\n")
     monkeypatch.setattr("sys.stdin", Terminal("Yes\n"))
     assert vieval("cache", "clear", "--model", "fake").out.endswith(
         "deleted 2 replies\n"

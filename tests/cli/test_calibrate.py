@@ -125,8 +125,7 @@ def test_a_refusal_names_the_number_of_labels_that_would_do_and_the_page_that_as
             needed[number] = int(found[1])
             assert lines[0].startswith("Not calibrated: ")
             assert (
-                f"--n {needed[number]} --human {tmp_path / 'labels.csv'} --out more.html` makes a page "
-                "for the others"
+                f"--n {needed[number]} --human {tmp_path / 'labels.csv'} --out more.html`"
             ) in last
             command = last
     assert needed

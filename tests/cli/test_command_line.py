@@ -43,7 +43,7 @@ def test_the_help_has_every_command_once_in_a_group(capsys):
         line.split()[0] for body in blocks.values() for line in body.splitlines()
     ]
     usage = shown(capsys, "nonsense", code=2)
-    known = re.search(r"The commands are (.*)", usage)[1].split(", ")
+    known = re.search(r"Known commands: (.*)", usage)[1].split(", ")
     assert sorted(commands) == sorted(known)
     assert all(
         len(line.split(None, 1)) == 2

@@ -22,7 +22,7 @@ def checks_of(out):
 def test_an_installation_without_data_and_servers_is_healthy(vieval):
     out = vieval("doctor").out
     answer, empty, *lines = checks_of(out)
-    assert (answer, empty) == (f"no problem in {len(lines)} checks", "")
+    assert (answer, empty) == (f"no problems in {len(lines)} checks", "")
     assert all(line.startswith("ok ") for line in lines)
     assert max(map(len, out.splitlines())) < 600
 
@@ -86,7 +86,7 @@ def test_what_a_light_installation_lacks_is_named_with_how_to_install_it(
     for job, extra in (
         ("score images with ssim, psnr", "metrics"),
         ("score images with clip_score", "scorers"),
-        ("run tasks in lmms-eval on vieval_demo", "lmms-eval"),
+        ("run lmms-eval tasks on vieval_demo", "lmms-eval"),
         ("serve judges as rewards", "http"),
     ):
         assert any(

@@ -152,7 +152,7 @@ def test_a_build_is_gated_by_the_verdicts_of_the_last(
         assert suites.find(".//failure").get("message") == f"{verdict}: {title}"
         assert "tig/p" in suites.find(".//failure").text
         assert "a grey square" in summary
-        assert "The prompts on which it fell most are in page.html." in lines
+        assert "page.html shows the prompts with the largest drop." in lines
         assert "are in page.html" not in page
         falls = [fall["difference"] for fall in document["falls"]]
         assert falls == sorted(falls)

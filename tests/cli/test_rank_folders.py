@@ -84,6 +84,22 @@ def test_judges_that_cannot_run_do_not_take_the_others_along(tmp_path, vieval):
     assert "clip_score: " in said.err.splitlines()[-1]
 
 
+def test_verdicts_of_another_judge_are_not_replaced(tmp_path, vieval):
+    mine = images(tmp_path, "mine", rough(0.6, 1), 4)
+    theirs = images(tmp_path, "theirs", rough(0.5, 2), 4)
+    out = tmp_path / "v.jsonl"
+    command = ["rank", mine, theirs, "--prompts", prompts(tmp_path, 4), "--out", out]
+    sharpness = [*command, "--judge", "sharpness"]
+    vieval(*sharpness, code=1)  # grey squares have no sharpness
+    written = out.read_bytes()
+    assert vieval(*command, "--judge", "ssim", code=1).err == (
+        f"vieval: {out} contains verdicts of a run with --judge sharpness, now ssim; "
+        "choose another --out, or delete the file\n"
+    )
+    assert out.read_bytes() == written
+    assert f"wrote {out}" in vieval(*sharpness, code=1).err
+
+
 def test_the_page_has_the_answer_and_the_pictures_side_by_side(tmp_path, capsys):
     mine, theirs = (
         images(tmp_path, "mine", rough(0.6, 1), 8),

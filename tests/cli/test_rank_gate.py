@@ -339,11 +339,11 @@ def test_a_gate_compares_the_same_prompts_alone(tmp_path, vieval):
     path = written(tmp_path, samples, [0.8] * N + [0.8] * N)
     assert main(["rank", path]) == 0
     assert (
-        "--margin can compare only the same prompts; judge-7b: 199 uids"
+        "--margin requires the same prompts for all generators; judge-7b: 199 uids"
         in vieval("rank", path, "--margin", "0.05", code=1).err
     )
     assert (
-        "--best-of and --margin cannot be used together"
+        "--best-of and --margin cannot be combined"
         in vieval("rank", path, "--margin", "0.05", "--best-of", code=1).err
     )
 

@@ -122,8 +122,8 @@ def test_the_list_knows_weights_that_the_options_name(
     monkeypatch.setenv("VIEVAL_CONFIG", str(options))
     rows = [line.split() for line in vieval("tasks", "--judges").out.splitlines()]
     states = {row[0]: row for row in rows if row and row[0] in NAMES}
-    assert "here" in states["pickscore"]
-    assert "absent" in states["hpsv2"]
+    assert "present" in states["pickscore"]
+    assert "missing" in states["hpsv2"]
 
 
 def test_the_list_needs_no_library_of_the_hub(vieval, monkeypatch):
@@ -132,4 +132,4 @@ def test_the_list_needs_no_library_of_the_hub(vieval, monkeypatch):
         None if name == "huggingface_hub" else find(name, *rest)
     )
     monkeypatch.setattr(importlib.util, "find_spec", hidden)
-    assert "weights = absent" in vieval("tasks", "--judges").out
+    assert "weights = missing" in vieval("tasks", "--judges").out

@@ -57,7 +57,7 @@ def test_a_benchmark_lists_its_tasks_and_what_its_data_lacks(
         "about 33",
         "not there",
     ]
-    assert rows["imagenhub"][1] == "runs 4 of these together"
+    assert rows["imagenhub"][1] == "runs 4 of these tasks"
     assert not any(name.startswith("generate_") for name in rows)
     assert "Text-To-Image_rater1.tsv: no such file" in " ".join(rows["imagenhub/tig:"])
     assert "for live judging run `vieval prepare imagenhub --part cig`" in " ".join(
@@ -71,7 +71,7 @@ def test_a_part_of_a_name_or_a_pattern_chooses_tasks_of_judges_and_of_generators
 ):
     rows = listed(capsys, given)
     assert rows["in"] == [
-        "in all rows: parts = _tig _tie, calls for an image = 2, data = nothing to prepare"
+        "in all rows: parts = _tig _tie, calls per image = 2, data = nothing to prepare"
     ]
     assert rows["vieval_demo_viescore"][1:] == ["a model that judges"]
     assert rows["generate_vieval_demo_viescore"][1:] == [

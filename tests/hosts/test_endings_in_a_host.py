@@ -102,16 +102,16 @@ def test_a_list_of_runs_goes_on_after_one_that_fails_and_exits_with_1(
     done = lmms_eval("--config", runs(tmp_path, *models, more=[mistake]))
     assert done.returncode == 1
     assert [
-        line for line in done.stderr.splitlines() if "vieval_replay needs" in line
+        line for line in done.stderr.splitlines() if "vieval_replay requires" in line
     ] == [
         (
-            "vieval: vieval_replay needs --model_args name=<the judge in tables>,logs=<folder of "
+            "vieval: vieval_replay requires --model_args name=<label in tables>,logs=<folder of "
             "verdicts>"
         )
     ]
-    [line] = [line for line in done.stderr.splitlines() if "no task" in line]
+    [line] = [line for line in done.stderr.splitlines() if "unknown task" in line]
     assert line.startswith(
-        "vieval: no task 'vieval_demo_ssim_ti'; did you mean vieval_demo_ssim_ti"
+        "vieval: unknown task 'vieval_demo_ssim_ti'; did you mean vieval_demo_ssim_ti"
     )
     assert not list(tmp_path.glob("mistake/**/*.json*"))
     assert "Traceback" not in done.stderr
@@ -125,7 +125,7 @@ def test_a_list_of_runs_goes_on_after_one_that_fails_and_exits_with_1(
 
 def test_of_several_processes_one_that_fails_waits_for_no_other(tmp_path, monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(SystemExit, match="vieval: vieval_replay needs") as ended:
+    with pytest.raises(SystemExit, match="vieval: vieval_replay requires") as ended:
         in_process.run("--config", runs(tmp_path, "vieval_replay", "vieval_scorer"))
     assert str(ended.value.code).startswith("vieval: ")
     assert not (tmp_path / "1").exists()

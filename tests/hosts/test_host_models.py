@@ -578,7 +578,7 @@ def test_probabilities_of_any_other_model_of_the_host_are_refused_in_one_line(
     asks_a_likelihood(monkeypatch, "first_token")
     with pytest.raises(
         VievalError,
-        match="Recording cannot be asked for probabilities here; .* vieval_openai",
+        match="Recording does not support probabilities here; .* vieval_openai",
     ):
         judged(Recording(True), instances(few))
 
@@ -586,11 +586,11 @@ def test_probabilities_of_any_other_model_of_the_host_are_refused_in_one_line(
 @pytest.mark.parametrize(
     ("definition", "template", "said"),
     [
-        ("first_token", "vicuna_v1", "tells sequence_mean only"),
+        ("first_token", "vicuna_v1", "supports only sequence_mean"),
         (
             "sequence_mean",
             "llava_llama_3",
-            "scores other tokens too with conv_template=llava_llama_3; use vicuna_v1",
+            "also scores other tokens; use conv_template=vicuna_v1",
         ),
     ],
 )
@@ -623,6 +623,6 @@ def test_ranks_that_generate_in_lockstep_are_refused(few):
     )
     with pytest.raises(
         VievalError,
-        match="judging with a model sharded over processes .* not supported",
+        match="judging with a model sharded across processes .* not supported",
     ):
         judged(model, instances(few))

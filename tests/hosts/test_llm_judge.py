@@ -410,17 +410,17 @@ def test_no_prompt_kwargs_are_as_empty_ones():
         (
             (),
             {},
-            "not_applicable: images: 0, roles: none; say in prompt_kwargs what each image is",
+            "got images: 0, roles: none; set prompt_kwargs",
         ),
-        ((1, 2, 3), {}, "not_applicable: images: 3, roles: none"),
-        ((1,), {"roles": ["source"]}, "not_applicable: images: 1, roles: source"),
-        ((1, 2), {"roles": "output"}, "not_applicable: images: 2, roles: output; say"),
+        ((1, 2, 3), {}, "got images: 3, roles: none"),
+        ((1,), {"roles": ["source"]}, "got images: 1, roles: source"),
+        ((1, 2), {"roles": "output"}, "got images: 2, roles: output; set"),
         ((1,), {"roles": 5}, "not_applicable: `roles` must be a list of names, got 5"),
         ((1,), {"roles": [5]}, "not_applicable: `roles` must be a list of names"),
         (
             (1,),
             {"kind": "picture"},
-            "not_applicable: there is no kind 'picture'; there are tig, mie, tie",
+            "not_applicable: unknown kind 'picture'; known kinds: tig, mie, tie",
         ),
         ((1,), {"question": " "}, "not_applicable: the sample has no prompt text"),
         (("/nowhere.png",), {}, "no_image: "),
@@ -433,7 +433,7 @@ def test_what_cannot_be_judged_is_a_failure_with_its_reason_and_no_number(
     pictures = [colour(image) if isinstance(image, int) else image for image in images]
     response = judge("viescore").evaluate(request(*pictures, **given))
     assert (response.success, response.parsed_result) == (False, None)
-    assert response.error_message.startswith(reason.replace("a number", ""))
+    assert reason.replace("a number", "") in response.error_message
     assert json.loads(response.content)["scores"] == {}
     assert server.stats()["requests"] == 0
 
@@ -537,7 +537,7 @@ def test_two_images_of_a_comparison_are_a_contest(server, name):
 
 
 def test_questions_on_texts_are_refused(server):
-    with pytest.raises(VievalError, match="vieval_viescore judges images and no texts"):
+    with pytest.raises(VievalError, match="vieval_viescore judges images, not texts"):
         judge("viescore").evaluate_binary("Is it 1?", "1", "1")
 
 

@@ -246,10 +246,7 @@ ANY_SERVER = (
 )
 def test_a_judge_that_measures_with_a_network_is_refused_where_it_is_named(named):
     line = refused(*ANY_SERVER, "--tasks", named)
-    assert (
-        "measures with a network: run it with --model vieval_scorer, or replay recorded values"
-        in line
-    )
+    assert "is a network; use --model vieval_scorer, or replay recorded values" in line
 
 
 def test_of_a_wildcard_what_only_scorers_can_answer_is_left_out_in_one_line(capsys):
@@ -268,7 +265,7 @@ def test_of_a_wildcard_what_only_scorers_can_answer_is_left_out_in_one_line(caps
     [line] = capsys.readouterr().err.splitlines()
     assert line == (
         f"vieval: left out: {', '.join(sorted(scored))} "
-        "(their judges measure with a network, with --model vieval_scorer)"
+        "(their judges are networks, which require --model vieval_scorer)"
     )
     assert set(left_out(names, "vieval_scorer")) == scored
 
@@ -289,10 +286,10 @@ def test_what_only_measures_is_left_the_judges_that_measure(capsys):
         ),
     ]
     assert (
-        "their judges ask a model, and this run only measures images"
+        "their judges ask a model, so they require another --model"
         in capsys.readouterr().err
     )
-    with pytest.raises(VievalError, match="none of these tasks can be run: "):
+    with pytest.raises(VievalError, match="none of these tasks can run: "):
         left_out(["imagenhub"], "vieval_scorer")
 
 
@@ -309,7 +306,7 @@ def test_a_replay_answers_what_its_logs_hold(
     ]
     assert "imagenhub_viescore_tie, " in line
     assert "imagenhub_cigeval" in line
-    assert f"({cig_logs} holds nothing of them)" in line
+    assert f"({cig_logs} has no verdicts on them)" in line
 
 
 def test_a_replay_refuses_a_named_task_of_which_its_logs_hold_nothing(
@@ -440,7 +437,7 @@ def test_a_subset_holds_the_samples_its_file_lists(
 )
 def test_a_misspelt_name_gets_the_nearest_of_ours(manager, given, told):
     with pytest.raises(
-        VievalError, match=re.escape(f"no task {given!r}; did you mean {told}?")
+        VievalError, match=re.escape(f"unknown task {given!r}; did you mean {told}?")
     ):
         task_index._require_task(given, manager.all_tasks)
 

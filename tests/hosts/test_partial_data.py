@@ -58,7 +58,7 @@ def test_a_wildcard_runs_what_is_prepared_and_a_group_of_some_parts_has_no_avera
     )
     assert (
         left_out
-        == f"vieval: left out: {unprepared} (their data is not there: `vieval tasks imagenhub`)"
+        == f"vieval: left out: {unprepared} (their data is missing; see `vieval tasks imagenhub`)"
     )
     count = sum(map(len, samples.values()))
     line = f"vieval: to judge: {count} by viescore, {2 * count} calls"
@@ -125,8 +125,8 @@ def test_nothing_prepared_is_an_error_before_the_model_is_made(tmp_path, named):
         named,
         data=tmp_path,
     )
-    assert line.startswith("vieval: none of these tasks can be run: ")
-    assert "their data is not there: `vieval tasks imagenhub`" in line
+    assert line.startswith("vieval: none of these tasks can run: ")
+    assert "their data is missing; see `vieval tasks imagenhub`" in line
     assert f"{tmp_path}/" in line
 
 

@@ -74,4 +74,4 @@ def test_a_model_of_the_host_and_one_of_this_process_are_planned_too(planned, se
 def test_what_cannot_be_planned_says_what_can(planned, tmp_path):
     code, [line] = planned("--model", "dummy", tasks="generate_vieval_demo_sharpness")
     assert code == 1
-    assert "VIEVAL_PLAN is set, and a generate_* task makes images first" in line
+    assert "VIEVAL_PLAN is set, but a generate_* task generates images first" in line

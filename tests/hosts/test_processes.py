@@ -66,7 +66,7 @@ def test_a_run_as_users_run_it_leaves_what_one_in_the_tests_process_leaves_and_i
     lines = run.stderr.splitlines()
     assert (
         lines[-1]
-        == "vieval: 2 of 2 verdicts lack a score because calls FAILED (see above)"
+        == "vieval: 2 of 2 verdicts have no score because calls FAILED (see above)"
     )
     assert "vieval: verdicts: api_error 2" in lines
     assert any(

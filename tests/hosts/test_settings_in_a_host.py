@@ -67,7 +67,7 @@ def test_generation_arguments_are_fields_of_each_request(evaluate, server):
 
 
 def test_arguments_that_the_hosts_model_would_drop_are_refused(evaluate, server):
-    with pytest.raises(SystemExit, match="reasoning_effort would not be used by"):
+    with pytest.raises(SystemExit, match="does not use --gen_kwargs reasoning_effort"):
         evaluate(
             *served("openai", server), "--gen_kwargs", "reasoning_effort=low", limit=2
         )
@@ -131,7 +131,7 @@ def test_a_share_of_tasks_of_different_size_is_told():
         return [SimpleNamespace(samples=[None] * size) for size in sizes]
 
     [line] = settings._limit_lines(tasks(24, 48), 0.5)
-    assert line.startswith("--limit 0.5: lmms-eval takes that share of its first task")
+    assert line.startswith("--limit 0.5: lmms-eval takes this share of its first task")
     assert settings._limit_lines(tasks(24, 48), 8) == []
     assert settings._limit_lines(tasks(24, 24), 0.5) == []
 
@@ -175,7 +175,7 @@ def test_failed_calls_end_a_launch_of_two_processes_with_an_error(tmp_path):
     assert done.returncode == 1, done.stderr[-3000:]
     lines = [line for line in done.stderr.splitlines() if "vieval: " in line]
     assert any(
-        "verdicts lack a score because calls FAILED" in line for line in lines
+        "verdicts have no score because calls FAILED" in line for line in lines
     ), lines
     [results] = (tmp_path / "out").rglob("*_results.json")
     row = json.loads(results.read_text())["results"][TIE]

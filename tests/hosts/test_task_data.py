@@ -55,7 +55,9 @@ def test_the_published_split_names_uids_by_part_and_image_model(tmp_path, part):
 )
 def test_json_of_another_shape_is_refused_by_name(tmp_path, text):
     (tmp_path / "split.json").write_text(text)
-    with pytest.raises(VievalError, match=r"split\.json: not a split"):
+    with pytest.raises(
+        VievalError, match=r"split\.json: the split must map parts to image models"
+    ):
         select_subset(SAMPLES, tmp_path / "split.json", {})
 
 
@@ -63,5 +65,5 @@ def test_a_list_that_names_no_sample_or_is_not_there_is_refused(tmp_path):
     (tmp_path / "uids.txt").write_text("9\n8\n")
     with pytest.raises(VievalError, match="none of its 2 uids is in imagenhub/tie"):
         select_subset(SAMPLES, tmp_path / "uids.txt", {})
-    with pytest.raises(VievalError, match="cannot be read"):
+    with pytest.raises(VievalError, match="cannot read the list of uids"):
         select_subset(SAMPLES, tmp_path / "nowhere.txt", {})

@@ -259,7 +259,7 @@ def test_a_plan_stands_beside_the_page_and_asks_up_to_its_looks(tmp_path, vieval
     assert "50 of 400 to label" in vieval(*more).out
     labels.write_text("\n".join(lines) + "\n")
     shown = vieval(*more).out
-    assert shown.startswith("The labels decide, so no further label is needed.\n")
+    assert shown.startswith("The labels are decisive, so no more are needed.\n")
     assert not re.search(r"\bnew\b|\bold\b", shown.partition("next")[0])
     assert vieval("rank", tmp_path / "v.jsonl", "--human", plan, labels).out.startswith(
         "new's images are better than old's"
@@ -282,7 +282,7 @@ def test_own_contests_and_benchmarks_are_labelled(tmp_path, capsys):
     )
     out = tmp_path / "page.html"
     assert run(path, "--kind", "tig", "--out", out) == 0
-    assert "votes on pairs do not correct a judge's means" in capsys.readouterr().out
+    assert "votes on pairs cannot correct a judge's means" in capsys.readouterr().out
     assert [key[:5] for key in keys_of(out.read_text())] == [
         ["own", "tig", "x", "", ""]
     ]
@@ -325,7 +325,7 @@ def test_another_is_drawn_for_an_image_that_cannot_be_read(
     assert shown[0].endswith(": 3 of 3 to label")
     [line] = [line for line in shown if "left out" in line]
     assert line.startswith(
-        f"2 of 5 left out for an image that is missing or cannot be read; the first: {samples}: "
+        f"left out 2 of 5 whose image is missing or unreadable; the first: {samples}: "
         f"line 2: {tmp_path / '2.png'} "
     )
     vieval("label", samples, "--kind", "tig", "--n", 3, "--out", out)
@@ -350,7 +350,7 @@ def test_verdicts_on_missing_images_are_left_out_and_named_in_the_next_command(
     shown = vieval("label", verdicts, "--out", tmp_path / "page.html").out.splitlines()
     assert [key[2] for key in keys_of((tmp_path / "page.html").read_text())] == ["1"]
     assert (
-        "3 of 4 left out for an image that is missing or cannot be read; the first: own/tig/m/2: "
+        "left out 3 of 4 whose image is missing or unreadable; the first: own/tig/m/2: "
         in "\n".join(shown)
     )
     assert shown[-1].endswith(

@@ -185,9 +185,9 @@ def test_the_hub_gets_a_file_for_each_model_and_one_for_the_benchmark(
 @pytest.mark.parametrize(
     ("arguments", "advice"),
     [
-        (("--to", "every-eval-ever"), "takes only results"),
-        (("x.jsonl", "--to", "hub-eval-results"), "--dataset ORG/NAME are given together"),
-        (("x.jsonl", "--to", "every-eval-ever", "--rebalance"), "takes only results"),
+        (("--to", "every-eval-ever"), "accepts only results"),
+        (("x.jsonl", "--to", "hub-eval-results"), "--dataset ORG/NAME must be passed together"),
+        (("x.jsonl", "--to", "every-eval-ever", "--rebalance"), "accepts only results"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_exported_is_refused_in_a_line(

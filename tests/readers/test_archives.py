@@ -172,7 +172,7 @@ def test_a_folder_of_img2dataset_is_read_as_its_tars(vieval, tmp_path):
     refused = vieval(
         "score", tmp_path / "data", *JUDGE, "--out", tmp_path / "v.jsonl", code=1
     )
-    assert "judged into a folder of shards" in refused.err
+    assert "require a folder of shards" in refused.err
 
 
 def members_of(seed):

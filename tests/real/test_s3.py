@@ -88,7 +88,7 @@ def test_a_killed_run_over_a_bucket_goes_on_and_judges_each_row_once(server, tmp
             time.sleep(5)
         ended(second)
         asked = model.stats()["requests"]
-        assert f"0 of {ROWS} rows are to be judged" in ended(start(*command))
+        assert f"0 of {ROWS} rows left to judge" in ended(start(*command))
         assert model.stats()["requests"] == asked
     judged = [
         uid
@@ -103,6 +103,6 @@ def test_a_killed_run_over_a_bucket_goes_on_and_judges_each_row_once(server, tmp
     assert before < len(files())
     assert asked <= 2 * (ROWS + 3 * 5) + 4
     own = f"s3://bucket/verdicts{options}"
-    assert "complete: each row has its verdict once" in ended(
+    assert "complete: each row has exactly one verdict" in ended(
         start("shards", own, "--verify")
     )

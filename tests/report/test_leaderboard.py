@@ -267,7 +267,9 @@ def test_a_file_that_cannot_be_read_is_named_and_the_rest_is_reported(tmp_path, 
     good, bad = run(tmp_path / "a", provenance("m"), right), tmp_path / "bad.jsonl"
     bad.write_bytes(b"\xff\xfe{}\n")
     command = ["report", str(good), str(bad), "--out", str(tmp_path / "out")]
-    assert f"vieval: not readable, left out: {bad}" in vieval(*command, code=1).err
+    assert (
+        f"vieval: skipped, as it cannot be read: {bad}" in vieval(*command, code=1).err
+    )
     assert (
         f"Note: not readable, left out: {bad}"
         in (tmp_path / "out" / "report.md").read_text()

@@ -176,7 +176,7 @@ def test_flow_factory_finds_its_own_bases(server, expected, monkeypatch):
 def test_flow_factory_says_what_its_configuration_lacks(server, monkeypatch):
     bases = trainers.install_flow_factory(monkeypatch)
     path = "vieval_plugin.rewards.flow_factory.JudgeRewardModel"
-    with pytest.raises(VievalError, match="names no judge"):
+    with pytest.raises(VievalError, match="the reward has no judge"):
         trainers.flow_factory(
             bases, path, types.SimpleNamespace(extra_kwargs={}), {"prompt": []}
         )
@@ -239,7 +239,7 @@ def test_a_writer_of_prompts_is_rewarded_for_what_was_asked_for(
         assert reward(prompts=asked, completions=written) == expected
         assert reward(["x", "y", "z"], messages=asked, solution=[1, 2, 3]) == expected
         assert reward.__name__ == "judge"
-        with pytest.raises(VievalError, match="what was asked for"):
+        with pytest.raises(VievalError, match="require prompts or messages"):
             reward(["x"])
         with pytest.raises(VievalError, match="unknown aspect"):
             prompt_writer_reward(judge, drawn, "XX")

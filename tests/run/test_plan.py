@@ -69,7 +69,8 @@ def test_a_run_costs_what_its_plan_says(store, samples, run, tmp_path, judge):
     assert answer.startswith(f"plan: {judge} by fake, {COUNT} samples: about ")
     assert trial == "pilot of 8 (seed 0): ok 8"
     assert (
-        planned.splitlines()[-1] == f"1 of {COUNT + 1} samples would not be asked about"
+        planned.splitlines()[-1]
+        == f"no questions would be asked about 1 of {COUNT + 1} samples"
     )
     store.unlink()
     with FakeServer() as server:

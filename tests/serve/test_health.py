@@ -136,7 +136,7 @@ async def test_a_slow_judgement_is_left_its_time(monkeypatch):
 @pytest.mark.parametrize(
     ("fault", "reason"),
     [
-        (Fault("hang"), "a judgement of an image takes longer than usual"),
+        (Fault("hang"), "judging an image takes longer than usual"),
         (Fault("reset"), ""),
         (Fault("503", retry_after=600), ""),
     ],

@@ -107,7 +107,9 @@ def test_texts_and_names_with_half_of_a_character_are_refused_alone_and_not_echo
     ]
     assert "a\ud800" not in str(answer)
     reasons = [told, *(verdict["reason"] for verdict in answer["verdicts"][:6])]
-    assert all("half of a character (a lone surrogate)" in reason for reason in reasons)
+    assert all(
+        "a lone surrogate, which is not valid Unicode" in reason for reason in reasons
+    )
 
 
 @pytest.mark.parametrize(
@@ -219,7 +221,7 @@ def test_images_may_come_as_parts_as_clients_send_them(server):
     [
         (b"--XX\r\nbroken", "boundary=XX", 400, "no header or no end"),
         (PART % b"request" + b"{}\r\n", "boundary=XX", 400, "no end"),
-        (b"--XX--\r\n", "boundary=XX", 400, "no part called request"),
+        (b"--XX--\r\n", "boundary=XX", 400, "must have a part 'request'"),
         (b"--XX\r\n\r\n{}\r\n--XX--", "boundary=XX", 400, "no name"),
         (
             b"--XX\r\nX: " + b"x" * 9000 + b"\r\n\r\n{}\r\n--XX--",
@@ -231,7 +233,7 @@ def test_images_may_come_as_parts_as_clients_send_them(server):
             PART % b"_charset_" + b"x" * 100 + b"\r\n--XX--",
             "boundary=XX",
             400,
-            "no part called request",
+            "must have a part 'request'",
         ),
         (PART % b"a" + b"\r\n--XX--", "", 400, "boundary"),
         ((PART % b"a" + b"\r\n") * 4097 + b"--XX--", "boundary=XX", 413, "4096 parts"),

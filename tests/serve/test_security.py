@@ -97,7 +97,7 @@ def test_flags_that_do_not_go_together_are_one_line(
     monkeypatch.setenv("VIEVAL_SERVE_TOKEN", token)
     if words == "names a model":
         words = "asks a model"
-    if words == "rates no aspect":
+    if words == "has no aspects":
         flags = [*flags, "--model", "m", "--base-url", "http://127.0.0.1:1/v1"]
     assert main(["serve", "--port", "0", "--reward", "r=sharpness", *flags]) == 1
     printed = capsys.readouterr().err

@@ -121,7 +121,7 @@ def test_the_columns_of_the_diffusion_dpo_example_hold_the_files_bytes(
         ),
         (
             ["--margin", "0.95"],
-            "no prompt has two images whose scores differ (by 0.95): nothing to pair",
+            "no pairs to write, because no prompt has two images whose scores differ (by 0.95)",
         ),
     ],
 )
@@ -197,7 +197,7 @@ def test_a_margin_that_is_none_is_wrong_usage(given, tmp_path, capsys, margin):
                 margin,
             ]
         )
-    assert f"expected a number from 0 to 1, got '{margin}'" in capsys.readouterr().err
+    assert f"must be a number from 0 to 1, got '{margin}'" in capsys.readouterr().err
 
 
 def test_pairs_never_replace_an_image_that_they_are_made_of(given, tmp_path, vieval):

@@ -333,7 +333,7 @@ def test_adapters_train_with_embeddings_and_leave_the_rest_alone(
     [
         (("--base", "/nowhere"), "cannot be loaded"),
         (("--held-out", "1"), "--held-out must be at least 0 and below 1, got 1"),
-        (("--learning-rate", "nan"), "--learning-rate nan: give a number above 0"),
+        (("--learning-rate", "nan"), "--learning-rate must be above 0, got nan"),
     ],
 )
 def test_bad_options_are_one_line(data, base, tmp_path, capsys, options, said):

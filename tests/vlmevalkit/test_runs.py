@@ -124,7 +124,7 @@ def test_a_sheet_that_cannot_be_read_is_asked_again(run, ours, server, capsys):
     sheet.write_bytes(sheet.read_bytes()[:100])
     again = run(*ours(server), "--reuse")
     assert again.code == 0
-    assert "cannot be read: deleted, and asked again" in capsys.readouterr().err
+    assert "(unreadable); its rows are judged again" in capsys.readouterr().err
     assert again.responses == before
 
 
@@ -136,7 +136,7 @@ def test_answers_of_a_bare_model_are_not_scored(run, ours, server):
     table.to_excel(sheet, index=False)
     from vieval_plugin.hosts.vlmevalkit.dataset import JudgedImages
 
-    with pytest.raises(SystemExit, match="a model answered without a judge"):
+    with pytest.raises(SystemExit, match="VIEval was not registered during the run"):
         JudgedImages(TIE).evaluate(str(sheet))
 
 
@@ -153,11 +153,11 @@ def test_answers_of_a_bare_model_are_not_scored(run, ours, server):
         ),
         (
             ("--data", "vieval_demo_lpips_tie", "--model", "Qwen2.5-VL-7B-Instruct"),
-            "measures with a network",
+            "is a network; use --model VievalScorer",
         ),
         (
             ("--data", TIE, "--model", "NoSuchModel"),
-            "VLMEvalKit knows no model 'NoSuchModel'",
+            "unknown model 'NoSuchModel'",
         ),
         (
             ("--data", "imagenhub_viescore_tie", "--model", "VievalScorer"),

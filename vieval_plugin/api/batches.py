@@ -119,7 +119,7 @@ class JudgeBatches:
     def _sample(
         self, cells: Mapping[str, Any], number: int, fields: ColumnMap
     ) -> tuple[Judged, Verdict | None]:
-        """The sample of a row, and its verdict where nobody is to be asked."""
+        """The sample of a row, and its verdict if the judge need not be asked."""
         row = sample_row(cells, fields)
         cells_or_error: Any = row
         try:
@@ -135,12 +135,10 @@ class JudgeBatches:
         return samples[0].sample, samples[0].verdict
 
     def _added(self, verdicts: Sequence[Verdict]) -> dict[str, Any]:
-        columns: dict[str, Any] = {
-            name: np.array(
-                [verdict.scores.get(name, math.nan) for verdict in verdicts], float
-            )
-            for name in self._scores
-        }
+        columns: dict[str, Any] = {}
+        for name in self._scores:
+            scores = [verdict.scores.get(name, math.nan) for verdict in verdicts]
+            columns[name] = np.array(scores, float)
         columns["status"] = [str(verdict.status) for verdict in verdicts]
         columns["reason"] = [" ".join(verdict.reason.split()) for verdict in verdicts]
         columns["rationale"] = [verdict.rationale for verdict in verdicts]

@@ -47,7 +47,7 @@ AnyPath: TypeAlias = "str | os.PathLike[str]"
 Options: TypeAlias = Config | Mapping[str, Any] | None
 _INPUTS = (
     "a path, a Run, a Record, Verdicts of a Judge, or a data frame with the columns uid and "
-    "generator and a column a score"
+    "generator and one column per score"
 )
 _ROW_METHODS: Sequence[tuple[str, tuple[str, ...]]] = (
     ("to_dicts", ()),
@@ -58,7 +58,7 @@ _ROW_METHODS: Sequence[tuple[str, tuple[str, ...]]] = (
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Conclusion:
-    """What verdicts show: the answer, its numbers, and how a command would end.
+    """The answer that verdicts give, its numbers, and the outcome of a command.
 
     - `answer` is the first sentence, `lines` all that the command prints;
     - `outcome` is a member of `ExitCode`, whose number is the exit code of the command;
@@ -82,7 +82,7 @@ class Conclusion:
 
     @property
     def outcome(self) -> ExitCode:
-        """How it ended."""
+        """The outcome, whose number is the exit code of the command."""
         return self.build.exit_code
 
     @property
@@ -139,10 +139,15 @@ class Conclusion:
         """
         if self.report is None:
             raise VievalError(
-                f"no generators were compared, so there is no page: {self.answer}"
+                f"cannot write a page, because no generators were compared: {self.answer}"
             )
         statistics = self.options.statistics.options()
-        write_page(self.report, Path(path), statistics, self.build.gate)
+        write_page(
+            self.report,
+            Path(path),
+            statistics,
+            self.build.gate,
+        )
 
     def write_build_files(self, **files: AnyPath) -> None:
         """Write what a build reads to `summary` (Markdown), `junit` (XML) and `json`, and to the
@@ -277,16 +282,20 @@ def report(
         results = calibrate_scores(results, read_calibration(Path(calibration)))
     written = write_report(
         results,
-        Path(folder) if folder else None,
+        _optional_path(folder),
         current.statistics.options(),
-        Path(expect) if expect else None,
-        Path(order) if order else None,
+        _optional_path(expect),
+        _optional_path(order),
         list(map(Path, training_records)),
         ratings,
     )
     return _conclusion(
         results, written.report, written.lines, current, written.comparison
     )
+
+
+def _optional_path(path: AnyPath | None) -> Path | None:
+    return Path(path) if path else None
 
 
 def results_given(
@@ -319,8 +328,7 @@ def results_given(
     if len(results.records) < len(records):
         raise VievalError(
             f"{len(records)} verdicts cover {len(results.records)} samples; pass one "
-            "verdict of a judge on each sample, and number images of one prompt with "
-            "`draw`"
+            "verdict per judge and sample, and number the images of a prompt with `draw`"
         )
     return results
 
@@ -334,7 +342,7 @@ def flattened(inputs: Sequence[Input]) -> list[Input]:
 
 
 def paths_of(inputs: Sequence[Input]) -> list[Path]:
-    """Those inputs that are paths."""
+    """The inputs that are paths."""
     return [
         path_of(os.fspath(path))
         for path in inputs
@@ -354,7 +362,8 @@ def _records_of(value: Input) -> Sequence[Record]:
     if isinstance(value, Verdicts):
         return value.records
     for method, arguments in _ROW_METHODS if hasattr(value, "columns") else ():
-        if rows := getattr(value, method, None):
+        rows = getattr(value, method, None)
+        if rows:
             return records_of_rows(rows(*arguments))
     raise VievalError(f"{described(value)} does not contain verdicts; pass {_INPUTS}")
 

@@ -38,8 +38,8 @@ _BATCH_AXES = 4
 _END = object()
 _WORTH_THREADS = 4  # to start them takes as long as to write an image
 _IMAGES = (
-    "a path, the bytes of a file, a PIL image, or an array (height, width, 3) of 0 to 255 "
-    "as uint8 or of 0 to 1 as floats"
+    "a path, the bytes of a file, a PIL image, or an array (height, width, 3) of uint8 from 0 "
+    "to 255 or floats from 0 to 1"
 )
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
@@ -70,8 +70,8 @@ def image(value: Any, form: Format = "png") -> Image:
 
 
 def _require_image(value: Any) -> None:
-    """VievalError for what is no image, as far as that is seen before anything is read, copied
-    or converted.
+    """Raise VievalError for what is no image, as far as that is seen before anything is read,
+    copied or converted.
     """
     if isinstance(value, str) and _ADDRESS.match(value) and not os.path.exists(value):
         address = redacted(value).partition("?")[0][:100]
@@ -102,8 +102,8 @@ def is_one_image(value: Any) -> bool:
 
 
 def _require_there(value: Any) -> None:
-    """VievalError for the path of a file that is not there: its score would be NaN, and nobody
-    would see why.
+    """Raise VievalError for the path of a file that is not there: its score would be NaN, and
+    nobody would see why.
     """
     path = value.source if isinstance(value, Image) else value
     if isinstance(path, (str, os.PathLike)) and not images.is_there(
@@ -113,12 +113,14 @@ def _require_there(value: Any) -> None:
 
 
 def _require_layout(array: Any, is_batch: bool = False) -> None:
-    """VievalError for an array whose shape or type is not that of an image; one that tells
+    """Raise VievalError for an array whose shape or type is not that of an image; one that tells
     neither is looked at later.
     """
     if isinstance(shape := getattr(array, "shape", None), tuple):
         shape = tuple(shape[1:] if is_batch else shape)
-        if len(shape) not in (2, 3) or (len(shape) == 3 and shape[-1] not in (1, 3, 4)):
+        is_grey = len(shape) == 2
+        has_channels = len(shape) == 3 and shape[-1] in (1, 3, 4)
+        if not (is_grey or has_channels):
             turned = (
                 "; reorder it with transpose(1, 2, 0) (for a tensor: permute)"
                 if shape[:1] in ((3,), (1,))
@@ -140,10 +142,10 @@ def _require_layout(array: Any, is_batch: bool = False) -> None:
 def _require_area(height: int, width: int) -> None:
     if height * width > MAX_PIXELS:
         raise VievalError(
-            f"image is {width}x{height} pixels, over the limit of 100 megapixels"
+            f"an image may have at most 100 megapixels, got {width}x{height} pixels"
         )
     if not height or not width:
-        raise VievalError("an image has no pixels")
+        raise VievalError("an image must have at least one pixel")
 
 
 def _image_from_picture(picture: PIL.Image.Image, form: Format) -> Image:
@@ -152,7 +154,7 @@ def _image_from_picture(picture: PIL.Image.Image, form: Format) -> Image:
     except VievalError:
         raise
     except Exception as error:  # a picture of a file is only read now
-        raise VievalError(f"a PIL image cannot be read: {line_of(error)}") from None
+        raise VievalError(f"cannot read the PIL image: {line_of(error)}") from None
     pixels = np.asarray(rgb)
     if form == "png":
         return images.png_image(pixels)
@@ -211,15 +213,16 @@ def columns(
         _require_batch(values, name)
     sequences = dict(by_name)
     if not isinstance(prompts, str):
-        require_several(prompts, "prompts", "a list of texts, or one text for all")
+        require_several(prompts, "prompts", "a list of strings, or one string for all")
         sequences["prompts"] = prompts
     values_by_name = dict(zip(sequences, zip_equal(sequences), strict=True))
     texts = values_by_name.pop("prompts", None)
     texts = (
         [prompts] * len(next(iter(values_by_name.values()))) if texts is None else texts
     )
-    if not_texts := [text for text in texts if not isinstance(text, str)]:
-        raise VievalError(f"prompts must be texts, got {described(not_texts[0])}")
+    not_texts = [text for text in texts if not isinstance(text, str)]
+    if not_texts:
+        raise VievalError(f"prompts must be strings, got {described(not_texts[0])}")
     for name, values in values_by_name.items():
         for number, value in enumerate(values):
             call_numbered(name, number, _require_image, value)
@@ -230,7 +233,7 @@ def columns(
 
 
 def _require_batch(values: Any, name: str) -> None:
-    """VievalError for what is not several images: for a batch, by its shape and type."""
+    """Raise VievalError for what is not several images: for a batch, by its shape and type."""
     if isinstance(values, (os.PathLike, PIL.Image.Image, Image)):
         raise VievalError(f"{name} must be a list of images, got {described(values)}")
     if isinstance(shape := getattr(values, "shape", None), tuple):
@@ -253,12 +256,13 @@ def zip_equal(sequences: Mapping[str, Any]) -> list[list[Any]]:
                 for name, value in zip(sequences, row, strict=True)
                 if value is _END
             }
-            counts = [
-                _count(name, sequences[name], len(rows) if name in exhausted else None)
-                for name in sequences
-            ]
+            counts = []
+            for name, values in sequences.items():
+                read = len(rows) if name in exhausted else None
+                counts.append(_count(name, values, read))
             raise VievalError(
-                f"{' and '.join(counts)}; pass as many of each, or one text for all prompts"
+                f"{' and '.join(sequences)} must have the same length, got "
+                f"{' and '.join(counts)}; or pass one string for all prompts"
             )
         rows.append(row)
     return [list(column) for column in zip(*rows, strict=True)] or [
@@ -274,7 +278,13 @@ def _count(name: str, values: Any, read: int | None) -> str:
 
 def _converted(name: str, values: list[Any], form: Format) -> list[Image]:
     def convert(number: int) -> Image:
-        return call_numbered(name, number, image, values[number], form)
+        return call_numbered(
+            name,
+            number,
+            image,
+            values[number],
+            form,
+        )
 
     if len(values) < _WORTH_THREADS:
         return list(map(convert, range(len(values))))

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 Images: TypeAlias = "GivenImage | Iterable[GivenImage]"
 Texts: TypeAlias = str | Iterable[str]
 Options: TypeAlias = Config | Mapping[str, Any] | None
-INTERRUPTED = "the run was interrupted before it was judged"
+INTERRUPTED = "the run was interrupted before this sample was judged"
 _TIG = "tig"
 _ALIKE = 0.6
 
@@ -101,17 +101,25 @@ class Judge:
         calibration: str | Path | None = None,
         **backbone: Any,
     ) -> None:
-        require(
-            name, str, "Judge(name)", "the name of a judge; `vieval tasks` lists them"
-        )
+        require(name, str, "Judge(name)", "a judge's name; `vieval tasks` lists them")
         for argument, text in (
             ("model", model),
             ("setting", setting),
             ("scorer", scorer),
         ):
-            require(text, (str, type(None)), f"Judge({argument})", "a text")
+            require(
+                text,
+                (str, type(None)),
+                f"Judge({argument})",
+                "a text",
+            )
         for argument, switch in (("fresh", fresh), ("bar", bar)):
-            require(switch, bool, f"Judge({argument})", "True or False")
+            require(
+                switch,
+                bool,
+                f"Judge({argument})",
+                "True or False",
+            )
         if image_format not in ("png", "jpeg"):
             raise VievalError(
                 f'`image_format` must be "png" or "jpeg", got {image_format!r}'
@@ -157,7 +165,8 @@ class Judge:
     def __repr__(self) -> str:
         spec = self.prepared.spec
         backbone = self.options.backbones.get("judge")
-        return f"<Judge {spec.name}{f' by {backbone.model}' if backbone and not spec.scored else ''}>"
+        model = f" by {backbone.model}" if backbone and not spec.scored else ""
+        return f"<Judge {spec.name}{model}>"
 
     def __reduce__(self) -> tuple[Callable[[], Judge], tuple[()]]:
         """Open again where a copy is used, or in the process that it is sent to; keys stay in
@@ -222,7 +231,12 @@ class Judge:
     ) -> Verdicts:
         """`judge(samples)` for a running event loop."""
         return await self._awaited(
-            await asyncio.to_thread(conversion.samples, samples, kind, self._format)
+            await asyncio.to_thread(
+                conversion.samples,
+                samples,
+                kind,
+                self._format,
+            )
         )
 
     @overload
@@ -314,7 +328,7 @@ class Judge:
         self._require_prompted()
         if conversion.is_one_image(images):
             require(
-                prompts, str, "prompts", "one text for one image, or a list of images"
+                prompts, str, "prompts", "one string for one image, or a list of images"
             )
             images = [images]
         [outputs], texts = conversion.columns({"images": images}, prompts, self._format)
@@ -328,26 +342,21 @@ class Judge:
         [first, second], texts = conversion.columns(
             {"images a": a, "images b": b}, prompts, self._format
         )
-        return [
-            Contest(
-                SampleId(OWN, _TIG, "", str(number)),
-                (
-                    _sample("a", number, image_a, prompt),
-                    _sample("b", number, image_b, prompt),
-                ),
-            )
-            for number, (image_a, image_b, prompt) in enumerate(
-                zip(first, second, texts, strict=True)
-            )
-        ]
+        contests = []
+        for number, prompt in enumerate(texts):
+            sample_a = _sample("a", number, first[number], prompt)
+            sample_b = _sample("b", number, second[number], prompt)
+            identity = SampleId(OWN, _TIG, "", str(number))
+            contests.append(Contest(identity, (sample_a, sample_b)))
+        return contests
 
     def _require_prompted(self) -> None:
-        """VievalError for a judge that rates no images made from a prompt alone."""
+        """Raise VievalError for a judge that rates no images made from a prompt alone."""
         spec = self.prepared.spec
         if spec.rates == "sample" and not spec.kinds([_TIG]):
             raise VievalError(
                 f"{spec.name} does not support text-to-image ({_TIG}); it supports "
-                f"{', '.join(spec.needs)}: call the judge with samples of these kinds"
+                f"{', '.join(spec.needs)}. Call the judge with samples of these kinds"
             )
 
     async def _judged(
@@ -431,23 +440,24 @@ def judge_options(
 
     base = resolved(options)
     fields = {name: value for name, value in fields.items() if value is not None}
-    if unknown := sorted(set(fields) - set(Backbone.model_fields)):
+    unknown = sorted(set(fields) - set(Backbone.model_fields))
+    if unknown:
         names = [*Backbone.model_fields, *arguments]
         suggestion = (
             did_you_mean(unknown[0], names, cutoff=_ALIKE)
-            or f"; it may have {', '.join(names)}"
+            or f"; known arguments: {', '.join(names)}"
         )
         raise VievalError(f"Judge has no argument {unknown[0]!r}{suggestion}")
     if ("model" in fields) != ("base_url" in fields):
         raise VievalError(
-            "model and base_url must be passed together; or pass neither and set "
-            "backbones.judge in the options"
+            "model and base_url must be passed together; pass both, or set backbones.judge "
+            "in the options"
         )
     if not fields:
         return base
     if "model" not in fields and JUDGE not in base.backbones:
         raise VievalError(
-            f"{min(fields)} is a field of the backbone; it requires model and base_url"
+            f"{min(fields)} applies to a backbone; pass model and base_url too"
         )
     configured = {} if "model" in fields else base.backbones[JUDGE].model_dump()
     judge_config = config.from_mapping(

@@ -57,15 +57,21 @@ def _differs(sample: Sample) -> bool:
 
 def _pair(sample: Sample) -> ReferencePair:
     """An image beside its reference; without values where a metric cannot be computed."""
-    output, reference = sample.images["output"], sample.images[REFERENCE]
-    roles, generator = {"image": output, REFERENCE: reference}, sample.id.image_model
+    output = sample.images["output"]
+    reference = sample.images[REFERENCE]
+    roles = {"image": output, REFERENCE: reference}
+    generator = sample.id.image_model
     replies = {name: measure(Measure(name, roles, (name,))) for name in LIKENESS}
     values = {n: r.value for n, r in replies.items() if isinstance(r, Measurement)}
+    name = generator or YOUR_IMAGES
+    if len(values) < len(LIKENESS):
+        values = {}
+    images = {REFERENCE: reference, name: output}
     return ReferencePair(
         sample.group or sample.id.uid,
-        generator or YOUR_IMAGES,
-        values if len(values) == len(LIKENESS) else {},
-        {REFERENCE: reference, generator or YOUR_IMAGES: output},
+        name,
+        values,
+        images,
     )
 
 

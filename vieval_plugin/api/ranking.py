@@ -83,7 +83,13 @@ from vieval_plugin.run.side_by_side import (
     draw_images,
     judge_folders,
 )
-from vieval_plugin.run.verdict_lines import inputs_of, run_file, write_runs
+from vieval_plugin.run.verdict_lines import (
+    inputs_of,
+    require_same_judges,
+    run_file,
+    run_hash,
+    write_runs,
+)
 from vieval_plugin.text.errors import ExitCode, VievalError
 from vieval_plugin.text.suggestions import did_you_mean
 from vieval_plugin.text.tables import text_table
@@ -118,7 +124,7 @@ _LARGEST_FALL = 0.5
 
 
 def _ignore(event: str | Progress) -> None:
-    """Tell nobody."""
+    """Ignore a line."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,12 +221,13 @@ def _request(
     field_names = sorted(
         (names - _OWN) | {"draw", "seed"} | Backbone.model_fields.keys()
     )
-    if unknown := sorted(arguments.keys() - field_names):
+    unknown = sorted(arguments.keys() - field_names)
+    if unknown:
         hint = did_you_mean(unknown[0], field_names)
         raise VievalError(f"unknown argument {unknown[0]!r}{hint}")
     paths = paths_of(inputs)
     if draw and not (paths and own.get("prompts")):
-        raise VievalError("`draw` needs `prompts` and a folder for its images")
+        raise VievalError("`draw` requires `prompts` and a folder for its images")
     make = _maker(draw, paths[0], seed) if draw else None
     current = resolved(options)
     return RankingRequest(
@@ -241,13 +248,25 @@ def _path(path: AnyPath | None) -> Path | None:
     return None if path is None else Path(path)
 
 
+def _require_own_out(request: RankingRequest, judging: Request) -> None:
+    """Raise VievalError if the file for verdicts has those of other judges."""
+    if request.out and not request.plan:
+        sources = judging.sources(_first_label(request))
+        runs = {run_hash(source): source for source in sources}
+        require_same_judges(Path(request.out), runs)
+
+
+def _first_label(request: RankingRequest) -> str:
+    return next(iter(request.label), "")
+
+
 def _several(value: str | Sequence[str]) -> Sequence[str]:
     """One name, or several, as a sequence."""
     return [value] if isinstance(value, str) else value
 
 
 def _maker(draw: Draw, folder: Path, seed: int) -> Make:
-    """What makes images by a function, in a folder."""
+    """A function that makes the images of samples in a folder."""
 
     def made(samples: Sequence[Sample]) -> list[str]:
         draw_images(draw, samples, folder, seed)
@@ -348,6 +367,8 @@ def prepare_ranking(request: RankingRequest) -> PreparedRanking:
     human = paths_of(flattened([request.human]))
     ratings = read_ratings(human) if human else None
     judging = _judging(request, paths) if are_images else None
+    if judging:
+        _require_own_out(request, judging)
     results = (
         _unjudged(judging)
         if judging
@@ -473,11 +494,10 @@ def _judging(request: RankingRequest, paths: Sequence[Path]) -> Request:
     if is_unmade and len(paths) > 1:  # beside images that are there already
         _make_images(request, read_folders(paths[:1], *reading, unmade=True))
         is_unmade = False
-    source = (
-        read_folders(paths, *reading, unmade=True, reference=reference)
-        if is_unmade
-        else read_named(list(map(str, paths)), *reading, reference=reference)
-    )
+    if is_unmade:
+        source = read_folders(paths, *reading, unmade=True, reference=reference)
+    else:
+        source = read_named(list(map(str, paths)), *reading, reference=reference)
     for line in source.notes:
         request.tell(line)
     return request_of(
@@ -498,7 +518,7 @@ def _make_images(request: RankingRequest, source: SampleSource) -> None:
 
 
 def _unjudged(judging: Request) -> Results:
-    """What judging is to give, without verdicts."""
+    """The results to be judged, without verdicts."""
     verdict = unjudged(Status.MISSING, "not judged yet")
     samples = [row.sample for row in judging.source]
     return results_of(
@@ -540,7 +560,7 @@ def _judged(request: RankingRequest, judging: Request) -> tuple[Results, list[st
     runs = []
     unable = list(judging.unable)
     progress = Progress()
-    label = next(iter(request.label), "")
+    label = _first_label(request)
     out = _path(request.out)
     for judge in judging.judges:
         judged = judge_folders(
@@ -566,11 +586,12 @@ def _judged(request: RankingRequest, judging: Request) -> tuple[Results, list[st
     if progress.failed_calls:
         failed.append("some calls failed (see above); their samples are left out")
     totals = judging.source.totals
-    results = results_of(
-        replace(record_of(*pair, source), totals=totals)
-        for samples, verdicts, source in runs
-        for pair in zip(samples, verdicts, strict=True)
-    )
+    records = []
+    for samples, verdicts, source in runs:
+        for sample, verdict in zip(samples, verdicts, strict=True):
+            record = record_of(sample, verdict, source)
+            records.append(replace(record, totals=totals))
+    results = results_of(records)
     return replace(results, paths=(out,) if out else ()), failed
 
 
@@ -587,7 +608,7 @@ def _ranked(
     differences = [note for note in results.notes if note not in notes]
     if request.margin is not None and differences:
         raise VievalError(
-            f"--margin can compare only the same prompts; {differences[0]}"
+            f"--margin requires the same prompts for all generators; {differences[0]}"
         )
     if request.best_of:
         return _best_of(request, results)
@@ -622,10 +643,17 @@ def _conclusion(
     sentences = tuple(
         lines(report, statistics, decision, "see them with --tables FOLDER")
     )
+    tables = tables_of(report)
+    build = BuildResult(
+        outcome,
+        answers,
+        gate,
+        results.records,
+        tables,
+        findings,
+    )
     return Conclusion(
-        build=BuildResult(
-            outcome, answers, gate, results.records, tables_of(report), findings
-        ),
+        build=build,
         lines=_with_verdict(sentences, outcome) if gate else sentences,
         options=request.options,
         report=report,
@@ -642,7 +670,7 @@ def _is_ranked(section: Section) -> bool:
 
 def _decision(request: RankingRequest, report: Report, gate: Gate) -> Answer:
     """The answer of a gate, with where to look and what the ranking says."""
-    look = f"The prompts on which it fell most are in {request.html}."
+    look = f"{request.html} shows the prompts with the largest drop."
     looks = [look] if gate.falls and request.html else []
     ranking = [
         line for answer in report.answers for line in replace(answer, title="").lines
@@ -661,7 +689,13 @@ def _decided(
     """The gate, with its positive control and its history."""
     request = prepared.request
     again = "the same command" if prepared.judging else _again(request)
-    gate = gate_of(report, margin, request.options.statistics.options(), limits, again)
+    gate = gate_of(
+        report,
+        margin,
+        request.options.statistics.options(),
+        limits,
+        again,
+    )
     is_passed = gate.evidence and gate.decision == "not_worse"
     if is_passed and request.control and not request.human:
         gate = _controlled(prepared, margin, gate, results)
@@ -702,7 +736,14 @@ def _controlled(
     ways = spoilings(gate.aspect, judge)
     asked = (judge, current, backbone, progress)
     control = loop.run(
-        control_results(prompts, ways, gate.aspect, margin, asked, request.bar)
+        control_results(
+            prompts,
+            ways,
+            gate.aspect,
+            margin,
+            asked,
+            request.bar,
+        )
     )
     request.tell(progress)
     return apply_control(gate, control, margin, len(prompts))
@@ -721,7 +762,12 @@ def _add_history(path: Path, gate: Gate, results: Results) -> Gate:
     if gate.unreadable or not evidence.scored.n:
         return gate
     difference = evidence.scored.value, evidence.scored.n
-    night = night_of(results.records, gate.challenger, evidence.reference, *difference)
+    night = night_of(
+        results.records,
+        gate.challenger,
+        evidence.reference,
+        *difference,
+    )
     nights = add_night(path, night)
     dates = [night.date for night in nights]
     return add_history(gate, dates, [night.difference for night in nights])
@@ -738,38 +784,37 @@ def _hold_images(inputs: Sequence[Path]) -> bool:
         return False
     if not layout and not any(map(has_prompts, inputs)):
         raise VievalError(
-            f"{' and '.join(map(str, inputs))}: images need prompts; pass --prompts "
+            f"{' and '.join(map(str, inputs))}: images require prompts; pass --prompts "
             "FILE"
         )
     return True
 
 
 def _require_applicable(request: RankingRequest, are_images: bool) -> None:
-    """VievalError for arguments about judging, where nothing is judged."""
+    """Raise VievalError for arguments about judging, where nothing is judged."""
     if request.best_of and request.margin is not None:
-        raise VievalError(
-            "--best-of and --margin cannot be used together; leave out one of them"
-        )
+        raise VievalError("--best-of and --margin cannot be combined; pass one of them")
     if are_images:
         if request.label[1:]:
-            raise VievalError("--label can be given only once for folders of images")
+            raise VievalError("--label may be passed only once for folders of images")
         return
     # an anchor's judge is asked again, and a gate's about spoilt images
     asks = request.against or request.margin is not None
-    used = [
+    refused = [
         name
         for name in JUDGING
-        if name in request.flags
-        or request.backbone.get(name)
-        or getattr(request, name, None)
+        if _is_used(name, request) and not (asks and name in _MODEL)
     ]
-    refused = [name for name in used if not (asks and name in _MODEL)]
     if refused:
         raise VievalError(
-            f"--{refused[0].replace('_', '-')} applies only when ranking folders of "
-            "images with --prompts; for existing results, use only the output "
-            "options --tables and --html"
+            f"--{refused[0].replace('_', '-')} applies only to folders of images, with "
+            "--prompts; for results, use only --tables and --html"
         )
+
+
+def _is_used(name: str, request: RankingRequest) -> bool:
+    is_field = request.backbone.get(name) or getattr(request, name, None)
+    return bool(is_field or name in request.flags)
 
 
 def _again(request: RankingRequest) -> str:
@@ -782,7 +827,8 @@ def _again(request: RankingRequest) -> str:
             continue
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             document = read_json(run_file(path).read_text(encoding="utf-8"))
-            if command := document["inputs"]["command"]:
+            command = document["inputs"]["command"]
+            if command:
                 commands.append(f"`{command}`")
     names = ", ".join(map(str, paths)) or "these verdicts"
     return "; ".join(dict.fromkeys(commands)) or f"the command that wrote {names}"
@@ -792,9 +838,11 @@ def _best_of(request: RankingRequest, results: Results) -> Conclusion:
     """The best image of each prompt and generator, as a table."""
     table = best_of_table(results.records)
     notes = (f"note: {line}" for line in results.notes)
+    outcome = ExitCode(bool(results.unreadable))
+    rows = text_table([table.header, *table.rows])
     return Conclusion(
-        build=BuildResult(ExitCode(bool(results.unreadable)), tables=[table]),
-        lines=(*text_table([table.header, *table.rows]), *notes),
+        build=BuildResult(outcome, tables=[table]),
+        lines=(*rows, *notes),
         options=request.options,
         unreadable=results.unreadable,
     )

@@ -96,7 +96,8 @@ class Verdicts(Sequence[Verdict]):
         means = ", ".join(
             f"{aspect} {np.nanmean(self.scores(aspect)):.3f}" for aspect in scored
         )
-        return f"<{len(self)} verdicts: {statuses or 'none'}{'; mean ' if means else ''}{means}>"
+        means_text = f"; mean {means}" if means else ""
+        return f"<{len(self)} verdicts: {statuses or 'none'}{means_text}>"
 
     @property
     def records(self) -> list[Record]:
@@ -185,7 +186,14 @@ class Verdicts(Sequence[Verdict]):
             ends["findings"] = ", ".join(verdict.findings)
             texts = candidates_of(judged)[0].texts
             rows.append(
-                {**identity, "kind": judged.kind, **texts, **scores, **votes, **ends}
+                {
+                    **identity,
+                    "kind": judged.kind,
+                    **texts,
+                    **scores,
+                    **votes,
+                    **ends,
+                }
             )
         return pandas.DataFrame(rows)
 
@@ -195,9 +203,10 @@ class Verdicts(Sequence[Verdict]):
         """
         pictures = Thumbnails(side=_SIDE)
         page = template(Path(__file__).with_name("verdicts.html.jinja"))
+        rows = list(zip(self.samples[:ROWS_IN_HTML], self, strict=False))
         return page.render(
             verdicts=self,
-            rows=list(zip(self.samples[:ROWS_IN_HTML], self, strict=False)),
+            rows=rows,
             candidates_of=candidates_of,
             thumbnail=lambda image: images.thumbnail(image, pictures),
             votes=_votes,
@@ -209,7 +218,9 @@ def import_pandas(purpose: str) -> Any:
     try:
         import pandas
     except ImportError:
-        raise VievalError(f"{purpose} needs pandas; run: pip install pandas") from None
+        raise VievalError(
+            f"{purpose} requires pandas; run: pip install pandas"
+        ) from None
     return pandas
 
 
@@ -245,9 +256,10 @@ def preference(verdict: Verdict, aspect: str) -> float:
             for candidate_scores in choice.scores[:2]
         )
         return first - second
-    preferences = choice.preferences or {
-        order: _VOTES.get(vote, math.nan) for order, vote in choice.votes.items()
-    }
+    preferences = choice.preferences
+    if not preferences:
+        votes = choice.votes.items()
+        preferences = {order: _VOTES.get(vote, math.nan) for order, vote in votes}
     by_order = [
         preferences[order] for order in (FORWARD, REVERSE) if order in preferences
     ]

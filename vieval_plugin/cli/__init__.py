@@ -53,39 +53,39 @@ if TYPE_CHECKING:
 #: The commands by task, in the order of the help, each with what it does.
 GROUPS = {
     "score images": {
-        "score": "score images, and write the verdicts",
-        "shards": "show what a folder of shards contains, and what is left",
-        "filter": "keep the rows of a data set whose verdicts pass",
-        "show": "show one verdict: what was asked, answered and scored",
+        "score": "score images and write the verdicts",
+        "shards": "show what a folder of shards contains and what is left",
+        "filter": "keep the rows of a data set whose verdicts meet a condition",
+        "show": "show one verdict with its questions, replies and scores",
     },
     "compare generators": {
-        "rank": "find out which generator is better, and how sure that is",
+        "rank": "find out which generator is better, and how certain that is",
         "label": "make a page where annotators rate your images",
-        "calibrate": "turn a judge's score into the rating that annotators would give",
-        "report": "make a page, with tables, of results",
+        "calibrate": "convert a judge's score to the rating that annotators would give",
+        "report": "make a page and tables of results",
     },
     "evaluate a judge": {
         "card": "measure how good a judge your model is",
         "compare": "test which of several judges is better",
-        "tasks": "list benchmarks and their tasks, and which data is missing",
-        "prepare": "download a benchmark's data, or check it",
+        "tasks": "list benchmarks, their tasks and missing data",
+        "prepare": "download or check a benchmark's data",
         "vlmevalkit": "run VLMEvalKit with VIEval's datasets",
-        "anchor": "check whether a judge is still the same",
+        "anchor": "check whether a judge has changed",
         "leaderboard": "make the leaderboard of published judges",
     },
     "serve rewards and train": {
-        "serve": "serve judges as rewards to trainers",
-        "export": "write training data from verdicts, or results for leaderboards",
-        "data": "make training data for judges without annotators",
+        "serve": "serve judges as rewards for trainers",
+        "export": "export verdicts as training data, or results for leaderboards",
+        "data": "make training data for judges, without annotators",
         "train": "train a judge, or tune its backbone",
     },
     "set up and extend": {
-        "demo": "make posters of two simulated generators, and find out which is better",
-        "doctor": "show what is ready to use, and what the rest requires",
+        "demo": "make posters of two simulated generators and find out which is better",
+        "doctor": "show what is ready to use and what is missing",
         "config": "print an options file, or the options of a run",
-        "prompts": "show and change what judges ask, or export a benchmark's prompts",
-        "cache": "show, export or clear the store of replies",
-        "completion": "print a shell script that completes commands and flags",
+        "prompts": "show or change judges' prompts, or export a benchmark's prompts",
+        "cache": "show, export or clear the cache of replies",
+        "completion": "print a shell completion script",
     },
 }
 _SUMMARIES = {
@@ -150,7 +150,7 @@ def read_options(arguments: Sequence[str]) -> tuple[Callable[[Any], int], Any]:
 
 
 def _flag_hint(parser: argparse.ArgumentParser, unknown: Sequence[str]) -> str:
-    """The flag of a parser or of its commands that was meant by the first one that is unknown."""
+    """The known flag that is nearest to the first unknown one."""
     parsers = [parser]
     flags = set[str]()
     while parsers:
@@ -220,7 +220,9 @@ def number_between(
     float.
     """
     bounds = (
-        f"from {lowest} on" if highest == math.inf else f"from {lowest} to {highest}"
+        f"of at least {lowest}"
+        if highest == math.inf
+        else f"from {lowest} to {highest}"
     )
 
     def number(text: str) -> float:
@@ -228,7 +230,7 @@ def number_between(
             if lowest <= (value := kind(text)) <= highest:
                 return value
         raise argparse.ArgumentTypeError(
-            f"expected a {'whole ' * (kind is int)}number {bounds}, got {text!r}"
+            f"must be a {'whole ' * (kind is int)}number {bounds}, got {text!r}"
         )
 
     return number
@@ -239,8 +241,8 @@ def output_path(text: str) -> Path:
     if has_scheme(text):
         address = redacted(text).partition("?")[0]
         raise argparse.ArgumentTypeError(
-            f"must be a path on this machine, got {address}; write to a local path, "
-            "then copy the result"
+            f"must be a local path, got {address}; write to a local path, then copy the "
+            "result"
         )
     return Path(text)
 
@@ -252,7 +254,7 @@ OutputPath: TypeAlias = Annotated[Path, output_path]
 
 
 def tell(*events: str | Progress) -> None:
-    """Print lines, or what calls came to, beside the answer."""
+    """Print lines, or the cost of calls, to standard error."""
     for event in events:
         lines = [f"vieval: {event}"] if isinstance(event, str) else event.lines()
         say(*lines, file=sys.stderr)
@@ -260,7 +262,7 @@ def tell(*events: str | Progress) -> None:
 
 def tell_unreadable(lines: Sequence[str]) -> int:
     """Say which results could not be read; the exit code, 1 where there are such."""
-    tell(*(f"not readable, left out: {line}" for line in lines))
+    tell(*(f"skipped, as it cannot be read: {line}" for line in lines))
     return 1 if lines else 0
 
 
@@ -272,9 +274,10 @@ def print_conclusion(
     if conclusion.report:
         further = {
             "--tables FOLDER writes all tables": tables,
-            "--html FILE a page with the pictures": page,
+            "--html FILE writes a page with the images": page,
         }
-        if steps := "; ".join(step for step, path in further.items() if not path):
+        steps = ", and ".join(step for step, path in further.items() if not path)
+        if steps:
             say(f"{steps}.")
     if tables:
         say(*(f"wrote {path}" for path in conclusion.write_tables(tables)))
@@ -311,13 +314,16 @@ def _add_command(commands: Commands, name: str, source: Any) -> None:
     run = getattr(source, "run", source)
     actions = getattr(source, "ACTIONS", {})
     options_type = Options if actions else _options_type(run)
+    description = " ".join(text.split()).replace(" docs/", _DOCS)
+    indented_examples = re.sub("(?m)^    ", "  ", examples)
+    takes_rest = "rest" in inspect.get_annotations(options_type)
     parser = commands.add_parser(
         name,
         help=f"{summary[:1].lower()}{summary[1:]}",
-        description=" ".join(text.split()).replace(" docs/", _DOCS),
-        epilog="examples:\n" + re.sub("(?m)^    ", "  ", examples),
+        description=description,
+        epilog=f"examples:\n{indented_examples}",
         formatter_class=_HelpFormatter,
-        allow_abbrev="rest" not in inspect.get_annotations(options_type),
+        allow_abbrev=not takes_rest,
     )
     if not actions:
         parser.set_defaults(run=run)
@@ -350,7 +356,12 @@ def _add_flags(parser: argparse.ArgumentParser, options_type: Any) -> None:
                     if owner.group == EXCLUSIVE
                     else parser.add_argument_group(*owner.group)
                 )
-            _add_flag(groups[owner.group], name, types[name], **option.metadata)
+            _add_flag(
+                groups[owner.group],
+                name,
+                types[name],
+                **option.metadata,
+            )
 
 
 def _add_flag(
@@ -369,7 +380,9 @@ def _add_flag(
     if get_origin(option_type) is Literal:
         arguments["choices"] = get_args(option_type)
     elif option_type is bool:
-        is_required, default, arguments["action"] = False, False, "store_true"
+        is_required = False
+        default = False
+        arguments["action"] = "store_true"
     else:
         arguments.setdefault("type", (option_type, *get_args(option_type))[-1])
     is_list = get_origin(option_type) is list
@@ -382,18 +395,23 @@ def _add_flag(
         is_required = False
         arguments["action"] = "extend" if "nargs" in arguments else "append"
     arguments.setdefault("required", is_required)
-    group.add_argument(f"--{name.replace('_', '-')}", default=default, **arguments)
+    group.add_argument(
+        f"--{name.replace('_', '-')}",
+        default=default,
+        **arguments,
+    )
 
 
 class _Parser(argparse.ArgumentParser):
     """The command line, whose help has the commands in groups."""
 
     def error(self, message: str) -> NoReturn:
-        if unknown := re.match(r"argument COMMAND: invalid choice: '(.*?)'", message):
+        unknown = re.match(r"argument COMMAND: invalid choice: '(.*?)'", message)
+        if unknown:
             commands = sorted(_SUMMARIES)
             message = (
                 f"unknown command {unknown[1]!r}{did_you_mean(unknown[1], commands)} "
-                f"The commands are {', '.join(commands)}"
+                f"Known commands: {', '.join(commands)}"
             )
         super().error(redacted(message))
 
@@ -401,15 +419,14 @@ class _Parser(argparse.ArgumentParser):
         wide = max(map(len, _SUMMARIES))
         lines = [self.format_usage(), str(self.description), ""]
         for group, summaries in GROUPS.items():
-            lines += [
-                f"{group}:",
-                *(f"  {name.ljust(wide)}  {text}" for name, text in summaries.items()),
-                "",
-            ]
+            lines.append(f"{group}:")
+            for name, text in summaries.items():
+                lines.append(f"  {name.ljust(wide)}  {text}")
+            lines.append("")
         lines += [
             str(self.epilog),
             "",
-            "`vieval COMMAND --help` explains a command and shows examples.",
+            "For details and examples, run `vieval COMMAND --help`.",
         ]
         return "\n".join(lines) + "\n"
 

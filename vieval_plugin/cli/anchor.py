@@ -1,7 +1,7 @@
-"""Check whether a judge is still the same.
+"""Check whether a judge has changed.
 
-Keep an anchor of samples that were judged three times; judge them again after an update of the
-server, and a test tells drift from noise.
+An anchor is a set of samples, each judged three times. Judge them again after an update of the
+server: a test separates drift from noise.
 
 Examples:
     # keep 200 samples of your results
@@ -34,14 +34,14 @@ class MakeOptions(BackboneOptions):
         "verdicts of one judge, from vieval score or lmms-eval"
     )
     n: Count = flag("number of samples (default: %(default)s)", 200, metavar="N")
-    out: OutputPath = flag("the anchor to write, a .jsonl file")
-    copy_images: bool = flag("copy the images into a folder next to the anchor")
+    out: OutputPath = flag("anchor file to write (.jsonl)")
+    copy_images: bool = flag("copy the images to a folder next to the anchor")
 
 
 class CheckOptions(BackboneOptions):
     """Options of `vieval anchor check`."""
 
-    anchor: Path = argument("the file that vieval anchor make wrote")
+    anchor: Path = argument("anchor file from vieval anchor make")
 
 
 def make(options: MakeOptions) -> int:
@@ -81,8 +81,11 @@ def make(options: MakeOptions) -> int:
         judged = copy_images(judged, options.out.with_suffix(".images"))
     repeats = judged_again(judged, judge, current, REPEATS, tell, bar=True)
     runs = runs_of_anchor(provenance_of(judge, current, None), repeats)
+    judged_runs = [(judged, *run) for run in runs]
     write_runs(
-        options.out, Inputs("", len(judged), ""), [(judged, *run) for run in runs]
+        options.out,
+        Inputs("", len(judged), ""),
+        judged_runs,
     )
     say(
         f"wrote {options.out}: {len(judged)} samples, each judged {REPEATS} times (seed {SEED})"
@@ -99,7 +102,7 @@ def make(options: MakeOptions) -> int:
 def check(options: CheckOptions) -> int:
     """Judge an anchor's samples again, and test for drift.
 
-    The exit code is 0 for no drift, 5 for drift, and 4 if the samples cannot tell.
+    The exit code is 0 for no drift, 5 for drift, and 4 if the test is inconclusive.
 
     Examples:
         # check the judge a month later

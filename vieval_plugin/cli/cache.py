@@ -1,9 +1,9 @@
-"""Show, export or clear the store of replies.
+"""Show, export or clear the cache of replies.
 
-Replies of models are stored, so that no question is paid for twice.
+Replies of models are cached, so you pay for each question only once.
 
 Examples:
-    # how many replies of which models there are
+    # count the replies of each model
     vieval cache info
     # delete those of one model
     vieval cache clear --model gpt-4o
@@ -34,7 +34,7 @@ class CacheOptions(Options):
     model: str | None = flag(
         "clear or forget only entries of this model (default: all)"
     )
-    yes: bool = flag("clear without asking for confirmation")
+    yes: bool = flag("clear without confirmation")
 
 
 def run(options: CacheOptions) -> int:
@@ -46,7 +46,7 @@ def run(options: CacheOptions) -> int:
 
     path = config.current().store_path()
     if path is None or not path.is_file():
-        raise VievalError(f"{path or 'store.use is off'}: no store of replies yet")
+        raise VievalError(f"{path or 'store.use is off'}: no cache of replies yet")
     store = Store(path)
     if options.action == "clear":
         try:
@@ -57,8 +57,8 @@ def run(options: CacheOptions) -> int:
     if options.action == "forget":
         facts = store.forget(options.model)
         say(
-            f"forgot {plural(facts, 'fact')} about servers; the next run finds them "
-            "again, and all replies are kept"
+            f"forgot {plural(facts, 'fact')} about servers, which the next run checks "
+            "again; all replies are kept"
         )
     elif options.action == "info":
         say(f"{path}  {path.stat().st_size / 2**20:.1f} MiB")
@@ -84,7 +84,7 @@ def _clear(options: CacheOptions, store: Store, path: Path) -> str:
     if options.model is not None and options.model not in counts:
         hint = (
             did_you_mean(options.model, counts, 0.6)
-            or "; `vieval cache info` lists the models it has"
+            or "; `vieval cache info` lists the models"
         )
         raise VievalError(f"{path} contains no replies of {options.model!r}{hint}")
     count = sum(counts.values()) if options.model is None else counts[options.model]
@@ -92,17 +92,15 @@ def _clear(options: CacheOptions, store: Store, path: Path) -> str:
     if not options.yes and not _confirmed(
         f"delete {what} from {path}? Asking for them again costs calls. [y/N] "
     ):
-        return f"deleted nothing; {what} are still in {path}"
+        return f"not confirmed, kept {what} in {path}"
     return f"deleted {store.clear(options.model)} replies"
 
 
 def _confirmed(question: str) -> bool:
-    """Ask the person at the terminal for a yes; VievalError where there is nobody to ask."""
+    """Ask for confirmation at the terminal; VievalError without a terminal."""
     from vieval_plugin.text.errors import VievalError
 
     if not sys.stdin.isatty():
-        raise VievalError(
-            "deleted nothing: there is no terminal to confirm on; pass --yes"
-        )
+        raise VievalError("cannot ask for confirmation without a terminal; pass --yes")
     print(console(question), end="", flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")

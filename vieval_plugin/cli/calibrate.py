@@ -1,12 +1,12 @@
-"""Turn a judge's score into the rating that annotators would give.
+"""Convert a judge's score to the rating that annotators would give.
 
-The file is written only if held-out labels say that it is surely better than the score and than
-one number for all.
+The file is written only if held-out labels show that the calibration is better than the raw score
+and than a constant.
 
 Examples:
-    # by labels of vieval label
+    # with labels from vieval label
     vieval calibrate verdicts.jsonl --human labels.csv --out cal.json
-    # by those of two annotators
+    # with labels of two annotators
     vieval calibrate verdicts/ --human ann.csv ben.csv --out cal.json
 """
 
@@ -23,9 +23,9 @@ class CalibrateOptions(PartialOptions):
 
     verdicts: Path = argument("verdicts of one judge, written by vieval score")
     human: list[Path] = human_flag(required=True)
-    out: OutputPath = flag("the JSON file to write")
+    out: OutputPath = flag("JSON file to write")
     anyway: bool = flag(
-        "write the calibration even if it is not shown to be better, and mark it so"
+        "write the calibration even if it is not measurably better, and mark it as such"
     )
 
 
@@ -52,18 +52,17 @@ def run(options: CalibrateOptions) -> int:
     if further:
         raise VievalError(
             f"{options.verdicts}: contains verdicts of several judges or benchmarks; "
-            "use a file with one"
+            "use one file per judge and benchmark"
         )
     result = calibrate(
         run, statistics, options.anyway, random=bool(look and look.is_first)
     )
     calibration = result.calibration
     better = result.better
-    say(*calibration_lines(result), *(f"note: {note}" for note in (*notes, *constant)))
+    note_lines = [f"note: {note}" for note in (*notes, *constant)]
+    say(*calibration_lines(result), *note_lines)
     if look:
-        say(
-            f"people rated {look.images_rated} of {len(look.plan.images)} planned images"
-        )
+        say(f"{look.images_rated} of {len(look.plan.images)} planned images are rated")
     say(f"seed {statistics.seed}, {statistics.draws} resamples")
     if calibration.accepted or options.anyway:
         write_calibration(calibration, options.out)
@@ -75,7 +74,7 @@ def run(options: CalibrateOptions) -> int:
     elif not better.accepted and (needed := better.labels_needed(calibration.labels)):
         rated = " ".join(map(str, options.human))
         say(
-            f"next: `vieval label {options.verdicts} --n {needed} --human {rated} "
-            "--out more.html` makes a page for the others"
+            f"next: for more labels, run `vieval label {options.verdicts} --n {needed} "
+            f"--human {rated} --out more.html`"
         )
     return 0 if calibration.accepted or options.anyway else 1

@@ -1,14 +1,14 @@
 """Measure how good a judge your model is.
 
-The model judges a sample of each benchmark that is prepared. The card shows its agreement with
-annotators, its place among published judges, how far it agrees with itself, and what fools it.
+The model judges a sample of each prepared benchmark. The card shows how far it agrees with
+annotators and with itself, its place among published judges, and which changed images deceive it.
 
 Examples:
-    # how many calls it takes
+    # count the calls first
     vieval card --plan --model NAME --base-url http://127.0.0.1:8000/v1
-    # the card of a model
+    # make a card of a model
     vieval card --model NAME --base-url http://127.0.0.1:8000/v1
-    # a card of verdicts that you have already
+    # make a card from existing verdicts
     vieval card out/my-run
 """
 
@@ -51,15 +51,15 @@ class CardOptions(
     """Options of `vieval card`."""
 
     results: list[Path] = argument(
-        "verdicts from lmms-eval, VLMEvalKit or vieval score, in place of new ones",
+        "existing verdicts from lmms-eval, VLMEvalKit or vieval score, instead of new ones",
         nargs="*",
     )
     benchmark: list[str] = flag(
-        f"a benchmark to judge; may be repeated (default: those of {', '.join(BENCHMARKS)} "
-        "that are prepared)"
+        "benchmark to judge; may be repeated (default: the prepared ones of "
+        f"{', '.join(BENCHMARKS)})"
     )
     samples: Count | None = flag(
-        "samples of each benchmark (default: 600, or 400 for contests)", metavar="N"
+        "samples per benchmark (default: 600, or 400 for contests)", metavar="N"
     )
     repeats: int = flag(
         "samples to judge three times (default: %(default)s)",
@@ -74,11 +74,11 @@ class CardOptions(
         metavar="N",
     )
     budget: int | None = flag(
-        "stop before asking if it takes more calls, not counting reminders",
+        "stop before the first call if more calls are needed, excluding reminders",
         type=number_between(0),
         metavar="CALLS",
     )
-    plan: bool = flag("print how many calls it takes, and stop")
+    plan: bool = flag("print the number of calls, and exit")
     out: OutputPath | None = flag(
         "folder for the card and its verdicts (default: card-MODEL)"
     )
@@ -106,20 +106,19 @@ def run(options: CardOptions) -> int:
         results = results_of_model(options.results, options.model)
         folder = options.out or _folder_of(results.model)
         require_writable(folder / CARD_JSON, reads=results.files)
-        (card, judges), failed = (
-            card_from_results(results, published, folder, statistics, tell),
-            False,
-        )
+        card, judges = card_from_results(results, published, folder, statistics, tell)
+        failed = False
     else:
         judged = _judged(options, current, published, statistics)
         if judged is None:
             return 0
         card, judges, folder, failed = judged
     write_card(card, judges, folder)
+    notes = [f"note: {line}" for line in card.left_out]
     say(
         *card.answers,
         *limits(judges, card),
-        *(f"note: {line}" for line in card.left_out),
+        *notes,
         answer=True,
     )
     say(
@@ -147,9 +146,9 @@ def _require_published(folder: Path) -> None:
             file.place.partition("/")[0]: file.place for file in published_files()
         }.values()
         raise VievalError(
-            f"--published {folder}: no whole part of a judge's verdicts there, which lie as "
-            f"{' or '.join(examples)}; `vieval prepare {NAME}` fetches them so, and without "
-            "--published a card has no place; see "
+            f"--published {folder} must contain all verdicts of a judge on a part, such as "
+            f"{' or '.join(examples)}; run `vieval prepare {NAME}` to download them, or omit "
+            "--published for a card without a place; see "
             f"{docs_url('guides/comparing.md#a-card-of-your-model')}"
         )
 
@@ -196,16 +195,18 @@ def _judged(
         model, tuple(benchmarks), judges, *sizes, published, folder, statistics
     )
     plan = asyncio.run(plan_card(request, judging))
+    notes = [f"note: {line}" for line in plan.unprepared]
     say(
         f"card of {model} (seed {statistics.seed})",
         *plan.lines,
-        *(f"note: {line}" for line in plan.unprepared),
+        *notes,
     )
     require_budget(plan.calls, options.budget)
     if options.plan:
         return None
     require_writable(folder / CARD_JSON)
-    if batch := batch_of(options, folder / "batches"):
+    batch = batch_of(options, folder / "batches")
+    if batch:
         asking = [judge for judge in judges if judge.asks_a_model]
         asyncio.run(
             ask_in_batches(

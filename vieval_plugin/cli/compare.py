@@ -1,6 +1,6 @@
 """Test which of several judges is better.
 
-Paired tests on the samples that all of them judged, corrected for their number.
+It runs paired tests on the samples that all of them judged, corrected for multiple testing.
 
 Examples:
     # two runs on the same benchmark
@@ -37,8 +37,8 @@ class CompareOptions(SeedOptions, LabelOptions, BenchmarkOptions, PartialOptions
     )
     out: OutputPath | None = flag("folder for the numbers as CSV and JSON")
     draws: int | None = flag(
-        "resamples of the bootstrap and of the test, at most 100000 (default: "
-        "statistics.draws of the options)",
+        "resamples of the bootstrap and of the test, at most 100000 (default: option "
+        "statistics.draws)",
         type=number_between(1, 100_000),
     )
 
@@ -57,8 +57,8 @@ def run(options: CompareOptions) -> int:
     cards = [path for path in options.results if is_card(path)]
     if cards and (further := [path for path in options.results if path not in cards]):
         raise VievalError(
-            f"{further[0]} is not a model card, but {cards[0]} is; cards can only be "
-            "compared with other cards (create one with `vieval card`)"
+            f"{further[0]} is not a model card, but {cards[0]} is; compare cards only with "
+            "cards (`vieval card` makes one)"
         )
     if cards:
         inputs = [results_of_cards(options.results, options.label)]

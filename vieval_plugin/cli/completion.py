@@ -1,14 +1,14 @@
-"""Print a shell script that completes commands and flags.
+"""Print a shell completion script.
 
-Write it once to where the shell looks for completions; a TAB then starts no Python. Write it again
-after an update of VIEval.
+Save it where your shell looks for completions; pressing TAB then does not start Python. Save it
+again after an update of VIEval.
 
 Examples:
-    # in bash
+    # for bash
     vieval completion bash > ~/.local/share/bash-completion/completions/vieval
-    # in zsh, with this folder in its fpath
+    # for zsh, with this folder in fpath
     vieval completion zsh > ~/.zfunc/_vieval
-    # in fish
+    # for fish
     vieval completion fish > ~/.config/fish/completions/vieval.fish
 """
 
@@ -24,7 +24,7 @@ from vieval_plugin.cli import Options, argument, build_parser, output_path
 class CompletionOptions(Options):
     """Options of `vieval completion`."""
 
-    shell: Literal["bash", "zsh", "fish"] = argument("the shell")
+    shell: Literal["bash", "zsh", "fish"] = argument("target shell")
 
 
 def run(options: CompletionOptions) -> int:

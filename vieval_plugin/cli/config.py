@@ -1,14 +1,14 @@
 """Print an options file, or the options of a run.
 
-The file has every option with its default and meaning. Keep the lines that you change, and name the
-file in VIEVAL_CONFIG or with --config.
+The file has every option with its default and meaning. Keep the lines that you change, and set
+VIEVAL_CONFIG or pass --config to use the file.
 
 Examples:
-    # an options file to edit
+    # write an options file to edit
     vieval config > vieval.yaml
-    # the options that verdicts were made with
+    # print the options of existing verdicts
     vieval config --of verdicts.jsonl
-    # a schema for editors
+    # write a schema for editors
     vieval config --schema judge > judge.schema.json
 """
 
@@ -34,7 +34,7 @@ class PrintingOptions(Options, group=EXCLUSIVE):
         "manifest of a prompt pack"
     )
     of: Path | None = flag(
-        "print the options that these results were made with", metavar="RESULTS"
+        "print the options that produced these results", metavar="RESULTS"
     )
 
 
@@ -53,7 +53,12 @@ def run(options: PrintingOptions) -> int:
     for record in open_results([options.of]).records:
         source = record.provenance
         label = " ".join(
-            [source.judge, *source.settings, "by", source.backbone or "nobody"]
+            [
+                source.judge,
+                *source.settings,
+                "by",
+                source.backbone or "no model",
+            ]
         )
         texts.setdefault(label, _yaml_text(source.options))
     for name, text in texts.items():

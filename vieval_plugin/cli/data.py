@@ -1,9 +1,9 @@
-"""Make training data for judges without annotators.
+"""Make training data for judges, without annotators.
 
 Examples:
-    # synthetic editing sequences
+    # draw synthetic editing sequences
     vieval data drawn --out turns
-    # labelled edits of them
+    # label their edits
     vieval data adiee turns --out data
 """
 
@@ -33,26 +33,25 @@ class OutputOptions(
     """Outputs of editors that are labelled by CLIP-D."""
 
     outputs: Path | None = flag(
-        "samples of edits in the form that vieval score reads, with captions of "
-        "source and output",
+        "edits in a format that vieval score reads, with captions of source and output",
     )
-    licence: str | None = flag("the licence under which the outputs may train a model")
+    licence: str | None = flag("licence that permits training on the outputs")
     clip: str = flag(
-        "the CLIP to use (default: %(default)s)", "openai/clip-vit-base-patch32"
+        "CLIP model to use (default: %(default)s)", "openai/clip-vit-base-patch32"
     )
-    truth: str = flag("the image model whose outputs are right", "")
+    truth: str = flag("image model whose outputs are correct", "")
     weak: list[str] = flag("image models whose outputs fail", nargs="*")
-    strong: list[str] = flag("image models whose outputs may be right", nargs="*")
+    strong: list[str] = flag("image models whose outputs may be correct", nargs="*")
 
 
 class LabelledEditOptions(OutputOptions):
     """Options of `vieval data adiee`."""
 
     folders: list[Path] = argument("folders of editing sequences", nargs="*")
-    out: OutputPath = flag("folder for the edits, which `vieval train adiee` reads")
-    seed: int = flag("seed of what is sampled (default: %(default)s)", 0)
+    out: OutputPath = flag("folder for the edits (input of `vieval train adiee`)")
+    seed: int = flag("random seed (default: %(default)s)", 0)
     most: Count = flag(
-        "most edits from one sequence (default: %(default)s)",
+        "maximum number of edits per sequence (default: %(default)s)",
         4,
     )
 
@@ -62,18 +61,18 @@ class DrawingOptions(Options):
 
     out: OutputPath = flag("folder for the sequences")
     count: Count = flag("number of sequences (default: %(default)s)", 1000)
-    seed: int = flag("seed of the drawings (default: %(default)s)", 0)
+    seed: int = flag("random seed (default: %(default)s)", 0)
 
 
 def label(options: LabelledEditOptions) -> int:
     """Label edits for ADIEE's scorer.
 
-    Labels come from editing sequences, or from outputs of editors by CLIP-D.
+    Labels come from editing sequences, or from CLIP-D on outputs of editors.
 
     Examples:
-        # from sequences
+        # label edits from sequences
         vieval data adiee turns --out data
-        # from outputs
+        # label edits from outputs
         vieval data adiee --outputs edits.jsonl --licence CC-BY-4.0 --truth gold --weak old --strong new --out data
     """
     from vieval_plugin.media.files import require_writable
@@ -83,7 +82,7 @@ def label(options: LabelledEditOptions) -> int:
 
     if not options.folders and not options.outputs:
         raise VievalError(
-            "nothing to label: pass folders of turns, or --outputs with a samples file"
+            "no edits to label; pass folders of editing sequences, or --outputs FILE"
         )
     require_writable(options.out / dataset.EXAMPLES)
     edits, origins = _sequence_labels(options)
@@ -91,7 +90,12 @@ def label(options: LabelledEditOptions) -> int:
         more, origin = _output_labels(options.outputs, options)
         edits = [*edits, *more]
         origins = [*origins, origin]
-    dataset.write(options.out, edits, origins, options.seed)
+    dataset.write(
+        options.out,
+        edits,
+        origins,
+        options.seed,
+    )
     say(*(f"label {label}: {n}" for label, n in labels.spread(edits).items()))
     say(f"seed {options.seed}", f"wrote {len(edits)} labelled edits to {options.out}")
     return 0
@@ -107,17 +111,16 @@ def _sequence_labels(
 
     batches = [read_sequences(folder) for folder in options.folders]
     times = Counter(sequence.uid for batch in batches for sequence in batch.sequences)
-    if repeated := [uid for uid, n in times.items() if n > 1]:
+    repeated = [uid for uid, n in times.items() if n > 1]
+    if repeated:
         raise VievalError(
             f"sequence {repeated[0]} occurs {times[repeated[0]]} times; pass each "
-            "folder once, and give each sequence its own uid"
+            "folder once, and use a unique uid for each sequence"
         )
-    edits = [
-        edit
-        for batch in batches
-        for sequence in batch.sequences
-        for edit in sequence_labels(sequence, options.most, options.seed)
-    ]
+    edits = []
+    for batch in batches:
+        for sequence in batch.sequences:
+            edits += sequence_labels(sequence, options.most, options.seed)
     return edits, [
         Terms(batch.source, batch.licence, batch.trainable) for batch in batches
     ]
@@ -138,13 +141,18 @@ def _output_labels(
 
     if not options.licence:
         raise VievalError(
-            "--outputs requires --licence: the terms under which they may train a "
-            "model, which go into the training record"
+            "--outputs requires --licence, the licence that permits training on them; the "
+            "training record states it"
         )
     rows = list(read_samples(outputs, "tie", parse_columns(options.columns)))
-    if bad := [(row.sample.id, row.verdict) for row in rows if row.verdict]:
+    bad = [(row.sample.id, row.verdict) for row in rows if row.verdict]
+    if bad:
         raise VievalError(f"{outputs}: {failures(bad)[0]}")
-    editors = Editors(options.truth, frozenset(options.weak), frozenset(options.strong))
+    editors = Editors(
+        options.truth,
+        frozenset(options.weak),
+        frozenset(options.strong),
+    )
     pairs = pairs_of(
         [row.sample for row in rows if isinstance(row.sample, Sample)], editors
     )
@@ -156,9 +164,9 @@ def draw(options: DrawingOptions) -> int:
     """Draw synthetic editing sequences.
 
     Examples:
-        # a thousand sequences
+        # draw a thousand sequences
         vieval data drawn --out turns
-        # a hundred others
+        # draw a hundred more
         vieval data drawn --out turns --count 100 --seed 1
     """
     from vieval_plugin.benchmarks.sequences import FILE

@@ -1,12 +1,12 @@
-"""Make posters of two simulated generators, and find out which is better.
+"""Make posters of two simulated generators and find out which is better.
 
-Each prompt asks for a photograph with a title; one generator spells, the other does not. It needs
-no network.
+Each prompt asks for a photograph with a title. One generator spells it correctly, the other does
+not. It works offline.
 
 Examples:
-    # the posters, verdicts and a page in a browser
+    # make posters, verdicts and a page, and open the page
     vieval demo --open
-    # in a folder of your choice
+    # write to another folder
     vieval demo --out posters
 """
 
@@ -46,8 +46,8 @@ def run(options: DemoOptions) -> int:
     folder = options.out
     act = "made" if posters.make(folder, _SEED) else "found"
     say(
-        f"{act} {len(posters.SCENES)} posters of each of two generators in {folder} (seed "
-        f"{_SEED}; truth.csv has all errors)"
+        f"{act} {len(posters.SCENES)} posters by each of two generators in {folder} (seed "
+        f"{_SEED}; truth.csv lists all errors)"
     )
     judge = SPEC.name
     try:
@@ -57,13 +57,22 @@ def run(options: DemoOptions) -> int:
         say(
             "the titles cannot be read on this machine, so the posters are ranked by "
             "sharpness;",
-            f"to read them {install_advice('text')}",
+            f"to read the titles, {install_advice('text')}",
         )
     folders = [folder / name for name in (posters.CAREFUL, posters.CARELESS)]
     page = folder / "rank.html"
     verdicts = folder / "verdicts.jsonl"
+    verdicts.unlink(missing_ok=True)  # an earlier demo may have had the other judge
     prompts = folder / "prompts.csv"
-    arguments = ["vieval", "rank", *folders, "--prompts", prompts, "--judge", judge]
+    arguments = [
+        "vieval",
+        "rank",
+        *folders,
+        "--prompts",
+        prompts,
+        "--judge",
+        judge,
+    ]
     arguments += ["--out", verdicts, "--html", page]
     command = shlex.join(map(str, arguments))
     say(f"$ {command}", "")

@@ -1,11 +1,11 @@
-"""Show what is ready to use, and what the rest requires.
+"""Show what is ready to use and what is missing.
 
-It checks packages, options, data, the store of replies, and the servers of your backbones.
+It checks packages, options, data, the cache of replies, and the servers of your backbones.
 
 Examples:
-    # this environment
+    # check this environment
     vieval doctor
-    # a server
+    # check a server
     vieval doctor --base-url http://127.0.0.1:8000/v1
 """
 
@@ -80,17 +80,16 @@ def run(options: DoctorOptions) -> int:
         *(f"  {ability.job}" for ability in abilities if not ability.needs),
         "",
     )
-    if needing := [
+    needing = [
         f"  to {ability.job}: {ability.needs}" for ability in abilities if ability.needs
-    ]:
+    ]
+    if needing:
         say("You need:", *needing, "")
     problems = sum(not check.fine for check in checks)
-    say(
-        f"{problems} of {len(checks)} checks found a problem"
-        if problems
-        else f"no problem in {len(checks)} checks",
-        "",
-    )
+    found = f"no problems in {len(checks)} checks"
+    if problems:
+        found = f"{problems} of {len(checks)} checks found a problem"
+    say(found, "")
     for check in sorted(checks, key=lambda check: check.fine):
         say(redacted(f"{'ok     ' if check.fine else 'PROBLEM'}  {check.text}"))
     return 1 if problems else 0
@@ -135,18 +134,18 @@ def _local(options: Config, source: str) -> Iterator[Check]:
         yield Check(
             False,
             (
-                "VLMEvalKit: its hook is from another version; run `vieval "
+                "VLMEvalKit: the hook is from another version of VIEval; run `vieval "
                 "vlmevalkit --install-hook` again"
             ),
         )
     try:
         if importlib.util.find_spec("vlmeval"):
             yield Check(True, f"VLMEvalKit: {guard.installation().name}; hook {state}")
-        if path := options.store_path():
+        path = options.store_path()
+        if path:
             store = Store(path)
-            yield Check(
-                True, f"store: {path}, {sum(row[1] for row in store.info())} replies"
-            )
+            replies = sum(row[1] for row in store.info())
+            yield Check(True, f"cache: {path}, {replies} replies")
             store.close()
     except VievalError as error:
         yield Check(False, str(error))
@@ -202,9 +201,9 @@ async def _server(name: str, backbone: Backbone) -> AsyncIterator[Check]:
                     Likelihood(greeting, ("Yes",), ("logprobs",))
                 )
                 logprobs = (
-                    "given"
+                    "returned"
                     if isinstance(likelihood, Probabilities)
-                    else "not returned (judges of probabilities need them)"
+                    else "not returned (required by judges that use probabilities)"
                 )
                 text = (
                     f"{where}: answers; schemas {schemas}; log-probabilities {logprobs}"
@@ -217,25 +216,27 @@ async def _server(name: str, backbone: Backbone) -> AsyncIterator[Check]:
 
 
 async def _sight(where: str, backend: OpenAIBackend) -> AsyncIterator[Check]:
-    """Whether a model sees one picture, and takes two in one question."""
+    """Check that a model sees an image, and accepts two images in one question."""
     from vieval_plugin.backends.http.sight import Sight
 
     checked = await backend.check_sight()
     if checked.sight == Sight.BLIND:
         yield Check(
             False,
-            f"{where}: does not see images ({checked.evidence}); serve a model with its vision part",
+            f"{where}: does not see images ({checked.evidence}); serve a model with vision",
         )
         return
     unknown = (
-        "sight was not verified, because the reply names no colour "
+        "could not verify that it sees images, because the reply mentions no colour "
         f"({checked.evidence})"
     )
-    yield Check(True, f"{where}: {'sees' if checked.sight == Sight.SEES else unknown}")
-    if reason := await backend.refusal_of_two_images():
+    seen = "sees images" if checked.sight == Sight.SEES else unknown
+    yield Check(True, f"{where}: {seen}")
+    reason = await backend.refusal_of_two_images()
+    if reason:
         advice = (
-            "set the server to accept two images: judges of edits show the "
-            "source and the output"
+            "configure the server to accept two images, because judges of edits "
+            "show the source and the output"
         )
         yield Check(
             False, f"{where}: refuses two images in one question ({reason}); {advice}"
@@ -268,19 +269,19 @@ async def _listed_model(url: str) -> str:
     except (Refused, ValueError, KeyError, TypeError) as error:
         reason = " ".join(redacted(str(error)).split())[:200]
         advice = (
-            "start the server, correct the address, which must end in /v1, or set "
-            "the model with --model"
+            "start the server, correct the address (it must end in /v1), or pass "
+            "--model"
         )
         if isinstance(error, Refused) and error.code in (401, 403):
             hint = "" if backbone.key("judge") else key_hint()
-            advice = f"set the model with --model, or {KEY_REMEDY}{hint}"
+            advice = f"pass --model, or {KEY_REMEDY}{hint}"
         raise VievalError(
             f"{redacted(url)} does not list its models ({reason}); {advice}"
         ) from None
     if len(names) != 1:
+        listed = ", ".join(names[:20])
         raise VievalError(
-            f"{redacted(url)} lists {len(names)} models ({', '.join(names[:20])}); "
-            "choose one with --model"
+            f"{redacted(url)} lists {len(names)} models ({listed}); pass one as --model"
         )
     return names[0]
 
@@ -312,9 +313,9 @@ def _abilities(options: Config, model: str) -> Iterator[Ability]:
         yield Ability(ability.job.format(", ".join(names)), ability.needs)
     prepared, unprepared = _benchmarks_by_state(options.data_folder())
     harnesses = {
-        "lmms_eval": ("tasks in lmms-eval", install_advice("lmms-eval")),
+        "lmms_eval": ("lmms-eval tasks", install_advice("lmms-eval")),
         "vlmeval": (
-            "datasets in VLMEvalKit",
+            "VLMEvalKit datasets",
             f"VLMEvalKit; see {docs_url('guides/harnesses.md#vlmevalkit')}",
         ),
     }
@@ -354,13 +355,13 @@ def _scoring(spec: JudgeSpec, model: str) -> Ability:
     if spec.scored:
         needs = _missing_packages(_SCORER_PACKAGES, "scorers")
         return Ability(
-            "score images with {}, whose weights are downloaded when first used", needs
+            "score images with {} (weights are downloaded on first use)", needs
         )
     return Ability("score images with {}", _missing_package(spec.name))
 
 
 def _missing_packages(names: Iterable[str], extra: str) -> str:
-    """Those of some packages that are not installed, with the advice to install an extra."""
+    """The missing packages, with the advice to install an extra; empty if none is missing."""
     from vieval_plugin.text.errors import install_advice
 
     missing = [name for name in names if importlib.util.find_spec(name) is None]
@@ -374,7 +375,12 @@ def _missing_package(metric: str) -> str:
     from vieval_plugin.backends.metrics.pixel_metrics import METRICS
     from vieval_plugin.text.errors import VievalError, install_advice
 
-    noise = np.random.default_rng(0).integers(0, 256, (2, 64, 64, 3), np.uint8)
+    noise = np.random.default_rng(0).integers(
+        0,
+        256,
+        (2, 64, 64, 3),
+        np.uint8,
+    )
     try:
         if metric in METRICS:
             METRICS[metric]({"image": noise[0], "reference": noise[1]})

@@ -1,17 +1,17 @@
-"""Write training data from verdicts, or results for leaderboards.
+"""Export verdicts as training data, or results for leaderboards.
 
-Examples for a judge's backbone come from its conversations; with --pairs you get preference pairs
-to train a generator by DPO. With --to you get what the boards of others read: the numbers of judges
-and generators with their intervals.
+By default, a judge's conversations become examples to train its backbone. With --pairs, verdicts
+become preference pairs to train a generator by DPO. With --to, scores of judges and generators, with
+intervals, become files for other leaderboards.
 
 Examples:
-    # preference pairs for a generator
+    # write preference pairs for a generator
     vieval export --pairs verdicts.jsonl --out pairs.parquet
-    # examples for a backbone
+    # write examples for a backbone
     vieval export t2i_eval out/gpt-4o --out train.jsonl
-    # a record of Every Eval Ever for each judge and generator
+    # write a record of Every Eval Ever for each judge and generator
     vieval export out/gpt-4o --to every-eval-ever --organization "My lab" --out evals
-    # a judge's results for its page on the hub
+    # write a judge's results for its page on the hub
     vieval export out/gpt-4o --to hub-eval-results --dataset ORG/NAME --out hub
 """
 
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 class ExportOptions(BenchmarkOptions, PartialOptions):
     """Options of `vieval export`."""
 
-    judge: str = argument("the judge whose conversations to write", default="")
+    judge: str = argument("judge whose conversations are written", default="")
     results: list[Path] = argument(
-        "results, in any form that vieval show reads", nargs="*"
+        "results in any format that vieval show reads", nargs="*"
     )
     pairs: list[Path] = flag(
-        "write the best and the worst image of each prompt by these verdicts",
+        "write the best and the worst image of each prompt according to these verdicts",
         nargs="+",
         metavar="RESULTS",
     )
@@ -48,28 +48,28 @@ class ExportOptions(BenchmarkOptions, PartialOptions):
         "file or folder to write: .jsonl for examples; .jsonl, .parquet or a folder for pairs",
     )
     trainer: Literal["trl", "diffusers", "kohya", "onetrainer"] = flag(
-        "the trainer whose format to write; all but trl are for --pairs, and the last two "
+        "trainer whose format is written; all but trl require --pairs, and the last two "
         "read folders (default: %(default)s)",
         "trl",
     )
     to: Literal["every-eval-ever", "hub-eval-results"] | None = flag(
-        "write numbers for boards in place of training data: JSON and samples of Every Eval "
-        "Ever, or YAML files for models and a data set on the Hugging Face Hub",
+        "write results for leaderboards instead of training data: JSON and samples for Every "
+        "Eval Ever, or YAML files for models and a data set on the Hugging Face Hub",
     )
     organization: str = flag(
-        "for --to, the publisher of the numbers (default: %(default)s)", "unknown"
+        "with --to, publisher of the results (default: %(default)s)", "unknown"
     )
     dataset: str = flag(
-        "for --to hub-eval-results, the id of the benchmark's data set on the hub",
+        "with --to hub-eval-results, id of the benchmark's data set on the hub",
         "",
         metavar="ORG/NAME",
     )
-    rebalance: bool = flag("balance sub-tasks and scores, for a judge that says how")
-    seed: int = flag("seed of what is sampled (default: %(default)s)", 0)
+    rebalance: bool = flag("balance sub-tasks and scores, if the judge defines how")
+    seed: int = flag("random seed (default: %(default)s)", 0)
     margin: float | None = flag(
-        "for examples, the largest distance of a verdict from the human mean (default: "
-        "0.3); for pairs, write each two "
-        "images whose scores differ by this or more, in place of the best and the worst",
+        "maximum distance of a verdict from the human mean for examples (default: 0.3); with "
+        "--pairs, write all pairs whose scores differ by at least this value, instead of the "
+        "best and the worst image",
         type=number_between(0, 1, float),
     )
 
@@ -101,7 +101,7 @@ def run(options: ExportOptions) -> int:
 
 
 def _write_for_boards(options: ExportOptions) -> list[str]:
-    """Lines on the files that were written for boards."""
+    """Write the files for other leaderboards; a line for each."""
     import time
 
     from vieval_plugin.api import report
@@ -110,12 +110,14 @@ def _write_for_boards(options: ExportOptions) -> list[str]:
 
     results = [*filter(None, [options.judge]), *options.results]
     if options.pairs or options.rebalance or not results:
-        raise VievalError("--to takes only results: vieval export RESULTS --to FORMAT")
+        raise VievalError(
+            "--to accepts only results; use vieval export RESULTS --to FORMAT"
+        )
     to_hub = options.to == "hub-eval-results"
     if to_hub != bool(options.dataset):
         raise VievalError(
-            "--to hub-eval-results and --dataset ORG/NAME are given together, as the hub knows a "
-            "benchmark by its data set"
+            "--to hub-eval-results and --dataset ORG/NAME must be passed together, because the hub "
+            "identifies a benchmark by its data set"
         )
     conclusion = report(*results, partial=options.partial, benchmarks=options.benchmark)
     if conclusion.report is None:
@@ -135,16 +137,15 @@ def _write_for_boards(options: ExportOptions) -> list[str]:
 
 
 def _require_one_export(options: ExportOptions) -> None:
-    """VievalError for arguments of both kinds of exports, or of none."""
+    """Raise VievalError for arguments of both kinds of exports, or of none."""
     from vieval_plugin.text.errors import VievalError
 
     if options.pairs and (options.judge or options.results or options.rebalance):
         raise VievalError(
-            "--pairs takes results and no judge: vieval export --pairs RESULTS --out "
-            "FILE"
+            "--pairs accepts only results; use vieval export --pairs RESULTS --out FILE"
         )
     if not options.pairs and not (options.judge and options.results):
-        raise VievalError("pass a judge and results, or results of images with --pairs")
+        raise VievalError("pass a judge and results, or --pairs RESULTS")
     if not options.pairs and options.trainer != "trl":
         raise VievalError(f"--trainer {options.trainer} requires --pairs")
 
@@ -162,8 +163,8 @@ def _write_pairs(options: ExportOptions, lookup: Lookup) -> str:
     pairs = preference_pairs(lookup, options.margin)
     if not pairs:
         raise VievalError(
-            f"no prompt has two images whose scores differ (by {options.margin or 0:g}): nothing "
-            "to pair"
+            "no pairs to write, because no prompt has two images whose scores differ (by "
+            f"{options.margin or 0:g})"
         )
     if options.trainer == "trl" or options.trainer == "diffusers":
         write_pairs(options.out, pairs, options.trainer)

@@ -1,13 +1,13 @@
-"""Keep the rows of a data set whose verdicts pass.
+"""Keep the rows of a data set whose verdicts meet a condition.
 
-The rows are written with their scores, into files named as those that were judged.
+The rows are written with their scores, to files with the same names as the input files.
 
 Examples:
-    # good images alone
+    # keep only good images
     vieval filter verdicts/ --where "SC > .7 and status = 'ok'" --out kept/
-    # with a prefix for the new columns
+    # add a prefix to the new columns
     vieval filter verdicts/ --where "judge_O >= .5" --prefix judge_ --out kept/
-    # in people's terms
+    # filter by a calibrated score
     vieval filter verdicts/ --calibration cal.json --where "O_calibrated > .6" --out kept/
 """
 
@@ -22,17 +22,16 @@ from vieval_plugin.cli.options import CalibrationOptions, PartialOptions
 class FilterOptions(CalibrationOptions, PartialOptions):
     """Options of `vieval filter`."""
 
-    folder: Path = argument("the folder of shards that vieval score wrote (its --out)")
+    folder: Path = argument("folder of shards from vieval score (its --out)")
     where: str = flag(
-        "a condition in SQL on scores and columns of verdicts (file, row, uid, image_model, "
-        "kind, category, status, "
-        'reason, rationale, ...), and not on those of the data set, such as "SC > .7 and status '
-        "= 'ok'\"",
+        "SQL condition on scores and columns of verdicts (file, row, uid, image_model, kind, "
+        "category, status, reason, rationale, ...), not on columns of the data set, such as "
+        "\"SC > .7 and status = 'ok'\"",
         metavar="CONDITION",
     )
     out: OutputPath = flag("folder for the files")
     prefix: str = flag(
-        "prefix of the added columns, or of the added tar member (default: none)",
+        "prefix for the added columns, or for the added tar member (default: none)",
         "",
     )
 
@@ -53,8 +52,6 @@ def run(options: FilterOptions) -> int:
         calibration,
     )
     say(*(f"note: {note}" for note in result.notes))
-    say(
-        f"wrote {options.out}: {result.passed:,} of {plural(result.verdicts, 'row')}, "
-        f"{plural(result.files, 'file')}"
-    )
+    rows = f"{result.passed:,} of {plural(result.verdicts, 'row')}"
+    say(f"wrote {options.out}: {rows}, {plural(result.files, 'file')}")
     return 0

@@ -1,12 +1,12 @@
 """Make a page where annotators rate your images.
 
-They rate images, or vote on pairs, without seeing which generator made them. The page saves a CSV
-file, which vieval rank --human reads with the plan that stands beside the page.
+They rate images, or vote on pairs, without seeing the generators' names. The page saves a CSV file;
+pass it to vieval rank --human, together with the plan next to the page.
 
 Examples:
-    # 100 images of a table
+    # label 100 images of a table
     vieval label images.csv --out label.html
-    # 50 images that were scored
+    # label 50 scored images
     vieval label verdicts.jsonl --n 50 --out label.html
 """
 
@@ -30,24 +30,22 @@ class LabellingOptions(ColumnOptions, PartialOptions):
     """Options of `vieval label`."""
 
     samples: list[str] = argument(
-        "samples in the form that vieval score reads, a .jsonl file of contests, "
-        "verdicts, or BENCHMARK/PART; after a folder of shards, you can list rows, "
-        "each by its uid or as FILE:ROW"
+        "samples in a format that vieval score reads, a .jsonl file of contests, "
+        "verdicts, or BENCHMARK/PART; a folder of shards may be followed by rows, each "
+        "as its uid or FILE:ROW"
     )
-    out: OutputPath = flag("the page to write, one HTML file with its images")
+    out: OutputPath = flag("HTML page to write, in one file with its images")
     n: Count = flag("number of images or pairs (default: %(default)s)", 100)
     human: list[Path] = human_flag(
-        ": what is rated already is left out; with the plan of an earlier page its other "
-        "images are asked for"
+        ", whose images are left out; with the plan of an earlier page, the new page has the "
+        "remaining images"
     )
     until_decided: bool = flag(
         "ask only for the labels up to the plan's next look, and stop once they "
-        "decide, without showing who leads"
+        "are decisive, without showing the leader"
     )
-    kind: str | None = flag("the task type of samples without one, such as tig")
-    prompts: Path | None = flag(
-        "the prompts of images in folders: a table, or a .txt file"
-    )
+    kind: str | None = flag("task type of samples without one, such as tig")
+    prompts: Path | None = flag("prompts of images in folders: a table or a .txt file")
 
 
 def run(options: LabellingOptions) -> int:
@@ -76,7 +74,7 @@ def run(options: LabellingOptions) -> int:
     plan = ratings.plan if ratings else None
     if options.until_decided and ratings and plan and _are_decisive(options, ratings):
         say(
-            "The labels decide, so no further label is needed.",
+            "The labels are decisive, so no more are needed.",
             f"next: {_rank_command(options, ())}",
         )
         return 0
@@ -98,24 +96,31 @@ def run(options: LabellingOptions) -> int:
     to_ask = [sample for sample in selection if sample.judged.id in unrated]
     if not to_ask:
         raise VievalError(
-            f"--n {options.n} must choose an image without a rating, and all {len(selection)} are "
-            "rated; raise --n without the plan, or name more images"
+            f"--n {options.n} must include an image without a rating, but all {len(selection)} are "
+            "rated; pass a larger --n without the plan, or more images"
         )
     readable = [
         sample.judged for number, sample in enumerate(samples) if number not in reasons
     ]
-    size = _write_page(options.out, to_ask, plan.seed, images, readable)
+    size = _write_page(
+        options.out,
+        to_ask,
+        plan.seed,
+        images,
+        readable,
+    )
     if is_new:
         write_whole(plan_path, [plan_text(plan)])
         say(
-            f"wrote {plan_path}: the order of {plural(len(plan.units), plan.unit)}, which "
-            "`vieval rank --human` takes too"
+            f"wrote {plan_path}, the order of {plural(len(plan.units), plan.unit)}, for "
+            "`vieval rank --human`"
         )
     if reasons:
         first = min(reasons)
+        first_reason = f"{samples[first].where}: {reasons[first]}"
         say(
-            f"{len(reasons)} of {len(samples)} left out for an image that is missing or cannot be "
-            f"read; the first: {samples[first].where}: {reasons[first]}"
+            f"left out {len(reasons)} of {len(samples)} whose image is missing or unreadable; the "
+            f"first: {first_reason}"
         )
     _say_advice(options, images, readable, size, are_contests)
     return 0
@@ -124,14 +129,18 @@ def run(options: LabellingOptions) -> int:
 def _require_writable(
     options: LabellingOptions, plan_path: Path, samples: Sequence[ToLabel]
 ) -> None:
-    """VievalError where the page or its plan would replace what is read."""
+    """Raise VievalError where the page or its plan would replace what is read."""
     from vieval_plugin.images import files_of
     from vieval_plugin.judges.contests import candidates_of
     from vieval_plugin.media.files import require_writable
 
     outputs = [output for sample in samples for output in candidates_of(sample.judged)]
     files = [*map(Path, options.samples), *options.human]
-    reads = [*files, *filter(None, [options.prompts]), *files_of(outputs)]
+    reads = [
+        *files,
+        *filter(None, [options.prompts]),
+        *files_of(outputs),
+    ]
     for path in (options.out, plan_path):
         require_writable(path, reads=reads)
 
@@ -152,12 +161,12 @@ def _write_page(
 
     page = label_page(to_ask, seed)
     write_whole(path, page)
+    size = len(page) / 2**20
+    asked = f"{len(to_ask)} of {len(readable)} to label"
+    say(f"wrote {path} ({size:.1f} MB): {asked}")
     counts = strata(images).values()
-    say(
-        f"wrote {path} ({len(page) / 2**20:.1f} MB): {len(to_ask)} of {len(readable)} to label",
-        f"drawn from {len(counts)} of {len(strata(readable))} strata (kind and generator), "
-        f"{range_text(counts)} from each, seed {seed}",
-    )
+    drawn = f"drawn from {len(counts)} of {len(strata(readable))} strata"
+    say(f"{drawn} (kind and generator), {range_text(counts)} from each, seed {seed}")
     return len(page)
 
 
@@ -175,16 +184,17 @@ def _say_advice(
 
     if are_contests:
         say(
-            "votes on pairs do not correct a judge's means (vieval rank --human): for that, "
+            "votes on pairs cannot correct a judge's means (vieval rank --human); to do so, "
             "label its verdicts on single images"
         )
-    if advice := size_advice(images, readable):
+    advice = size_advice(images, readable)
+    if advice:
         say(advice)
     if size > LARGE:
         say(f"the page has {size >> 20} MB and opens slowly; use a smaller --n")
     if not are_contests:
         say(
-            f"next: answer the page, download the file of answers, and {_rank_command(options)}"
+            f"next: fill in the page, download the answers, and run {_rank_command(options)}"
         )
 
 
@@ -204,13 +214,13 @@ def _rank_command(
         verdicts = options.samples[0]
     elif not all(map(is_own, paths)):
         verdicts = "verdicts.jsonl"
-        origin = ", where verdicts.jsonl is what `vieval score` writes of these samples"
-    plans = (
-        []
-        if any(file.suffix == ".json" for file in options.human)
-        else [options.out.with_suffix(".plan.json")]
-    )
-    quoted = [shlex.quote(str(file)) for file in (*plans, *options.human)]
+        origin = (
+            ", where verdicts.jsonl is the output of `vieval score` on these samples"
+        )
+    labels = list(options.human)
+    if not any(file.suffix == ".json" for file in labels):
+        labels.insert(0, options.out.with_suffix(".plan.json"))
+    quoted = [shlex.quote(str(file)) for file in labels]
     files = dict.fromkeys([*quoted, *further])  # a shell expands the last ones
     return f"`vieval rank {verdicts} --human {' '.join(files)}`{origin}"
 

@@ -1,9 +1,9 @@
 """Make the leaderboard of published judges.
 
-Numbers are recomputed from published verdicts. Your model's card joins them as a submission.
+Scores are recomputed from published verdicts. To add your model, submit its card.
 
 Examples:
-    # the page
+    # write the page
     vieval leaderboard make --out leaderboard
     # add your model's card
     vieval leaderboard add card-my-model --out leaderboard
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 class MakeOptions(PublishedOptions):
     """Options of `vieval leaderboard make`."""
 
-    out: OutputPath = flag("folder of the page and its submissions/")
+    out: OutputPath = flag("folder for the page and submissions/")
 
 
 class CheckOptions(PublishedOptions):
     """Options of `vieval leaderboard check`."""
 
     submission: Path = argument(
-        "the folder that vieval card wrote, with card.json and verdicts",
+        "folder from vieval card, with card.json and verdicts",
         metavar="FOLDER",
     )
 
@@ -53,12 +53,12 @@ def _sources(options: PublishedOptions) -> Sources:
 
 
 def make(options: MakeOptions) -> int:
-    """Recompute the published judges' numbers, and write the page.
+    """Recompute the published judges' scores, and write the page.
 
-    Fetch the verdicts once, with `vieval prepare published_verdicts`.
+    Download the verdicts first, with `vieval prepare published_verdicts`.
 
     Examples:
-        # the page and its data
+        # write the page and its data
         vieval leaderboard make --out leaderboard
     """
     from vieval_plugin import config
@@ -80,7 +80,7 @@ def make(options: MakeOptions) -> int:
     write_boards(boards, options.out, statistics)
     say(
         title(boards),
-        f"wrote {options.out / PAGE} (open it in a browser), and its data beside it",
+        f"wrote {options.out / PAGE} (open it in a browser) and its data next to it",
     )
     return 0
 
@@ -91,7 +91,7 @@ def check(options: CheckOptions) -> int:
     Each problem is printed on a line.
 
     Examples:
-        # a card
+        # check a card
         vieval leaderboard check card-my-model
     """
     return 1 if _checked(options) is None else 0
@@ -100,10 +100,10 @@ def check(options: CheckOptions) -> int:
 def add_card(options: AddOptions) -> int:
     """Check a card, and add it to the submissions.
 
-    `vieval leaderboard make` then puts it into the page.
+    Then run `vieval leaderboard make` to update the page.
 
     Examples:
-        # a card
+        # add a card
         vieval leaderboard add card-my-model --out leaderboard
     """
     from vieval_plugin.leaderboard.submissions import (
@@ -135,8 +135,8 @@ def _checked(options: CheckOptions) -> tuple[Card, list[CheckedEntry]] | None:
         return None
     for entry, records in entries:
         say(
-            f"{entry.title}: {len(records)} verdicts of {card.model} come out of their replies, "
-            "and its agreement of them"
+            f"{entry.title}: recomputed {len(records)} verdicts of {card.model} from their "
+            "replies, and its agreement from the verdicts"
         )
     say(CANNOT_SHOW)
     return card, entries

@@ -42,7 +42,7 @@ class LabelOptions(Options):
     """The names of the judges of results."""
 
     label: list[str] = flag(
-        "name a result's judge in tables; repeat it for each result, in their order"
+        "label of a result's judge in tables; repeat it for each result, in order"
     )
 
 
@@ -50,8 +50,8 @@ class ColumnOptions(Options):
     """The columns of a table."""
 
     columns: list[str] = flag(
-        "the columns of a table to read, such as output=image,prompt=caption "
-        "(default: found by their names)",
+        "table columns to read, such as output=image,prompt=caption (default: "
+        "recognised by name)",
         metavar="KEY=COLUMN",
     )
 
@@ -60,8 +60,8 @@ class BenchmarkOptions(Options):
     """Folders with benchmarks of the user's own."""
 
     benchmark: list[str] = flag(
-        "folder of a benchmark of your own that results are about; may be repeated "
-        "(default: those that VIEVAL_BENCHMARKS names)",
+        "folder of your own benchmark, if the results are on it; may be repeated "
+        "(default: $VIEVAL_BENCHMARKS)",
         metavar="FOLDER",
     )
 
@@ -70,16 +70,17 @@ class CalibrationOptions(Options):
     """The file that adds a judge's calibrated score."""
 
     calibration: Path | None = flag(
-        "file of vieval calibrate, which adds a score such as O_calibrated: what people would say",
+        "file from vieval calibrate, which adds a score such as O_calibrated, an estimate of human "
+        "ratings",
         metavar="FILE",
     )
 
 
 class PartialOptions(Options):
-    """Whether verdicts are read of which the run is not complete."""
+    """The option to read incomplete runs."""
 
     partial: bool = flag(
-        "also read OUT.partial, the verdicts of a run of vieval score that is not complete",
+        "also read OUT.partial, the verdicts of an incomplete run of vieval score",
     )
 
 
@@ -87,7 +88,7 @@ class SeedOptions(Options):
     """The seed of statistics."""
 
     seed: int | None = flag(
-        "seed of everything random (default: statistics.seed of the options)",
+        "random seed (default: option statistics.seed)",
         type=number_between(0),
     )
 
@@ -96,14 +97,14 @@ class PublishedOptions(Options):
     """The folder of published verdicts."""
 
     published: Path | None = flag(
-        "folder of published verdicts (default: as prepared)", metavar="FOLDER"
+        "folder of published verdicts (default: the prepared one)", metavar="FOLDER"
     )
 
 
 class ConfigOptions(Options):
     """The options file."""
 
-    config: Path | None = flag("the options file (default: $VIEVAL_CONFIG)")
+    config: Path | None = flag("options file (default: $VIEVAL_CONFIG)")
 
 
 def human_flag(purpose: str = "", **arguments: Any) -> Any:
@@ -115,14 +116,14 @@ def human_flag(purpose: str = "", **arguments: Any) -> Any:
 
 def judge_flag(default: str) -> Any:
     """Declare the names of judges; `default` is the command's own, in words."""
-    return flag(f"a judge by its name; may be repeated (default: {default})", [])
+    return flag(f"judge name; may be repeated (default: {default})", [])
 
 
 class SettingOptions(ConfigOptions, group=_JUDGE):
-    """How judges ask."""
+    """The settings of judges."""
 
     setting: str | None = flag(
-        "a setting of the judge, such as 1shot (default: its first)"
+        "setting of the judge, such as 1shot (default: its first setting)"
     )
     aspects: tuple[str, ...] = flag(
         "ask only about these aspects, such as SC, if the judge asks about each "
@@ -132,22 +133,22 @@ class SettingOptions(ConfigOptions, group=_JUDGE):
         metavar="NAMES",
     )
     scorer: str | None = flag(
-        "weights of a judge that is a network: a name, folder or file (default: its own)",
+        "weights for a judge that is a network: a name, folder or file (default: its own)",
     )
 
 
 class JudgeOptions(SettingOptions, group=_JUDGE):
-    """The judges, and how they ask."""
+    """The judges and their settings."""
 
     judge: list[str] = judge_flag(DEFAULT_JUDGE)
-    lazy: bool = flag("ask nothing that cannot change O: not about PQ where SC is 0")
-    fresh: bool = flag("ask again for stored replies, and replace them")
+    lazy: bool = flag("skip questions that cannot change O, such as PQ if SC is 0")
+    fresh: bool = flag("ask again instead of using cached replies, and replace them")
 
 
 def patience_flag(seconds: float) -> Any:
     """Declare the patience with a server, with a command's own default."""
     return flag(
-        "seconds without any answer before the server counts as offline (default: "
+        "seconds without a reply before the server counts as offline (default: "
         f"{seconds:g})",
         None,
         metavar="S",
@@ -157,38 +158,36 @@ def patience_flag(seconds: float) -> Any:
 class BackboneOptions(Options, group=_BACKBONE):
     """The model that the judge asks."""
 
-    model: str | None = flag(
-        f"the model's name on the server (default: {MODEL_ENV_VAR})"
-    )
+    model: str | None = flag(f"model name on the server (default: ${MODEL_ENV_VAR})")
     base_url: list[str] | None = flag(
         "address of an OpenAI-compatible server, ending in /v1; may be repeated "
-        f"(default: {BASE_URL_ENV_VAR}, or {OPENAI_BASE_URL_ENV_VAR})",
+        f"(default: ${BASE_URL_ENV_VAR}, or ${OPENAI_BASE_URL_ENV_VAR})",
     )
     num_concurrent: int | None = flag(
-        "requests in flight at once (default: 32)", metavar="N"
+        "maximum number of concurrent requests (default: 32)", metavar="N"
     )
     temperature: str | None = flag(
-        "sampling temperature, or none to send none (default: 0)", metavar="T"
+        "sampling temperature, or none to omit it (default: 0)", metavar="T"
     )
     max_tokens: int | None = flag(
-        "longest answer in tokens (default: the judge's own)", metavar="N"
+        "maximum tokens of a reply (default: the judge's own limit)", metavar="N"
     )
     timeout: float | None = flag(
-        "seconds without a byte before a call is retried (default: 600)",
+        "seconds without data before a call is retried (default: 600)",
         metavar="S",
     )
     patience: float | None = patience_flag(120)
-    price_input: float | None = flag("price of a million input tokens", metavar="P")
+    price_input: float | None = flag("price per million input tokens", metavar="P")
     price_cached_input: float | None = flag(
-        "price of a million cached input tokens", metavar="P"
+        "price per million cached input tokens", metavar="P"
     )
-    price_output: float | None = flag("price of a million output tokens", metavar="P")
+    price_output: float | None = flag("price per million output tokens", metavar="P")
 
 
 class BatchedOptions(Options, group=_BACKBONE):
-    """Whether the model is asked by batches."""
+    """The option to ask the model by batches."""
 
-    batch: bool = flag("use batches, which cost half and take hours")
+    batch: bool = flag("use the batch API, which costs half and takes hours")
     batch_files: OutputPath | None = flag(
         "write batches to this folder, for vllm run-batch",
         metavar="FOLDER",
@@ -198,29 +197,27 @@ class BatchedOptions(Options, group=_BACKBONE):
 class SampleOptions(ColumnOptions, group=("samples",)):
     """The samples that are judged."""
 
-    prompt: str | None = flag("the prompt of the images that you name", metavar="TEXT")
-    source: str | None = flag("the image that was edited", metavar="IMAGE")
-    instruction: str | None = flag("the instruction of the edit", metavar="TEXT")
-    prompts: Path | None = flag(
-        "the prompts of images in folders: a table, or a .txt file"
-    )
+    prompt: str | None = flag("prompt of images passed individually", metavar="TEXT")
+    source: str | None = flag("source image of an edit", metavar="IMAGE")
+    instruction: str | None = flag("instruction of an edit", metavar="TEXT")
+    prompts: Path | None = flag("prompts of images in folders: a table or a .txt file")
     layout: str | None = flag(
-        "read folders by a benchmark's layout, such as geneval, or by that of a YAML file "
-        "(default: found)",
+        "layout of the folders: that of a benchmark, such as geneval, or a YAML file "
+        "(default: detected)",
         metavar="NAME",
     )
     kind: str | None = flag(
-        "the task type of samples without one, such as tig (text to image)"
+        "task type of samples without one, such as tig (text to image)"
     )
     benchmark: str | None = flag(
-        "judge the images of this benchmark, and keep its human ratings with the verdicts",
+        "judge the images of this benchmark and keep its human ratings with the verdicts",
         metavar="FOLDER",
     )
     limit: Count | None = flag("judge only the first N samples", metavar="N")
     allow_urls: list[str] = flag(
-        "download images from this host; may be repeated", metavar="HOST"
+        "allow downloads of images from this host; may be repeated", metavar="HOST"
     )
-    strict: bool = flag("stop at the first bad row, before anything is asked")
+    strict: bool = flag("stop at the first bad row, before the first call")
 
 
 class ShardOptions(
@@ -233,11 +230,12 @@ class ShardOptions(
     """A folder of shards."""
 
     rows_per_shard: Count | None = flag(
-        "rows in a shard, one file (default: 512)", metavar="N"
+        "rows per shard, which is one file (default: 512)", metavar="N"
     )
     max_failures: float | None = flag(
-        "write no shard of whose rows more failed (api_error, tool_error, parse_failure, "
-        "refusal or no_image), and stop after three such shards in a row (default: 0.2)",
+        "largest share of a shard's rows that may fail (api_error, tool_error, parse_failure, "
+        "refusal or no_image); a shard with more is not written, and three in a row stop the run "
+        "(default: 0.2)",
         type=number_between(0, kind=float),
         metavar="SHARE",
     )
@@ -251,14 +249,14 @@ class ShardOptions(
         "workers on Ray (default: one per node, or one per GPU)", metavar="N"
     )
     part: str | None = flag(
-        "judge one of N parts; auto takes it from a Slurm array's task or torchrun's "
-        "process (default: all)",
+        "judge one of N parts; auto uses the task of a Slurm array or the process of "
+        "torchrun (default: all)",
         metavar="I/N",
     )
     extend: bool = flag("also judge files that were added since the first run")
-    trace: bool = flag("keep the answers word for word")
+    trace: bool = flag("keep replies verbatim")
     ray: str | None = flag(
-        "use workers on a Ray cluster (default: the one already running, or a new one)",
+        "use workers on a Ray cluster (default: a running cluster, or a new one)",
         nargs="?",
         const="",
         metavar="ADDRESS",
@@ -277,19 +275,19 @@ class ScoreOptions(
 
     samples: list[str] = argument(
         "images, with --prompt; a table (CSV, JSONL, parquet, a saved data set, or ORG/NAME "
-        "on the hub); folders of images, with --prompts or with prompts in them; or what "
-        "lmms-eval wrote of a generator (--log_samples)",
+        "on the hub); folders of images, with --prompts or with prompts inside; or lmms-eval's "
+        "output of a generator (--log_samples)",
         nargs="*",
     )
     out: Path | None = flag(
-        "write verdicts here: to a .jsonl, .csv or .parquet file, or, for parquet and "
-        "webdataset tar files, to a folder of shards; needed unless you name images one by one"
+        "output for verdicts: a .jsonl, .csv or .parquet file, or a folder of shards for parquet "
+        "and webdataset tar files (default: NAME.verdicts.jsonl next to a local table or folder)"
     )
-    json: bool = flag("print the verdicts on images as JSON lines")
-    plan: bool = flag("judge eight samples, print what all would cost, and stop")
+    json: bool = flag("print verdicts as JSON lines, for images passed individually")
+    plan: bool = flag("judge eight samples, print the cost of all samples, and exit")
     judge: list[str] = judge_flag(f"{DEFAULT_JUDGE}, or the judge of the run's task")
     label: str = flag(
-        "name of the verdicts in reports (default: the name of the backbone)", ""
+        "label of the verdicts in reports (default: the backbone's name)", ""
     )
     #: Command line, for the verdicts.
     command: str
@@ -341,7 +339,7 @@ def _tell_lazy_in_vain(judges: Sequence[str], current: Config) -> None:
             narrowed is None
             or narrowed((), True).aspects == narrowed((), False).aspects
         ):
-            tell(f"--lazy changes nothing: no answer of {name} decides the others")
+            tell(f"--lazy has no effect on {name}, whose questions are all required")
 
 
 def batch_of(options: BatchedOptions, folder: Path) -> BatchOptions | None:

@@ -1,13 +1,13 @@
-"""Download a benchmark's data, or check it.
+"""Download or check a benchmark's data.
 
-Some benchmarks are downloaded; for the others the command says which files to put where. Run it
-again after an interruption: files that are there are checked and kept. See
+Some benchmarks are downloaded. For the others, the command shows which files to place where. After
+an interruption, run it again: existing files are checked and kept. See
 docs/reference/benchmarks.md
 
 Examples:
-    # a benchmark
+    # prepare a benchmark
     vieval prepare imagenhub
-    # one part, ratings only
+    # prepare only the ratings of one part
     vieval prepare imagenhub --part tig --no-images
 """
 
@@ -27,19 +27,17 @@ class PrepareOptions(Options):
     """Options of `vieval prepare`."""
 
     benchmark: str = argument(
-        "a benchmark's name, or published_verdicts for the verdicts of published judges; "
-        "`vieval tasks` lists them"
+        "benchmark name (`vieval tasks` lists them), or published_verdicts for the verdicts of "
+        "published judges"
     )
-    count: int | None = flag(
-        "frames of a video, or views of an object, that stand for a sample"
-    )
+    count: int | None = flag("video frames, or views of an object, per sample")
     root: OutputPath | None = flag(
-        "data folder (default: $VIEVAL_DATA, else the user's cache folder)",
+        "data folder (default: $VIEVAL_DATA, or the user's cache folder)",
     )
-    part: list[str] | None = flag("only this part; may be repeated")
-    no_images: bool = flag("only ratings and conditions, without images")
+    part: list[str] | None = flag("prepare only this part; may be repeated")
+    no_images: bool = flag("prepare only ratings and conditions, without images")
     mirror: list[str] = flag(
-        "address of a mirror of a source, such as hub=http://127.0.0.1:8000; may be repeated",
+        "mirror address of a source, such as hub=http://127.0.0.1:8000; may be repeated",
         metavar="SOURCE=URL",
     )
 
@@ -55,9 +53,10 @@ def run(options: PrepareOptions) -> int:
     mirrors = dict(mirror.partition("=")[::2] for mirror in options.mirror)
     for source, url in mirrors.items():
         if not url or source not in hosts:
+            known = ", ".join(hosts) or "none"
             raise VievalError(
                 f"--mirror must be SOURCE=URL with a source of {name}, got {source!r} and "
-                f"{url!r}; its sources are {', '.join(hosts) or 'none'}"
+                f"{url!r}; known sources: {known}"
             )
     say(f"data folder: {root}")
     report = prepare(
@@ -92,7 +91,7 @@ def _preparation(
             if entry.prepare
         ]
         raise VievalError(
-            f"{benchmark.name} has nothing to prepare; benchmarks that do: "
+            f"{benchmark.name} does not require preparation; pass one of "
             f"{', '.join(preparable)}, {NAME}"
         )
     return benchmark.name, benchmark.prepare, benchmark.hosts

@@ -1,13 +1,13 @@
-"""Show and change what judges ask, or export a benchmark's prompts.
+"""Show or change judges' prompts, or export a benchmark's prompts.
 
 A prompt pack is a folder with a judge's questions and wording.
 
 Examples:
     # read a pack
     vieval prompts show viescore/v1
-    # change its wording
+    # copy a pack to change its wording
     vieval prompts copy viescore/v1 my_pack
-    # prompts for your generator
+    # export prompts for your generator
     vieval prompts export vieval_demo --out prompts
 """
 
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from vieval_plugin.cli import Options, OutputPath, argument, flag
 
-_PACK = "a name from `vieval prompts list`, or a folder"
+_PACK = "pack name from `vieval prompts list`, or a folder"
 
 
 class ListOptions(Options):
@@ -35,22 +35,22 @@ class CopyOptions(Options):
     """Options of `vieval prompts copy`."""
 
     pack: str = argument(_PACK)
-    folder: OutputPath = argument("a new folder; the pack is named after it")
+    folder: OutputPath = argument("new folder, whose name becomes the name of the pack")
 
 
 class ExportOptions(Options):
     """Options of `vieval prompts export`."""
 
-    benchmark: str = argument("a benchmark, or BENCHMARK/PART for one of its parts")
-    out: OutputPath = flag("folder to write to")
+    benchmark: str = argument("benchmark, or BENCHMARK/PART for one of its parts")
+    out: OutputPath = flag("output folder")
 
 
 class ImportOptions(Options):
     """Options of `vieval prompts import`."""
 
-    judge: str = argument("the judge")
+    judge: str = argument("judge of the packs")
     source: Path = argument(
-        "a checkout of the authors' repository, or a folder of their results"
+        "checkout of the authors' repository, or a folder of their results"
     )
     to: OutputPath = flag("folder for the packs")
     context: str | None = flag(
@@ -64,7 +64,7 @@ def list_packs(options: ListOptions) -> int:
     Each line has the pack's hash.
 
     Examples:
-        # all packs
+        # list all packs
         vieval prompts list
     """
     from vieval_plugin.prompts import packs
@@ -77,14 +77,14 @@ def list_packs(options: ListOptions) -> int:
 
 
 def show_pack(options: ShowOptions) -> int:
-    """Show what a pack asks.
+    """Show the questions of a pack.
 
-    You see its questions, their images and scores, and the wording.
+    Each question is shown with its images, scores and wording.
 
     Examples:
-        # a pack
+        # show a pack
         vieval prompts show viescore/v1
-        # one question
+        # show one question
         vieval prompts show viescore/v1 SC_tie
     """
     from vieval_plugin.prompts import packs
@@ -112,12 +112,16 @@ def show_pack(options: ShowOptions) -> int:
             )
             say(*pack.wording(question.template).splitlines())
     for part in parts:
-        say("", f"# {part} (part of the above)", *pack.wording(part).splitlines())
+        say(
+            "",
+            f"# {part} (part of the above)",
+            *pack.wording(part).splitlines(),
+        )
     return 0
 
 
 def _require_known_pack(name: str) -> None:
-    """VievalError for a name that is nearly that of a built-in pack."""
+    """Raise VievalError for a name that is nearly that of a built-in pack."""
     from vieval_plugin.prompts import packs
     from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.suggestions import did_you_mean
@@ -126,41 +130,40 @@ def _require_known_pack(name: str) -> None:
     names = packs.built_in()
     if name in names or name.count("/") != 1 or exists(path_of(name)):
         return
-    if suggestion := did_you_mean(name, names, 0.6):
+    suggestion = did_you_mean(name, names, 0.6)
+    if suggestion:
         raise VievalError(f"no prompt pack {name!r}{suggestion}")
 
 
 def copy_pack(options: CopyOptions) -> int:
-    """Copy a pack, to change its wording.
+    """Copy a pack to change its wording.
 
-    The copy has a name of its own, so that verdicts say which wording they come from.
+    The copy has its own name, so verdicts record which wording they used.
 
     Examples:
-        # a pack of your own
+        # make your own pack
         vieval prompts copy viescore/v1 my_pack
     """
     from vieval_plugin.prompts import packs
     from vieval_plugin.text.escaping import say
 
     pack = packs.copy(options.pack, options.folder)
-    use = (
-        f"--judge {options.folder}"
-        if pack.judge == pack.name
-        else f"judges.{pack.judge}.pack: {options.folder}"
-    )
-    say(f"{options.folder}  {pack.name}  {pack.hash}  (use it: {use})")
+    use = f"judges.{pack.judge}.pack: {options.folder}"
+    if pack.judge == pack.name:
+        use = f"--judge {options.folder}"
+    say(f"{options.folder}  {pack.name}  {pack.hash}  (to use it: {use})")
     return 0
 
 
 def export_benchmark(options: ExportOptions) -> int:
     """Write a benchmark's prompts and conditions for your generator.
 
-    Put its images into the folder as expected.csv says, and score the folder.
+    Save the images as listed in expected.csv, then score the folder.
 
     Examples:
-        # all parts
+        # export all parts
         vieval prompts export vieval_demo --out prompts
-        # one part
+        # export one part
         vieval prompts export imagenhub/tig --out prompts
     """
     from vieval_plugin import config
@@ -182,21 +185,21 @@ def export_benchmark(options: ExportOptions) -> int:
     for exported in parts:
         folder = options.out / exported
         count = export_prompts(benchmark, exported, root, folder)
-        say(
-            f"{folder / PROMPTS_FILE}: {count} prompts; save the images, named as in "
-            f"{EXPECTED_FILE}, in {folder / 'MODEL'}, where MODEL is the name of your "
-            f"model, then run: vieval score {folder}"
+        advice = (
+            f"save the images as listed in {EXPECTED_FILE} to {folder / 'MODEL'} (MODEL is "
+            f"your model's name), then run: vieval score {folder}"
         )
+        say(f"{folder / PROMPTS_FILE}: {count} prompts; {advice}")
     return 0
 
 
 def import_packs(options: ImportOptions) -> int:
     """Build a pack with the authors' own wording.
 
-    VIEval does not ship it: you give a checkout of their repository.
+    VIEval does not ship this wording; pass a checkout of their repository.
 
     Examples:
-        # VIEScore's wording
+        # build a pack with VIEScore's wording
         vieval prompts import viescore VIEScore --to packs
     """
     from vieval_plugin.importers.importing import importers
@@ -208,7 +211,7 @@ def import_packs(options: ImportOptions) -> int:
     by_judge = importers()
     if options.judge not in by_judge:
         raise VievalError(
-            f"no importer for {options.judge!r}; choose one of {', '.join(sorted(by_judge))}"
+            f"no importer for {options.judge!r}; known judges: {', '.join(sorted(by_judge))}"
         )
     require_writable(options.to / packs.MANIFEST, "--to")
     for folder in by_judge[options.judge](options.source, options.to, options.context):

@@ -1,11 +1,11 @@
-"""Find out which generator is better, and how sure that is.
+"""Find out which generator is better, and how certain that is.
 
 Generators are compared on the prompts that they share, with ranks, intervals and paired tests.
 
 Examples:
-    # folders of images
+    # compare folders of images
     vieval rank mine theirs --prompts prompts.csv --judge pairwise --model NAME --base-url http://127.0.0.1:8000/v1
-    # verdicts, with a page
+    # compare verdicts and write a page
     vieval rank verdicts.jsonl --html rank.html
     # fail if the new one is worse
     vieval rank new.jsonl --against last_build.jsonl --margin 0.02
@@ -68,15 +68,16 @@ class GeneratorOptions(
     Options,
     group=(
         "generator",
-        "a server that makes the images, kept in the folder named first",
+        "server that makes the images, which are saved in the first folder",
     ),
 ):
     """The generator that makes the images."""
 
     generator_url: str | None = flag(
-        f"address ending in /v1; its key is in {KEY_VARIABLE}", metavar="URL"
+        f"server address, ending in /v1; its key is read from ${KEY_VARIABLE}",
+        metavar="URL",
     )
-    generator_model: str | None = flag("its name on the server", metavar="NAME")
+    generator_model: str | None = flag("model name on the server", metavar="NAME")
     seed: int = flag(
         "seed of the first prompt; each further prompt has the next seed", 0
     )
@@ -86,34 +87,34 @@ class GateOptions(Options, group=("gate",)):
     """The decision on a build, and its files."""
 
     against: Path | None = flag(
-        "verdicts of an earlier build on the same prompts by the same judge, or an anchor, "
-        "as the other generator",
+        "compare with an earlier build: its verdicts by the same judge on the same prompts, or an "
+        "anchor",
         metavar="FILE",
     )
     margin: float | None = flag(
-        "exit with 0 only if the first generator is worse than no other by more than M, in "
-        "the unit of the difference, also with failures as the lowest score, and the judge sees "
-        "spoilt images; with 3 if it is worse, with 4 if the data cannot tell, with 5 if the "
-        "judge of an anchor has drifted, with 6 if --history shows a slow fall",
+        "exit with 0 only if the first generator is not worse than any other by more than M (in "
+        "the unit of the difference, even if failures count as the lowest score), and the judge "
+        "detects damaged images; exit with 3 if it is worse, 4 if the data is inconclusive, 5 if "
+        "the judge of an anchor has drifted, 6 if --history shows a slow fall",
         type=number_between(0, LARGEST_MARGIN, float),
         metavar="M",
     )
     no_control: bool = flag(
-        "pass a build without checking whether the judge sees damaged images"
+        "pass a build without checking whether the judge detects damaged images"
     )
     history: OutputPath | None = flag(
-        "append this nightly result of a gate to FILE, .jsonl, and look for a slow "
+        "append this nightly result of a gate to FILE (.jsonl), and check for a slow "
         "fall",
         metavar="FILE",
     )
     summary: OutputPath | None = flag(
-        "write the decision of the gate as Markdown", metavar="FILE"
+        "write the gate's decision as Markdown", metavar="FILE"
     )
     junit: OutputPath | None = flag(
-        "write the decision of the gate as JUnit XML", metavar="FILE"
+        "write the gate's decision as JUnit XML", metavar="FILE"
     )
     json: OutputPath | None = flag(
-        "write the decision of the gate as JSON, with all numbers", metavar="FILE"
+        "write the gate's decision as JSON, with all numbers", metavar="FILE"
     )
 
 
@@ -129,19 +130,21 @@ class RankOptions(
     """Options of `vieval rank`."""
 
     inputs: list[Path] = argument(
-        "verdicts of vieval score, folders of runs (lmms-eval's --output_path, with "
+        "verdicts from vieval score, folders of runs (lmms-eval's --output_path, with "
         "--log_samples), or folders of images, with --prompts"
     )
     prompts: Path | None = flag(
-        "the prompts of images in folders: a .txt, .csv or .jsonl file"
+        "prompts of images in folders: a .txt, .csv or .jsonl file"
     )
     reference: Path | None = flag(
         "images of the same prompts to compare with, such as another backend's",
         metavar="FOLDER",
     )
-    kind: str | None = flag("the task type of prompts without one, such as tig")
-    out: OutputPath | None = flag("write the verdicts on folders to this .jsonl file")
-    plan: bool = flag("judge eight images, print what all would cost, and stop")
+    kind: str | None = flag("task type of prompts without one, such as tig")
+    out: OutputPath | None = flag(
+        "write the verdicts on folders of images to this .jsonl file"
+    )
+    plan: bool = flag("judge eight images, print the cost of all images, and exit")
     human: list[Path] = human_flag(", which correct the judge's means")
     tables: OutputPath | None = flag(
         "write all tables as Markdown, CSV and JSON", metavar="FOLDER"
@@ -149,7 +152,7 @@ class RankOptions(
     html: OutputPath | None = flag(
         "write a page with images side by side", metavar="FILE"
     )
-    best_of: bool = flag("only list the best image of each prompt and generator")
+    best_of: bool = flag("list only the best image of each prompt and generator")
     #: Command line, for the verdicts.
     command: str
 
@@ -194,7 +197,13 @@ def _request(options: RankOptions) -> RankingRequest:
     url = options.generator_url
     model = options.generator_model
     key = os.environ.get(KEY_VARIABLE, "")
-    make = image_server(url, model, options.inputs, key, options.seed)
+    make = image_server(
+        url,
+        model,
+        options.inputs,
+        key,
+        options.seed,
+    )
     return request_of_flags(
         vars(options),
         options=options_in_force(options),
@@ -205,7 +214,7 @@ def _request(options: RankOptions) -> RankingRequest:
 
 
 def _require_outputs(options: RankOptions) -> None:
-    """VievalError for a file that cannot be written or is read; those of an earlier gate are
+    """Raise VievalError for a file that cannot be written or is read; those of an earlier gate are
     removed, as they would mislead.
     """
     from vieval_plugin.media.files import require_outputs, require_writable
@@ -215,9 +224,13 @@ def _require_outputs(options: RankOptions) -> None:
 
     is_gate = options.margin is not None
     files = [options.against, options.prompts, options.reference]
-    reads = [*options.inputs, *options.human, *filter(None, files)]
+    reads = [
+        *options.inputs,
+        *options.human,
+        *filter(None, files),
+    ]
     if not is_gate and (part := first_flag(options, ("history", "no_control"))):
-        raise VievalError(f"{part} is part of a gate; pass --margin too")
+        raise VievalError(f"{part} requires --margin")
     tables = [BEST_OF] if options.best_of else [RANK_MD, *FINDING_FILES]
     if options.tables:
         for name in tables:
@@ -225,4 +238,9 @@ def _require_outputs(options: RankOptions) -> None:
     if not is_gate and (output := first_flag(options, _OUTPUTS)):
         raise VievalError(f"{output} requires --margin")
     replaced = () if is_gate else _SUFFIXES
-    require_outputs(vars(options), _SUFFIXES, reads, (*replaced, *_KEPT))
+    require_outputs(
+        vars(options),
+        _SUFFIXES,
+        reads,
+        (*replaced, *_KEPT),
+    )

@@ -1,12 +1,12 @@
-"""Make a page, with tables, of results.
+"""Make a page and tables of results.
 
 The page compares judges with annotators, or generators with each other, and shows images with
 their verdicts.
 
 Examples:
-    # your verdicts
+    # report your verdicts
     vieval report verdicts.jsonl --out report
-    # a run of lmms-eval
+    # report a run of lmms-eval
     vieval report out/my-run --out report
 """
 
@@ -33,7 +33,7 @@ class ReportOptions(LabelOptions, BenchmarkOptions, CalibrationOptions, PartialO
     """Options of `vieval report`."""
 
     results: list[Path] = argument(
-        "verdicts of vieval score, or folders of runs: lmms-eval's --output_path, with "
+        "verdicts from vieval score, or folders of runs: lmms-eval's --output_path, with "
         "--log_samples, or VLMEvalKit's --work-dir"
     )
     human: list[Path] = human_flag(" of your samples")
@@ -42,16 +42,14 @@ class ReportOptions(LabelOptions, BenchmarkOptions, CalibrationOptions, PartialO
     )
     expect: Path | None = flag("compare with the published cells in this CSV file")
     training_record: list[Path] = flag(
-        "folders of models that you trained, to mark the samples that they were trained on",
+        "folders of models that you trained, to mark their training samples",
         metavar="FOLDER",
         nargs="*",
     )
     order: Path | None = flag(
-        "compare rankings with this file of image models, one per line, best first",
+        "compare rankings with the image models in this file, one per line, best first",
     )
-    traces: bool = flag(
-        "also write pages that show each step of judges with many steps"
-    )
+    traces: bool = flag("also write pages that show each step of multi-step judges")
 
 
 def run(options: ReportOptions) -> int:

@@ -1,13 +1,13 @@
-"""Serve judges as rewards to trainers.
+"""Serve judges as rewards for trainers.
 
-It answers Flow-Factory, UniRL and your own scripts; flow_grpo, VeRL-Omni, TRL and ms-swift call
-judges in their own process. See
+The server supports Flow-Factory, UniRL and your own scripts; flow_grpo, VeRL-Omni, TRL and ms-swift
+run judges in their own process. See
 docs/tutorials/reward.md
 
 Examples:
-    # try it without a model, by a pixel metric
+    # try it without a model, with a pixel metric
     vieval serve --reward sharp=sharpness
-    # a weighted sum of two judges
+    # serve a weighted sum of two judges
     vieval serve --reward r=0.7*viescore:SC+0.3*sharpness --model NAME --base-url http://127.0.0.1:8000/v1
 """
 
@@ -43,11 +43,11 @@ class SampleOptions(Options, group=("samples",)):
     """The samples that are judged."""
 
     kind: str | None = flag(
-        "the task type of all samples (default: tie, an edit, if there is a second image, else "
+        "task type of all samples (default: tie, an edit, for samples with a second image, else "
         "tig)"
     )
     role: list[str] = flag(
-        "the role of an image beside the output; may be repeated (default: source)"
+        "role of an image that comes with the output; may be repeated (default: source)"
     )
 
 
@@ -55,21 +55,21 @@ class FailureOptions(Options, group=("failures",)):
     """The verdicts that fail."""
 
     attempts: Count = flag(
-        "how often a question is asked at most (default: %(default)s)", 3, metavar="N"
+        "maximum attempts per question (default: %(default)s)", 3, metavar="N"
     )
     repeats: Count = flag(
-        "verdicts to average into a reward, for a backbone with a temperature (default: "
+        "verdicts averaged into a reward, for a backbone with a temperature (default: "
         "%(default)s)",
         1,
         metavar="K",
     )
     on_failure: Literal["error", "neutral"] = flag(
-        "answer a failure with an error, or with its group's mean if a request is "
-        "one group (default: %(default)s)",
+        "return an error for a failure, or the mean of its group if a request is one "
+        "group (default: %(default)s)",
         "error",
     )
     max_imputed: float = flag(
-        "largest share of a group whose failures are replaced by its mean (default: "
+        "largest share of failures in a group to replace by its mean (default: "
         "%(default)s)",
         0.1,
         type=number_between(0, 0.99, float),
@@ -78,19 +78,19 @@ class FailureOptions(Options, group=("failures",)):
 
 
 class CallerOptions(Options, group=("callers",)):
-    """Callers: who may call, and how much they may send."""
+    """Access of callers, and limits of their requests."""
 
     no_token: bool = flag(
-        "let anyone who can reach --host send requests, without a token"
+        "allow requests without a token from anyone who can reach --host"
     )
     allow_host: list[str] = flag(
-        "another name of this server; may be repeated", metavar="NAME"
+        "additional host name of this server; may be repeated", metavar="NAME"
     )
     max_samples: Count = flag(
-        "most samples in a request (default: %(default)s)", 1024, metavar="N"
+        "maximum samples per request (default: %(default)s)", 1024, metavar="N"
     )
     max_body: Count = flag(
-        "largest request in MiB (default: %(default)s)", 256, metavar="MIB"
+        "maximum size of a request in MiB (default: %(default)s)", 256, metavar="MIB"
     )
 
 
@@ -100,12 +100,12 @@ class ServerOptions(
     """Options of `vieval serve`."""
 
     reward: list[str] = flag(
-        "a reward, or a weighted sum such as NAME=0.7*JUDGE:SC+0.3*JUDGE; may be repeated",
+        "reward, or weighted sum such as NAME=0.7*JUDGE:SC+0.3*JUDGE; may be repeated",
         required=True,
         metavar="NAME=JUDGE[:ASPECT]",
     )
     host: str = flag(
-        "address to listen on (default: %(default)s, only this machine)", "127.0.0.1"
+        "address to listen on (default: %(default)s, this machine only)", "127.0.0.1"
     )
     port: int = flag("port to listen on, 0 for any (default: %(default)s)", 8200)
     patience: float | None = patience_flag(_PATIENCE)
@@ -156,7 +156,7 @@ def _server_setup(options: ServerOptions) -> ServerSetup:
     if options.on_failure != "neutral":
         require_a_score_each(term for reward in rewards for term in reward.terms)
     names = [reward.name for reward in rewards]
-    if reserved := {
+    reserved = {
         "v1",
         "compute",
         "group",
@@ -164,24 +164,35 @@ def _server_setup(options: ServerOptions) -> ServerSetup:
         "health",
         "live",
         "metrics",
-    } & set(names):
+    } & set(names)
+    if reserved:
         raise VievalError(
-            f"--reward {min(reserved)}: this is an address of the server itself; "
-            "choose another name"
+            f"--reward {min(reserved)}: the name is reserved; choose another name"
         )
-    if repeated := [name for name in names if names.count(name) > 1]:
-        raise VievalError(
-            f"--reward {repeated[0]} is there twice; give each a name of its own"
-        )
+    repeated = [name for name in names if names.count(name) > 1]
+    if repeated:
+        raise VievalError(f"--reward names must be unique, got {repeated[0]} twice")
     token = os.environ.get(TOKEN_VARIABLE, "")
-    guard = guard_of(options.host, tuple(options.allow_host), token, options.no_token)
-    return ServerSetup(rewards, current, backbone, guard, _serve_options(options))
+    guard = guard_of(
+        options.host,
+        tuple(options.allow_host),
+        token,
+        options.no_token,
+    )
+    return ServerSetup(
+        rewards,
+        current,
+        backbone,
+        guard,
+        _serve_options(options),
+    )
 
 
 def _serve_options(options: ServerOptions) -> ServeOptions:
     from vieval_plugin.rewards.samples import Conditions
     from vieval_plugin.serve.options import MIB, Bounds, ServeOptions
 
+    roles = tuple(options.role or ("source",))
     return ServeOptions(
         host=options.host,
         port=options.port,
@@ -189,7 +200,7 @@ def _serve_options(options: ServerOptions) -> ServeOptions:
         repeats=options.repeats,
         on_failure=options.on_failure,
         max_imputed=options.max_imputed,
-        conditions=Conditions(options.kind or "", tuple(options.role or ("source",))),
+        conditions=Conditions(options.kind or "", roles),
         bounds=Bounds(body=options.max_body * MIB, samples=options.max_samples),
     )
 
@@ -209,9 +220,10 @@ def _set_own_store(current: Config) -> Config:
 
 
 def _announcement(setup: ServerSetup, port: int) -> list[str]:
-    """Lines on what is served where."""
+    """Lines on the rewards and their addresses."""
     host = setup.options.host
-    address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    location = f"[{host}]" if ":" in host else host
+    address = f"http://{location}:{port}"
     lines = [
         f"rewards at {address} (open it in a browser to try them); health at "
         f"{address}/health"

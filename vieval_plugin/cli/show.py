@@ -1,11 +1,11 @@
-"""Show one verdict: what was asked, answered and scored.
+"""Show one verdict with its questions, replies and scores.
 
-It is printed as a tree, or written as a page with the images.
+The verdict is printed as a tree, or written to a page with the images.
 
 Examples:
-    # the verdict on sample 17
+    # print the verdict on sample 17
     vieval show verdicts.jsonl 17
-    # with questions and images
+    # write a page with questions and images
     vieval show verdicts.jsonl 17 --html verdict.html
 """
 
@@ -21,10 +21,10 @@ class ShowOptions(PartialOptions):
     """Options of `vieval show`."""
 
     results: Path = argument(
-        "verdicts of vieval score, or a folder of a run (lmms-eval's --output_path)"
+        "verdicts from vieval score, or a folder of a run (lmms-eval's --output_path)"
     )
     id: str = argument(
-        "the sample, as benchmark/part/image model/uid or the end of it; in a folder "
+        "sample id, as benchmark/part/image model/uid or the end of it; in a folder "
         "of shards also FILE:ROW"
     )
     judge: str | None = flag("show the verdict of this judge, if there are several")
@@ -41,7 +41,12 @@ def run(options: ShowOptions) -> int:
 
     if options.html is not None:
         require_writable(options.html, "--html")
-    record = find_record(options.results, options.id, options.judge, options.partial)
+    record = find_record(
+        options.results,
+        options.id,
+        options.judge,
+        options.partial,
+    )
     if options.html is None:
         say(*text(outline(record)))
         return 0
@@ -49,6 +54,10 @@ def run(options: ShowOptions) -> int:
 
     lookup = Lookup((record,))
     tree = outline(record, lookup.conversation(record), lookup.sample(record))
-    write_whole(options.html, [page(str(record.id), [tree], unfolded=4)], "--html")
+    write_whole(
+        options.html,
+        [page(str(record.id), [tree], unfolded=4)],
+        "--html",
+    )
     say(f"wrote {options.html}")
     return 0

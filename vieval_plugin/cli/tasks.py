@@ -1,13 +1,13 @@
-"""List benchmarks and their tasks, and which data is missing.
+"""List benchmarks, their tasks and missing data.
 
 Run a task with `lmms-eval --tasks NAME`, or with `vieval vlmevalkit --data NAME`.
 
 Examples:
-    # all benchmarks
+    # list all benchmarks
     vieval tasks
-    # the tasks of one: what they need and cost
+    # list the tasks of a benchmark, with requirements and cost
     vieval tasks imagenhub
-    # networks that judge by name: licence, size, and whether their weights are here
+    # list networks that judge, with licence, size and weights
     vieval tasks --judges
 """
 
@@ -23,20 +23,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from vieval_plugin.benchmarks.tasks import Task
+    from vieval_plugin.prompts.pack import Pack
 
 
 class TasksOptions(Options):
     """Options of `vieval tasks`."""
 
     filter: str | None = argument(
-        "a benchmark, a part of tasks' names, or a pattern such as '*_viescore'",
+        "benchmark, part of a task name, or pattern such as '*_viescore'",
         metavar="FILTER",
     )
     write: str | None = flag(
-        "write lmms-eval's files of these tasks, to read or edit",
+        "write the lmms-eval files of these tasks, to read or edit",
         metavar="FOLDER",
     )
-    judges: bool = flag("list networks that judge by name, and their weights")
+    judges: bool = flag("list networks that judge, and their weights")
 
 
 def run(options: TasksOptions) -> int:
@@ -66,13 +67,11 @@ def _write(pattern: str, folder: Path) -> str:
         pattern, {name: entry.benchmark for name, entry in entries.items()}
     )
     names |= {leaf for name in names for leaf in tasks.leaves(name, tasks.groups())}
-    task_files.write(
-        folder,
-        task_files.files([entry for name, entry in entries.items() if name in names]),
-    )
+    selected = [entry for name, entry in entries.items() if name in names]
+    task_files.write(folder, task_files.files(selected))
     return (
-        f"wrote {len(names)} tasks and groups to {folder}; pass --include_path "
-        f"{folder} so that lmms-eval reads your copies"
+        f"wrote {len(names)} tasks and groups to {folder}; to use them, pass "
+        f"--include_path {folder} to lmms-eval"
     )
 
 
@@ -86,47 +85,40 @@ def _judges() -> list[str]:
     described = [spec.file for spec in registry.judges().values() if spec.file]
     abouts = [(pack, about) for pack in described if (about := pack.manifest.about)]
     scorers = config.current().scorers
-    places = {
-        pack.name: getattr(scorers.get(pack.name), "model", "") or about.weights
-        for pack, about in abouts
-    }
-    absent = {name for name, place in places.items() if not is_on_this_machine(place)}
+    places = {}
+    for pack, about in abouts:
+        model = getattr(scorers.get(pack.name), "model", "")
+        places[pack.name] = model or about.weights
+    absent = [name for name, place in places.items() if not is_on_this_machine(place)]
     heads = "judge", "licence of its weights", "size", "weights", "numbers"
-    rows = [
-        (
-            pack.name,
-            about.licence,
-            about.size,
-            "absent" if pack.name in absent else "here",
-            about.range,
-        )
-        for pack, about in abouts
+    rows = []
+    for pack, about in abouts:
+        state = "missing" if pack.name in absent else "present"
+        rows.append((pack.name, about.licence, about.size, state, about.range))
+    unpinned = [pack.name for pack, _ in abouts if not _is_pinned(pack)]
+    meanings = [
+        f"{pack.name}: {about.meaning} ({about.source})" for pack, about in abouts
     ]
-    pinned = ("revision", "digest")
-    unpinned = [
-        pack.name
-        for pack, _ in abouts
-        if not any(pack.manifest.network.get(key) for key in pinned)
-    ]
-    return [
-        *text_table([heads, *rows]),
+    missing = [f"{name}: its weights are {places[name]}" for name in absent]
+    lines = [
         "",
-        *(f"{pack.name}: {about.meaning} ({about.source})" for pack, about in abouts),
+        *meanings,
         "",
-        *(
-            f"{name}: its weights are {places[name]}"
-            for name in places
-            if name in absent
-        ),
+        *missing,
         *_unpinned_line(unpinned),
     ]
+    return [*text_table([heads, *rows]), *lines]
+
+
+def _is_pinned(pack: Pack) -> bool:
+    return any(pack.manifest.network.get(key) for key in ("revision", "digest"))
 
 
 def _unpinned_line(names: Sequence[str]) -> list[str]:
     if not names:
         return []
     return [
-        f"no revision or digest is pinned for {', '.join(names)}; results name what "
+        f"no revision or digest is pinned for {', '.join(names)}; results record what "
         "was loaded"
     ]
 
@@ -136,24 +128,24 @@ def _benchmarks() -> list[str]:
     from vieval_plugin.benchmarks import tasks
     from vieval_plugin.text.tables import text_table
 
-    rows = [
-        (
-            name,
-            str(len(members)),
-            tasks.joined_states(members, tasks.data_state),
-            ", ".join(dict.fromkeys(task.judge for task in members)),
-        )
-        for name, members in sorted(tasks.by_benchmark().items())
-    ]
-    complete_count = sum(state in tasks.COMPLETE for _, _, state, _ in rows)
+    rows = []
+    complete_count = 0
+    for name, members in sorted(tasks.by_benchmark().items()):
+        state = tasks.joined_states(members, tasks.data_state)
+        complete_count += state in tasks.COMPLETE
+        judges = ", ".join(dict.fromkeys(task.judge for task in members))
+        rows.append((name, str(len(members)), state, judges))
+    header = ("benchmark", "tasks", "data", "judges")
+    ready = f"{complete_count} of {len(rows)} benchmarks are ready"
+    advice = (
+        "`vieval tasks NAME` lists a benchmark's tasks, requirements and missing data; '*' "
+        "lists all tasks."
+    )
     return [
-        f"{complete_count} of {len(rows)} benchmarks are ready",
+        ready,
         "",
-        *text_table([("benchmark", "tasks", "data", "judges"), *rows]),
-        (
-            "`vieval tasks NAME` lists a benchmark's tasks, with what they need and what their "
-            "data lacks; '*' lists all."
-        ),
+        *text_table([header, *rows]),
+        advice,
     ]
 
 
@@ -173,11 +165,9 @@ def _tasks(pattern: str) -> list[str]:
     rows: list[tuple[str, ...]] = []
     grouped_task_names = set[str]()
     for group in groups:
-        leaves = [
-            name
-            for name in tasks.leaves(group.name, groups)
-            if group.name in names or name in names
-        ]
+        leaves = tasks.leaves(group.name, groups)
+        if group.name not in names:
+            leaves = [name for name in leaves if name in names]
         if leaves and group.averaged:
             rows.append(
                 tasks.table_row(
@@ -187,7 +177,7 @@ def _tasks(pattern: str) -> list[str]:
             grouped_task_names.update(leaves)
         elif group.name in names:
             rows.append(
-                (group.name, f"runs {len(group.members)} of these together", "", "", "")
+                (group.name, f"runs {len(group.members)} of these tasks", "", "", "")
             )
     selected = [task for name, task in singles.items() if name in names]
     rows += [
@@ -195,7 +185,7 @@ def _tasks(pattern: str) -> list[str]:
         for task in selected
         if task.name not in grouped_task_names
     ]
-    header = ("task", "parts", "needs", "calls for an image", "data")
+    header = ("task", "parts", "requires", "calls per image", "data")
     return [*text_table([header, *sorted(rows)]), *_missing_data(selected, state_of)]
 
 

@@ -1,11 +1,11 @@
 """Train a judge, or tune its backbone.
 
-You need a GPU for models of useful size.
+Models of useful size require a GPU.
 
 Examples:
-    # ADIEE's scorer
+    # train ADIEE's scorer
     vieval train adiee data --base Qwen/Qwen2.5-VL-7B-Instruct --out scorer
-    # a backbone
+    # tune a backbone
     vieval train sft train.jsonl --base Qwen/Qwen2.5-VL-7B-Instruct --out tuned
 """
 
@@ -27,15 +27,16 @@ from vieval_plugin.cli import (
 from vieval_plugin.text.errors import VievalError
 
 if TYPE_CHECKING:
+    from vieval_plugin.training.adiee.held_out import Figures
     from vieval_plugin.training.tuning import Tuning
 
 
 class TuningOptions(Options):
     """The options of every training."""
 
-    base: str = flag("the image-text model to train: a folder, or a name on the hub")
+    base: str = flag("image-text model to train: a folder, or a name on the hub")
     out: OutputPath = flag(
-        "folder for the model; a training that was stopped goes on there",
+        "folder for the model; interrupted training resumes from it",
     )
     tune: Literal["lora", "full"] = flag(
         "train adapters or all weights (default: %(default)s)", "lora"
@@ -45,24 +46,24 @@ class TuningOptions(Options):
         1000,
     )
     batch_size: Count = flag(
-        "examples in a batch, in each process (default: %(default)s)",
+        "examples per batch, in each process (default: %(default)s)",
         8,
     )
-    accumulate: Count = flag("batches in a step (default: %(default)s)", 1)
-    learning_rate: float = flag("highest learning rate (default: %(default)s)", 1e-4)
+    accumulate: Count = flag("batches per step (default: %(default)s)", 1)
+    learning_rate: float = flag("peak learning rate (default: %(default)s)", 1e-4)
     held_out: float = flag(
-        "share of scenes or samples that are held out to measure on (default: %(default)s)",
+        "share of scenes or samples held out for evaluation (default: %(default)s)",
         0.05,
     )
-    seed: int = flag("seed of everything random (default: %(default)s)", 0)
+    seed: int = flag("random seed (default: %(default)s)", 0)
 
 
 class AdieeOptions(TuningOptions):
     """Options of `vieval train adiee`."""
 
-    data: Path = argument("the folder that `vieval data adiee` wrote")
+    data: Path = argument("folder from `vieval data adiee`")
     answer: Literal["token", "number"] = flag(
-        "train the token and its head, or to say a number, the paper's ablation (default: "
+        "answer with the token and its head, or with a number, the paper's ablation (default: "
         "%(default)s)",
         "token",
     )
@@ -74,18 +75,18 @@ class AdieeOptions(TuningOptions):
 class ConversationOptions(TuningOptions):
     """Options of `vieval train sft`."""
 
-    data: list[Path] = argument("files of `vieval export`")
+    data: list[Path] = argument("files from `vieval export`")
 
 
 def train_adiee(options: AdieeOptions) -> int:
     """Train ADIEE's scorer: a token and a head on an image-text model.
 
-    Score with it by `vieval score --judge FOLDER`.
+    To score with it, run `vieval score --judge FOLDER`.
 
     Examples:
-        # with adapters
+        # train adapters
         vieval train adiee data --base Qwen/Qwen2.5-VL-7B-Instruct --out scorer
-        # in batches of 4, 8 to a step
+        # train with batches of 4, 8 per step
         vieval train adiee data --base Qwen/Qwen2.5-VL-7B-Instruct --out scorer --batch-size 4 --accumulate 8
     """
     from vieval_plugin.media.files import require_writable
@@ -108,31 +109,36 @@ def train_adiee(options: AdieeOptions) -> int:
         options.out, recipe, manifest, (learnt, held_out), curves, held_out_figures
     )
     (options.out / loop.CHECKPOINT).unlink(missing_ok=True)
-    say(
-        f"seed {tuning.seed}",
-        f"learnt from {len(learnt)} edits, {len(held_out)} held out",
-    )
+    say(f"seed {tuning.seed}")
+    say(f"trained on {len(learnt)} edits, {len(held_out)} held out")
     if held_out_figures:
-        agreed = held_out_figures.agreement
-        say(
-            f"held out: rho {agreed.spearman:.3f}, mean error {agreed.error:.3f} (n "
-            f"{agreed.n}); mean score range across questions "
-            f"{held_out_figures.question_range:.3f}",
-            f"done as asked {held_out_figures.done_as_asked:.3f}, with the source of another "
-            f"scene {held_out_figures.another_source:.3f}, "
-            f"nothing done {held_out_figures.unedited:.3f}",
-        )
+        say(*_held_out_lines(held_out_figures))
     say(f"wrote {options.out}")
     return 0
+
+
+def _held_out_lines(figures: Figures) -> list[str]:
+    """Lines on the scores of held-out edits."""
+    agreed = figures.agreement
+    rho = f"rho {agreed.spearman:.3f}"
+    error = f"mean error {agreed.error:.3f} (n {agreed.n})"
+    spread = f"mean score range across questions {figures.question_range:.3f}"
+    instructed = f"edit as instructed {figures.done_as_asked:.3f}"
+    other_source = f"source of another scene {figures.another_source:.3f}"
+    unedited = f"no edit {figures.unedited:.3f}"
+    return [
+        f"held out: {rho}, {error}; {spread}",
+        f"mean score: {instructed}, {other_source}, {unedited}",
+    ]
 
 
 def tune_backbone(options: ConversationOptions) -> int:
     """Tune a judge's backbone on conversations that you exported.
 
     Examples:
-        # with adapters
+        # train adapters
         vieval train sft train.jsonl --base Qwen/Qwen2.5-VL-7B-Instruct --out tuned
-        # all weights
+        # train all weights
         vieval train sft train.jsonl --base Qwen/Qwen2.5-VL-7B-Instruct --out tuned --tune full
     """
     from vieval_plugin.media.files import require_writable
@@ -147,10 +153,8 @@ def tune_backbone(options: ConversationOptions) -> int:
     require_writable(options.out / TRAINING_RECORD)
     learnt, held_out = split(turns, attrgetter("sample"), tuning)
     losses = tune(learnt, held_out, tuning, options.out)
-    say(
-        f"seed {tuning.seed}",
-        f"learnt from {len(learnt)} turns, {len(held_out)} held out",
-    )
+    say(f"seed {tuning.seed}")
+    say(f"trained on {len(learnt)} turns, {len(held_out)} held out")
     say(f"loss {losses.first:.3f} in the first tenth, {losses.last:.3f} in the last")
     if losses.held_out_after is not None:
         held_out_before_text = (
@@ -173,7 +177,7 @@ def _tuning_of(options: TuningOptions) -> Tuning:
 
     if not 0 < options.learning_rate < math.inf:
         raise VievalError(
-            f"--learning-rate {options.learning_rate:g}: give a number above 0"
+            f"--learning-rate must be above 0, got {options.learning_rate:g}"
         )
     if not 0 <= options.held_out < 1:
         raise VievalError(

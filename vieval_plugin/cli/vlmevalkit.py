@@ -1,10 +1,10 @@
 """Run VLMEvalKit with VIEval's datasets.
 
-All other arguments are VLMEvalKit's own. To judge with a server, name it with --vieval-model NAME
-and --vieval-base-url URL; other fields of a backbone are --vieval-FIELD VALUE.
+All other arguments are passed to VLMEvalKit. To judge with a server, pass --vieval-model NAME and
+--vieval-base-url URL. To set another field of the backbone, pass --vieval-FIELD VALUE.
 
 Examples:
-    # the datasets
+    # list the datasets
     vieval vlmevalkit --list
     # judge ImagenHub with VIEScore
     vieval vlmevalkit --data ImagenHub_VIEScore --model Qwen2.5-VL-7B-Instruct --work-dir out
@@ -21,14 +21,12 @@ from vieval_plugin.cli import Options, flag
 class VLMEvalKitOptions(Options):
     """Options of `vieval vlmevalkit`."""
 
-    list: bool = flag("list VIEval's datasets, and whether their data is there")
+    list: bool = flag("list VIEval's datasets and the state of their data")
     install_hook: bool = flag(
         "register VIEval's datasets with plain VLMEvalKit on this machine"
     )
     remove_hook: bool = flag("remove that hook")
-    limit: int | None = flag(
-        "judge only the first rows of a dataset, up to this number"
-    )
+    limit: int | None = flag("judge only this number of rows of each dataset")
     #: Arguments of VLMEvalKit's own.
     rest: Sequence[str]
 
@@ -61,8 +59,8 @@ def run(options: VLMEvalKitOptions) -> int:
         ]
         say(*text_table([("dataset", "parts", "data"), *rows]))
         say(
-            f"data folder: {config.current().data_folder()}; `vieval tasks NAME` says what is "
-            "missing"
+            f"data folder: {config.current().data_folder()}; `vieval tasks NAME` shows missing "
+            "data"
         )
         return 0
     from vieval_plugin.hosts.vlmevalkit import command

@@ -11,7 +11,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from vieval_plugin.config import Backbone
+from vieval_plugin import config
+from vieval_plugin.config import Backbone, Config
 from vieval_plugin.run.backbones import JUDGE
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.redaction import SECRET_NAME, redacted
@@ -47,16 +48,18 @@ def given_backbone(
     `backbones` are the options' backbones. VievalError says which field is wrong, or that it holds
     a secret that the host shows.
     """
-    if hidden := [name for name in fields if SECRET_NAME.search(name)]:
+    hidden = [name for name in fields if SECRET_NAME.search(name)]
+    if hidden:
         raise VievalError(
-            f"do not pass {hidden[0]}= ({host.exposure_reason}); put the key into the environment "
-            "variable OPENAI_API_KEY, or pass api_key_env=<the variable that holds it>"
+            f"do not pass {hidden[0]}= ({host.exposure_reason}); set the environment variable "
+            "OPENAI_API_KEY, or pass api_key_env=<variable with the key>"
         )
     if not fields:
         if JUDGE in backbones:
             return backbones[JUDGE]
         raise VievalError(
-            f"{host.model} needs {host.way}, or backbones.judge in VIEVAL_CONFIG's file"
+            f"{host.model} requires {host.way}, or backbones.judge in the options file "
+            "($VIEVAL_CONFIG)"
         )
     values = dict(fields)
     if "base_url" in values:
@@ -65,8 +68,9 @@ def given_backbone(
         values["model"] = str(values["model"])
     if any(redacted(url) != url for url in values.get("base_url", ())):
         raise VievalError(
-            f"do not pass a user, password or query in base_url= ({host.exposure_reason}); put the "
-            "address under backbones.judge into VIEVAL_CONFIG's file, and pass no arguments"
+            f"do not pass a user, password or query in base_url= ({host.exposure_reason}); set the "
+            "address under backbones.judge in the options file ($VIEVAL_CONFIG), and pass no "
+            "arguments"
         )
     try:
         return Backbone.model_validate(values)
@@ -75,8 +79,14 @@ def given_backbone(
         names = ", ".join(Backbone.model_fields)
         argument = ".".join(map(str, first["loc"]))
         raise VievalError(
-            f"{host.model}: argument {argument}: {first['msg']}; arguments are {names}"
+            f"{host.model}: argument {argument}: {first['msg']}; known arguments: {names}"
         ) from None
+
+
+def scorer_options(fields: Mapping[str, Any]) -> Config:
+    """Return the options with these fields of a scorer, without those that are empty."""
+    given = {name: value for name, value in fields.items() if value}
+    return config.current().scored_by(given)
 
 
 def output_folders(model: Any) -> tuple[Path, ...]:

@@ -25,8 +25,8 @@ _failures: list[str] = []
 
 
 def vieval_errors(function: Callable[P, R]) -> Callable[P, R]:
-    """Let an error that nobody foresaw be a `VievalError`, and a signal end the process as
-    Ctrl-C does.
+    """Turn an unexpected error into a `VievalError`, and let a signal end the process as Ctrl-C
+    does.
     """
 
     @functools.wraps(function)
@@ -37,7 +37,7 @@ def vieval_errors(function: Callable[P, R]) -> Callable[P, R]:
             except VievalError:
                 raise
             except KeyboardInterrupt:
-                say(f"vieval: {stop.line}", file=sys.stderr)
+                print_lines(stop.line)
                 raise SystemExit(stop.code) from None
             except Exception as error:
                 raise VievalError(unforeseen(error)) from error
@@ -64,18 +64,23 @@ def error_line(error: VievalError) -> str:
     return f"vieval: {console(redacted(str(error)))}"
 
 
+def print_lines(*lines: str) -> None:
+    """Print lines to standard error, each marked as VIEval's."""
+    say(*(f"vieval: {line}" for line in lines), file=sys.stderr)
+
+
 def tell(progress: Progress) -> None:
     """Print what a run cost; that calls failed is said again at the very end, below the host's
     tables.
     """
-    say(*(f"vieval: {line}" for line in progress.lines()), file=sys.stderr)
+    print_lines(*progress.lines())
     if progress.failed_calls:
         line = (
-            f"{progress.failed_calls} of {progress.statuses.total()} verdicts lack a score "
+            f"{progress.failed_calls} of {progress.statuses.total()} verdicts have no score "
             "because calls FAILED (see above)"
         )
         _failures.append(line)
-        atexit.register(lambda: say(f"vieval: {line}", file=sys.stderr))
+        atexit.register(print_lines, line)
 
 
 def failures() -> list[str]:
@@ -104,6 +109,6 @@ def gather_failures() -> None:
 def tell_usage(usage: Usage, cached: str) -> None:
     """Print what calls for anything but verdicts cost."""
     lines = [f"calls: {usage.calls}, {cached}: {usage.cached}"]
-    lines += [f"tried again: {dict(usage.retries)}"] if usage.retries else []
+    lines += [f"retried: {dict(usage.retries)}"] if usage.retries else []
     lines += [f"FAILED CALLS: {dict(usage.failures)}"] if usage.failures else []
-    say(*(f"vieval: {line}" for line in lines), file=sys.stderr)
+    print_lines(*lines)

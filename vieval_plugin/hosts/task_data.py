@@ -14,6 +14,7 @@ from vieval_plugin.benchmarks.benchmark import data_root
 from vieval_plugin.benchmarks.tasks import Task
 from vieval_plugin.config import Config
 from vieval_plugin.judges.contests import Judged, candidates_of
+from vieval_plugin.judges.protocol import SampleId
 from vieval_plugin.judges.spec import JudgeSpec
 from vieval_plugin.meta_evaluation.statistics import Rating
 from vieval_plugin.text.errors import VievalError
@@ -48,25 +49,19 @@ def select_subset(
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise VievalError(
-            f"{path}: the list of uids cannot be read ({error})"
-        ) from None
+        raise VievalError(f"{path}: cannot read the list of uids ({error})") from None
     if path.suffix == ".json":
         split = _read_split(path, text, folders)
-        selected = [
-            s
-            for s in all_samples
-            if s.id.uid in split.get((s.id.part, s.id.image_model), ())
-        ]
+        selected = [sample for sample in all_samples if _is_selected(sample.id, split)]
         count = sum(map(len, split.values()))
     else:
         uids = {line.strip() for line in text.splitlines() if line.strip()}
         selected = [sample for sample in all_samples if sample.id.uid in uids]
         count = len(uids)
     if all_samples and not selected:
+        first = all_samples[0].id
         raise VievalError(
-            f"{path}: none of its {count} uids is in "
-            f"{all_samples[0].id.benchmark}/{all_samples[0].id.part}"
+            f"{path}: none of its {count} uids is in {first.benchmark}/{first.part}"
         )
     return selected
 
@@ -76,17 +71,20 @@ def _read_split(
 ) -> dict[tuple[str, str], set[str]]:
     """Uids by part and image model."""
     try:
-        document = json.loads(text)
-        return {
-            (folders.get(folder, folder), model): _uids(entry)
-            for folder, models in document.items()
-            for model, entry in models.items()
-        }
+        uids: dict[tuple[str, str], set[str]] = {}
+        for folder, models in json.loads(text).items():
+            part = folders.get(folder, folder)
+            for model, entry in models.items():
+                uids[part, model] = _uids(entry)
+        return uids
     except (ValueError, AttributeError, KeyError, TypeError, RecursionError):
         raise VievalError(
-            f'{path}: not a split, which maps parts to image models and those to {{"sample": '
-            f"[uid, ...]}}"
+            f'{path}: the split must map parts to image models, and these to {{"sample": [uid, ...]}}'
         ) from None
+
+
+def _is_selected(identity: SampleId, split: Mapping[tuple[str, str], set[str]]) -> bool:
+    return identity.uid in split.get((identity.part, identity.image_model), ())
 
 
 def _uids(entry: Any) -> set[str]:
@@ -97,7 +95,7 @@ def _uids(entry: Any) -> set[str]:
 
 
 def rating_of(judge: JudgeSpec, options: Config, repeats: int = 1) -> Rating:
-    """Describe a judge that judges each sample so often for a benchmark's report."""
+    """Describe a judge, and the number of verdicts on each sample, for a benchmark's report."""
     judge = options.judges.narrowed(judge)
     grades = judge.grades(options.judges.options_of(judge))
     return Rating(
@@ -137,11 +135,11 @@ def image_files(judged: Judged) -> dict[str, str]:
     images = {**dict(zip(names, outputs, strict=True)), **candidates[0].images}
     if len(outputs) > 1:
         images.pop("output", None)
-    return {
-        role: str(image.source.absolute())
-        for role, image in images.items()
-        if image and isinstance(image.source, Path) and not image.origin
-    }
+    files = {}
+    for role, image in images.items():
+        if image and isinstance(image.source, Path) and not image.origin:
+            files[role] = str(image.source.absolute())
+    return files
 
 
 def _shown_fields(judged: Judged) -> dict[str, str]:

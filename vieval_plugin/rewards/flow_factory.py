@@ -93,14 +93,10 @@ def _values(
     reward: OpenReward, prompts: Any, images: Any, videos: Any, conditions: Any
 ) -> list[RewardValue]:
     if videos:
-        raise VievalError("videos are not judged here: generate images")
-    return reward.values(
-        reward.samples(
-            prompts,
-            () if images is None else images,
-            () if conditions is None else conditions,
-        )
-    )
+        raise VievalError("videos are not supported; generate images")
+    images = () if images is None else images
+    conditions = () if conditions is None else conditions
+    return reward.values(reward.samples(prompts, images, conditions))
 
 
 def _opened(config: Any) -> OpenReward:
@@ -109,15 +105,14 @@ def _opened(config: Any) -> OpenReward:
         name: _setting(config, name) for name in (*_JUDGE_OPTIONS, *_BACKBONE_OPTIONS)
     }
     roles = _setting(config, "role") or "source"
-    conditions = Conditions(
-        _setting(config, "kind") or "",
-        (roles,) if isinstance(roles, str) else tuple(roles),
-    )
+    roles = (roles,) if isinstance(roles, str) else tuple(roles)
+    conditions = Conditions(_setting(config, "kind") or "", roles)
     arguments = {name: value for name, value in settings.items() if value is not None}
     definition = _setting(config, "judge")
     if not definition:
         raise VievalError(
-            "the reward names no judge: set judge: JUDGE or JUDGE:ASPECT beside reward_model"
+            "the reward has no judge; set `judge: JUDGE` or `judge: JUDGE:ASPECT` next to "
+            "reward_model"
         )
     return open_reward(
         str(definition), conditions, int(_setting(config, "attempts") or 3), **arguments

@@ -64,7 +64,7 @@ class OpenReward:
 
     @property
     def reward(self) -> Reward:
-        """The reward with its judges, made ready anew as they cannot be pickled."""
+        """The reward with its judges, built again because they cannot be pickled."""
         return Reward(
             "reward",
             read_terms(self.definition, lambda name: self.judges[name].prepared),
@@ -99,7 +99,13 @@ class OpenReward:
             output, *conditions = [
                 image(picture, self.image_format) for picture in pixels
             ]
-            return sample_of(number, texts[number], output, conditions, self.conditions)
+            return sample_of(
+                number,
+                texts[number],
+                output,
+                conditions,
+                self.conditions,
+            )
 
         return convert_in_threads(sample, len(generated))
 
@@ -123,7 +129,11 @@ class OpenReward:
             self._judge(term.judge).judge_async(term.to_judge(samples))
             for term in reward.terms
         ]
-        return reward_values(reward, len(samples), await asyncio.gather(*judging))
+        return reward_values(
+            reward,
+            len(samples),
+            await asyncio.gather(*judging),
+        )
 
     def _judge(self, prepared: PreparedJudge) -> Judge:
         return next(
@@ -161,14 +171,20 @@ def open_reward(
     terms = read_terms(definition, opened)
     if not is_neutral:
         require_a_score_each(terms)
-    return OpenReward(definition, judges, conditions, judge.get("image_format", "png"))
+    return OpenReward(
+        definition,
+        judges,
+        conditions,
+        judge.get("image_format", "png"),
+    )
 
 
 def numbers(values: Sequence[RewardValue]) -> list[float]:
     """The rewards as numbers; VievalError where some have none, as no number stands for a
     failure.
     """
-    if message := failure_message(values):
+    message = failure_message(values)
+    if message:
         raise VievalError(message)
     return [value.value for value in values if value.value is not None]
 
@@ -195,10 +211,10 @@ class ClippedPictures:
 
     def line(self) -> str:
         """The line for the user."""
+        clipped = f"{self.clipped:,} of {plural(self.pictures, 'image')}"
         return (
-            f"vieval: pixels of {self.clipped:,} of {plural(self.pictures, 'image')} were "
-            "clipped to 0 to 1: in each, "
-            f"less than {_OVERSHOOT_SHARE:.0%} of the values lay further than {_ROUNDING} outside"
+            f"vieval: clipped {clipped} to the range 0 to 1; in each, less than "
+            f"{_OVERSHOOT_SHARE:.0%} of the values were more than {_ROUNDING} outside it"
         )
 
     def _say(self) -> None:

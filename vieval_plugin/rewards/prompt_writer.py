@@ -57,10 +57,7 @@ class PromptWriterReward:
         """
         requests = prompts if prompts is not None else columns.get("messages")
         if requests is None:
-            raise VievalError(
-                "neither prompts nor messages came with the completions: what was asked for is "
-                "unknown"
-            )
+            raise VievalError("completions require prompts or messages, got neither")
         images = list(
             self.render([_text(completion, "assistant") for completion in completions])
         )
@@ -104,7 +101,7 @@ def _text(written: Any, role: str) -> str:
         return written
     turns = [turn["content"] for turn in written if turn.get("role", role) == role]
     if not turns or not isinstance(turns[-1], str):
-        raise VievalError(f"a conversation has no turn of {role} with a text")
+        raise VievalError(f"a conversation has no {role} turn with text")
     return turns[-1]
 
 

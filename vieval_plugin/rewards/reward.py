@@ -72,14 +72,14 @@ class Reward:
 
 
 def require_a_score_each(terms: Iterable[Term]) -> None:
-    """VievalError for a judge that has no score for some complete samples: the first of them
+    """Raise VievalError for a judge that has no score for some complete samples: the first of them
     would stop a trainer.
     """
     for spec in (term.judge.spec for term in terms if term.judge.spec.some_samples):
         raise VievalError(
-            f"{spec.name} has a score only for {spec.some_samples}, and any other would stop the "
-            "trainer: pass --on-failure neutral (vieval serve), which gives a failed member of a "
-            "group the mean of the others"
+            f"{spec.name} scores only {spec.some_samples}, so any other sample would stop the "
+            "trainer; set on_failure to neutral (vieval serve: --on-failure neutral), so that a "
+            "failed member of a group gets the mean of the others"
         )
 
 
@@ -113,7 +113,8 @@ def read_reward(text: str, prepare: Callable[[str], PreparedJudge]) -> Reward:
     name, sign, definition = text.partition("=")
     if not sign or not _NAME.fullmatch(name):
         raise VievalError(
-            f"a reward is NAME=JUDGE[:ASPECT], NAME of letters, digits, - and _; not {text!r}"
+            f"a reward must be NAME=JUDGE[:ASPECT], got {text!r}; NAME may contain letters, "
+            "digits, - and _"
         )
     return Reward(name, read_terms(definition, prepare))
 
@@ -124,7 +125,7 @@ def read_terms(
     """The terms of `JUDGE[:ASPECT]` or of a weighted sum of such; VievalError as `read_reward`."""
     terms = tuple(_term(part.strip(), prepare) for part in definition.split("+"))
     if not any(term.weight for term in terms):
-        raise VievalError(f"all weights of {definition!r} are 0")
+        raise VievalError(f"all weights in {definition!r} are 0; change at least one")
     return terms
 
 
@@ -132,18 +133,20 @@ def _term(text: str, prepare: Callable[[str], PreparedJudge]) -> Term:
     match = _TERM.fullmatch(text)
     if not match:
         raise VievalError(
-            f"{text!r} is no part of a reward; write JUDGE, JUDGE:ASPECT or WEIGHT*JUDGE:ASPECT"
+            f"{text!r} is not part of a reward; use JUDGE, JUDGE:ASPECT or WEIGHT*JUDGE:ASPECT"
         )
     try:
         weight = float(match["weight"] or 1)
     except ValueError:
-        raise VievalError(f"{text!r}: {match['weight']!r} is no weight") from None
+        raise VievalError(
+            f"{text!r}: the weight must be a number, got {match['weight']!r}"
+        ) from None
     judge = prepare(match["judge"])
     if judge.spec.rates == "contest":
         if match["aspect"]:
             raise VievalError(
-                f"{judge.spec.name} compares images and rates no aspect: leave "
-                f":{match['aspect']} out"
+                f"{judge.spec.name} compares images and has no aspects; remove "
+                f":{match['aspect']}"
             )
         return Term(judge, "", weight)
     aspect = match["aspect"] or main_aspect(judge.spec.aspects)
@@ -164,12 +167,12 @@ def reward_values(
         number: the samples that were judged; all of one group where it is groupwise.
         verdicts: by term, those on what `Term.to_judge` has.
     """
-    by_term = [
-        _shares(number, term_verdicts)
-        if term.groupwise
-        else [_score(verdict, term.aspect) for verdict in term_verdicts]
-        for term, term_verdicts in zip(reward.terms, verdicts, strict=True)
-    ]
+    by_term = []
+    for term, term_verdicts in zip(reward.terms, verdicts, strict=True):
+        if term.groupwise:
+            by_term.append(_shares(number, term_verdicts))
+        else:
+            by_term.append([_score(verdict, term.aspect) for verdict in term_verdicts])
     return [_sum(reward, parts) for parts in zip(*by_term, strict=True)]
 
 
@@ -180,7 +183,7 @@ def _score(verdict: Verdict, aspect: str) -> RewardValue:
         )
     status = Status.PARSE_FAILURE if verdict.status.usable else verdict.status
     return RewardValue(
-        None, status, verdict.reason or f"it has no score of {aspect}", (verdict,)
+        None, status, verdict.reason or f"no score for {aspect}", (verdict,)
     )
 
 
@@ -189,7 +192,12 @@ def pairs(samples: Sequence[Sample]) -> Iterator[Contest]:
     `itertools.combinations`.
     """
     for first, second in combinations(range(len(samples)), 2):
-        identity = SampleId(OWN, samples[first].kind, "", f"{first}-{second}")
+        identity = SampleId(
+            OWN,
+            samples[first].kind,
+            "",
+            f"{first}-{second}",
+        )
         yield Contest(identity, (samples[first], samples[second]))
 
 
@@ -223,9 +231,10 @@ def win_shares(
             share = (preference(verdict, "") + 1) / 2
             wins[first].append(share)
             wins[second].append(1 - share)
-    shares = [
-        sum(won) / len(won) if won and len(won) == number - 1 else None for won in wins
-    ]
+    shares = []
+    for won in wins:
+        is_complete = bool(won) and len(won) == number - 1
+        shares.append(sum(won) / len(won) if is_complete else None)
     return list(zip(shares, map(tuple, involved), strict=True))
 
 
@@ -263,11 +272,15 @@ def averaged(values: Sequence[RewardValue]) -> RewardValue:
     first = next((value for value in values if value.value is None), values[0])
     if first.value is None or len(values) == 1:
         return first
-    mean = math.fsum(value.value for value in values if value.value is not None) / len(
-        values
-    )
+    total = math.fsum(value.value for value in values if value.value is not None)
+    mean = total / len(values)
     verdicts = tuple(chain.from_iterable(value.verdicts for value in values))
-    return RewardValue(mean, worst([value.status for value in values]), "", verdicts)
+    return RewardValue(
+        mean,
+        worst([value.status for value in values]),
+        "",
+        verdicts,
+    )
 
 
 def imputed(values: Sequence[RewardValue], max_share: float) -> list[RewardValue]:
@@ -287,16 +300,14 @@ def imputed(values: Sequence[RewardValue], max_share: float) -> list[RewardValue
     valid = [value.value for value in values if value.value is not None]
     failed = len(values) - len(valid)
     if failed and (not valid or failed > max_share * len(values)):
-        reasons = "; ".join(
-            dict.fromkeys(
-                f"{value.status}: {value.reason}"
-                for value in values
-                if value.value is None
-            )
+        failures = [value for value in values if value.value is None]
+        distinct = dict.fromkeys(
+            f"{value.status}: {value.reason}" for value in failures
         )
+        reasons = "; ".join(distinct)
         limit = f"more than --max-imputed {max_share:g} allows"
         raise VievalError(
-            f"{failed} of {len(values)} of a group failed, {limit} ({reasons})"
+            f"{failed} of {len(values)} group members failed, {limit} ({reasons})"
         )
     mean = math.fsum(valid) / len(valid) if valid else math.nan
     return [
@@ -314,14 +325,11 @@ def failure_message(values: Sequence[RewardValue]) -> str:
         return ""
     by_reason: dict[str, list[str]] = {}
     for number in failed:
-        by_reason.setdefault(
-            f"{values[number].status}: {values[number].reason}", []
-        ).append(str(number))
+        reason = f"{values[number].status}: {values[number].reason}"
+        by_reason.setdefault(reason, []).append(str(number))
     reasons = []
     for reason, numbers in by_reason.items():
-        reasons.append(
-            f"{reason} (samples {', '.join(numbers[:5])}{'...' * (len(numbers) > 5)})"
-        )
-    return redacted(
-        f"{len(failed)} of {len(values)} samples have no reward: {'; '.join(reasons[:3])}"
-    )
+        more = "..." if len(numbers) > 5 else ""
+        reasons.append(f"{reason} (samples {', '.join(numbers[:5])}{more})")
+    count = f"{len(failed)} of {len(values)}"
+    return redacted(f"{count} samples have no reward: {'; '.join(reasons[:3])}")

@@ -30,7 +30,7 @@ class Conditions:
     def __post_init__(self) -> None:
         if self.kind and self.kind not in INPUTS:
             raise VievalError(
-                f"there is no kind {self.kind!r}; there are {', '.join(INPUTS)}"
+                f"unknown kind {self.kind!r}; known kinds: {', '.join(INPUTS)}"
             )
 
 
@@ -60,9 +60,9 @@ def sample_of(
     """
     if images and len(images) != len(conditions.roles):
         roles = ", ".join(conditions.roles)
-        remedy = "name the role of each with --role, once for each"
         raise VievalError(
-            f"{len(images)} images come with the prompt, and they are read as {roles}: {remedy}"
+            f"a prompt must have an image for each role ({roles}), got {len(images)} images; "
+            "set the roles (vieval serve: one --role each)"
         )
     require_good_texts(prompt)
     kind = conditions.kind or ("tie" if images else "tig")
@@ -77,27 +77,26 @@ def sample_of(
 
 
 def require_equally_many(prompts: Sized, images: Sized, conditions: Sized) -> None:
-    """VievalError for a batch without a prompt, an image and a list of condition images for each
-    of its samples.
+    """Raise VievalError for a batch without a prompt, an image and a list of condition images for
+    each of its samples.
     """
     if not len(prompts) == len(images) == len(conditions):
-        counts = (
-            f"{len(prompts)} prompts, {len(images)} images and {len(conditions)} lists of "
-            "condition images"
+        counts = f"{len(prompts)}, {len(images)} and {len(conditions)}"
+        raise VievalError(
+            f"prompts, images and condition images must have the same length, got {counts}"
         )
-        raise VievalError(f"as many of each are needed, not {counts}")
 
 
 def require_good_texts(*texts: str) -> None:
-    """VievalError for a text that is longer than any prompt, or has half of a character, which
-    no server can be sent.
+    """Raise VievalError for a text that is longer than any prompt, or has half of a character,
+    which no server can be sent.
     """
     for text in texts:
         if len(text) > LONGEST_TEXT:
             raise VievalError(
-                f"a text has {len(text)} characters, and {LONGEST_TEXT} are allowed"
+                f"a text may have at most {LONGEST_TEXT} characters, got {len(text)}"
             )
         if not is_encodable(text):
             raise VievalError(
-                f"the text {ascii(text)[:80]} has half of a character (a lone surrogate)"
+                f"text {ascii(text)[:80]} contains a lone surrogate, which is not valid Unicode"
             )

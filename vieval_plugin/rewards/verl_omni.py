@@ -57,10 +57,18 @@ async def compute_score(
     """
     if not reward:
         raise VievalError(
-            "the entry names no judge: set reward: JUDGE or JUDGE:ASPECT beside path and name"
+            "the entry has no judge; set `reward: JUDGE` or `reward: JUDGE:ASPECT` next to "
+            "path and name"
         )
     urls = (base_url,) if isinstance(base_url, str) else tuple(base_url or ())
-    opened = _opened(reward, model, urls, options, Conditions(kind, (role,)), attempts)
+    opened = _opened(
+        reward,
+        model,
+        urls,
+        options,
+        Conditions(kind, (role,)),
+        attempts,
+    )
     source = (extra_info or {}).get("source_img")
     sources = [] if source is None else [[_picture(source)]]
     samples = await asyncio.to_thread(

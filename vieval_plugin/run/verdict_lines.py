@@ -140,6 +140,15 @@ def differing(
         if text == text_now:
             return f"with {text}, which has changed since"
         return f"with {text}, now {text_now}"
+    return differing_judges(runs, runs_now)
+
+
+def differing_judges(
+    runs: Mapping[str, Any], runs_now: Mapping[str, Provenance]
+) -> str:
+    """The first difference between the judges of a run that was begun and of this one, as
+    `differing`.
+    """
     if set(runs) == set(runs_now):
         return ""
     judges = [run["judge"] for run in runs.values()]
@@ -149,6 +158,23 @@ def differing(
     identities = map(identity_of, runs_now.values())
     differences = map(differing_runs, runs.values(), identities)
     return next(filter(None, differences), "with other options")
+
+
+def require_same_judges(path: Path, runs: Mapping[str, Provenance]) -> None:
+    """VievalError where a file contains verdicts of other judges, which writing would replace."""
+    if not path.is_file():
+        return
+    try:
+        document = read_json(run_file(path).read_text(encoding="utf-8"))
+        earlier = {name: run["provenance"] for name, run in document["runs"].items()}
+        difference = differing_judges(earlier, runs)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return
+    if difference:
+        raise VievalError(
+            f"{path} contains verdicts of a run {difference}; choose another --out, or "
+            "delete the file"
+        )
 
 
 def differing_runs(earlier: Mapping[str, Any], current: Mapping[str, Any]) -> str:

@@ -98,7 +98,12 @@ def application(front: Front) -> web.Application:
     rewards = tuple(front.service.rewards.values())
     _add_reward_routes(app, front, "", rewards)
     for reward in rewards:
-        _add_reward_routes(app, front, f"/{reward.name}", (reward,))
+        _add_reward_routes(
+            app,
+            front,
+            f"/{reward.name}",
+            (reward,),
+        )
     app.router.add_get("/unirl/health", _health(front.service, rewards))
 
     async def live(request: web.Request) -> web.Response:
@@ -110,7 +115,7 @@ def application(front: Front) -> web.Application:
     counts = front.service.metrics
     jobs = front.service.loop
     counts.add_level("jobs_waiting", "Waiting judgements", lambda: jobs.waiting)
-    counts.add_level("jobs_under_way", "Judgements under way", lambda: jobs.under_way)
+    counts.add_level("jobs_under_way", "Running judgements", lambda: jobs.under_way)
     counts.add_level("requests_open", "Open requests", lambda: front.requests)
     counts.add_level(
         "connections_open", "Open connections", lambda: front.connections()
@@ -178,12 +183,12 @@ def _judging(front: Front, protocol: Protocol, rewards: tuple[Reward, ...]) -> H
         if front.stopping:
             raise RequestRefused(
                 503,
-                "the server is stopping; come back when it is up again",
+                "the server is shutting down; retry later",
                 retry_after=5,
             )
         if front.requests > bounds.waiting:
             raise RequestRefused(
-                429, "as many requests wait as may; come back", retry_after=2
+                429, "too many requests are waiting; retry later", retry_after=2
             )
         with front.bodies.reserved() as reserve:
             body = await front.bodies.read(request, reserve)
@@ -222,7 +227,7 @@ async def _answer_expect(request: web.Request) -> web.StreamResponse | None:
     """
     expectation = request.headers["Expect"]
     if expectation.lower() != "100-continue":
-        reason = f"Expect: {expectation[:100]} is not met; send 100-continue or none"
+        reason = f"Expect: {expectation[:100]} is not supported; send 100-continue or omit it"
         return _protocol_at(request.path).refuse(reason, 417)
     await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
     request.writer.output_size = 0  # which is that of the answer alone
@@ -258,14 +263,14 @@ def _around_requests(front: Front) -> Middleware:
             response = _refusal(protocol, refused)
         except web.HTTPException as error:
             addresses = _addresses(protocol, front.service.rewards)
-            reason = f"{error.reason}: {request.method} {request.path[:100]}; there is {addresses}"
+            reason = f"{error.reason}: {request.method} {request.path[:100]}; use {addresses}"
             response = protocol.refuse(reason, error.status)
         except (asyncio.CancelledError, ConnectionError):
             raise
         except Exception as error:
-            _log.exception("a request broke")
+            _log.exception("internal error")
             response = protocol.refuse(
-                f"the server broke on this request: {type(error).__name__}", 500
+                f"internal server error: {type(error).__name__}", 500
             )
         finally:
             connection.end_request()
@@ -303,9 +308,8 @@ def _log_request(protocol: Protocol, values: Values, seconds: float) -> None:
         if value.value is None or value.imputed
     ]
     statuses = ", ".join(sorted({str(value.status) for value in failed}))
-    line = (
-        f"{protocol.name}: {len(values)} samples in {seconds:.1f} s, {len(failed)} without a "
-        f"reward ({statuses})"
-    )
+    samples = f"{len(values)} samples in {seconds:.1f} s"
+    failures = f"{len(failed)} without a reward ({statuses})"
     if failed:
+        line = f"{protocol.name}: {samples}, {failures}"
         _log.info("%s", console(redacted(line)))

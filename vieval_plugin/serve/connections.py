@@ -104,7 +104,8 @@ class Connection(web.RequestHandler):
         ):
             transport.abort()
             return
-        self._connections.open[self], self._is_known = None, True
+        self._connections.open[self] = None
+        self._is_known = True
         self._waits_since = time.monotonic()
         super().connection_made(transport)
 
@@ -122,11 +123,7 @@ class Connection(web.RequestHandler):
     def handle_error(self, *args: Any, **options: Any) -> web.StreamResponse:
         """Answer in one line, with none of what came."""
         status = super().handle_error(*args, **options).status
-        reason = (
-            "this request is no HTTP that can be read"
-            if status == 400
-            else "the server broke on this request"
-        )
+        reason = "malformed HTTP request" if status == 400 else "internal server error"
         response = web.json_response({"error": reason}, status=status)
         response.force_close()
         return response
@@ -137,9 +134,7 @@ class Connection(web.RequestHandler):
         """
         error = options.get("exc_info")
         if isinstance(error, _NOT_HTTP):
-            _log.warning(
-                "a request is no HTTP that can be read: %s", type(error).__name__
-            )
+            _log.warning("malformed HTTP request: %s", type(error).__name__)
         else:
             super().log_exception(*args, **options)
 

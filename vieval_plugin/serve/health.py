@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -25,7 +25,7 @@ FRESH = 30.0
 NEXT_TRY = 5.0
 _SIDE = 64
 _STARTING = "no image has been judged yet"
-_SILENT = "a judgement of an image takes longer than usual"
+_SILENT = "judging an image takes longer than usual"
 
 
 class Health:
@@ -100,21 +100,13 @@ def probe(judge: PreparedJudge, kind: str) -> Judged:
         kind: that of the samples, where it knows it; else one that it knows.
     """
     needs = judge.spec.needs
-    kind = (
-        kind
-        if kind in needs
-        else next((name for name in needs if name != EVERY_KIND), kind or "tig")
-    )
+    if kind not in needs:
+        named_kinds = (name for name in needs if name != EVERY_KIND)
+        kind = next(named_kinds, kind or "tig")
     needed = needs.get(kind, needs.get(EVERY_KIND, Needs()))
     common = INPUTS.get(kind, Needs())
-    roles = dict.fromkeys(
-        role if isinstance(role, str) else role[0]
-        for role in (*needed.images, *common.images)
-    )
-    names = dict.fromkeys(
-        name if isinstance(name, str) else name[0]
-        for name in (*needed.texts, *common.texts)
-    )
+    roles = dict.fromkeys(map(_first_name, (*needed.images, *common.images)))
+    names = dict.fromkeys(map(_first_name, (*needed.texts, *common.texts)))
     images = {role: _noise() for role in roles}
     first = Sample(
         SampleId(OWN, kind, "a", "probe"),
@@ -131,8 +123,11 @@ def probe(judge: PreparedJudge, kind: str) -> Judged:
     return Contest(SampleId(OWN, kind, "", "probe"), (first, second))
 
 
+def _first_name(names: str | Sequence[str]) -> str:
+    """A name, or the first of alternative ones."""
+    return names if isinstance(names, str) else names[0]
+
+
 def _noise() -> Image:
-    pixels = np.frombuffer(secrets.token_bytes(_SIDE * _SIDE * 3), np.uint8).reshape(
-        _SIDE, _SIDE, 3
-    )
-    return png_image(pixels)
+    values = np.frombuffer(secrets.token_bytes(_SIDE * _SIDE * 3), np.uint8)
+    return png_image(values.reshape(_SIDE, _SIDE, 3))

@@ -52,9 +52,9 @@ async def outcome_or_failure(judging: Awaitable[Outcome]) -> Outcome:
     except VievalError as error:
         return Outcome(unjudged(Status.API_ERROR, str(error)))
     except Exception as error:
-        _log.exception("a judgement broke")
+        _log.exception("judging failed")
         return Outcome(
-            unjudged(Status.TOOL_ERROR, f"the judgement broke: {type(error).__name__}")
+            unjudged(Status.TOOL_ERROR, f"judging failed: {type(error).__name__}")
         )
 
 
@@ -105,9 +105,7 @@ class RunLoop:
         finally:
             for entry in queued:
                 entry.waiters -= 1
-        reason = (
-            f"it was not judged within {timeout:.0f} s, as much as this client waits"
-        )
+        reason = f"not judged within {timeout:.0f} s, the time limit of this client"
         late = Outcome(unjudged(Status.API_ERROR, reason))
         return [
             entry.outcome.result() if entry.outcome.done() else late for entry in queued
@@ -123,9 +121,8 @@ class RunLoop:
     def _queued(self, job: KeyedJob, queue: deque[_Queued]) -> _Queued:
         entry = self._by_key.get(job.key)
         if entry is None:
-            entry = self._by_key[job.key] = _Queued(
-                job, asyncio.get_running_loop().create_future()
-            )
+            entry = _Queued(job, asyncio.get_running_loop().create_future())
+            self._by_key[job.key] = entry
             queue.append(entry)
         entry.waiters += 1
         return entry

@@ -34,10 +34,12 @@ class Metrics(Collector):
         self.verdicts = self._counter("verdicts", "Verdicts", "judge", "status")
         self.rewards = self._counter("rewards", "Rewards", "reward", "outcome")
         self.groups = self._counter("groups", "Groups of rewards", "reward", "values")
-        self._seconds = self._counter("request_seconds", "Seconds of POST requests")
+        self._seconds = self._counter(
+            "request_seconds", "Total duration of POST requests in seconds"
+        )
         self._durations = Histogram(
             "vieval_request_duration_seconds",
-            "Seconds of a POST request",
+            "Duration of a POST request in seconds",
             buckets=_BUCKETS,
             registry=self._registry,
         )
@@ -60,18 +62,23 @@ class Metrics(Collector):
         """The counts of `usage`."""
         usage = self._usage
         failures = CounterMetricFamily(
-            "vieval_backbone_failures", "Failed calls of backbones", labels=("kind",)
+            "vieval_backbone_failures", "Failed calls to backbones", labels=("kind",)
         )
         for kind, number in usage.failures.items():
             failures.add_metric((kind,), number)
         yield failures
         for name, text, number in (
-            ("backbone_calls", "Calls that backbones answered", usage.calls),
-            ("store_hits", "Known answers", usage.cached + usage.repeated),
-            ("input_tokens", "Tokens of questions", usage.input_tokens),
-            ("output_tokens", "Tokens of answers", usage.output_tokens),
+            ("backbone_calls", "Answered calls to backbones", usage.calls),
+            ("store_hits", "Replies from the cache", usage.cached + usage.repeated),
+            ("input_tokens", "Input tokens", usage.input_tokens),
+            ("output_tokens", "Output tokens", usage.output_tokens),
         ):
             yield CounterMetricFamily(f"vieval_{name}", text, number)
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
-        return Counter(f"vieval_{name}", text, labels, registry=self._registry)
+        return Counter(
+            f"vieval_{name}",
+            text,
+            labels,
+            registry=self._registry,
+        )

@@ -43,7 +43,7 @@ class Bodies:
         """
         if "Content-Encoding" in request.headers:
             raise RequestRefused(
-                415, "a body that is compressed is not read: send it as it is"
+                415, "compressed bodies are not supported; send the body uncompressed"
             )
         if (request.content_length or 0) > self.bounds.body:
             raise self.too_large()
@@ -55,7 +55,7 @@ class Bodies:
                     content += chunk
         except TimeoutError:
             raise RequestRefused(
-                408, f"the body did not come within {self.bounds.body_seconds:g} s"
+                408, f"the body did not arrive within {self.bounds.body_seconds:g} s"
             ) from None
         if not request.content_type.startswith("multipart/"):
             return Body(bytes(content))
@@ -66,7 +66,7 @@ class Bodies:
             _parts_of, bytes(content), boundary.encode(errors="surrogateescape")
         )
         if _REQUEST_PART not in files:
-            raise RequestRefused(400, f"the body has no part called {_REQUEST_PART}")
+            raise RequestRefused(400, f"the body must have a part {_REQUEST_PART!r}")
         return Body(files.pop(_REQUEST_PART), files)
 
     @contextmanager
@@ -83,7 +83,7 @@ class Bodies:
             if self.bytes_open > self.bounds.bodies:
                 raise RequestRefused(
                     503,
-                    "the server holds as many bodies as it may; come back",
+                    "too many request bodies in memory; retry later",
                     retry_after=2,
                 )
 
@@ -107,7 +107,8 @@ def _parts_of(content: bytes, boundary: bytes) -> dict[str, bytes]:
     if not 0 < len(boundary) <= _LONGEST_BOUNDARY:
         raise RequestRefused(
             400,
-            "the body's parts cannot be read: Content-Type names no boundary of 1 to 70 letters",
+            "cannot read the multipart body: Content-Type must have a boundary of 1 to 70 "
+            "characters",
         )
     line = b"--" + boundary
     delimiter = b"\r\n" + line
@@ -122,7 +123,7 @@ def _parts_of(content: bytes, boundary: bytes) -> dict[str, bytes]:
         if -1 in (header, end):
             raise RequestRefused(
                 400,
-                f"the parts of the body cannot be read: part {number} has no header or no end",
+                f"cannot read the multipart body: part {number} has no header or no end",
             )
         files[_name_of(content[begin:header], number)] = content[header + 4 : end]
         begin = end + 2
@@ -135,10 +136,8 @@ def _name_of(header: bytes, number: int) -> str:
     """The name of a part in its header."""
     for line in header.decode(errors="replace").split("\r\n"):
         if line.lower().startswith("content-disposition:"):
-            parameters = {
-                str(key).lower(): str(value).strip('"')
-                for key, value in _PARAMETER.findall(line)
-            }
-            if name := parameters.get("name"):
-                return name
+            parameters = {key.lower(): value for key, value in _PARAMETER.findall(line)}
+            name = str(parameters.get("name", ""))
+            if name.strip('"'):
+                return name.strip('"')
     raise RequestRefused(400, f"part {number} of the body has no name")

@@ -36,7 +36,7 @@ _DESCRIPTORS = 256  # of files, the store and the backbones' servers
 
 @dataclass(frozen=True)
 class ServerSetup:
-    """Everything that a server is started with."""
+    """Setup of a server: its rewards, options and rules."""
 
     #: Rewards that it serves.
     rewards: Sequence[Reward]
@@ -82,7 +82,12 @@ async def listening(setup: ServerSetup) -> AsyncIterator[tuple[int, Front]]:
         setup.current, setup.backbone, progress, asks_a_model
     ) as session:
         service = Service(setup.rewards, session, progress, options)
-        front = Front(service, setup.guard, options, Bodies(options.bounds))
+        front = Front(
+            service,
+            setup.guard,
+            options,
+            Bodies(options.bounds),
+        )
         runner = _runner(front)
         await runner.setup()
         assert runner.server is not None
@@ -125,7 +130,7 @@ async def serve(setup: ServerSetup, announce: Callable[[int], None]) -> None:
         await stopped.wait()
         seconds = front.options.bounds.drain_seconds
         say(
-            f"vieval: stopping; {front.requests} requests are finished within {seconds:g} s",
+            f"vieval: stopping; waiting up to {seconds:g} s for {front.requests} open requests",
             file=sys.stderr,
         )
 
@@ -139,7 +144,7 @@ async def _opened(connections: Connections, options: ServeOptions) -> asyncio.Se
     except OSError as error:
         address = f"{options.host} port {options.port}"
         raise VievalError(
-            f"cannot listen on {address} ({error.strerror}); pass another --port"
+            f"cannot listen on {address}: {error.strerror}; pass another --port"
         ) from None
 
 

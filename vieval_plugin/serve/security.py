@@ -47,16 +47,14 @@ class Guard:
         heeded.
         """
         host = headers.get("Host", "")
-        hosts = (
-            [host]
-            if target.startswith("/")
-            else [host, target.removeprefix(_SCHEME).partition("/")[0]]
-        )
+        hosts = [host]
+        if not target.startswith("/"):
+            hosts.append(target.removeprefix(_SCHEME).partition("/")[0])
         for name in hosts:
             if (address := _server_of(name)) is None or not self._is_ours(address.host):
                 return RequestRefused(
                     421,
-                    f"this server is not called {name[:100]!r}; add a name with --allow-host",
+                    f"unknown host {name[:100]!r}; to allow it, pass --allow-host",
                 )
         if (origin := headers.get("Origin")) is not None:
             page = (
@@ -66,15 +64,13 @@ class Guard:
             )
             if page is None or page != _server_of(host):
                 return RequestRefused(
-                    403, f"a page of {origin[:100]!r} may not ask this server"
+                    403, f"requests from {origin[:100]!r} are not allowed"
                 )
         if headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
-            return RequestRefused(403, "a page of another site may not ask this server")
+            return RequestRefused(403, "requests from other sites are not allowed")
         if self.token and not self._is_known(headers.get("Authorization", "")):
-            remedy = (
-                "send Authorization: Bearer TOKEN, or http://user:TOKEN@host as address"
-            )
-            return RequestRefused(401, f"the token is missing or wrong: {remedy}")
+            remedy = "send Authorization: Bearer TOKEN, or use http://user:TOKEN@host as the address"
+            return RequestRefused(401, f"missing or wrong token; {remedy}")
         return None
 
     def _is_ours(self, host: str) -> bool:
@@ -118,16 +114,16 @@ def guard_of(
     if token and (
         len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable()
     ):
-        remedy = (
-            f"set {_SHORTEST_TOKEN} or more letters and digits that nobody can guess"
+        raise VievalError(
+            f"{TOKEN_VARIABLE} must have at least {_SHORTEST_TOKEN} letters and digits; use "
+            "random ones"
         )
-        raise VievalError(f"{TOKEN_VARIABLE} is no token: {remedy}")
     loopback = is_loopback(host)
     if not (loopback or token or without_token):
-        remedy = f"set {TOKEN_VARIABLE} to a token that callers must send, or pass --no-token"
+        remedy = f"set {TOKEN_VARIABLE} to require a token, or pass --no-token"
         page = docs_url("tutorials/reward.md#who-may-call")
         raise VievalError(
-            f"--host {host} can be reached by others: {remedy}; see {page}"
+            f"--host {host} is reachable from other machines; {remedy}; see {page}"
         )
     machine_names = () if loopback else (socket.gethostname(), socket.getfqdn())
     names = frozenset(

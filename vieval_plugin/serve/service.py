@@ -34,7 +34,7 @@ from vieval_plugin.text.errors import VievalError
 
 #: The values of each entry so far, by the name of the reward.
 Results: TypeAlias = list[dict[str, RewardValue]]
-_NO_GROUP = "this reward compares the members of a group, and the sample names none"
+_NO_GROUP = "this reward compares the members of a group, but the sample has no group"
 
 
 @dataclass(frozen=True)
@@ -80,9 +80,8 @@ class Service:
 
     async def fault(self, rewards: Sequence[Reward], timeout: float) -> str:
         """Reason that some of these rewards cannot be had, empty where all can."""
-        faults = await asyncio.gather(
-            *(self._health[judge].fault(timeout) for judge in _judges(rewards))
-        )
+        health = [self._health[judge] for judge in _judges(rewards)]
+        faults = await asyncio.gather(*(judge.fault(timeout) for judge in health))
         return next(filter(None, faults), "")
 
     async def values(
@@ -171,7 +170,12 @@ class Service:
                             jobs.append(KeyedJob(key, item, term.judge, repeat))
                         spans.append((start, len(jobs)))
                     batches.append(
-                        _Batch(reward, tuple(group), tuple(judged), tuple(spans))
+                        _Batch(
+                            reward,
+                            tuple(group),
+                            tuple(judged),
+                            tuple(spans),
+                        )
                     )
         return batches, jobs
 
@@ -239,7 +243,7 @@ def _batched(
         if len(members) > 1:
             yield members
         else:
-            reason = f"nothing of group {group!r} is left to compare it with"
+            reason = f"group {group!r} has no other sample to compare it with"
             results[members[0]][reward.name] = RewardValue(
                 None, Status.NOT_APPLICABLE, reason
             )
@@ -253,11 +257,12 @@ def _values_of(batch: _Batch, outcomes: Sequence[Outcome]) -> list[RewardValue]:
     if isinstance(batch.judged[0], Contest):
         judged = tuple(itertools.chain.from_iterable(verdicts))
         status = worst([verdict.status for verdict in judged])
+        reasons = (verdict.reason for verdict in judged if verdict.status is status)
         return [
             RewardValue(
                 None,
                 status,
-                next((v.reason for v in judged if v.status is status), ""),
+                next(reasons, ""),
                 judged,
             )
         ]

@@ -145,9 +145,7 @@ def test_verdicts_that_a_sheet_means_come_from_any_run(tmp_path):
         (1, ["old"]),
     ]
     assert new.parts() == []
-    with pytest.raises(
-        VievalError, match="1 of 2 verdicts that the sheet means are nowhere"
-    ):
+    with pytest.raises(VievalError, match="1 of 2 verdicts of the sheet are missing"):
         finish(new, {0: wanted[0], 7: SheetCell("us", "0" * 16, False)})
 
 
@@ -267,7 +265,7 @@ def test_a_number_that_is_not_there_has_its_reason():
 
 @pytest.mark.parametrize("option", ["--judge", "--judge=gpt-4o", "--judge-args"])
 def test_a_second_judge_is_refused(option):
-    with pytest.raises(VievalError, match="does not apply to VIEval's data sets"):
+    with pytest.raises(VievalError, match="does not apply to VIEval's datasets"):
         command._split_arguments(["--data", "ImagenHub_VIEScore", option, "x"])
 
 
@@ -278,7 +276,7 @@ def test_a_line_a_dataset_and_the_reasons_once(vieval, monkeypatch):
     assert listed.keys() == names.datasets().keys()
     assert max(map(len, listed.values())) <= 80
     assert listed["imagenhub_viescore"].split()[1:] == ["7", "not", "there"]
-    assert lines[-1].endswith("`vieval tasks NAME` says what is missing")
+    assert lines[-1].endswith("`vieval tasks NAME` shows missing data")
 
 
 def bring(folder, name, version):
@@ -302,6 +300,6 @@ def test_which_vlmevalkit_is_here_and_that_there_is_only_one(tmp_path, monkeypat
     bring(tmp_path, "nvidia-vlmeval", "26.3")
     with pytest.raises(
         VievalError,
-        match=r"(ms-vlmeval 0.0.20|nvidia-vlmeval 26.3) and .* have written over each other",
+        match=r"(ms-vlmeval 0.0.20|nvidia-vlmeval 26.3) and .* overwrite each other",
     ):
         guard.installation()

@@ -169,4 +169,4 @@ def test_another_part_and_another_host_are_told(vieval):
 def test_a_mirror_is_of_a_source(vieval, mirror):
     err = vieval("prepare", "published_verdicts", "--mirror", mirror, code=1).err
     assert repr(mirror.partition("=")[0]) in err
-    assert "its sources are logs" in err
+    assert "known sources: logs" in err

@@ -93,7 +93,7 @@ def test_a_folder_of_verdicts_inside_the_data_is_not_data(vieval, tmp_path):
         tmp_path / "data" / "out",
     ]
     vieval(*command)
-    assert "0 of 20 rows are to be judged" in vieval(*command).err
+    assert "0 of 20 rows left to judge" in vieval(*command).err
 
 
 @pytest.mark.parametrize("out", ["out", "new/out", "empty"])

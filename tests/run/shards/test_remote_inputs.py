@@ -81,7 +81,7 @@ def test_verdicts_are_those_of_the_same_files_on_a_disk(
         "part-0.parquet",
         "part-1.parquet",
     ]
-    assert "0 of 120 rows are to be judged" in vieval(*command).err
+    assert "0 of 120 rows left to judge" in vieval(*command).err
     everything = [
         file.read_bytes() for file in (tmp_path / "out").rglob("*") if file.is_file()
     ]
@@ -109,14 +109,14 @@ def test_patterns_and_files_are_named_as_on_a_disk(
 def test_verdicts_may_lie_in_the_data_set(vieval, bucket):
     for to_judge in (120, 0):
         command = judge(vieval, bucket.address("data"), bucket.address("data/verdicts"))
-        assert f"{to_judge} of 120 rows are to be judged" in command.err
+        assert f"{to_judge} of 120 rows left to judge" in command.err
 
 
 def test_what_reads_the_data_again_reads_it_there(vieval, bucket, data, tmp_path):
     out = tmp_path / "out"
     judge(vieval, bucket.address("data"), out)
     assert (
-        "complete: each row has its verdict once; 18 images were compared"
+        "complete: each row has exactly one verdict; 18 images were compared"
         in vieval("shards", out, "--verify").out
     )
     vieval("filter", out, "--where", "row % 2 = 0", "--out", tmp_path / "kept")
@@ -215,7 +215,7 @@ def test_a_folder_whose_name_has_a_space_is_found_again(vieval, bucket, tmp_path
 def test_data_in_a_bucket_are_judged_into_a_folder_alone(vieval, bucket, more):
     command = ["score", bucket.address("data"), "--judge", "sharpness", *more]
     assert vieval(*command, code=1).err.startswith(
-        "vieval: s3://bucket/data: tar files, patterns and data in object storage are judged into"
+        "vieval: s3://bucket/data: tar files, patterns and object storage require"
     )
 
 

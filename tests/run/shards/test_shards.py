@@ -124,7 +124,7 @@ def test_another_limit_is_another_run(vieval, server, data, tmp_path):
     )
     vieval(*command, "--limit", "20")
     verified = vieval("shards", tmp_path / "out", "--verify").out
-    assert "complete: each of the first 20 rows has its verdict once" in verified
+    assert "complete: each of the first 20 rows has exactly one verdict" in verified
     whole = arguments(file, tmp_path / "whole", server, *SMALL)
     vieval(*whole)
     assert (
@@ -323,7 +323,7 @@ def test_what_only_a_folder_of_shards_takes_is_planned_by_its_index(
     assert sorted(tmp_path.rglob("*")) == earlier
     for out in ([], ["--out", "verdicts.jsonl"]):
         assert vieval("score", named, *out, code=1).err.endswith(
-            "a folder of shards; name one with --out\n"
+            "a folder of shards; pass --out FOLDER\n"
         )
 
 
@@ -471,8 +471,8 @@ def test_a_budget_that_no_shard_fits_is_to_be_raised(vieval, server, data, tmp_p
     said = vieval(*command, "--budget", "7", code=1).err  # a shard of 4 rows takes 8
     assert "rows 0 to 7: its calls exceed the 7 that --budget allows per worker" in said
     assert "raise --budget, or lower --rows-per-shard with another --out" in said
-    assert "the same command goes on" not in said
-    assert "the same command goes on" in vieval(*command, "--budget", "8", code=1).err
+    assert "run the same command again" not in said
+    assert "run the same command again" in vieval(*command, "--budget", "8", code=1).err
 
 
 def test_the_next_shards_are_open_while_one_waits_and_no_more_than_three(
@@ -558,7 +558,7 @@ def test_a_run_that_scores_no_row_exits_with_1_and_says_so(vieval, data, tmp_pat
         )
         for _ in range(2):
             assert (
-                "vieval: no row could be scored (parse_failure 120); the reasons are above"
+                "vieval: no row could be scored (parse_failure 120) (see the reasons above)"
                 in vieval(*command, code=1).err
             )
         assert "not written" not in vieval(*again, server.base_url).err
@@ -571,7 +571,7 @@ def test_a_run_that_scores_no_row_exits_with_1_and_says_so(vieval, data, tmp_pat
     with FakeServer() as server:
         vieval(*again, server.base_url)
     assert (
-        "complete: each row has its verdict once"
+        "complete: each row has exactly one verdict"
         in vieval("shards", tmp_path / "out", "--verify").out.splitlines()[-1]
     )
 
@@ -663,7 +663,7 @@ def test_verify_says_what_a_folder_lacks_and_what_is_not_its_own(
     assert "shards have no verdicts (first: part-" in printed.err
     vieval(*command)
     assert (
-        "complete: each row has its verdict once; 18 images"
+        "complete: each row has exactly one verdict; 18 images"
         in vieval("shards", out, "--verify").out
     )
     first, second, *_ = files_in(out)

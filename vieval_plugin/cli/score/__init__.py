@@ -1,17 +1,17 @@
-"""Score images, and write the verdicts.
+"""Score images and write the verdicts.
 
-You need no human ratings. A judge that asks a model needs --model and --base-url, the same in the
-environment variables VIEVAL_MODEL and VIEVAL_BASE_URL, or an options file. If the command is
-stopped, run it again, and it goes on.
+No human ratings are required. A judge that asks a model requires --model and --base-url, the
+environment variables VIEVAL_MODEL and VIEVAL_BASE_URL, or an options file. To resume an interrupted
+run, run the same command again.
 
 Examples:
-    # one image, without a model
+    # score one image, without a model
     vieval score cat.png --prompt 'a sign that says "CAT"' --judge text_rendering
-    # a table of images and prompts
+    # score a table of images and prompts
     vieval score images.csv --out verdicts.jsonl --model NAME --base-url http://127.0.0.1:8000/v1
-    # what that would cost
+    # estimate the cost
     vieval score images.csv --plan --model NAME --base-url http://127.0.0.1:8000/v1
-    # a data set of any size, by four processes
+    # score a data set of any size with four processes
     vieval score data/ --out verdicts/ --judge viescore --processes 4
 """
 
@@ -121,11 +121,8 @@ def run(options: ScoreOptions) -> int:
         request, source=source, batch=batch_of(options, Path(f"{options.out}.batches"))
     )
     if options.plan:
-        return tell_plan(
-            request,
-            [row.sample for row in request.source if row.verdict is None],
-            request.source.total or 0,
-        )
+        unjudged = [row.sample for row in request.source if row.verdict is None]
+        return tell_plan(request, unjudged, request.source.total or 0)
     return _score(options, request, images)
 
 
@@ -138,12 +135,9 @@ def _checked_flags(options: ScoreOptions) -> tuple[ScoreOptions, bool]:
 
     if bool(options.benchmark) == bool(options.samples):
         raise VievalError(
-            "--benchmark cannot be combined with samples; leave the samples out"
+            "--benchmark cannot be combined with samples; remove the samples"
             if options.samples
-            else (
-                "name what is to be judged: images, a table or folders, or a benchmark with "
-                "--benchmark"
-            )
+            else "no samples; pass images, a table, folders, or --benchmark FOLDER"
         )
     sample_options = ("prompts", "kind", "columns", "allow_urls")
     if options.benchmark and (useless := first_flag(options, sample_options)):
@@ -156,11 +150,11 @@ def _checked_flags(options: ScoreOptions) -> tuple[ScoreOptions, bool]:
     alone = first_flag(options, ("prompt", "source", "instruction"))
     if alone and not images:
         reason = (
-            "; --prompts has its own"
+            "; --prompts defines its own"
             if options.prompts
             else other_than_images(options.samples)
         )
-        raise VievalError(f"{alone} is for images that are named one by one{reason}")
+        raise VievalError(f"{alone} applies only to images passed individually{reason}")
     if options.samples and not (options.out or options.plan or images):
         options = replace(options, out=_file_beside(options.samples[0]))
     if options.batch and not (options.out or options.plan):
@@ -172,8 +166,7 @@ def _checked_flags(options: ScoreOptions) -> tuple[ScoreOptions, bool]:
         raise VievalError("--out FILE is required for a benchmark (or --plan)")
     if options.json and not images:
         raise VievalError(
-            "--json prints the verdicts on images that are named one by one; those of a file are "
-            "in --out"
+            "--json applies only to images passed individually; other verdicts are written to --out"
         )
     return options, images
 
@@ -188,7 +181,7 @@ def _file_beside(name: str) -> Path:
     path = path_of(name)
     if not exists(path):
         raise VievalError(
-            f"--out FILE is required for {name}, as it is not a file or folder here (or --plan)"
+            f"--out FILE is required for {name}, which is not a local file or folder (or --plan)"
         )
     path = real(path)
     return path.with_name(
@@ -223,7 +216,12 @@ def _samples_of(
             if getattr(options, name)
         }
         return (
-            read_image_samples(options.samples, texts, options.source, options.kind),
+            read_image_samples(
+                options.samples,
+                texts,
+                options.source,
+                options.kind,
+            ),
             DEFAULT_JUDGE,
             None,
         )
@@ -239,18 +237,18 @@ def _samples_of(
 
 
 def _unused(options: ScoreOptions, prepared: Sequence[PreparedJudge]) -> list[str]:
-    """Lines on flags that no judge has a use for."""
+    """Lines on flags that have no effect on any judge."""
     names = ", ".join(judge.spec.name for judge in prepared)
     model_options = first_flag(
         options, [name for name in backbone_fields(options) if name != "base_url"]
     )
     lines = []
     if options.scorer and not any(judge.spec.scored for judge in prepared):
-        lines.append(f"--scorer is not used: {names} measures with no network")
+        lines.append(f"--scorer has no effect on {names} (no network)")
     if model_options and not any(judge.asks_a_model for judge in prepared):
-        lines.append(f"{model_options} is not used: {names} asks no model")
+        lines.append(f"{model_options} has no effect on {names} (no model)")
     if options.plan and options.out:
-        lines.append("--out is not used: --plan writes no verdicts")
+        lines.append("--out has no effect with --plan, which writes no verdicts")
     return lines
 
 
@@ -275,18 +273,13 @@ def tell_plan(
             else None
         )
         say(*plan(cost, answering, by_batches=request.batch is not None))
-        if unaskable := total - len(askable):
-            say(f"{unaskable} of {total} samples would not be asked about")
-        say(
-            *filter(
-                None,
-                [
-                    judge.spec.demands(
-                        sample for sample in samples if isinstance(sample, Sample)
-                    )
-                ],
-            )
-        )
+        unaskable = total - len(askable)
+        if unaskable:
+            say(f"no questions would be asked about {unaskable} of {total} samples")
+        single = (sample for sample in samples if isinstance(sample, Sample))
+        demands = judge.spec.demands(single)
+        if demands:
+            say(demands)
     say(*further)
     tell(*lines_by_reason(request.unable))
     return 1 if request.unable else 0
@@ -317,7 +310,13 @@ def _score(options: ScoreOptions, request: Request, images: bool) -> int:
     inputs = inputs_of(request.source, options.command)
     with log_file(options.out) as path, VerdictLog(path, inputs, runs) as log:
         folder = options.out.parent if options.out else Path()
-        unable = _judge_all(log, request, options.label, folder, not images)
+        unable = _judge_all(
+            log,
+            request,
+            options.label,
+            folder,
+            not images,
+        )
         complete = {
             run: source
             for run, source in runs.items()
@@ -327,7 +326,12 @@ def _score(options: ScoreOptions, request: Request, images: bool) -> int:
         if options.out and complete:
             scored = write_scored(options.out, log, inputs, complete)
         if images:
-            for line, record in read_scored(log, complete, folder, scored := Scored()):
+            for line, record in read_scored(
+                log,
+                complete,
+                folder,
+                scored := Scored(),
+            ):
                 say(*([line.rstrip()] if options.json else image_summary(record)))
         log.complete = log.total == sum(map(log.count, complete))
         if log.complete and not scored.progress.failed_calls:
@@ -362,9 +366,7 @@ def _judge_all(
 
     unable = list(request.unable)
     if log.total:
-        tell(
-            f"{log.total} verdicts of an earlier attempt are kept, and not asked for again"
-        )
+        tell(f"resuming: {log.total} verdicts of an earlier run are kept")
     for prepared, source in zip(request.judges, request.sources(label), strict=True):
         progress = Progress()
         by_batches = request.batch if prepared.asks_a_model else None
@@ -406,7 +408,7 @@ def _tell_ended(log: VerdictLog, progress: Progress) -> None:
     tell(progress)
     if log.total:
         tell(
-            f"{log.total} verdicts are in {log.path}, and the same command goes on from there"
+            f"{log.total} verdicts are in {log.path}; run the same command again to resume"
         )
 
 
@@ -421,7 +423,12 @@ def _tell(options: ScoreOptions, scored: Scored, images: bool) -> None:
         tell(scored.progress)
     if not images:
         for judge, summary in scored.summaries.values():
-            say(summary.answer(judge), "", *summary.lines(), "")
+            say(
+                summary.answer(judge),
+                "",
+                *summary.lines(),
+                "",
+            )
         elsewhere = (
             f"`vieval report {options.out} --out FOLDER` writes them"
             if options.out and not is_flat(options.out)
@@ -441,4 +448,6 @@ def _tell(options: ScoreOptions, scored: Scored, images: bool) -> None:
             file=sys.stderr if options.json else sys.stdout,
         )
     if not scored.any_scores:
-        tell(f"nothing could be {'scored' if scored.judged else 'judged'} (see above)")
+        tell(
+            f"no sample could be {'scored' if scored.judged else 'judged'} (see above)"
+        )

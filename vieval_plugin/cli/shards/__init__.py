@@ -1,11 +1,11 @@
-"""Show what a folder of shards contains, and what is left.
+"""Show what a folder of shards contains and what is left.
 
-You can look while vieval score is still running.
+It also works while vieval score is still running.
 
 Examples:
-    # the progress of a run
+    # show the progress of a run
     vieval shards verdicts/
-    # check that each row has its verdict
+    # check that each row has a verdict
     vieval shards verdicts/ --verify
     # judge failed rows again
     vieval shards verdicts/ --rejudge api_error,parse_failure --model NAME --base-url http://127.0.0.1:8000/v1
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 class ShardsOptions(BackboneOptions):
     """Options of `vieval shards`."""
 
-    folder: Path = argument("the folder that vieval score wrote (its --out)")
+    folder: Path = argument("folder of shards from vieval score (its --out)")
     verify: bool = flag(
-        "compare it with its inputs, and exit with 1 if it is not complete"
+        "compare the folder with its inputs, and exit with 1 if it is incomplete"
     )
-    compact: bool = flag("join the files of shards into files of about 256 MB")
+    compact: bool = flag("merge the files of shards into files of about 256 MB")
     rejudge: str | None = flag(
         "judge rows with these statuses again, such as api_error,parse_failure",
         metavar="STATUS",
     )
-    config: Path | None = flag("the options file whose store to use, with --rejudge")
+    config: Path | None = flag("options file whose cache --rejudge uses")
 
 
 def run(options: ShardsOptions) -> int:
@@ -52,7 +52,7 @@ def run(options: ShardsOptions) -> int:
     plan = folder.plan()
     if plan is None:
         raise VievalError(
-            f"{folder.name}: no plan of shards there; name the folder that was given with --out"
+            f"{folder.name}: not a folder of shards; pass the --out of vieval score"
         )
     code = 0
     if options.rejudge:
@@ -60,7 +60,7 @@ def run(options: ShardsOptions) -> int:
         code = _rejudge(options, folder, plan, statuses)
     if options.compact:
         joined, into = compact(folder, plan)
-        say(f"joined {plural(joined, 'file')} into {into:,}")
+        say(f"merged {plural(joined, 'file')} into {into:,}")
     progress = progress_of(folder, plan)
     say(*progress.lines())
     return (
@@ -82,8 +82,8 @@ def _verify(folder: ShardFolder, plan: Plan, unscored: str) -> int:
         rows = "row" if plan.limit is None else f"of the first {plan.limit:,} rows"
         begin = f"{unscored}, but the folder is complete" if unscored else "complete"
         say(
-            f"{begin}: each {rows} has its verdict once; {verification.digests} images were "
-            "compared with what was judged"
+            f"{begin}: each {rows} has exactly one verdict; {verification.digests} images were "
+            "compared with the judged ones"
         )
     return 1 if verification.problems else 0
 
@@ -99,13 +99,20 @@ def _rejudge(
     from vieval_plugin.run.shards.worker import work_here
     from vieval_plugin.text.errors import VievalError
 
-    if unknown := [status for status in statuses if status not in list(Status)]:
+    unknown = [status for status in statuses if status not in list(Status)]
+    if unknown:
         raise VievalError(
-            f"--rejudge {unknown[0]!r} is not a status; known: {', '.join(Status)}"
+            f"--rejudge: unknown status {unknown[0]!r}; known statuses: {', '.join(Status)}"
         )
     stored = config.read(str(options.config)) if options.config else config.current()
     current = options_of(plan, stored)
-    run = run_again(folder, plan, current, named_backbone(options, current), statuses)
+    run = run_again(
+        folder,
+        plan,
+        current,
+        named_backbone(options, current),
+        statuses,
+    )
     code = judged(run, *passes_again(folder, plan, statuses), work_here)
     drop_outdated(folder)
     return code

@@ -76,8 +76,8 @@ def is_of_shards(options: ScoreOptions) -> bool:
     if options.out and has_scheme(options.out):
         address = redacted(location_of(options.out)).partition("?")[0]
         raise VievalError(
-            f"--out must be a path on this machine, got {address}; object storage takes only the "
-            "folder of shards of parquet or tar files"
+            f"--out must be a local path, got {address}; object storage is supported only for "
+            "folders of shards of parquet or tar files"
         )
     for_shards = (
         []
@@ -91,19 +91,22 @@ def is_of_shards(options: ScoreOptions) -> bool:
             else for_shards[0]
         )
         raise VievalError(
-            f"{location}: tar files, patterns and data in object storage are judged into a folder "
-            "of shards; name one with --out"
+            f"{location}: tar files, patterns and object storage require a folder of shards; pass "
+            "--out FOLDER"
         )
     return bool(for_shards)
 
 
 def require_no_shard_flags(options: ScoreOptions) -> None:
-    """VievalError for flags of a folder of shards where there is none."""
+    """Raise VievalError for flags of a folder of shards where there is none."""
     from vieval_plugin.text.errors import VievalError
 
     names = (option.name for option in fields(ShardOptions))
-    if useless := first_flag(options, names):
-        raise VievalError(f"{useless} is for a folder of shards; name one with --out")
+    useless = first_flag(options, names)
+    if useless:
+        raise VievalError(
+            f"{useless} applies only to a folder of shards; pass --out FOLDER"
+        )
 
 
 def judge_shards(options: ScoreOptions) -> int:
@@ -130,7 +133,12 @@ def plan_shards(options: ScoreOptions) -> int:
         tell(*started.notes)
         run = request.run
         pilot_samples = drawn_samples(started, run.options.statistics.seed)
-        prepared = prepare(run.judge, run.setting, run.options, run.backbone)
+        prepared = prepare(
+            run.judge,
+            run.setting,
+            run.options,
+            run.backbone,
+        )
         askable = to_ask(pilot_samples, prepared)
         trial = asyncio.run(pilot(askable, prepared, run.options, run.backbone))
     all_rows = replace(trial, samples=started.plan.rows)
@@ -141,9 +149,11 @@ def plan_shards(options: ScoreOptions) -> int:
             by_batches=bool(options.batch or options.batch_files),
         )
     )
-    if unaskable := len(pilot_samples) - len(askable):
+    unaskable = len(pilot_samples) - len(askable)
+    if unaskable:
         say(
-            f"{unaskable} of the {len(pilot_samples)} rows drawn would not be asked about"
+            f"no questions would be asked about {unaskable} of the {len(pilot_samples)} sampled "
+            "rows"
         )
     return 0
 
@@ -157,23 +167,26 @@ def _request(options: ScoreOptions, folder: str) -> ShardRequest:
     current = options_in_force(options)
     judge = (options.judge or [DEFAULT_JUDGE])[0]
     backbone = backbone_of(judge, options, current)
-    if useless := first_flag(options, _FILE_OPTIONS):
+    useless = first_flag(options, _FILE_OPTIONS)
+    if useless:
         raise VievalError(
-            f"{useless} is not for a folder of shards; end the name of --out in .jsonl, "
+            f"{useless} does not apply to a folder of shards; --out must end in .jsonl, "
             ".csv or .parquet"
         )
     if len(options.judge) > 1:
         raise VievalError(
-            "a folder of shards can have only one judge; run the others with another "
-            "--out"
+            "a folder of shards can have only one judge; use another --out for the others"
         )
     most_failures = (
         MOST_FAILURES if options.max_failures is None else options.max_failures
     )
     run_fields = folder, "", judge, options.setting, current, backbone
+    allowed = tuple(options.allow_urls)
+    run = ShardRun(*run_fields, most_failures, options.budget, allowed)
+    is_shared = bool(options.part) or options.ray is not None
     return ShardRequest(
         options.samples,
-        ShardRun(*run_fields, most_failures, options.budget, tuple(options.allow_urls)),
+        run,
         label=options.label,
         kind=options.kind,
         columns=parse_columns(options.columns),
@@ -181,17 +194,17 @@ def _request(options: ScoreOptions, folder: str) -> ShardRequest:
         limit=options.limit,
         trace=options.trace,
         extend=options.extend,
-        own_store=bool(options.part) or options.ray is not None,
+        own_store=is_shared,
     )
 
 
 def _next_step(queue: PassQueue) -> str:
-    """What to do about shards that were not written."""
+    """The advice on shards that were not written."""
     exceeds = all(job.exceeds_budget for job in queue.not_written)
     return (
         "raise --budget, or lower --rows-per-shard with another --out"
         if exceeds
-        else "the same command goes on"
+        else "run the same command again to resume"
     )
 
 
@@ -206,29 +219,33 @@ def _launch(options: ScoreOptions, started: StartedRun) -> int:
     from vieval_plugin.run.shards.start import passes_left
     from vieval_plugin.text.escaping import say
 
-    if batch := batch_of(
-        options, open_folder(started.run.folder).local_folder / "batches"
-    ):
+    batch = batch_of(options, open_folder(started.run.folder).local_folder / "batches")
+    if batch:
         started = _asked_in_batches(options, started, batch)
     queue, rows = passes_left(
         started, part_of(options.part, os.environ) if options.part else (0, 1)
     )
-    tell(f"{rows:,} of {started.plan.rows:,} rows are to be judged")
-    code = judged(started.run, queue, rows, _launcher(options))
+    tell(f"{rows:,} of {started.plan.rows:,} rows left to judge")
+    code = judged(
+        started.run,
+        queue,
+        rows,
+        _launcher(options),
+    )
     progress = progress_of(open_folder(started.run.folder), started.plan)
     say(*progress.lines(), *filter(None, [started.plan.provenance.calibration_note]))
     if code:
         next_step = _next_step(queue)
         tell(f"some shards were not written; {next_step}")
     elif hidden := hidden_images(started.plan.files, started.plan.columns.values()):
-        tell(*(f"not complete: {line}" for line in hidden))
+        tell(*(f"incomplete: {line}" for line in hidden))
         code = 1
     elif progress.is_complete:
         if not any(progress.statuses[status] for status in FAILED_CALLS):
             remove_batches(options, batch)
         say(f"wrote {shown_location(options.out or started.run.folder)}")
     if progress.unscored:
-        tell(f"{progress.unscored}; the reasons are above")
+        tell(f"{progress.unscored} (see the reasons above)")
     return 1 if progress.unscored else code
 
 
@@ -243,12 +260,18 @@ def _asked_in_batches(
     from vieval_plugin.run.shards.start import jobs_left
     from vieval_plugin.text.errors import VievalError
 
-    if useless := first_flag(options, ("budget", "part", "ray")):
+    useless = first_flag(options, ("budget", "part", "ray"))
+    if useless:
         raise VievalError(
-            f"{useless} does not go with batches, which one process sends for all shards"
+            f"{useless} cannot be combined with batches, which one process sends for all shards"
         )
     run = started.run
-    prepared = prepare(run.judge, run.setting, run.options, run.backbone)
+    prepared = prepare(
+        run.judge,
+        run.setting,
+        run.options,
+        run.backbone,
+    )
     asyncio.run(
         ask_in_batches(
             partial(jobs_left, started, prepared),
@@ -294,11 +317,10 @@ def judged(run: ShardRun, queue: PassQueue, rows: int, launcher: Launcher) -> in
     tell(*lines)
     for job in queue.not_written[:_SHOWN_SHARDS]:
         shard = job.shard
-        location = (
-            f"{shard.path}: row group {shard.group}, rows {shard.first} to "
-            f"{shard.first + shard.rows - 1}"
-        )
-        tell(f"not written: {location}: {job.reason}")
-    if further := queue.not_written[_SHOWN_SHARDS:]:
-        tell(f"not written: {len(further)} further shards")
+        last = shard.first + shard.rows - 1
+        rows_text = f"row group {shard.group}, rows {shard.first} to {last}"
+        tell(f"not written: {shard.path}: {rows_text}: {job.reason}")
+    further = queue.not_written[_SHOWN_SHARDS:]
+    if further:
+        tell(f"not written: {len(further)} more shards")
     return 1 if queue.not_written else 0

@@ -8,9 +8,7 @@ from typing import Any
 
 
 def register() -> list[Any]:
-    """Called by lmms-eval when it loads its models, before it indexes tasks: adds tasks and
-    judges, returns our models.
-    """
+    """Register tasks and judges, and return our models, when lmms-eval loads its models."""
     from lmms_eval.api.model import lmms
     from lmms_eval.models.registry_v2 import ModelManifest
 

@@ -6,7 +6,6 @@ Others are left out of a wildcard in one line, and refused where they are named.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -16,6 +15,7 @@ from vieval_plugin import config
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.benchmarks import tasks
 from vieval_plugin.benchmarks.tasks import Task
+from vieval_plugin.hosts.shutdown import print_lines
 from vieval_plugin.hosts.task_data import samples_of
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.contests import Judged
@@ -23,7 +23,6 @@ from vieval_plugin.judges.spec import missing_inputs_reason
 from vieval_plugin.readers.absent_images import require_images
 from vieval_plugin.run.router import ASKS_A_MODEL
 from vieval_plugin.text.errors import VievalError
-from vieval_plugin.text.escaping import say
 
 WhyNot: TypeAlias = Callable[[Task], "Why | None"]
 #: Our models by the name that the host knows each by: those of `models` only judge, those of
@@ -72,11 +71,11 @@ def make_check(model: Any, loaded: bool) -> WhyNot:
     def why(task: Task) -> Why | None:
         generates = benchmark_registry.benchmark(task.benchmark).generates
         if generates and path.startswith("models."):
-            line = f"{task.name}: a generator makes the images, and {name} judges only"
-            return Why("a generator makes their images", line)
+            line = f"{task.name} requires a generator, but {name} is a judge"
+            return Why("they require a generator", line)
         if not generates and path.startswith("generators."):
-            line = f"{task.name}: {name} makes images, and judges none"
-            return Why("their images are there, and this model makes some", line)
+            line = f"{task.name} requires a judge, but {name} is a generator"
+            return Why("they require a judge", line)
         if generates or (path == MODELS["vieval_replay"] and recorded is None):
             return None
         return (
@@ -97,23 +96,23 @@ def _path_of(model: Any) -> str:
     class's; empty for others.
     """
     name = _name_of(model)
-    return MODELS.get(name) or next(
-        (path for path in MODELS.values() if path.endswith(f".{name}")), ""
-    )
+    if name in MODELS:
+        return MODELS[name]
+    paths = (path for path in MODELS.values() if path.endswith(f".{name}"))
+    return next(paths, "")
 
 
 def _unanswered(task: Task, is_scorer: bool) -> Why | None:
     spec = judge_registry.judge(task.judge)
     if spec.scored and not is_scorer:
         return Why(
-            "their judges measure with a network, with --model vieval_scorer",
-            f"{task.name}: {task.judge} measures with a network: run it with --model "
-            "vieval_scorer, or replay recorded "
-            "values with --model vieval_replay --model_args logs=FOLDER",
+            "their judges are networks, which require --model vieval_scorer",
+            f"{task.name}: {task.judge} is a network; use --model vieval_scorer, or replay "
+            "recorded values with --model vieval_replay --model_args logs=FOLDER",
         )
     if is_scorer and spec.pack is not None:
         return Why(
-            "their judges ask a model, and this run only measures images",
+            "their judges ask a model, so they require another --model",
             f"{ASKS_A_MODEL} ({task.name})",
         )
     return None
@@ -130,7 +129,7 @@ def check_of_named_tasks(check: WhyNot) -> WhyNot:
 
 
 def require(names: Collection[str], check: WhyNot) -> None:
-    """VievalError for a named task or group with something in it that cannot be answered.
+    """Raise VievalError for a named task or group with something in it that cannot be answered.
 
     Of a group that is only run together some of its members will do.
     """
@@ -158,20 +157,21 @@ def answerable(
         for name in names
         for entry in _runnable(name, check_of(name), names_by_reason)
     ]
-    reasons = "; ".join(
-        f"{', '.join(unrunnable)} ({reason})"
-        for reason, unrunnable in names_by_reason.items()
-    )
+    left_out = []
+    for reason, unrunnable in names_by_reason.items():
+        left_out.append(f"{', '.join(unrunnable)} ({reason})")
+    reasons = "; ".join(left_out)
     if reasons and not runnable:
         first_lines: dict[str, str] = {}
         for name in names:
             for task in tasks_below(name):
-                if why := check_of(name)(task):
+                why = check_of(name)(task)
+                if why:
                     first_lines.setdefault(why.all, why.line)
         remedies = "; ".join(first_lines.values())
-        raise VievalError(f"none of these tasks can be run: {reasons}. {remedies}")
+        raise VievalError(f"none of these tasks can run: {reasons}. {remedies}")
     if reasons and not quiet and os.environ.get("RANK", "0") == "0":
-        say(f"vieval: left out: {reasons}", file=sys.stderr)
+        print_lines(f"left out: {reasons}")
     return runnable
 
 
@@ -221,14 +221,15 @@ def or_unprepared(check: WhyNot, model: Any) -> WhyNot:
             if images:
                 require_images(
                     samples,
-                    f"`vieval tasks {benchmark}` says how to get a benchmark's images",
+                    f"see `vieval tasks {benchmark}` for how to get the images",
                 )
         except VievalError as error:
             return str(error)
         return samples
 
     def why(task: Task) -> Why | None:
-        if reason := check(task):
+        reason = check(task)
+        if reason:
             return reason
         samples = samples_or_reason(task.benchmark, task.part)
         line = (
@@ -238,7 +239,7 @@ def or_unprepared(check: WhyNot, model: Any) -> WhyNot:
             if images
             else ""
         )
-        advice = f"their data is not there: `vieval tasks {task.benchmark}`"
+        advice = f"their data is missing; see `vieval tasks {task.benchmark}`"
         return Why(advice, f"{task.name}: {line}") if line else None
 
     return why

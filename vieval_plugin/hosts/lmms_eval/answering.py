@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import os
-import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,7 +23,7 @@ from vieval_plugin import config
 from vieval_plugin.backends.http.openai import Sampling
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.config import Backbone, Config
-from vieval_plugin.hosts.shutdown import tell
+from vieval_plugin.hosts.shutdown import print_lines, tell
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Sample, Status, Verdict
@@ -47,7 +46,6 @@ from vieval_plugin.run.prepare import PreparedJudge, prepare
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.text.errors import VievalError
-from vieval_plugin.text.escaping import say
 
 T = TypeVar("T")
 JudgeAll: TypeAlias = Callable[[Any, list[Instance]], list[GenerationResult]]
@@ -129,24 +127,22 @@ def jobs(
     requests = requests_with_repeats(instances)
     require_images(
         (r.judged for r, _ in requests),
-        "`vieval tasks` says how to get a benchmark's images",
+        "see `vieval tasks` for how to get a benchmark's images",
     )
     settings = dict.fromkeys((r.judge, r.setting) for r, _ in requests)
     prepared = {
         (judge, setting): prepare(judge, setting, options, backbone)
         for judge, setting in settings
     }
-    planned = [
-        Job(r.judged, prepared[r.judge, r.setting], repeat) for r, repeat in requests
-    ]
+    planned = []
+    for request, repeat in requests:
+        judge = prepared[request.judge, request.setting]
+        planned.append(Job(request.judged, judge, repeat))
     if planned:
         world_size = int(os.environ.get("WORLD_SIZE", "1"))
-        share = (
-            f" (process {os.environ.get('RANK', '0')} of {world_size})"
-            if world_size > 1
-            else ""
-        )
-        say(f"vieval: {announced(planned)}{share}", file=sys.stderr)
+        rank = os.environ.get("RANK", "0")
+        share = f" (process {rank} of {world_size})" if world_size > 1 else ""
+        print_lines(f"{announced(planned)}{share}")
     return planned
 
 
@@ -171,12 +167,12 @@ class HostUsage(Usage):
         from lmms_eval.models.model_utils.usage_metrics import is_budget_exceeded
 
         return (
-            "the token budget (--max_tokens) is spent" if is_budget_exceeded() else ""
+            "the token budget (--max_tokens) is used up" if is_budget_exceeded() else ""
         )
 
 
 class JudgeUsage(HostUsage):
-    """The same of a judge of what the host's model made."""
+    """Usage of the judge of generated images."""
 
     source = "judge"
 
@@ -190,18 +186,16 @@ def sampling_of(requests: Sequence[JudgeRequest]) -> Sampling:
     arguments = dict(requests[0].generation) if requests else {}
     if any(dict(r.generation) != arguments for r in requests):
         raise VievalError(
-            "tasks with different generation arguments in one run; run them one after another"
+            "tasks of one run must have the same generation arguments; run these separately"
         )
     until = arguments.get("until")
     extra = {"stop": until} if until else {}
     extra |= {
         name: value for name, value in arguments.items() if name not in OWN_ARGUMENTS
     }
-    return Sampling(
-        float(arguments.get("temperature") or 0),
-        int(arguments.get("max_new_tokens") or 0) or None,
-        extra,
-    )
+    temperature = float(arguments.get("temperature") or 0)
+    max_tokens = int(arguments.get("max_new_tokens") or 0) or None
+    return Sampling(temperature, max_tokens, extra)
 
 
 def apply_generation_options(
@@ -245,7 +239,13 @@ def judged(
     planned = jobs(instances, options, served_by)
     outcomes = dict[int, Outcome]()
     try:
-        answerer.judge(planned, options, progress, outcomes.__setitem__, bar)
+        answerer.judge(
+            planned,
+            options,
+            progress,
+            outcomes.__setitem__,
+            bar,
+        )
     finally:
         tell(progress)
     return results(
@@ -291,8 +291,15 @@ def plan_by_server(
     for job in JobsSplitByCandidate(jobs).jobs:
         by_judge[job.judge].append(job.judged)
     for judge, judged in by_judge.items():
-        cost = asyncio.run(pilot(to_ask(judged, judge), judge, options, backbone))
-        _tell(plan(cost, backbone if judge.asks_a_model else None))
+        cost = asyncio.run(
+            pilot(
+                to_ask(judged, judge),
+                judge,
+                options,
+                backbone,
+            )
+        )
+        print_lines(*plan(cost, backbone if judge.asks_a_model else None))
     raise SystemExit(0)
 
 
@@ -312,25 +319,20 @@ def or_plan(judge_all: JudgeAll) -> JudgeAll:
                     instance
                 )
         for (judge, _), judged_instances in by_judge.items():
-            _tell(
-                plan(
-                    _pilot(
-                        judge, functools.partial(judge_all, model), judged_instances
-                    ),
-                    None,
-                )
-            )
+            judge_these = functools.partial(judge_all, model)
+            cost = _pilot(judge, judge_these, judged_instances)
+            print_lines(*plan(cost, None))
         raise SystemExit(0)
 
     return wrapped
 
 
 def refuse_plan(instead: str) -> None:
-    """VievalError where the environment asks for a plan that cannot be had; `instead` says what
-    can.
+    """Raise VievalError where the environment asks for a plan that cannot be had; `instead` says
+    what can.
     """
     if is_planned():
-        raise VievalError(f"{VARIABLE} is set, and {instead}")
+        raise VievalError(f"{VARIABLE} is set, {instead}")
 
 
 def _pilot(
@@ -358,8 +360,11 @@ def _pilot(
             output_tokens=counts.output_tokens or 0,
         )
         results.append((verdict, usage))
-    return pilot_of(judge, asks, seed, len(population), results, wall)
-
-
-def _tell(lines: Sequence[str]) -> None:
-    say(*(f"vieval: {line}" for line in lines), file=sys.stderr)
+    return pilot_of(
+        judge,
+        asks,
+        seed,
+        len(population),
+        results,
+        wall,
+    )

@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 import math
 import os
-import sys
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -28,7 +27,7 @@ from vieval_plugin.hosts.lmms_eval.answering import (
     refuse_plan,
 )
 from vieval_plugin.hosts.lmms_eval.task import UNCACHED, JudgeTask
-from vieval_plugin.hosts.shutdown import tell, vieval_errors
+from vieval_plugin.hosts.shutdown import print_lines, tell, vieval_errors
 from vieval_plugin.hosts.task_data import image_files, rating_of
 from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Sample, SampleId, Verdict
@@ -56,7 +55,6 @@ from vieval_plugin.run.prepare import PreparedJudge, prepare
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.run.summary import failures
-from vieval_plugin.text.escaping import say
 
 GENERATE = "vieval_generate"
 IMAGE_COUNT_METRIC = "made_count"
@@ -70,8 +68,8 @@ class GenerateTask(JudgeTask):
     @vieval_errors
     def __init__(self, config: dict[str, Any], **kwargs: Any) -> None:
         refuse_plan(
-            "a generate_* task makes images first: make them with --predict_only and without it, "
-            "then plan their judging with `vieval score OUTPUT_PATH --plan`"
+            "but a generate_* task generates images first; unset it, run the task with "
+            "--predict_only, then run `vieval score OUTPUT_PATH --plan`"
         )
         self.judged_later = False
         self.verdicts_by_the_model: dict[SampleId, Verdict] = {}
@@ -217,7 +215,7 @@ class GenerateTask(JudgeTask):
 
     @vieval_errors
     def apply_filters(self) -> None:
-        """Here the host has all answers of a task: judge all images together."""
+        """Judge all images of a task together, as the host has all answers here."""
         real = [instance for instance in self._instances if not is_padding(instance)]
         requests: list[GenerateRequest] = [instance.args[2] for instance in real]
         images = []
@@ -269,7 +267,7 @@ class GenerateTask(JudgeTask):
             [outcome.verdict for outcome in outcomes],
             strict=True,
         )
-        say(*(f"vieval: {line}" for line in failures(by_id)), file=sys.stderr)
+        print_lines(*failures(by_id))
         texts = iter(
             [
                 judged_response(image, outcome, source)

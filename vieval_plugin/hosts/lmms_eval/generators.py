@@ -32,7 +32,7 @@ from vieval_plugin.text.untrusted import exists, path_of
 class _Generating(OwnModel):
     """Base of these models: they answer our requests for images; subclasses make them."""
 
-    accepted_tasks = "tasks generate_* of VIEval only; see `vieval tasks`"
+    accepted_tasks = "VIEval's generate_* tasks; see `vieval tasks`"
     # the files of its answers are its own or the user's, and nobody else's text: any may be named
     output_dir = "/"
 
@@ -43,7 +43,12 @@ class _Generating(OwnModel):
     @vieval_errors
     def vieval_generate(self, instances: list[Instance]) -> list[str]:
         requests = [
-            ImageRequest(r.conditions, r.prompt, r.images, turn)
+            ImageRequest(
+                r.conditions,
+                r.prompt,
+                r.images,
+                turn,
+            )
             for r, turn in requests_with_repeats(instances)
         ]
         outputs = insert_padding(instances, self.answers(requests), "")
@@ -67,10 +72,10 @@ class VievalImages(_Generating):
         source = str(folder or file)
         if not source:
             raise VievalError(
-                "vieval_images needs --model_args folder=<images called by uid> or file=<JSONL>"
+                "vieval_images requires --model_args folder=<images named by uid> or file=<JSONL>"
             )
         if not exists(path_of(source)):
-            raise VievalError(f"{source}: no such folder or file of images")
+            raise VievalError(f"{source}: no such file or folder")
         self.images = PrecomputedImages(path_of(source), str(name))
 
     def answers(self, requests: Sequence[ImageRequest]) -> list[str]:
@@ -112,8 +117,8 @@ class VievalImageApi(_Generating):
             or "base_url" not in backbone_fields
         ):
             raise VievalError(
-                "vieval_image_api needs --model_args model=...,base_url=..., and the key in the "
-                "environment variable OPENAI_API_KEY or the one that api_key_env= names"
+                "vieval_image_api requires --model_args model=...,base_url=...; set the key in "
+                "the environment variable OPENAI_API_KEY, or in the one passed as api_key_env="
             )
         backbone = given_backbone(
             backbone_fields, {}, replace(HOST, model="vieval_image_api")
@@ -135,7 +140,7 @@ class VievalImageApi(_Generating):
                 bar=self.rank == 0,
             )
         finally:
-            tell_usage(usage, "images from the folder")
+            tell_usage(usage, "images already in the folder")
 
 
 class VievalDiffusers(_Generating):
@@ -164,7 +169,7 @@ class VievalDiffusers(_Generating):
         super().__init__()
         if not model:
             raise VievalError(
-                "vieval_diffusers needs --model_args model=<a folder or a name that can be loaded>"
+                "vieval_diffusers requires --model_args model=<folder or name on the hub>"
             )
         weights = {"variant": variant} if variant else {}
         loaded = diffusion.load(
@@ -172,8 +177,14 @@ class VievalDiffusers(_Generating):
         )
         at_once = max(int(batch_size), 1) if str(batch_size or "").isdecimal() else 1
         folder = config.current().generated_folder() / "images"
+        name = f"{model} {dtype} {variant}"
         self.diffusion = Diffusion(
-            loaded, f"{model} {dtype} {variant}", folder, call, at_once, int(seed)
+            loaded,
+            name,
+            folder,
+            call,
+            at_once,
+            int(seed),
         )
 
     def answers(self, requests: Sequence[ImageRequest]) -> list[str]:

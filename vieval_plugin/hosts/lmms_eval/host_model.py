@@ -46,7 +46,8 @@ from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.escaping import say
 from vieval_plugin.text.redaction import redacted
 
-TASK, SPLIT = "vieval_asks", "asks"
+TASK = "vieval_asks"
+SPLIT = "asks"
 # what hosts write in place of an answer; the last is `async_openai` on a message without content
 _FAILURES = (
     "[LMMS_EVAL_REQUEST_FAILED",
@@ -74,7 +75,12 @@ def vieval_judge(model: Any, instances: list[Instance]) -> list[GenerationResult
     answerer = BatchAnswerer(
         _HostBackend(model, requests), keeps_replies=bool(requests[0].model_hash)
     )
-    return judged(instances, answerer, config.current(), requests[0].backbone)
+    return judged(
+        instances,
+        answerer,
+        config.current(),
+        requests[0].backbone,
+    )
 
 
 class _HostBackend:
@@ -95,7 +101,8 @@ class _HostBackend:
         return self.answer
 
     def answer(self, questions: list[tuple[int, Question]]) -> list[Reply]:
-        if likelihoods := chats_and_likelihoods(questions)[1]:
+        likelihoods = chats_and_likelihoods(questions)[1]
+        if likelihoods:
             require_known(self.model, [ask for _, _, ask in likelihoods])
         return answer_in_batches(
             questions,
@@ -114,16 +121,10 @@ class _HostBackend:
             failures = [_unreadable(ask) for _, ask in batch]
             if not any(failures):
                 raise
-        readable = iter(
-            self._ask(
-                [
-                    numbered
-                    for numbered, failure in zip(batch, failures, strict=True)
-                    if not failure
-                ]
-            )
-        )
-        return [failure or next(readable) for failure in failures]
+        asks = zip(batch, failures, strict=True)
+        readable = [numbered for numbered, failure in asks if not failure]
+        replies = iter(self._ask(readable))
+        return [failure or next(replies) for failure in failures]
 
     def _ask(self, batch: list[tuple[int, Question]]) -> list[Reply]:
         """Chats by the host's `generate_until`, then likelihoods by its `loglikelihood`; replies
@@ -134,25 +135,16 @@ class _HostBackend:
         texts = self._run([ask for _, ask in numbered], lambda: self._texts(numbered))
         asks = [ask for _, _, ask in likelihoods]
         likelihood_replies = self._run(asks, lambda: probabilities(self.model, asks))
-        replies = dict(
-            zip(
-                [index for index, *_ in (*chats, *likelihoods)],
-                [*texts, *likelihood_replies],
-                strict=True,
-            )
-        )
+        indices = [index for index, *_ in (*chats, *likelihoods)]
+        replies = dict(zip(indices, [*texts, *likelihood_replies], strict=True))
         return [replies[index] for index in range(len(batch))]
 
     def _texts(self, chats: list[tuple[int, Chat]]) -> list[Reply]:
-        rows = [
-            Instance(
-                "generate_until",
-                _arguments(self.model, chat, self._generation(number, chat), row),
-                0,
-                _metadata(row),
-            )
-            for row, (number, chat) in enumerate(chats)
-        ]
+        rows = []
+        for row, (number, chat) in enumerate(chats):
+            generation = self._generation(number, chat)
+            arguments = _arguments(self.model, chat, generation, row)
+            rows.append(Instance("generate_until", arguments, 0, _metadata(row)))
         return [_reply(output) for output in self.model.generate_until(rows)]
 
     def _run(
@@ -171,9 +163,10 @@ class _HostBackend:
         except Exception as error:  # the host would print it and exit 0
             say(*redacted(traceback.format_exc()).splitlines(), file=sys.stderr)
             reason = redacted(" ".join(str(error).split()))[:300]
+            problem = f"{type(error).__name__}: {reason}"
             raise VievalError(
-                f"{type(self.model).__name__} failed ({type(error).__name__}: {reason}); "
-                "what was answered before is kept: run the same command again once it works"
+                f"{type(self.model).__name__} failed ({problem}); earlier replies are kept; run "
+                "the same command again to resume"
             ) from None
         finally:
             del self.model.task_dict[TASK]
@@ -201,18 +194,18 @@ class _HostBackend:
 
 def messages_of(doc: dict[str, Any], **_rounds: Any) -> list[dict[str, Any]]:
     """A row's conversation in the form of the host's chat models."""
-    return [
-        {
-            "role": message.role,
-            "content": [
-                {"type": "image", "url": decode(part)}
-                if isinstance(part, Image)
-                else {"type": "text", "text": part}
-                for part in message.parts
-            ],
-        }
-        for message in doc["ask"].messages
-    ]
+    messages = []
+    for message in doc["ask"].messages:
+        content = list(map(_content, message.parts))
+        messages.append({"role": message.role, "content": content})
+    return messages
+
+
+def _content(part: Image | str) -> dict[str, Any]:
+    """A part of a message in the form of the host's chat models."""
+    if isinstance(part, Image):
+        return {"type": "image", "url": decode(part)}
+    return {"type": "text", "text": part}
 
 
 def visuals_of(doc: dict[str, Any]) -> list[Any]:
@@ -233,9 +226,9 @@ def text_of(chat: Question) -> str:
     ]
     if len(turns) == 1:
         return turns[0]
-    return "\n\n".join(
-        f"{m.role}: {turn}" for m, turn in zip(chat.messages, turns, strict=True)
-    )
+    roles = [message.role for message in chat.messages]
+    spoken = [f"{role}: {turn}" for role, turn in zip(roles, turns, strict=True)]
+    return "\n\n".join(spoken)
 
 
 def _arguments(
@@ -250,7 +243,12 @@ def _arguments(
 
 
 def _metadata(row: int) -> dict[str, Any]:
-    return {"task": TASK, "doc_id": row, "repeats": 1, "split": SPLIT}
+    return {
+        "task": TASK,
+        "doc_id": row,
+        "repeats": 1,
+        "split": SPLIT,
+    }
 
 
 def _reply(output: Any) -> Reply:
@@ -260,7 +258,7 @@ def _reply(output: Any) -> Reply:
     if text.startswith(_FAILURES):
         return Failure(Status.API_ERROR, " ".join(text.split())[:300])
     if not text.strip():
-        return Failure(Status.API_ERROR, "the host's model returned an empty text")
+        return Failure(Status.API_ERROR, "the host's model returned an empty reply")
     return Text(
         text,
         tokens.input_tokens if tokens else None,
@@ -285,28 +283,29 @@ def _refuse_lockstep(model: Any) -> None:
     ).upper()
     if model.world_size > 1 and ("FSDP" in kind or "DEEPSPEED" in kind):
         raise VievalError(
-            "judging with a model sharded over processes (FSDP, DeepSpeed) is not supported: "
-            "ranks differ in their number "
-            "of waves; serve the model with vLLM and use --model vieval_openai, or run one process"
+            "judging with a model sharded across processes (FSDP, DeepSpeed) is not supported, as "
+            "ranks need different numbers of steps; serve the model with vLLM and use --model "
+            "vieval_openai, or run one process"
         )
 
 
 def require_known(model: Any, asks: Sequence[Likelihood]) -> None:
-    """VievalError where a model cannot tell these probabilities, or it is not known what it
+    """Raise VievalError where a model cannot tell these probabilities, or it is not known what it
     would tell.
     """
     name = type(model).__name__
     advice = "serve it with vLLM and use --model vieval_openai, or use --model vieval_transformers"
     if name not in _ALLOWED:
-        raise VievalError(f"{name} cannot be asked for probabilities here; {advice}")
+        raise VievalError(f"{name} does not support probabilities here; {advice}")
     if (template := getattr(model, "conv_template", None)) != _ALLOWED[name]:
         raise VievalError(
-            f"{name} scores other tokens too with conv_template={template}; use {_ALLOWED[name]}"
+            f"{name} with conv_template={template} also scores other tokens; use "
+            f"conv_template={_ALLOWED[name]}"
         )
     if any(ask.definition != "sequence_mean" for ask in asks):
         raise VievalError(
-            f"{name}'s loglikelihood tells sequence_mean only: set the judge's option `definition` "
-            f"to it where it has one, or {advice}"
+            f"{name} supports only sequence_mean; set the judge's option `definition` to it, if "
+            f"it has that option, or {advice}"
         )
 
 
@@ -314,16 +313,11 @@ def probabilities(model: Any, asks: Sequence[Likelihood]) -> list[Reply]:
     """The probability of every continuation of every ask, which are the rows of the synthetic
     dataset.
     """
-    rows = [
-        Instance(
-            "loglikelihood",
-            (text_of(ask), continuation, visuals_of, row, TASK, SPLIT),
-            0,
-            _metadata(row),
-        )
-        for row, ask in enumerate(asks)
-        for continuation in ask.continuations
-    ]
+    rows = []
+    for row, ask in enumerate(asks):
+        for continuation in ask.continuations:
+            arguments = text_of(ask), continuation, visuals_of, row, TASK, SPLIT
+            rows.append(Instance("loglikelihood", arguments, 0, _metadata(row)))
     losses = iter([loss for loss, _ in model.loglikelihood(rows)] if rows else [])
     return [_read([next(losses) for _ in ask.continuations]) for ask in asks]
 
@@ -336,5 +330,5 @@ def _read(losses: Sequence[Any]) -> Reply:
         ]
         values = tuple(math.exp(log_probability(value)) for value in log_probabilities)
     except (TypeError, ValueError) as error:
-        return Failure(Status.API_ERROR, f"the host's model told {error}")
+        return Failure(Status.API_ERROR, f"the host's model returned {error}")
     return Probabilities(values, values)

@@ -111,7 +111,7 @@ class VievalJudge(AsyncServerInterface):  # type: ignore[misc]
 
     def _refuse(self, *arguments: Any, **keywords: Any) -> NoReturn:
         raise VievalError(
-            f"vieval_{self.judge} judges images and no texts: call evaluate(Request(messages=[], "
+            f"vieval_{self.judge} judges images, not texts; call evaluate(Request(messages=[], "
             "images=[...], question=prompt))"
         )
 
@@ -190,20 +190,22 @@ def _opened(name: str, setting: str, model: str) -> _OpenJudge:
                 prepared, options, None
             )  # which refuses a calibration of another judge
             asks_a_model = prepared.asks_a_model
-            alike = [
-                judge.opened
-                for judge in _judges.values()
-                if (judge.options, judge.prepared.asks_a_model, judge.opened.process)
-                == (options, asks_a_model, process)
-            ]
-            opened = (
-                alike[0]
-                if alike
-                else Opened(options, Progress(JudgeUsage()), asks_a_model)
-            )
+            opened = _shared(options, asks_a_model, process)
+            if opened is None:
+                opened = Opened(options, Progress(JudgeUsage()), asks_a_model)
             atexit.register(opened.close)
             _judges[key] = _OpenJudge(prepared, options, opened)
         return _judges[key]
+
+
+def _shared(options: Config, asks_a_model: bool, process: int) -> Opened | None:
+    """The open session of these options in this process; None if there is none."""
+    key = options, asks_a_model, process
+    for judge in _judges.values():
+        opened = judge.opened
+        if (judge.options, judge.prepared.asks_a_model, opened.process) == key:
+            return opened
+    return None
 
 
 def _select_model(options: Config, model: str) -> Config:
@@ -221,7 +223,7 @@ def _select_model(options: Config, model: str) -> Config:
 
 
 def _judged_or_fault(request: Request) -> Judged | Verdict:
-    """What a request asks to be judged, or the verdict on one that says nothing of the sort."""
+    """The sample or contest of a request, or a failed verdict on a request that is not valid."""
     try:
         return judged_of(request)
     except VievalError as error:
@@ -235,7 +237,12 @@ async def _answer(judge: _OpenJudge, judged: Judged | Verdict) -> Response:
     outcomes: dict[int, Outcome] = {}
     try:
         session = await judge.opened.session()
-        await session.judge([judged], judge.prepared, outcomes, bar=False)
+        await session.judge(
+            [judged],
+            judge.prepared,
+            outcomes,
+            bar=False,
+        )
     except VievalError as error:
         return _response(judge, unjudged(Status.API_ERROR, str(error)))
     return _response(judge, outcomes[0].verdict)
@@ -252,8 +259,8 @@ def judged_of(request: Request) -> Judged:
     roles = _roles(arguments.get("roles") or _ROLES.get(len(images), ()))
     if len(roles) != len(images) or _OUTPUT not in roles:
         raise VievalError(
-            f"images: {len(images)}, roles: {', '.join(roles) or 'none'}; say in prompt_kwargs "
-            "what each image is, such as "
+            "each image must have a role, and one must be `output`, got images: "
+            f"{len(images)}, roles: {', '.join(roles) or 'none'}; set prompt_kwargs, such as "
             '{"roles": ["subject", "output"], "kind": "sdig"}'
         )
     by_role = list(zip(roles, images, strict=True))
@@ -268,11 +275,15 @@ def judged_of(request: Request) -> Judged:
         for number, output in enumerate(outputs)
     ]
     first = samples[0]
-    return (
-        Contest(SampleId(OWN, first.kind, "", first.id.uid), tuple(samples))
-        if samples[1:]
-        else first
+    if not samples[1:]:
+        return first
+    identity = SampleId(
+        OWN,
+        first.kind,
+        "",
+        first.id.uid,
     )
+    return Contest(identity, tuple(samples))
 
 
 def _roles(names: Any) -> tuple[str, ...]:
@@ -288,9 +299,7 @@ def _image(image: Any) -> Image:
     """An image as the host has it: a path, a picture of Pillow, base64, a data address; or a
     file's bytes.
     """
-    is_text = isinstance(image, str) and (
-        image.startswith(_DATA) or (_BASE64.fullmatch(image) and not isfile(image))
-    )
+    is_text = isinstance(image, str) and _is_encoded(image)
     if is_text or isinstance(image, bytes):
         try:
             return Image(
@@ -301,6 +310,13 @@ def _image(image: Any) -> Image:
         except (binascii.Error, ValueError):
             return conversion.image(b"" if is_text else image)
     return conversion.image(image)
+
+
+def _is_encoded(text: str) -> bool:
+    """Return whether a text is a data address or base64, not a path."""
+    if text.startswith(_DATA):
+        return True
+    return _BASE64.fullmatch(text) is not None and not isfile(text)
 
 
 def contest_request(
@@ -317,10 +333,8 @@ def contest_request(
 
     Of the texts the question alone is read: it is the prompt.
     """
-    prompt_kwargs = {
-        "roles": [_OUTPUT] * max(2, len(images or ())),
-        **(further.get("prompt_kwargs") or {}),
-    }
+    outputs = [_OUTPUT] * max(2, len(images or ()))
+    prompt_kwargs = {"roles": outputs, **(further.get("prompt_kwargs") or {})}
     return Request(
         messages=[],
         images=list(images or ()),
@@ -366,9 +380,9 @@ def _contest_scores(judge: _OpenJudge, verdict: Verdict) -> dict[str, Any]:
 def _compared(response: Response, request: Request) -> dict[str, Any]:
     parsed = response.parsed_result or {}
     preferred = parsed.get("preference")
-    scores = parsed.get("scores") or (
-        None if preferred is None else [(1 + preferred) / 2, (1 - preferred) / 2]
-    )
+    scores = parsed.get("scores")
+    if not scores and preferred is not None:
+        scores = [(1 + preferred) / 2, (1 - preferred) / 2]
     return {
         "scores": tuple(scores) if scores else None,
         "raw_response": response.content,

@@ -84,7 +84,12 @@ def tell_tasks() -> None:
 
     @wraps(evaluate)
     def evaluate_identified(lm: Any, task_dict: Any, *args: Any, **kwargs: Any) -> Any:
-        call = inspect.signature(evaluate).bind(lm, task_dict, *args, **kwargs)
+        call = inspect.signature(evaluate).bind(
+            lm,
+            task_dict,
+            *args,
+            **kwargs,
+        )
         tasks = [output.task for output in get_task_list(task_dict)]
         ours = [task for task in tasks if hasattr(task, "vieval_model")]
         settings.check(lm, ours, call.arguments)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
@@ -21,7 +20,11 @@ from vieval_plugin.backends.metrics.network_metrics import Scorers
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.benchmarks.tasks import Task
 from vieval_plugin.config import Config
-from vieval_plugin.hosts.host_models import ForeignHost, given_backbone
+from vieval_plugin.hosts.host_models import (
+    ForeignHost,
+    given_backbone,
+    scorer_options,
+)
 from vieval_plugin.hosts.lmms_eval.answerable import Why, answering
 from vieval_plugin.hosts.lmms_eval.answering import (
     HostUsage,
@@ -37,7 +40,7 @@ from vieval_plugin.hosts.lmms_eval.answering import (
     requests_with_repeats,
     sampling_of,
 )
-from vieval_plugin.hosts.shutdown import vieval_errors
+from vieval_plugin.hosts.shutdown import print_lines, vieval_errors
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.records import response_json
 from vieval_plugin.results import replay
@@ -50,13 +53,12 @@ from vieval_plugin.run.answerers import (
 from vieval_plugin.run.plan import is_planned
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.text.errors import VievalError
-from vieval_plugin.text.escaping import say
 from vieval_plugin.text.untrusted import path_of
 
 HOST = ForeignHost(
     "vieval_openai",
     "--model_args model=...,base_url=...",
-    "lmms-eval writes them into the results",
+    "lmms-eval writes model arguments into its results",
 )
 
 
@@ -64,7 +66,7 @@ class OwnModel(lmms):  # type: ignore[misc]
     """Base of our models: they answer our requests and no others."""
 
     is_simple = True
-    accepted_tasks = "tasks of VIEval only; `vieval tasks` lists them"
+    accepted_tasks = "VIEval's tasks; `vieval tasks` lists them"
     #: Generation arguments that it uses; None for all that its server or engine takes.
     generation_arguments: ClassVar[frozenset[str] | None] = frozenset()
     #: Options of the host that every model is given, and that this one does not use.
@@ -80,7 +82,7 @@ class OwnModel(lmms):  # type: ignore[misc]
         return PartialState().device
 
     def generate_until(self, requests: list[Instance]) -> list[str]:
-        raise VievalError(f"{type(self).__name__} answers {self.accepted_tasks}")
+        raise VievalError(f"{type(self).__name__} supports only {self.accepted_tasks}")
 
     loglikelihood = generate_until_multi_round = generate_until
 
@@ -97,13 +99,18 @@ class VievalReplay(OwnModel):
         super().__init__()
         if not logs:
             raise VievalError(
-                "vieval_replay needs --model_args name=<the judge in tables>,logs=<folder of "
+                "vieval_replay requires --model_args name=<label in tables>,logs=<folder of "
                 "verdicts>"
             )
         self.name = str(name)
         self.logs = path_of(str(logs))
         self._recording = cache(
-            lambda judge, setting: replay.load(self.logs, judge, self.name, setting)
+            lambda judge, setting: replay.load(
+                self.logs,
+                judge,
+                self.name,
+                setting,
+            )
         )
         answering(self, self._unsupported_reason)
 
@@ -113,7 +120,7 @@ class VievalReplay(OwnModel):
         if not missing or self._has_candidates(recording, task):
             return None
         return Why(
-            f"{self.logs} holds nothing of them",
+            f"{self.logs} has no verdicts on them",
             missing,
             recording.covers(task.benchmark),
         )
@@ -133,7 +140,7 @@ class VievalReplay(OwnModel):
 
     @vieval_errors
     def vieval_judge(self, requests: list[Instance]) -> list[str]:
-        refuse_plan("a replay costs nothing; unset it")
+        refuse_plan("but a replay costs nothing; unset it")
         self._tell_uncovered(requests_of(requests))
         progress = Progress()
         with_repeats = tqdm(
@@ -160,20 +167,23 @@ class VievalReplay(OwnModel):
             uncovered += self._recording(*judge).uncovered(samples)
             lines |= dict.fromkeys(self._recording(*judge).unread_lines)
         if uncovered:
-            self._say(f"not in {self.logs}, so missing: {', '.join(uncovered)}")
+            self._say(
+                f"not in {self.logs}, so counted as missing: {', '.join(uncovered)}"
+            )
         if lines:
             more = f" (and {len(lines) - 1} more lines)" if len(lines) > 1 else ""
             self._say(
-                f"{next(iter(lines))}{more}; what they held is missing or a failure"
+                f"{next(iter(lines))}{more}; such verdicts are missing or count as failures"
             )
 
     def _answer(self, request: JudgeRequest, repeat: int, progress: Progress) -> str:
+        judge = request.judge, request.setting
+        recording = self._recording(*judge)
         verdict, provenance = replay.replayed(
-            self._recording(request.judge, request.setting),
+            recording,
             request.judged,
             repeat,
-            request.judge,
-            request.setting,
+            *judge,
             self.name,
             config.current(),
         )
@@ -182,7 +192,7 @@ class VievalReplay(OwnModel):
 
     def _say(self, *lines: str) -> None:
         if self.rank == 0:
-            say(*(f"vieval: {line}" for line in lines), file=sys.stderr)
+            print_lines(*lines)
 
 
 class _JudgingModel(OwnModel):
@@ -237,11 +247,9 @@ class VievalScorer(_JudgingModel):
     ) -> None:
         super().__init__()
         # the host says 1 where nothing was asked for
-        images_at_once = (
-            int(batch_size)
-            if str(batch_size or 1).isdecimal() and int(batch_size or 1) > 1
-            else None
-        )
+        images_at_once = int(batch_size) if str(batch_size).isdecimal() else None
+        if images_at_once in (0, 1):
+            images_at_once = None
         if device is None and PartialState().num_processes > 1:
             device = str(PartialState().device)  # each process has its own
         scorer = {
@@ -251,9 +259,7 @@ class VievalScorer(_JudgingModel):
             **fields,
         }
         self.label = Path(str(name)).name or None
-        self.options = config.current().scored_by(
-            {field: value for field, value in scorer.items() if value}
-        )
+        self.options = scorer_options(scorer)
         self.answerer = MetricAnswerer(Scorers(self.options.scorers))
 
 
@@ -320,8 +326,7 @@ class _InProcess(_JudgingModel):
         super().__init__()
         if not model:
             raise VievalError(
-                f"{type(self).__name__} needs --model_args model=<a folder or a name that can be "
-                "loaded>"
+                f"{type(self).__name__} requires --model_args model=<folder or name on the hub>"
             )
         if batch_size and "batch_size" in inspect.signature(type(self).load).parameters:
             arguments["batch_size"] = int(batch_size)

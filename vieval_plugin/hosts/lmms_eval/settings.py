@@ -5,23 +5,23 @@ or told to have no effect.
 from __future__ import annotations
 
 import fnmatch
-import sys
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 from vieval_plugin import config
 from vieval_plugin.benchmarks.tasks import Task, entries
+from vieval_plugin.hosts.shutdown import print_lines
 from vieval_plugin.text.errors import VievalError, docs_url
-from vieval_plugin.text.escaping import say
 
 _TASK_ARGUMENTS: Mapping[str, Any] = {"until": [], "do_sample": False}
 _TEMPLATE = (
-    "--apply_chat_template does not apply to VIEval's tasks: the model or its server applies its "
-    "own template to a judge's messages; leave it out"
+    "--apply_chat_template does not apply to VIEval's tasks, because the model or its server "
+    "applies its own template to a judge's messages; remove it"
 )
 _LAUNCHER = (
-    "--launcher_args does not apply to VIEval's tasks: their judges ask `backbones.judge` of the "
-    "options; start that server yourself and leave the option out"
+    "--launcher_args does not apply to VIEval's tasks, whose judges ask `backbones.judge` of the "
+    "options file; start that server yourself, and remove the option"
 )
 _SENT = frozenset({"temperature", "max_new_tokens"})
 #: The generation arguments that the host's clients of servers send, by module.
@@ -61,57 +61,50 @@ def check(model: Any, tasks: Sequence[Any], run_arguments: Mapping[str, Any]) ->
         raise VievalError(_TEMPLATE)
     if run_arguments.get("system_instruction"):
         raise VievalError(
-            "--system_instruction does not apply to VIEval's tasks: instructions are part of a "
-            f"judge; write a judge with your own and leave it out; see {docs_url('guides/extending.md')}"
+            "--system_instruction does not apply to VIEval's tasks, because instructions are part "
+            "of a judge; remove it, or write your own judge; see "
+            f"{docs_url('guides/extending.md')}"
         )
     if run_arguments.get("eval_server_launcher"):
         raise VievalError(_LAUNCHER)
     for task in tasks:
         _require_own_shots(task)
     _check_generation(model, tasks)
-    lines = [
-        *_cache_lines(run_arguments),
-        *_limit_lines(tasks, run_arguments.get("limit")),
-        *_command_lines(model, run_arguments.get("cli_args")),
-    ]
+    lines = _cache_lines(run_arguments)
+    lines += _limit_lines(tasks, run_arguments.get("limit"))
+    lines += _command_lines(model, run_arguments.get("cli_args"))
     if model.rank == 0:
-        say(*(f"vieval: {line}" for line in lines), file=sys.stderr)
+        print_lines(*lines)
 
 
 def _require_own_shots(task: Any) -> None:
-    """VievalError for a number of examples that is not that of the task's setting."""
+    """Raise VievalError for a number of examples that is not that of the task's setting."""
     shots = task.config.num_fewshot
     setting = f"{shots}shot"
     if not shots or task.setting == setting:
         return
     task_key = (task.benchmark.name, task.part, task.judge.name, setting)
-    names = [
-        entry.name
-        for entry in entries().values()
-        if isinstance(entry, Task)
-        and (entry.benchmark, entry.part, entry.judge, entry.setting) == task_key
-    ]
-    advice = (
-        f"use --tasks {names[0]}"
-        if names
-        else f"{task.benchmark.name} has no task in {setting}"
-    )
+    tasks = [entry for entry in entries().values() if isinstance(entry, Task)]
+    key = attrgetter("benchmark", "part", "judge", "setting")
+    names = [entry.name for entry in tasks if key(entry) == task_key]
+    advice = f"remove it, as {task.benchmark.name} has no {setting} task"
+    if names:
+        advice = f"use --tasks {names[0]} instead"
     raise VievalError(
-        f"--num_fewshot {shots} does not apply to {task.config.task}: examples are a setting of a "
-        f"judge; {advice}, and leave the option out"
+        f"--num_fewshot {shots} does not apply to {task.config.task}, because examples are a "
+        f"setting of its judge; {advice}"
     )
 
 
 def _check_generation(model: Any, tasks: Sequence[Any]) -> None:
-    """VievalError for generation arguments that the model does not take; a line for those of which
-    that is not known.
+    """Raise VievalError for generation arguments that the model does not take; a line for those of
+    which that is not known.
     """
-    arguments = {
-        name
-        for task in tasks
-        for name, value in task.config.generation_kwargs.items()
-        if (name, value) not in _TASK_ARGUMENTS.items()
-    }
+    arguments = set[str]()
+    for task in tasks:
+        for argument in task.config.generation_kwargs.items():
+            if argument not in _TASK_ARGUMENTS.items():
+                arguments.add(argument[0])
     if not arguments:
         return
     kind = type(model)
@@ -119,16 +112,15 @@ def _check_generation(model: Any, tasks: Sequence[Any]) -> None:
     accepted = getattr(model, "generation_arguments", _SENT_BY.get(kind.__module__))
     argument_names = ", ".join(sorted(arguments))
     if not is_known:
-        say(
-            f"vieval: --gen_kwargs: {kind.__name__} of lmms-eval decides which of {argument_names} it uses",
-            file=sys.stderr,
+        print_lines(
+            f"--gen_kwargs: lmms-eval's {kind.__name__} may ignore some of {argument_names}"
         )
         return
     unused = arguments & {"do_sample"} if accepted is None else arguments - accepted
     if unused:
         raise VievalError(
-            f"--gen_kwargs {', '.join(sorted(unused))} would not be used by {kind.__name__}; leave "
-            "that out, or use --model vieval_openai, which sends every field to its server"
+            f"{kind.__name__} does not use --gen_kwargs {', '.join(sorted(unused))}; remove it, "
+            "or use --model vieval_openai, which sends every field to its server"
         )
 
 
@@ -137,7 +129,7 @@ def _cache_lines(run_arguments: Mapping[str, Any]) -> list[str]:
         return []
     path = config.current().store_path()
     store_line = (
-        f"replies are kept in {path}" if path else "the option store keeps no replies"
+        f"replies are cached in {path}" if path else "the cache is off (store.use)"
     )
     return [f"--use_cache has no effect on VIEval's tasks: {store_line}"]
 
@@ -147,8 +139,8 @@ def _limit_lines(tasks: Sequence[Any], limit: float | None) -> list[str]:
     if limit is None or not 0 < limit < 1 or len(set(sizes)) == 1:
         return []
     return [
-        f"--limit {limit}: lmms-eval takes that share of its first task and as many samples of "
-        "every other; run tasks of different size one by one"
+        f"--limit {limit}: lmms-eval takes this share of its first task, and as many samples of "
+        "each other task; run tasks of different sizes separately"
     ]
 
 
@@ -164,4 +156,4 @@ def _command_lines(model: Any, arguments: Any) -> list[str]:
     for name in getattr(model, "unused_arguments", ()):
         if getattr(arguments, name) not in (None, 1, "1"):
             unused.append(f"--{name}")
-    return [f"without effect on VIEval's tasks: {', '.join(unused)}"] if unused else []
+    return [f"no effect on VIEval's tasks: {', '.join(unused)}"] if unused else []

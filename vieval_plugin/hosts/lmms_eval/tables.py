@@ -27,8 +27,9 @@ _FILTER = ",none"
 _REMARKS = f"{REMARKS}{_FILTER}"
 _NOTE = """
 
-VIEval: n is what the number rests on; failed samples have no score. All other metrics are in the
-results file; with --output_path DIR --log_samples, `vieval report DIR --out REPORT` makes a page."""
+VIEval: n is the number of cases behind a metric; failed samples have no score. The results file
+has all other metrics. For a page, pass --output_path DIR --log_samples, then run `vieval report DIR
+--out REPORT`."""
 
 
 def install() -> None:
@@ -48,7 +49,15 @@ def install() -> None:
             isinstance(row.get(_REMARKS), Remark) for row in document[column].values()
         )
         note = _NOTE if ours and column == "results" else ""
-        return make(primary_metrics(document, column), column, *args, **kwargs) + note
+        return (
+            make(
+                primary_metrics(document, column),
+                column,
+                *args,
+                **kwargs,
+            )
+            + note
+        )
 
     def _generate_dataset(
         self: Any, data: Sequence[Mapping[str, Any]], config: Mapping[str, Any]

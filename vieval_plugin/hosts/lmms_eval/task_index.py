@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 import os
-import sys
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -18,9 +17,8 @@ from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.benchmarks import tasks
 from vieval_plugin.benchmarks.tasks import Task, TaskGroup
 from vieval_plugin.hosts.lmms_eval import answerable, model_identity, tables, task_files
-from vieval_plugin.hosts.shutdown import vieval_errors
+from vieval_plugin.hosts.shutdown import print_lines, vieval_errors
 from vieval_plugin.text.errors import VievalError
-from vieval_plugin.text.escaping import say
 from vieval_plugin.text.suggestions import nearest
 
 #: Likeness that a name must have to one of ours to be taken for it, by `difflib`; hosts have
@@ -62,11 +60,11 @@ def install() -> None:
     ) -> Any:
         ours = _index()
         host_tasks = initialize(self, include_path, include_defaults)
-        if clashes := sorted(ours.keys() & host_tasks.keys()):
-            say(
-                "vieval: these tasks run in place of VIEval's of the same name: "
-                f"{', '.join(clashes)}; rename them to keep both",
-                file=sys.stderr,
+        clashes = sorted(ours.keys() & host_tasks.keys())
+        if clashes:
+            print_lines(
+                "these tasks replace VIEval's tasks of the same name: "
+                f"{', '.join(clashes)}; rename them to keep both"
             )
         return {**ours, **host_tasks}
 
@@ -141,12 +139,13 @@ def members(name: str, index: Mapping[str, Any]) -> set[str]:
 
 def _index() -> dict[str, dict[str, Any]]:
     """The host's index of our tasks and groups, which have no file."""
-    return {
-        name: {"type": "group", "task": -1, "yaml_path": -1}
-        if isinstance(entry, TaskGroup)
-        else {"type": "python_task", "yaml_path": -1}
-        for name, entry in entries().items()
-    }
+    index: dict[str, dict[str, Any]] = {}
+    for name, entry in entries().items():
+        if isinstance(entry, TaskGroup):
+            index[name] = {"type": "group", "task": -1, "yaml_path": -1}
+        else:
+            index[name] = {"type": "python_task", "yaml_path": -1}
+    return index
 
 
 def _require_task(name: str, all_names: list[str]) -> None:
@@ -167,5 +166,5 @@ def _require_task(name: str, all_names: list[str]) -> None:
     is_alike = difflib.SequenceMatcher(None, name, suggestion).ratio() >= _ALIKE
     if suggestion in ours and (begins_like_ours or is_alike):
         raise VievalError(
-            f"no task {name!r}; did you mean {suggestion}? `vieval tasks '*'` lists them all"
+            f"unknown task {name!r}; did you mean {suggestion}? `vieval tasks '*'` lists all"
         )

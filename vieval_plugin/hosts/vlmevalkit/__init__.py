@@ -40,7 +40,8 @@ def register() -> None:
     infer = judging(inference.infer_data_job)
     inference.infer_data_job = infer
     dataset.build_dataset = building(dataset.build_dataset)
-    if run := sys.modules.get("vlmeval.run"):
+    run = sys.modules.get("vlmeval.run")
+    if run:
         run.infer_data_job = infer  # type: ignore[attr-defined]
     if guard.has_pipeline():
         from vlmeval.inference_api import APIEvalPipeline

@@ -9,9 +9,9 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 
+from vieval_plugin.hosts.shutdown import print_lines
 from vieval_plugin.hosts.vlmevalkit import guard, register
 from vieval_plugin.text.errors import VievalError
-from vieval_plugin.text.escaping import say
 
 _OURS = "--vieval-"
 #: Options of the judge that the host's own data sets ask.
@@ -35,7 +35,7 @@ def run(arguments: Sequence[str], limit: int | None) -> int:
         name = fields.get("model", "").rstrip("/").rpartition("/")[2]
         if not name:
             raise VievalError(
-                "--vieval-model is missing: what the server calls the model"
+                "--vieval-model NAME is required: the model's name on the server"
             )
         supported_VLM[name] = partial(VievalOpenAI, **fields)
         host_arguments += ["--model", name]
@@ -48,10 +48,8 @@ def run(arguments: Sequence[str], limit: int | None) -> int:
         sys.argv = [str(installed.folder.parent / "run.py"), *host_arguments]
         runpy.run_path(sys.argv[0], run_name="__main__")
     if judging.unbuilt:  # said at the very end of the process
-        say(
-            f"vieval: VLMEvalKit could not build {', '.join(judging.unbuilt)} (see above)",
-            file=sys.stderr,
-        )
+        names = ", ".join(judging.unbuilt)
+        print_lines(f"VLMEvalKit could not build {names} (see above)")
     return 1 if judging.unbuilt or any(judging.failed) else 0
 
 
@@ -65,8 +63,8 @@ def _split_arguments(arguments: Sequence[str]) -> tuple[list[str], dict[str, str
     for argument in remaining:
         if argument.startswith(_JUDGE):
             raise VievalError(
-                f"{argument.partition('=')[0]} does not apply to VIEval's data sets, whose names "
-                "have their judge; leave it out, and run other data sets by `python -m vlmeval`"
+                f"{argument.partition('=')[0]} does not apply to VIEval's datasets, whose names "
+                "include the judge; remove it, and run other datasets with `python -m vlmeval`"
             )
         if not argument.startswith(_OURS):
             host_arguments.append(argument)
@@ -74,10 +72,10 @@ def _split_arguments(arguments: Sequence[str]) -> tuple[list[str], dict[str, str
         name, equals, value = argument.removeprefix(_OURS).partition("=")
         value = value if equals else next(remaining, "")
         if not value:
-            raise VievalError(f"{argument} needs a value")
+            raise VievalError(f"{argument} requires a value")
         fields[name.replace("-", "_")] = value
     if fields and "--model" in host_arguments:
         raise VievalError(
-            "name the model with --model or with --vieval-model, not with both"
+            "--model and --vieval-model cannot be combined; pass one of them"
         )
     return host_arguments, fields

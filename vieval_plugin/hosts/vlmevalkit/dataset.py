@@ -61,15 +61,12 @@ class JudgedImages(ImageBaseDataset):  # type: ignore[misc]
         ]
         rows = rows[: LIMIT[-1]] if LIMIT else rows
         self.judged: Sequence[Judged] = [sample for _, sample in rows]
-        return pandas.DataFrame(
-            {
-                "index": range(len(rows)),
-                "sample": [str(sample.id) for sample in self.judged],
-                "category": [task.part for task, _ in rows],
-                "target": [target_json(sample) for sample in self.judged],
-                "question": [str(sample.id) for sample in self.judged],
-            }
-        )
+        ids = [str(sample.id) for sample in self.judged]
+        columns = {"index": range(len(rows)), "sample": ids}
+        columns["category"] = [task.part for task, _ in rows]
+        columns["target"] = [target_json(sample) for sample in self.judged]
+        columns["question"] = ids
+        return pandas.DataFrame(columns)
 
     def dump_image(self, line: Any) -> list[str]:
         """The images of a row are the judge's own affair."""
@@ -100,7 +97,11 @@ class JudgedImages(ImageBaseDataset):  # type: ignore[misc]
         table = pandas.DataFrame(tables.rows_of(self.tasks, records, config.current()))
         cells = table.astype(object).where(table.notna(), "").astype(str).to_numpy()
         text = csv_text([list(table.columns), *cells])
-        write_whole(sheet.with_name(f"{sheet.stem}_acc.csv"), [text], "--work-dir")
+        write_whole(
+            sheet.with_name(f"{sheet.stem}_acc.csv"),
+            [text],
+            "--work-dir",
+        )
         return tables.short(table)
 
     @classmethod
@@ -109,7 +110,7 @@ class JudgedImages(ImageBaseDataset):  # type: ignore[misc]
 
     @classmethod
     def report_judge_err(cls, prediction_file: Any, **_: Any) -> dict[str, None]:
-        """There is no second judge whose calls could fail."""
+        """Report no failed calls, as no second judge is asked."""
         return {"failed": None, "total": None}
 
 
@@ -122,12 +123,13 @@ def _cells(sheet: Path) -> dict[int, SheetCell]:
     except Exception as error:  # the host's readers raise anything
         reason = line_of(error)
         raise VievalError(
-            f"{sheet}: no sheet of predictions ({reason}); delete it"
+            f"{sheet}: not a sheet of predictions ({reason}); delete it"
         ) from None
-    if foreign := [index for index, cell in cells.items() if cell is None]:
+    foreign = [index for index, cell in cells.items() if cell is None]
+    if foreign:
         raise VievalError(
-            f"{sheet}: row {foreign[0]} holds no verdict: a model answered without a judge, so "
-            "VIEval was not registered while it ran; delete the sheet, and run `vieval "
-            "vlmevalkit`, or `vieval vlmevalkit --install-hook` once"
+            f"{sheet}: row {foreign[0]} is not a verdict, because VIEval was not registered during "
+            "the run; delete the sheet, and run `vieval vlmevalkit`, or `vieval vlmevalkit "
+            "--install-hook` once"
         )
     return {index: cell for index, cell in cells.items() if cell is not None}

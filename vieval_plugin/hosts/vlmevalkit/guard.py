@@ -19,8 +19,8 @@ from vieval_plugin.text.errors import VievalError
 
 TESTED = "ms-vlmeval 0.0.20, nvidia-vlmeval 26.3, the project's main of August 2026"
 REMEDY = (
-    "install ms-vlmeval or nvidia-vlmeval, or put a checkout of VLMEvalKit on PYTHONPATH, "
-    "in an environment of its own"
+    "in a separate environment, install ms-vlmeval or nvidia-vlmeval, or put a checkout of "
+    "VLMEvalKit on PYTHONPATH"
 )
 _JOB = ["model", "work_dir", "model_name", "dataset"]
 #: The module of a pipeline for servers, which some distributions lack.
@@ -51,7 +51,7 @@ def installation() -> Installation:
     """
     spec = importlib.util.find_spec("vlmeval")
     if spec is None or spec.origin is None:
-        raise VievalError(f"VLMEvalKit is not here: {REMEDY}")
+        raise VievalError(f"VLMEvalKit is not installed; {REMEDY}")
     names = importlib.metadata.packages_distributions().get("vlmeval", [])
     distributions = [
         importlib.metadata.distribution(name) for name in dict.fromkeys(names)
@@ -66,7 +66,7 @@ def installation() -> Installation:
     if len(labels) > 1:
         remedy = "uninstall both and install one of them"
         raise VievalError(
-            f"{' and '.join(labels)} have written over each other in {origin.parent}: {remedy}"
+            f"{' and '.join(labels)} overwrite each other in {origin.parent}; {remedy}"
         )
     return Installation(
         labels[0] if labels else f"a checkout in {origin.parents[1]}", origin.parent
@@ -79,11 +79,12 @@ def has_pipeline() -> bool:
 
 
 def check() -> None:
-    """VievalError where the host lacks what is needed, or lmms-eval is in this process."""
+    """Raise VievalError where the host lacks what is needed, or lmms-eval is in this process."""
     installed = installation()
     if "lmms_eval" in sys.modules:
         raise VievalError(
-            "lmms-eval and VLMEvalKit cannot share a process: each changes what the other relies on"
+            "lmms-eval and VLMEvalKit cannot share a process, because each changes what the other "
+            "relies on"
         )
     for module, attributes in _NEEDED_HOST_ATTRIBUTES.items():
         is_there = module != _PIPELINE or has_pipeline()
@@ -96,13 +97,10 @@ def check() -> None:
         ):
             raise _lacks(installed, f"vlmeval.{module}.{missing[0]}")
     job = getattr(_module(installed, "inference"), "infer_data_job", None)
-    if (
-        not callable(job)
-        or list(inspect.signature(job).parameters)[: len(_JOB)] != _JOB
-    ):
-        raise _lacks(
-            installed, f"vlmeval.inference.infer_data_job({', '.join(_JOB)}, ...)"
-        )
+    parameters = list(inspect.signature(job).parameters) if callable(job) else []
+    if parameters[: len(_JOB)] != _JOB:
+        signature = f"infer_data_job({', '.join(_JOB)}, ...)"
+        raise _lacks(installed, f"vlmeval.inference.{signature}")
 
 
 def _module(installed: Installation, name: str) -> ModuleType:
@@ -112,12 +110,12 @@ def _module(installed: Installation, name: str) -> ModuleType:
         missing = str(error.name)
         if not missing.startswith("vlmeval"):
             raise VievalError(
-                f"VLMEvalKit ({installed.name}) needs {missing}, which is not installed"
+                f"VLMEvalKit ({installed.name}) requires {missing}, which is not installed"
             ) from None
         raise _lacks(installed, missing) from None
 
 
 def _lacks(installed: Installation, what: str) -> VievalError:
     return VievalError(
-        f"VLMEvalKit ({installed.name}) lacks {what}; known to work: {TESTED}"
+        f"VLMEvalKit ({installed.name}) has no {what}; known to work: {TESTED}"
     )

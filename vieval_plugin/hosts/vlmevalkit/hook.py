@@ -33,7 +33,7 @@ class Finder:
                 except ModuleNotFoundError as error:
                     print(
                         (
-                            f"vieval: its hook is on and it is not installed ({error}); remove "
+                            f"vieval: VIEval is not installed, but its hook is ({error}); delete "
                             f"{__file__}"
                         ),
                         file=sys.stderr,

@@ -23,6 +23,7 @@ from vieval_plugin.backends.cache.store import Store, key_of, question
 from vieval_plugin.backends.http.image_encoding import encode
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.local.batch import answer_in_batches, chats_and_likelihoods
+from vieval_plugin.hosts.shutdown import print_lines
 from vieval_plugin.judges.protocol import Chat, Failure, Image, Reply, Status, Text
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.run.answerers import CallAnswerer
@@ -63,11 +64,9 @@ class HostModel:
         """
         if not getattr(self.inner, "is_api", False):
             return CallAnswerer(self._make_answer)
-        say(
-            f"vieval: {type(self.inner).__name__} encodes images anew, as JPEG and some of them "
-            "larger, before it sends "
-            "them: PQ can suffer; VievalOpenAI sends the files' own pixels",
-            file=sys.stderr,
+        print_lines(
+            f"{type(self.inner).__name__} re-encodes images as JPEG and enlarges some of them, "
+            "which can lower PQ; VievalOpenAI sends the original pixels"
         )
         return CallAnswerer(self._make_answer, threads=api_nproc)
 
@@ -93,15 +92,13 @@ class _Asking:
     def answer(self, ask: Question, repeat: int) -> Reply:
         if chats_and_likelihoods([(0, ask)])[1]:
             raise VievalError(
-                f"{type(self._model.inner).__name__} cannot be asked for probabilities: no model "
-                "of this host can; use VievalOpenAI, VievalTransformers or VievalVLLM"
+                f"{type(self._model.inner).__name__} does not support probabilities, like all "
+                "models of VLMEvalKit; use VievalOpenAI, VievalTransformers or VievalVLLM"
             )
         with self._alone:
             [reply] = answer_in_batches(
                 [(0, ask)],
-                key=lambda _, question_asked, digest: self._key(
-                    question_asked, repeat, digest
-                ),
+                key=lambda _, asked, digest: self._key(asked, repeat, digest),
                 generate=self._generate,
                 store=self._store,
                 model=self._model.name,
@@ -143,13 +140,12 @@ class _Asking:
             file=sys.stderr,
         )
         self._broken += 1
-        reason = (
-            f"{type(error).__name__}: {redacted(' '.join(str(error).split()))[:300]}"
-        )
+        text = redacted(" ".join(str(error).split()))[:300]
+        reason = f"{type(error).__name__}: {text}"
         if self._broken >= _IN_A_ROW:
             raise VievalError(
                 f"{type(self._model.inner).__name__} failed {_IN_A_ROW} times in a row ({reason}); "
-                "what was answered before is kept: run the same command again once it works"
+                "earlier replies are kept; run the same command again to resume"
             )
         return Failure(Status.API_ERROR, reason)
 
@@ -158,10 +154,9 @@ class _Asking:
         is its own.
         """
         if self._longest < chat.max_tokens:
-            say(
-                f"vieval: {self._model.name} answers in {self._longest:g} tokens at most, and a "
-                f"judge asks for up to {chat.max_tokens}: answers may be cut",
-                file=sys.stderr,
+            print_lines(
+                f"{self._model.name} returns at most {self._longest:g} tokens, but the judge "
+                f"allows {chat.max_tokens}; replies may be truncated"
             )
             self._longest = math.inf
 

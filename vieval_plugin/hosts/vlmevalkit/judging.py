@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
@@ -19,7 +18,7 @@ from vlmeval.config import supported_VLM
 from vlmeval.smp import LMUDataRoot, get_rank_and_world_size, load
 
 from vieval_plugin import config
-from vieval_plugin.hosts.shutdown import one_line, tell
+from vieval_plugin.hosts.shutdown import one_line, print_lines, tell
 from vieval_plugin.hosts.vlmevalkit import names
 from vieval_plugin.hosts.vlmevalkit.dataset import JudgedImages
 from vieval_plugin.hosts.vlmevalkit.host_model import (
@@ -49,7 +48,6 @@ from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.router import ASKS_A_MODEL
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.text.errors import VievalError
-from vieval_plugin.text.escaping import say
 
 #: Number of verdicts that lack a score because calls or tools failed, a number for each dataset
 #: that was judged.
@@ -93,7 +91,7 @@ class KnownAnswers:
         index = int(message[0]["value"].split()[1])
         if index not in self._cells:
             raise VievalError(
-                f"the host asks about row {index}, which it seemed to have answered; delete its "
+                f"VLMEvalKit asks about row {index}, although its sheet had an answer; delete the "
                 "sheet"
             )
         return self._cells[index]
@@ -162,9 +160,8 @@ def judge_unanswered(
         index for index in mine if index not in answered_rows and index not in cells
     ]
     judged = judge.judge(unanswered_rows, files.part(rank)) if unanswered_rows else []
-    return KnownAnswers(
-        {**cells, **{row.index: cell(verdict, row) for row, verdict in judged}}
-    ), judge.model
+    cells |= {row.index: cell(verdict, row) for row, verdict in judged}
+    return KnownAnswers(cells), judge.model
 
 
 class _Judge:
@@ -189,7 +186,12 @@ class _Judge:
         self.options = self._our_model.options if self._our_model else config.current()
         task = dataset.tasks[0]  # all of a dataset have one judge in one setting
         served_by = self._our_model.served_by if self._our_model else None
-        self._prepared = prepare(task.judge, task.setting, self.options, served_by)
+        self._prepared = prepare(
+            task.judge,
+            task.setting,
+            self.options,
+            served_by,
+        )
         _require_answerable(self._prepared, self._our_model)
         self._identity = (
             self._our_model.identity
@@ -243,7 +245,7 @@ class _Judge:
     ) -> list[tuple[KeptVerdict, Verdict]]:
         """Judge rows, each verdict appended to a file as it comes."""
         judged = [self._sample(index) for index in unanswered_rows]
-        require_images(judged, "`vieval tasks` says how to get a benchmark's images")
+        require_images(judged, "see `vieval tasks` for how to get a benchmark's images")
         progress = Progress()
         rows = list[tuple[KeptVerdict, Verdict]]()
 
@@ -264,7 +266,13 @@ class _Judge:
         answerer = self._our_model.answerer if self._our_model else self._host_model()
         jobs = [Job(sample, self._prepared) for sample in judged]
         try:
-            answerer.judge(jobs, self.options, progress, on_outcome, bar=True)
+            answerer.judge(
+                jobs,
+                self.options,
+                progress,
+                on_outcome,
+                bar=True,
+            )
         finally:
             tell(progress)
             failed.append(progress.failed_calls)
@@ -293,7 +301,7 @@ def _built(name: str, host_arguments: Mapping[str, Any]) -> Any:
     """
     if name not in supported_VLM:
         raise VievalError(
-            f"VLMEvalKit knows no model {name!r}; `vlmutil mlist all` lists them"
+            f"unknown model {name!r}; `vlmutil mlist all` lists VLMEvalKit's models"
         )
     takes_vllm = any(part in name for part in ("Llama-4", "Qwen2-VL", "Qwen2.5-VL"))
     arguments = (
@@ -308,13 +316,13 @@ def _built(name: str, host_arguments: Mapping[str, Any]) -> Any:
 
 
 def _require_answerable(prepared: PreparedJudge, our_model: OwnModel | None) -> None:
-    """VievalError where the judge measures with a network that the model is not, or asks a model
-    that is none.
+    """Raise VievalError where the judge measures with a network that the model is not, or asks a
+    model that is none.
     """
     measures = our_model is not None and our_model.measures
     if prepared.spec.scored and not measures:
         raise VievalError(
-            f"{prepared.spec.name} measures with a network: run it with --model VievalScorer"
+            f"{prepared.spec.name} is a network; use --model VievalScorer"
         )
     if prepared.asks_a_model and measures:
         raise VievalError(ASKS_A_MODEL)
@@ -376,11 +384,11 @@ def discard_unusable_answers(
         try:
             answers = _answers(path)
         except Exception:  # pickles written in place and cut short raise anything
-            unusable[path] = "cannot be read"
+            unusable[path] = "unreadable"
             continue
         cells = {int(index): read_cell(text) for index, text in answers.items()}
         if any(cell is None or cell.by != by for cell in cells.values()):
-            unusable[path] = "holds answers by another judge, model or wording"
+            unusable[path] = "answers of another judge, model or wording"
         else:
             rows |= {
                 index
@@ -390,7 +398,7 @@ def discard_unusable_answers(
     _wait_for_others(world_size)  # all have looked before any deletes
     for path, why in unusable.items():
         path.unlink(missing_ok=True)
-        say(f"vieval: {path} {why}: deleted, and asked again", file=sys.stderr)
+        print_lines(f"deleted {path} ({why}); its rows are judged again")
     _wait_for_others(world_size)
     return rows
 

@@ -16,7 +16,11 @@ from vieval_plugin.backends.local.huggingface import TransformersBackend
 from vieval_plugin.backends.local.vllm import VLLMBackend
 from vieval_plugin.backends.metrics.network_metrics import Scorers
 from vieval_plugin.config import Backbone, Config
-from vieval_plugin.hosts.host_models import ForeignHost, given_backbone
+from vieval_plugin.hosts.host_models import (
+    ForeignHost,
+    given_backbone,
+    scorer_options,
+)
 from vieval_plugin.hosts.shutdown import one_line
 from vieval_plugin.run.answerers import (
     Answerer,
@@ -28,8 +32,8 @@ from vieval_plugin.text.errors import VievalError
 
 _HOST = ForeignHost(
     "VievalOpenAI",
-    "a model and a base_url (in --config's file, or as --vieval-model and --vieval-base-url)",
-    "VLMEvalKit prints model arguments and writes them into its log",
+    "a model and a base_url (in the --config file, or as --vieval-model and --vieval-base-url)",
+    "VLMEvalKit prints and logs model arguments",
 )
 
 
@@ -50,10 +54,10 @@ class OwnModel:
     identity: Mapping[str, Any]
 
     def generate(self, message: Any, dataset: str | None = None) -> str:
-        """Other datasets of the host are none of our models' business."""
+        """Refuse datasets that are not VIEval's."""
         advice = "`vieval vlmevalkit --list` lists them"
         raise SystemExit(
-            f"vieval: {type(self).__name__} answers datasets of VIEval only; {advice}"
+            f"vieval: {type(self).__name__} supports only VIEval's datasets; {advice}"
         )
 
     def set_dump_image(self, dump_image: Any) -> None:
@@ -72,10 +76,7 @@ class VievalScorer(OwnModel):
 
     @one_line
     def __init__(self, name: str = "", **fields: Any) -> None:
-        scorer_fields = {"model": str(name), **fields}
-        self.options = config.current().scored_by(
-            {field: value for field, value in scorer_fields.items() if value}
-        )
+        self.options = scorer_options({"model": str(name), **fields})
         self.backbone = Path(str(name)).name or None
         self.identity = {
             judge: [scorer.model, scorer.revision]
@@ -99,10 +100,8 @@ class VievalOpenAI(OwnModel):
         self.served_by = backbones.get(backbone_name) or given_backbone(
             fields, backbones, _HOST
         )
-        self.backbone, self.answerer = (
-            self.served_by.model,
-            ServerAnswerer(self.served_by),
-        )
+        self.backbone = self.served_by.model
+        self.answerer = ServerAnswerer(self.served_by)
         decisive = {"model", "temperature", "max_tokens", "max_pixels", "extra"}
         self.identity = self.served_by.model_dump(mode="json", include=decisive)
 
@@ -127,7 +126,7 @@ class _InProcess(OwnModel):
     ) -> None:
         if not model:
             raise VievalError(
-                f"{type(self).__name__} needs model: a folder, or a name that can be loaded"
+                f"{type(self).__name__} requires `model`: a folder or a name on the hub"
             )
         self.options = config.current()
         self.backbone = Path(model).name

@@ -46,18 +46,19 @@ def tasks_of(dataset: str) -> tuple[Task, ...]:
     if dataset not in datasets():
         suggestion = did_you_mean(dataset, datasets())
         raise VievalError(
-            f"no dataset {dataset!r} of VIEval{suggestion} `vieval vlmevalkit --list` lists them"
+            f"unknown dataset {dataset!r}{suggestion} `vieval vlmevalkit --list` lists all"
         )
     return datasets()[dataset]
 
 
 def is_like_ours(dataset: str) -> bool:
     """Tell whether a name begins as ours do: with a benchmark, in whatever letters."""
-    benchmarks = benchmark_registry.benchmarks().values()
-    ours = tuple(
-        f"{name.lower()}_" for b in benchmarks for name in (b.name, b.title) if name
-    )
-    return dataset.lower().removeprefix("variant_").startswith(ours)
+    name = dataset.lower().removeprefix("variant_")
+    for benchmark in benchmark_registry.benchmarks().values():
+        for known in filter(None, (benchmark.name, benchmark.title)):
+            if name.startswith(f"{known.lower()}_"):
+                return True
+    return False
 
 
 def _spelled(name: str, task: Task) -> str:
@@ -69,4 +70,8 @@ def _spelled(name: str, task: Task) -> str:
     plain = f"{task.benchmark}_{task.judge}"
     spec = judge_registry.judge(task.judge)
     judge = spec.name if spec.file else spec.title.replace(" ", "")
-    return name.replace(plain, f"{benchmark.title}_{judge}", 1)
+    return name.replace(
+        plain,
+        f"{benchmark.title}_{judge}",
+        1,
+    )

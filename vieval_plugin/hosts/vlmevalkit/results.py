@@ -9,6 +9,7 @@ have.
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -80,12 +81,12 @@ class VerdictFiles:
     def parts(self) -> list[Path]:
         start = f"{self.model}_{self.dataset}_part"
         end = f"_{self.dataset}.jsonl"
-        names = sorted(path.name for path in self.folder.glob("*.jsonl"))
-        return [
-            self.folder / n
-            for n in names
-            if n.startswith(start) and n[len(start) :].removesuffix(end).isdecimal()
-        ]
+        paths = []
+        for path in sorted(self.folder.glob(f"{glob.escape(start)}*.jsonl")):
+            rank = path.name.removeprefix(start).removesuffix(end)
+            if rank.isdecimal():
+                paths.append(path)
+        return paths
 
     def rows(self) -> Iterator[KeptVerdict]:
         """Verdicts in this folder, in the parts first."""
@@ -121,9 +122,8 @@ def is_failed_call(verdict: Verdict) -> bool:
 
 def cell(verdict: Verdict, row: KeptVerdict) -> str:
     """Text of a verdict in the host's sheet, in fewer than 1,000 characters."""
-    scores = {
-        aspect: round(value, 6) for aspect, value in list(verdict.scores.items())[:8]
-    }
+    first_scores = list(verdict.scores.items())[:8]
+    scores = {aspect: round(value, 6) for aspect, value in first_scores}
     document = {
         "vieval": 1,
         "status": str(verdict.status),
@@ -142,13 +142,9 @@ def read_cell(text: Any) -> SheetCell | None:
     try:
         document = read_json(text.removeprefix(FAILED).strip())
         is_ours = document["vieval"] == 1
-        return (
-            SheetCell(
-                str(document["by"]), str(document["digest"]), text.startswith(FAILED)
-            )
-            if is_ours
-            else None
-        )
+        by = str(document["by"])
+        digest = str(document["digest"])
+        return SheetCell(by, digest, text.startswith(FAILED)) if is_ours else None
     except (ValueError, KeyError, TypeError):
         return None
 
@@ -164,7 +160,7 @@ def append(path: Path, row: KeptVerdict) -> None:
             file.write(f"\n{json.dumps(_document(row))}\n".encode())
     except OSError as error:
         raise VievalError(
-            f"{path}: {error.strerror}; make room or choose another --work-dir"
+            f"cannot write {path}: {error.strerror}; free space or choose another --work-dir"
         ) from None
 
 
@@ -181,16 +177,18 @@ def finish(files: VerdictFiles, cells: Mapping[int, SheetCell]) -> list[KeptVerd
             for row in verdict_files.rows():
                 if (key := (row.index, row.digest)) in keys:
                     by_key.setdefault(key, row)
-    if missing := keys - set(by_key):
+    missing = keys - set(by_key)
+    if missing:
+        first_row, _ = min(missing)
+        count = f"{len(missing)} of {len(keys)}"
         raise VievalError(
-            f"{files.samples}: {len(missing)} of {len(keys)} verdicts that the sheet means are "
-            f"nowhere (row {min(missing)[0]}); run again without --reuse, in another --work-dir: "
-            "nothing answered is asked twice"
+            f"{files.samples}: {count} verdicts of the sheet are missing (first: row "
+            f"{first_row}); run again without --reuse in another --work-dir, which reuses "
+            "cached replies"
         )
     rows = [by_key[index, sheet_cell.digest] for index, sheet_cell in cells.items()]
-    write_whole(
-        files.samples, (f"{json.dumps(_document(row))}\n" for row in rows), "--work-dir"
-    )
+    lines = (f"{json.dumps(_document(row))}\n" for row in rows)
+    write_whole(files.samples, lines, "--work-dir")
     for path in files.parts():
         path.unlink()
     return rows

@@ -45,9 +45,10 @@ def rows_of(
     statistics = options.statistics.options()
     summaries = {}
     for part in (task.part for task in tasks):
-        if observations := tuple(
+        observations = tuple(
             observe([record]) for record in records if record.id.part == part
-        ):
+        )
+        if observations:
             summaries[part] = summary_of(
                 benchmark.report, observations, rating, benchmark.name, part, statistics
             )

@@ -36,9 +36,9 @@ def read(body: Body, reading: Reading, group: str = "") -> list[RequestEntry]:
     """The entries of a body, one an image; all of one group where it is one."""
     document = json_object(body.content)
     if document.get("video") or document.get("condition_videos"):
-        raise VievalError("videos are not judged here: send images")
-    prompts = list_of(document, "prompt", str, "texts")
-    images = list_of(document, "image", str, "images in base64")
+        raise VievalError("videos are not supported; send images")
+    prompts = list_of(document, "prompt", str, "strings")
+    images = list_of(document, "image", str, "base64 strings")
     conditions: list[list[Any]] = [[]] * len(images)
     if document.get("condition_images"):
         conditions = list_of(document, "condition_images", list, "lists of images")
@@ -62,7 +62,8 @@ def _sample(number: int, row: tuple[str, str, list[Any]], reading: Reading) -> S
 def write(entries: Sequence[RequestEntry], values: Values) -> web.Response:
     """The answer: the rewards in order, or the reason that some have none."""
     rewards = [value for by_name in values for value in by_name.values()]
-    if message := failure_message(rewards):
+    message = failure_message(rewards)
+    if message:
         return json_answer({"error": message})
     document: dict[str, Any] = {"rewards": [reward.value for reward in rewards]}
     imputed = [number for number, reward in enumerate(rewards) if reward.imputed]

@@ -49,18 +49,17 @@ _PART = "part:"
 def read(body: Body, reading: Reading) -> list[RequestEntry]:
     """The entries of a body, one a sample or contest."""
     document = json_object(body.content)
-    if unknown := sorted(set(document) - {"samples", "trace"}):
+    unknown = sorted(set(document) - {"samples", "trace"})
+    if unknown:
         raise VievalError(
-            f"unknown key {unknown[0][:80]!r}; the keys are samples and trace"
+            f"unknown key {unknown[0][:80]!r}; known keys: samples, trace"
         )
     rows = list_of(document, "samples", dict, "objects")
     reading.require_number(len(rows))
     trace = document.get("trace") is True
-    entries = [
-        entry
-        for number, row in enumerate(rows)
-        for entry in _entries(number, row, body.files, reading, trace)
-    ]
+    entries = []
+    for number, row in enumerate(rows):
+        entries += _entries(number, row, body.files, reading, trace)
     reading.require_number(
         sum(len(candidates_of(entry.judged)) for entry in entries if entry.judged)
     )
@@ -79,14 +78,14 @@ def _entries(
         return [
             RequestEntry(
                 None,
-                "a text has half of a character (a lone surrogate)",
+                "a text contains a lone surrogate, which is not valid Unicode",
                 group=group_name,
                 fields=facts,
             )
         ]
     if group is not None and not group_name:
         return [
-            RequestEntry(None, "group is neither a text nor a number", fields=facts)
+            RequestEntry(None, "`group` must be a string or a number", fields=facts)
         ]
     try:
         if "candidates" in row:
@@ -121,7 +120,7 @@ def _group_name(group: Any) -> str:
 
 def _images(by_role: Any, files: Files, reading: Reading) -> dict[str, Image]:
     if not isinstance(by_role, dict):
-        raise VievalError("images is no object of role -> base64")
+        raise VievalError("`images` must map roles to base64 strings")
     return {role: _image(encoded, files, reading) for role, encoded in by_role.items()}
 
 
@@ -130,7 +129,7 @@ def _image(encoded: Any, files: Files, reading: Reading) -> Image:
         return reading.base64_image(encoded)
     name = encoded.removeprefix(_PART)
     if name not in files:
-        raise VievalError(f"no part {name[:80]!r} came with the request")
+        raise VievalError(f"the request has no part {name[:80]!r}")
     return reading.image(files[name])
 
 
@@ -152,7 +151,7 @@ def _contest(
     candidates = list_of(row, "candidates", dict, "objects")
     kind = row.get("kind", reading.conditions.kind or "tig")
     if not isinstance(kind, str):
-        raise VievalError("kind is no text")
+        raise VievalError("`kind` must be a string")
     cells = {name: value for name, value in row.items() if name != "kind"}
     cells |= {"id": row.get("id", str(number)), "images": as_names(row)}
     cells["candidates"] = [
@@ -196,19 +195,18 @@ def _row(entry: RequestEntry, name: str, value: RewardValue) -> JsonObject:
     failed = (
         not value.status.usable if contest else value.value is None or value.imputed
     )
-    return {
-        "uid": entry.fields["uid"],
-        "reward": name,
-        "value": value.value,
-        "status": str(value.status),
-        "failed": failed,
-        **({"reason": value.reason} if failed else {}),
-        **({"imputed": True} if value.imputed else {}),
-        **({"group": entry.group} if entry.group else {}),
-        "verdicts": [
-            _verdict(verdict, entry.fields["trace"]) for verdict in value.verdicts
-        ],
-    }
+    row: JsonObject = {"uid": entry.fields["uid"], "reward": name, "value": value.value}
+    row["status"] = str(value.status)
+    row["failed"] = failed
+    if failed:
+        row["reason"] = value.reason
+    if value.imputed:
+        row["imputed"] = True
+    if entry.group:
+        row["group"] = entry.group
+    trace = entry.fields["trace"]
+    row["verdicts"] = [_verdict(verdict, trace) for verdict in value.verdicts]
+    return row
 
 
 def _verdict(verdict: Verdict, trace: bool) -> JsonObject:
@@ -244,18 +242,19 @@ def _spread(group: str, rewards: Sequence[RewardValue]) -> JsonObject:
         for reward in rewards
         if reward.value is not None and not reward.imputed
     ]
-    mean = math.fsum(valid) / len(valid) if valid else None
-    deviation = (
-        None
-        if mean is None
-        else math.sqrt(math.fsum((number - mean) ** 2 for number in valid) / len(valid))
-    )
+    mean = None
+    deviation = None
+    if valid:
+        mean = math.fsum(valid) / len(valid)
+        squares = math.fsum((number - mean) ** 2 for number in valid)
+        deviation = math.sqrt(squares / len(valid))
+    failed = len(rewards) - len(valid)
+    spread = {"mean": mean, "spread": deviation}
     return {
         "group": group,
         "n": len(rewards),
-        "failed": len(rewards) - len(valid),
-        "mean": mean,
-        "spread": deviation,
+        "failed": failed,
+        **spread,
     }
 
 

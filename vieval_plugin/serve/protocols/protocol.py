@@ -77,7 +77,7 @@ class Reading:
         as `image`.
         """
         if not isinstance(text, str):
-            raise VievalError("an image is no text of base64")
+            raise VievalError("each image must be a base64 string")
         encoded = text.partition(",")[2] if text.startswith("data:") else text
         try:
             return self.image(base64.b64decode(encoded, validate=True))
@@ -85,11 +85,11 @@ class Reading:
             raise VievalError("an image is not valid base64") from None
 
     def require_number(self, number: int) -> None:
-        """VievalError for more samples than a request may hold."""
+        """Raise VievalError for more samples than a request may hold."""
         if number > self.samples:
             raise VievalError(
-                f"{number} samples in one request, and {self.samples} are allowed; send several "
-                "requests"
+                f"a request may contain at most {self.samples} samples, got {number}; send "
+                "several requests"
             )
 
 
@@ -170,20 +170,20 @@ def json_object(content: bytes) -> JsonObject:
     if (
         sum(map(content.count, (b",", b"{", b"["))) > _MOST_VALUES
     ):  # base64 has none of these
-        raise VievalError(f"the body holds more than {_MOST_VALUES} values")
+        raise VievalError(f"the body contains more than {_MOST_VALUES} values")
     try:
         document = read_json(content, parse_constant=_finite, parse_float=_finite)
     except ValueError as error:
-        raise VievalError(f"the body is not readable as JSON ({error})") from None
+        raise VievalError(f"the body is not valid JSON ({error})") from None
     if not isinstance(document, dict):
-        raise VievalError("the body is no JSON object")
+        raise VievalError("the body must be a JSON object")
     return document
 
 
 def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):  # 1e999 is one as well
-        raise ValueError(f"{text[:20]} is no number of JSON")
+        raise ValueError(f"{text[:20]} is not a finite number")
     return number
 
 
@@ -197,5 +197,5 @@ def list_of(
     if not isinstance(members, list) or not all(
         isinstance(member, kind) for member in members
     ):
-        raise VievalError(f"{name} is no list of {description}")
+        raise VievalError(f"`{name}` must be a list of {description}")
     return members

@@ -48,7 +48,7 @@ def read(body: Body, reading: Reading) -> list[RequestEntry]:
     """The entries of a body, one a request in it."""
     document = json_object(body.content)
     if document.get("protocol_version", _VERSION) != _VERSION:
-        raise VievalError(f"protocol_version is not {_VERSION!r}")
+        raise VievalError(f"`protocol_version` must be {_VERSION!r}")
     requests = list_of(document, "requests", dict, "objects")
     reading.require_number(len(requests))
     return [_entry(number, request, reading) for number, request in enumerate(requests)]
@@ -62,12 +62,12 @@ def _entry(number: int, request: Mapping[str, Any], reading: Reading) -> Request
     )
     fields = {"identity": identity}
     try:
-        names = list_of(request, _REWARDS, str, "names of rewards")
+        names = list_of(request, _REWARDS, str, "reward names")
     except VievalError as error:
         return RequestEntry(None, str(error), rewards=(), fields=fields)
     if not names:
         return RequestEntry(
-            None, f"{_REWARDS} names no reward", rewards=(), fields=fields
+            None, f"`{_REWARDS}` must not be empty", rewards=(), fields=fields
         )
     return entry_of(
         partial(_sample, number, request, reading),
@@ -79,20 +79,26 @@ def _entry(number: int, request: Mapping[str, Any], reading: Reading) -> Request
 def _sample(number: int, request: Mapping[str, Any], reading: Reading) -> Sample:
     turns = list_of(request, "history", dict, "turns")
     if not turns:
-        raise VievalError("history has no turn")
+        raise VievalError("`history` must not be empty")
     if any(turn.get("video_b64") for turn in turns):
-        raise VievalError("videos are not judged here: send images")
+        raise VievalError("videos are not supported; send images")
     prompt = turns[-1].get("text") or ""
     if not isinstance(prompt, str):
-        raise VievalError("the text of a turn is no text")
+        raise VievalError("`text` of a turn must be a string")
     images = [
         reading.base64_image(turn["image_b64"])
         for turn in turns
         if turn.get("image_b64")
     ]
     if not images:
-        raise VievalError("no turn has an image")
-    return sample_of(number, prompt, images[-1], images[:-1], reading.conditions)
+        raise VievalError("at least one turn must have an image")
+    return sample_of(
+        number,
+        prompt,
+        images[-1],
+        images[:-1],
+        reading.conditions,
+    )
 
 
 def write(entries: Sequence[RequestEntry], values: Values) -> web.Response:
@@ -106,7 +112,7 @@ def write(entries: Sequence[RequestEntry], values: Values) -> web.Response:
             for name, value in failed.items()
         }
         unknown = {
-            name: "this server has no such reward"
+            name: "unknown reward"
             for name in entry.rewards or ()
             if name not in by_name
         }
