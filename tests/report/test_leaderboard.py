@@ -240,7 +240,7 @@ def test_labels_tell_apart_what_nothing_else_does(tmp_path):
         "after",
     }
     with pytest.raises(
-        VievalError, match="1 labels for 2 results; give one --label per result"
+        VievalError, match="1 labels for 2 results; pass one --label per result"
     ):
         load_results(given, ["before"])
 

@@ -1,5 +1,5 @@
-"""The rows of a data set that pass a condition on their verdicts, written file by file as they
-are, with their scores.
+"""Filter a data set by a condition on its verdicts, and write the matching rows with
+their scores, file by file.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from vieval_plugin.text.suggestions import abbreviated, did_you_mean
 from vieval_plugin.text.untrusted import exists
 from vieval_plugin.text.wording import plural
 
-#: The column with the uid under which a row was judged.
+#: Column with the uid that a row was judged under.
 UID = "verdict_uid"
 _KEY = ("row", "prompt")
 _MOST_BYTES, _MOST_ROWS = 64 << 20, 4096  # of a row group that is written
 _NO_COLUMN = re.compile(r'Referenced (?:column|table) "(.+?)" not found')
 #: A query in a condition, in DuckDB's JSON of its syntax, where quotes in texts are escaped.
 _QUERY = re.compile('"class":"SUBQUERY"|"error_type":"not implemented"')
-#: Options of DuckDB while it runs a condition, which may come from a stranger.
+#: Options of DuckDB for conditions, which may be untrusted.
 _LIMITS: Mapping[str, Any] = {
     "threads": 1,
     "memory_limit": "4GB",
@@ -56,14 +56,14 @@ _LIMITS: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class FilteredRows:
-    """Counts of a data set that was filtered."""
+    """Counts of a filtered data set."""
 
     verdicts: int
-    #: Verdicts that passed.
+    #: Verdicts that match.
     passed: int
-    #: Files that were written.
+    #: Files written.
     files: int
-    #: Lines on a calibrated score, and on a run that is not complete.
+    #: Notes on a calibrated score, and on an incomplete run.
     notes: tuple[str, ...] = ()
 
 
@@ -75,24 +75,26 @@ def filter_shards(
     partial: bool = False,
     calibration: Calibration | None = None,
 ) -> FilteredRows:
-    """Write the rows of a data set whose verdicts pass, and nothing at all where that ends early.
+    """Write the rows of a data set whose verdicts match a condition; an interrupted run
+    writes no rows.
 
-    A parquet file becomes one with the same columns, then the scores, `status`, `verdict_uid` and,
-    with a calibrated score, `calibration`, the hash of its file. A tar becomes a tar, with a
-    further member `KEY.vieval.json` in each sample that has the same. A row whose prompts are
-    several is written once for each that passes.
+    A parquet file becomes a parquet file with the same columns, followed by the scores,
+    `status`, `verdict_uid` and, with a calibrated score, `calibration`, the hash of its
+    file. A tar becomes a tar whose samples have an additional member `KEY.vieval.json`
+    with the same fields. A row with several prompts is written once for each matching
+    prompt.
 
     Args:
         path: a folder of shards.
-        where: an SQL condition on the columns of verdicts and on scores by their names.
-        out: the folder, which is not there yet or empty.
-        prefix: before the names of the columns that are added, and before `vieval.json`.
-        partial: filter also what a run has judged that is not complete.
-        calibration: of the judge; its score is one more column.
+        where: an SQL condition on the columns of verdicts and on scores by name.
+        out: the output folder, which must not exist or must be empty.
+        prefix: of the names of added columns, and of `vieval.json`.
+        partial: filter incomplete runs too.
+        calibration: of the judge; adds its score as a column.
 
     Raises:
-        VievalError: the condition is none, an input is not as it was judged, `out` cannot be
-            written, or no row passes.
+        VievalError: the condition is invalid, an input has changed since it was judged, `out`
+            cannot be written, or no row matches.
     """
     opened = open_shards(path, partial)
     if exists(out) and (not out.is_dir() or any(out.iterdir())):
@@ -128,7 +130,8 @@ def filter_shards(
                 files += 1
         if not passed:
             raise VievalError(
-                f"none of {verdicts:,} verdicts passes --where {where!r}; nothing was written"
+                f"--where {where!r}: matches none of {verdicts:,} verdicts, so no "
+                "file was written; change the condition"
             )
         os.replace(unfinished, out)
     except OSError as error:
@@ -146,8 +149,9 @@ def filter_shards(
         lines = [
             replaced,
             *(
-                f"{plural(count, 'row')} of task type {kind} have no {calibration.name}, "
-                "because ratings of that type do not show that calibration helps"
+                f"{plural(count, 'row')} of task type {kind} have no "
+                f"{calibration.name}, because ratings of that type do not show that "
+                "calibration helps"
                 for kind, count in uncalibrated.items()
             ),
         ]
@@ -157,7 +161,7 @@ def filter_shards(
 
 
 def _columns(opened: VerdictFolder, where: str) -> list[str]:
-    """The columns of verdicts that are read: what is written, and what a condition names."""
+    """Columns of verdicts to read: those to write, and those in the condition."""
     identifiers = {name.lower() for name in re.findall(r"\w+", where)}
     names = {*_KEY, "uid", "status", "kind", "scores", *identifiers}
     if not opened.plan.schema.scores:
@@ -168,8 +172,8 @@ def _columns(opened: VerdictFolder, where: str) -> list[str]:
 def _passing(
     opened: VerdictFolder, table: Any, where: str, calibration: Calibration | None
 ) -> Any:
-    """The verdicts that pass, in order: their rows and prompts, and the columns that are
-    written.
+    """Return the matching verdicts in order, with their rows, their prompts and the
+    columns to write.
     """
     try:
         import duckdb
@@ -199,7 +203,7 @@ def _passing(
             raise VievalError(
                 f"--where {where!r}: {_problem(str(error), names)}"
             ) from None
-        except RuntimeError:  # DuckDB's word for Ctrl-C
+        except RuntimeError:  # how DuckDB reports Ctrl-C
             raise KeyboardInterrupt from None
     return _added_columns(passing, scores, calibration, opened)
 
@@ -224,8 +228,8 @@ def _added_columns(
 
 
 def _require_no_query(connection: Any, where: str) -> None:
-    """Refuse a condition with a query in it: it cannot read verdicts, and functions that read
-    files, report settings or print logs can be called in queries only.
+    """Refuse a condition that contains a query. Only queries can call functions that
+    read files, report settings or print logs.
     """
     [[syntax]] = connection.execute(
         "SELECT json_serialize_sql('SELECT ' || $1::VARCHAR)", [where]
@@ -238,8 +242,8 @@ def _require_no_query(connection: Any, where: str) -> None:
 
 
 def _add_calibrated(table: Any, calibration: Calibration) -> Any:
-    """Verdicts with the calibrated score, in the place of one that they have; VievalError for a
-    task type without labels.
+    """Add the calibrated score to verdicts, replacing an existing one; VievalError for
+    a task type without labels.
     """
     scores = table[calibration.aspect].to_numpy()
     kinds = table["kind"].to_numpy()
@@ -256,26 +260,27 @@ def _add_calibrated(table: Any, calibration: Calibration) -> Any:
 
 
 def _problem(error: str, columns: Sequence[str]) -> str:
-    """The message of DuckDB on a condition in a sentence; `columns` are the columns."""
+    """Turn DuckDB's message about a condition into a sentence; `columns` are the known
+    columns.
+    """
     if missing := _NO_COLUMN.search(error):
         hint = did_you_mean(missing[1], columns, 0.6) or ";"
         return (
-            f"verdicts have no column {missing[1]!r}{hint} the columns are "
+            f"unknown column {missing[1]!r}{hint} known columns: "
             f"{abbreviated(columns)}; columns of the data set cannot be used, and "
             "texts need single quotes"
         )
     reason = error.splitlines()[0].partition(" Error: ")[2][:200]
     return (
-        f'not a usable condition ({reason}); write one such as "SC > .7 and status = '
-        "'ok'\""
+        f"invalid condition ({reason}); use one such as \"SC > .7 and status = 'ok'\""
     )
 
 
 def _write(
     opened: VerdictFolder, file: InputFile, passing: Any, out: Path, prefix: str
 ) -> None:
-    """Write the rows of a file that pass; `passing` has their numbers, and the columns that are
-    added.
+    """Write the matching rows of a file; `passing` has their numbers and the columns to
+    add.
     """
     root = place_at(opened.plan.root)
     require_same(file, root)
@@ -349,14 +354,14 @@ def _require_new_columns(added: Any, schema: Any, source: Place) -> None:
 def _require_all_written(written: int, numbers: Any, source: Place) -> None:
     if written != len(numbers):
         raise VievalError(
-            f"{source}: lacks rows that have verdicts; `vieval shards --verify` shows "
-            "which"
+            f"{source}: rows with verdicts are missing; list them with `vieval "
+            "shards --verify`"
         )
 
 
 def _batches(source: Place, file: InputFile, numbers: Any) -> Iterator[tuple[int, Any]]:
-    """Batches of the row groups that hold rows of these numbers, each with the number of its
-    first row.
+    """Yield batches of the row groups that contain rows of these numbers, each with the
+    number of its first row.
     """
     with reading_table(source):
         opened = parquet_file(source)

@@ -1,5 +1,5 @@
-"""Reads the lines of verdicts that `vieval score` writes, with who judged and where the images
-are.
+"""Read the lines of verdicts that `vieval score` writes, with their judges and image
+locations.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ _VERDICT = (
 
 
 def is_own(path: Path) -> bool:
-    """Tell by its first line whether a file was written by `vieval score`."""
+    """Tell by its first line whether `vieval score` wrote a file."""
     names = first_row(path).keys()
     return names >= {"run", "vieval"} or names >= HEADER
 
 
 def records_of(path: Path) -> Iterator[Record]:
-    """The records of a file; VievalError names a malformed line, or one whose run is not in the
-    file beside it.
+    """Yield the records of a file; VievalError with the line if it is malformed or its
+    run is not in the accompanying run file.
     """
     with path.open(encoding="utf-8", newline="\n") as file:
         header = read_header(first := file.readline())
@@ -68,17 +68,18 @@ def records_of(path: Path) -> Iterator[Record]:
             ) as error:
                 reason = line_of(error)
                 raise VievalError(
-                    f"{path}: line {number} is not a verdict of vieval score ({reason})"
+                    f"{path}: line {number} is not a verdict from vieval score "
+                    f"({reason})"
                 ) from None
 
 
 def missing_note(path: Path, records: Sequence[Record]) -> str:
-    """A note where a file has fewer verdicts on images than its runs wrote; empty where none is
-    missing, and for contests, whose number is not kept.
+    """Note on a file that has fewer verdicts on images than its runs wrote; empty if
+    none are missing, and for contests, whose number is not recorded.
 
     Args:
         path: a file of verdicts.
-        records: all that it has.
+        records: all of its records.
     """
     if any(isinstance(record.sample, Contest) for record in records):
         return ""
@@ -90,17 +91,18 @@ def missing_note(path: Path, records: Sequence[Record]) -> str:
     if len(records) >= written:
         return ""
     return (
-        f"{path} contains {len(records)} of the {written} verdicts of its runs; the others "
-        "are not counted"
+        f"{path} contains only {len(records)} of the {written} verdicts of its runs; "
+        "the missing ones are not counted"
     )
 
 
 def _common_and_runs(
     path: Path, header: Mapping[str, Any] | None
 ) -> tuple[Mapping[str, Any], Mapping[str, Provenance]]:
-    """The fields that all records of a file share, and the origins of its verdicts by their hash.
+    """Fields that all records of a file share, and the provenances of its verdicts by
+    their hash.
 
-    They are in its own first line, or in the file beside it.
+    They come from the file's first line, or from the accompanying run file.
     """
     document_file = run_file(path)
     try:
@@ -151,17 +153,17 @@ def record_of_line(
     runs: Mapping[str, Provenance],
     common: Mapping[str, Any] = MappingProxyType({}),
 ) -> Record:
-    """The record of a line of verdicts.
+    """Read the record of a line of verdicts.
 
     Args:
-        line: as `run/verdict_lines.py` writes it.
-        folder: of its file, where relative paths start.
-        runs: origins of verdicts by their hash.
-        common: fields of the record that all verdicts of the file share.
+        line: as written by `run/verdict_lines.py`.
+        folder: of its file; relative paths start there.
+        runs: provenances of verdicts by their hash.
+        common: fields that all records of the file share.
 
     Raises:
-        VievalError: it names a run that is not among these, or holds what no verdict does;
-            ValueError, KeyError, TypeError or AttributeError where it is no such line at all.
+        VievalError: its run is unknown, or its verdict is impossible; ValueError, KeyError,
+            TypeError or AttributeError if it is malformed.
     """
     row = read_json(line)
     if "\\u" in line:
@@ -207,7 +209,9 @@ def _require_same_run(source: Provenance, row: Mapping[str, Any]) -> None:
 
 
 def _judged(identity: SampleId, row: Mapping[str, Any], folder: Path) -> Judged:
-    """The sample or contest of a line, with its texts and as many of its images as are in files."""
+    """Build the sample or contest of a line, with its texts and those of its images
+    that are files.
+    """
     tags = tuple(map(str, row.get("tags", ())))
     kind = str(row["kind"])
     if "candidates" in row:
@@ -247,8 +251,8 @@ def _sample(
 
 
 def _image(document: Mapping[str, Any], folder: Path) -> Image:
-    """The image that a line names; one that could not be read then is never the one that was
-    judged.
+    """Build an image of a line; an image that was unreadable then never matches the one
+    that was judged.
     """
     file = path_of(str(document["file"]), folder)
     sha256 = str(document.get("sha256") or "unknown")

@@ -1,5 +1,5 @@
-"""Verdicts of `vieval score` in the samples' order: counted, written to the file that is asked
-for, and in words.
+"""Count the verdicts of `vieval score` in sample order, write them to a file, and
+summarise them.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ _MOST_STEPS = 4  # lines below an image's scores
 
 @dataclass(frozen=True)
 class _ImageScore:
-    """Score of an image of a benchmark."""
+    """Score of one benchmark image."""
 
     #: Category of its prompt.
     category: str
     #: Uid of its prompt.
     prompt: str
-    #: Its main score, or 1 and 0 for right and wrong; NaN for one without a score.
+    #: Its main score, or 1 and 0 for right and wrong; NaN without a score.
     score: float
 
 
 @dataclass
 class BenchmarkScores:
-    """Scores of the images of benchmarks, of which totals are made."""
+    """Scores of benchmark images, from which totals are computed."""
 
     #: Scores by benchmark, judge and generator.
     by_system: dict[tuple[Totals, str, str], list[_ImageScore]] = field(
@@ -53,8 +53,8 @@ class BenchmarkScores:
     )
 
     def add(self, record: Record, judge: str) -> None:
-        """Count the main score of a verdict; 1 and 0 for right and wrong where the benchmark has
-        a threshold.
+        """Count the main score of a verdict; if the benchmark has a threshold, as 1 or
+        0 for right or wrong.
         """
         totals = record.totals
         aspects = record.provenance.aspects
@@ -68,8 +68,8 @@ class BenchmarkScores:
         images.append(_ImageScore(record.category, record.id.uid, score))
 
     def tables(self) -> list[Table]:
-        """A table a benchmark, with the totals of each judge and generator and the mean of each
-        category.
+        """Build one table per benchmark, with totals per judge and generator and the
+        mean of each category.
         """
         benchmarks = dict.fromkeys(totals for totals, _, _ in self.by_system)
         return [
@@ -90,7 +90,7 @@ class BenchmarkScores:
         if totals.threshold is not None:
             unit = (
                 f"share of correct images (score at least {totals.threshold:g}), and "
-                "of prompts with all or any correct"
+                "of prompts with all or any images correct"
             )
         shares = [(f"{share} right", f"prompts ({share})") for share in _shares(totals)]
         header = ("judge", "generator", "category", "mean", "images", "scored")
@@ -103,7 +103,7 @@ class BenchmarkScores:
 
 
 def _shares(totals: Totals) -> list[str]:
-    """The shares of prompts among the totals of a benchmark."""
+    """Shares of prompts among the totals of a benchmark."""
     has_threshold = totals.threshold is not None
     return [name for name in ("all", "any") if has_threshold and name in totals.names]
 
@@ -111,8 +111,8 @@ def _shares(totals: Totals) -> list[str]:
 def _total_rows(
     totals: Totals, images: Sequence[_ImageScore]
 ) -> Iterator[tuple[str, ...]]:
-    """The totals of a judge and a generator from the category on: those of all images, and of each
-    category.
+    """Yield the totals of a judge and a generator, starting with the category: first
+    for all images, then for each category.
     """
     by_category = defaultdict[str, list[_ImageScore]](list)
     if "categories" in totals.names:
@@ -136,7 +136,7 @@ def _total_rows(
 
 
 def benchmark_tables(runs: Iterable[Run]) -> list[Table]:
-    """The totals of the benchmarks whose layouts the images of runs had."""
+    """Build tables with the totals of the benchmarks whose layouts the images follow."""
     scores = BenchmarkScores()
     for run in runs:
         for record in run.all_records:
@@ -146,22 +146,22 @@ def benchmark_tables(runs: Iterable[Run]) -> list[Table]:
 
 @dataclass
 class Scored:
-    """Verdicts of one or several judges as they are counted."""
+    """Verdicts of one or several judges while they are counted."""
 
     #: Judge and summary of each run.
     summaries: dict[str, tuple[str, ScoreSummary]] = field(default_factory=dict)
     #: Cost and statuses of all.
     progress: Progress = field(default_factory=Progress)
-    #: Verdicts of judges that were asked.
+    #: Verdicts for which the judge was asked.
     judged: int = 0
-    #: Verdicts on rows that nobody could judge.
+    #: Verdicts on rows that could not be judged.
     bad_rows: int = 0
     #: Scores of the images of benchmarks.
     benchmarks: BenchmarkScores = field(default_factory=BenchmarkScores)
 
     @property
     def any_scores(self) -> bool:
-        """Return whether a verdict has a score."""
+        """Return whether any verdict has a score."""
         return any(
             counts.scored
             for _, summary in self.summaries.values()
@@ -169,7 +169,7 @@ class Scored:
         )
 
     def add(self, summary: ScoreSummary, record: Record) -> None:
-        """Count a verdict, in the summary of its run too."""
+        """Count a verdict, also in the summary of its run."""
         verdict = record.verdict
         summary.add(record.id, verdict)
         self.benchmarks.add(record, record.provenance.judge)
@@ -196,15 +196,15 @@ def read_scored(
     scored: Scored,
     totals: Totals | None = None,
 ) -> Iterator[tuple[str, Record]]:
-    """The lines and records of runs, one run after another, each in the samples' order; they are
-    counted on the way.
+    """Yield and count the lines and records of runs, one run after another, each in
+    sample order.
 
     Args:
-        log: which holds them.
-        runs: those that are read.
+        log: to read from.
+        runs: to read.
         folder: where relative paths start.
-        scored: what they are added to.
-        totals: those of the benchmark whose layout the images have.
+        scored: to add the counts to.
+        totals: of the benchmark whose layout the images follow.
     """
     scored.progress.usage = log.usage(*runs)
     for run, provenance in runs.items():
@@ -219,11 +219,11 @@ def read_scored(
 def write_scored(
     out: Path, log: VerdictLog, inputs: Inputs, runs: Mapping[str, Provenance]
 ) -> Scored:
-    """Write the verdicts of complete runs, as lines or as a flat table, with what they have in
-    common beside them.
+    """Write the verdicts of complete runs, as lines or as a flat table, with a run file
+    for their shared fields.
 
     Raises:
-        VievalError: a file cannot be written there.
+        VievalError: a file cannot be written.
     """
     scored = Scored()
     read = read_scored(log, runs, out.parent, scored, inputs.totals)
@@ -243,8 +243,8 @@ def write_scored(
 
 
 def image_summary(record: Record) -> Iterator[str]:
-    """At most five lines on an image: its scores, and the sub-scores and reason of the first
-    answers.
+    """Yield at most five lines on an image: its scores, and the sub-scores and reasons
+    of the first answers.
     """
     verdict = record.verdict
     source = record.provenance
@@ -273,8 +273,8 @@ def image_summary(record: Record) -> Iterator[str]:
         yield _step_line(step, numbers)
     if steps[last:]:
         yield (
-            f"  and {len(steps) - last} further answers: --out FILE keeps them all, and "
-            "`vieval show FILE` shows them"
+            f"  and {len(steps) - last} more answers: --out FILE stores all of them, "
+            "and `vieval show FILE` prints them"
         )
 
 
@@ -294,7 +294,7 @@ def _step_line(step: Step, numbers: str) -> str:
 
 
 def _mean(scores: Iterable[float]) -> float:
-    """The mean of the scores that are there; NaN where none is."""
+    """Mean of the defined scores; NaN if there are none."""
     defined = [score for score in scores if not math.isnan(score)]
     return sum(defined) / len(defined) if defined else math.nan
 
@@ -308,8 +308,8 @@ def _decimals(value: float) -> str:
 
 
 def _decided_prompts(images: Sequence[_ImageScore], share: str) -> list[bool]:
-    """For each prompt whether all or any of its images are right; one that a failure leaves open
-    is left out.
+    """Return for each prompt whether all or any of its images are right, without
+    prompts that a failure leaves open.
     """
     by_prompt: dict[str, list[float]] = defaultdict(list)
     for image in images:

@@ -1,5 +1,5 @@
-"""Verdicts of a folder of shards, read a shard at a time in the order of its inputs, so that
-memory stays flat.
+"""Read the verdicts of a folder of shards one shard at a time, in input order, so that
+memory use stays constant.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ _MOST_EXAMPLES = 5
 
 @dataclass(frozen=True)
 class VerdictFolder:
-    """A folder of shards that is read."""
+    """An open folder of shards."""
 
     folder: ShardFolder
     plan: Plan
-    #: File of each shard that is done, and its number there.
+    #: File of each finished shard, and its number there.
     entries: Mapping[str, tuple[str, int]]
 
     @property
     def note(self) -> str:
-        """A line on a run that is not complete; empty where each row has its verdict."""
+        """Note on an incomplete run; empty if each row has its verdict."""
         rows = sum(
             shard.rows for shard in self.plan.shards() if shard.name in self.entries
         )
@@ -59,15 +59,15 @@ class VerdictFolder:
 
 
 def open_shards(path: Path, partial: bool = False) -> VerdictFolder:
-    """A folder of shards, to be read.
+    """Open a folder of shards for reading.
 
     Args:
         path: the folder.
-        partial: read also what a run has judged that is not complete.
+        partial: read incomplete runs too.
 
     Raises:
-        VievalError: it is none, holds no verdicts, or is of a run that is not complete, unless
-            `partial` is given.
+        VievalError: it is not a folder of shards, holds no verdicts, or belongs to an incomplete
+            run without `partial`.
     """
     if isfile(path):
         raise VievalError(
@@ -78,8 +78,8 @@ def open_shards(path: Path, partial: bool = False) -> VerdictFolder:
     opened = VerdictFolder(folder, _plan_of(folder), folder.entries())
     if (note := opened.note) and not partial:
         raise VievalError(
-            f"{note}; run the same command again to resume, or read it as it is with "
-            "--partial"
+            f"{note}; run the same command again to resume, or pass --partial to "
+            "read it as it is"
         )
     if not opened.entries:
         raise VievalError(f"{folder.name}: contains no verdicts; judge again")
@@ -101,7 +101,8 @@ def verdict_tables(
     columns: Sequence[str] | None = None,
     files: Iterable[InputFile] | None = None,
 ) -> Iterator[tuple[Shard, Any]]:
-    """The table of each shard that is done, in the order of the inputs, of all their files or some.
+    """Yield the table of each finished shard in input order, for all input files or
+    some.
 
     Raises:
         VievalError: a file cannot be read.
@@ -118,24 +119,24 @@ def verdict_tables(
 def verdict_batches(
     folder: Path | str, columns: Sequence[str] | None = None, *, partial: bool = False
 ) -> Iterator[Any]:
-    """The verdicts of a folder of shards as Arrow record batches, a shard or less each, in the
-    order of the inputs.
+    """Yield the verdicts of a folder of shards as Arrow record batches of at most one
+    shard, in input order.
 
     Args:
-        folder: that `vieval score` was given with `--out`.
-        columns: those that are read, such as `["file", "row", "status", "scores"]` (default: all).
-        partial: read also what a run has judged that is not complete.
+        folder: the `--out` folder of `vieval score`.
+        columns: to read, such as `["file", "row", "status", "scores"]` (default: all).
+        partial: read incomplete runs too.
 
     Raises:
-        VievalError: the folder cannot be read, or is of a run that is not complete, unless
-            `partial` is given.
+        VievalError: the folder cannot be read, or belongs to an incomplete run without
+            `partial`.
     """
     for _, table in verdict_tables(open_shards(Path(folder), partial), columns):
         yield from table.to_batches()
 
 
 def record_of_row(row: Mapping[str, Any], opened: VerdictFolder) -> Record:
-    """The record of a verdict in the form of a table's row; VievalError where it is none."""
+    """Build the record of a verdict from a table row; VievalError if it cannot be read."""
     plan = opened.plan
     try:
         choice = _choice(row["choice"])
@@ -200,8 +201,8 @@ def _choice(choice: Mapping[str, Any] | None) -> Choice | None:
 
 
 def _trace(verdict: Mapping[str, Any], is_kept: bool) -> tuple[Step, ...]:
-    """The steps of a verdict; of one without its trace those that have scores, and the reason of
-    a failure.
+    """Steps of a verdict; without a stored trace, only the steps with scores and the
+    reason of a failure.
     """
     if is_kept:
         return _STEPS.validate_json(verdict["trace"])
@@ -218,11 +219,11 @@ def _trace(verdict: Mapping[str, Any], is_kept: bool) -> tuple[Step, ...]:
 
 
 def record_named(opened: VerdictFolder, name: str) -> Record:
-    """The verdict of a name: FILE:ROW with the row's number from 0, a uid, or an id that ends in
-    it.
+    """Find the verdict of a name: FILE:ROW with rows counted from 0, a uid, or an id
+    that ends in the name.
 
     Raises:
-        VievalError: there is none, or there are several.
+        VievalError: no verdict matches, or several do.
     """
     from pyarrow import compute
 
@@ -271,20 +272,20 @@ def _require_one(records: list[Record], opened: VerdictFolder, name: str) -> Non
             if record.row
         )
         raise VievalError(
-            f"{opened.folder.name}: {name!r} matches several verdicts; pick one, such "
-            f"as {like}"
+            f"{opened.folder.name}: {name!r} matches several verdicts; choose one, "
+            f"such as {like}"
         )
 
 
 def input_sample(row: InputRow) -> Judged:
-    """The sample or contest of a row, its images read; VievalError where it cannot be, or its
-    file is another now.
+    """Return the sample or contest of a row, with its images read; VievalError if it
+    cannot be read or its file has changed.
     """
     return _input_rows(row.folder).sample(row)
 
 
 class _InputRows:
-    """The inputs of a folder of shards: rows that follow each other are read in one pass."""
+    """Inputs of a folder of shards; consecutive rows are read in one pass."""
 
     def __init__(self, folder: str) -> None:
         self._folder = open_folder(folder)
@@ -316,7 +317,7 @@ _input_rows = cache(_InputRows)
 
 
 def _group_of(file: InputFile, row: int) -> tuple[int, int]:
-    """The row group of a row, and the number of the first row after it."""
+    """Return the row group of a row, and the number of the first row after it."""
     end = 0
     for group, rows in enumerate(file.groups):
         end += rows

@@ -1,5 +1,5 @@
-"""A verdict as a tree that a person can read: what was asked, shown, answered and scored, step
-by step.
+"""Show a verdict as a readable tree: questions, images, answers and scores, step by
+step.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ class Node:
     lines: tuple[str, ...] = ()
     question: str = ""
     question_images: tuple[Image, ...] = ()
-    #: Image that a tool answered with.
+    #: Image in a tool's answer.
     answer_image: Image | None = None
     #: Nodes below it.
     children: list[Node] = field(default_factory=list)
-    #: Texts of the sample that a whole tree is of, such as its prompt.
+    #: Texts of the tree's sample, such as its prompt.
     texts: Mapping[str, str] = field(default_factory=dict)
 
 
 def outline(
     record: Record, exchanges: Sequence[Exchange] = (), judged: Judged | None = None
 ) -> Node:
-    """The tree of a record, by the paths of its steps; with questions and images where its
-    exchanges are known, and with the texts of what was judged where that is given.
+    """Build the tree of a record by the paths of its steps, with questions and images
+    from `exchanges` and texts from `judged`, if these are passed.
     """
     verdict = record.verdict
     source = record.provenance
@@ -69,8 +69,10 @@ def outline(
 
 
 def _root_lines(record: Record) -> list[str]:
+    source = record.provenance
+    judge = " ".join((source.judge, *source.settings))
     lines = [
-        f"{' '.join([record.provenance.judge, *record.provenance.settings])} by {record.provenance.backbone or 'nobody'}"
+        " by ".join(filter(None, (judge, source.backbone))),
     ]
     lines += _voted(record) if record.votes else []
     lines += [
@@ -83,7 +85,7 @@ def _root_lines(record: Record) -> list[str]:
 
 
 def _answer(record: Record) -> str:
-    """The scores of a sample; of a contest the judge's votes, or the scores of its candidates."""
+    """Scores of a sample; for a contest, the judge's votes or the candidates' scores."""
     choice = record.verdict.choice
     if choice is None:
         return _scores_text(record.verdict.scores)
@@ -103,11 +105,14 @@ def _scores_text(scores: Mapping[str, float]) -> str:
 
 
 def _voted(record: Record) -> Iterator[str]:
-    """Lines on the votes of the judge and of people on a contest."""
+    """Yield lines on the votes of the judge and of people on a contest."""
     choice = record.verdict.choice or Choice()
     votes = record.votes or Votes("")
     models = [candidate.image_model for candidate in record.candidates]
-    yield f"between {', '.join(f'{n} {model}' for n, model in enumerate(models, start=1))}"
+    yield (
+        "candidates: "
+        f"{', '.join((f'{n} {model}' for n, model in enumerate(models, start=1)))}"
+    )
     yield from (
         f"{number}: {_scores_text(scores)}"
         for number, scores in enumerate(choice.scores, start=1)
@@ -128,7 +133,7 @@ def _voted(record: Record) -> Iterator[str]:
 
 
 def _titles(record: Record, judge: JudgeSpec) -> Mapping[Path, str]:
-    """The words that belong to paths; those of a candidate stand below its number."""
+    """Titles of paths; those of a candidate are below its number."""
     if record.votes is None or judge.rates == "contest":
         return judge.titles(record.verdict.trace)
     titles: dict[Path, str] = {}
@@ -166,7 +171,7 @@ def _leaf(step: Step, name: str, exchange: Exchange | None) -> Node:
 
 
 def _answer_lines(answer: str) -> Iterator[str]:
-    """An answer in lines: of a JSON object a line for each of its values."""
+    """Yield the lines of an answer; for a JSON object, one line per value."""
     try:
         document = read_json(answer)
     except ValueError:
@@ -179,7 +184,7 @@ def _answer_lines(answer: str) -> Iterator[str]:
 
 
 def text(node: Node, depth: int = 0) -> list[str]:
-    """The tree as lines of text, indented, without the questions."""
+    """Render the tree as indented lines of text, without the questions."""
     indent = "  " * depth
     numbers = " ".join(f"{score:g}" for score in node.scores)
     head = [

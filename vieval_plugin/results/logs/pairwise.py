@@ -58,24 +58,22 @@ def read(
     name: str = "",
     setting: str = "",
 ) -> Mapping[SampleId, Verdict]:
-    """The verdicts of one part by contest, as one judge gave them.
+    """Read the verdicts of one judge on one part, by contest.
 
     A judge's log is `<judge>/pairwise.json` or `<judge>.json` in the folder, or
-    `<judge>_<folder>.json` beside it; or it is the folder's own `pairwise.json`, whoever gave it. A
-    malformed row is its contest's failure, if it says which contest.
+    `<judge>_<folder>.json` next to it; a `pairwise.json` in the folder itself serves
+    any judge. A malformed row is a failure of its contest, if its contest is known.
 
     Raises:
-        VievalError: a file that cannot be read or is of neither form, rows of which it is not clear
-            which contest they are of; `NotNamedError` where there are several judges and none is
-            called by the name.
+        VievalError: a file cannot be read or has neither form, or the contest of a row is
+            unclear; `NotNamedError` if there are several judges and none has the name.
     """
     files = _judges(folder)
     if not files:
         return {}
     if name not in files and len(files) > 1:
         raise NotNamedError(
-            f"{folder}: contains logs of {', '.join(files)}, but not {name!r}; pass "
-            "one of these as name="
+            f"{folder}: no logs of {name!r}; set name= to one of: {', '.join(files)}"
         )
     path = files.get(name) or next(iter(files.values()))
     document = read_json(path, RESTORE)
@@ -86,12 +84,13 @@ def read(
     if isinstance(document, dict):
         return {identity("", uid): _lettered(row) for uid, row in document.items()}
     raise VievalError(
-        f"{path}: must be a list of replies or an object mapping ids to judgements"
+        f"{path}: must contain a list of replies, or an object that maps ids to "
+        "judgements"
     )
 
 
 def paper_vote_of(reply: str) -> str:
-    """The vote in the authors' reading; empty where they find none of their labels.
+    """Read the vote of a reply as the authors do; empty if they find no label.
 
     >>> paper_vote_of("[[A=B]]"), paper_vote_of("At first [[A>B]], but now [[A=B=Bad]]")
     ('tie', '')
@@ -101,7 +100,7 @@ def paper_vote_of(reply: str) -> str:
 
 
 def _judges(folder: Path) -> dict[str, Path]:
-    """The file of each judge, by its name; the folder's own log goes by any."""
+    """Log file of each judge, by name; the folder's own log serves any name."""
     if (folder / _FILE).is_file():
         return {"": folder / _FILE}
     files = {path.parent.name: path for path in sorted(folder.glob(f"*/{_FILE}"))}
@@ -114,8 +113,8 @@ def _judges(folder: Path) -> dict[str, Path]:
 
 
 def _numbered(rows: list[Any], path: Path) -> Iterator[tuple[str, Any]]:
-    """Rows by `idx`, or by place where they have none; a reply must not be taken for that to
-    another contest.
+    """Yield rows by `idx`, or by position if they have none, so that no reply is
+    matched to another contest.
     """
     uids = set()
     for number, row in enumerate(rows):
@@ -127,7 +126,7 @@ def _numbered(rows: list[Any], path: Path) -> Iterator[tuple[str, Any]]:
             )
         if (uid := str(index)) in uids:
             raise VievalError(
-                f"{path}: row {number} repeats idx {excerpt(uid)}; correct the file"
+                f"{path}: row {number}: duplicate idx {excerpt(uid)}; correct the file"
             )
         uids.add(uid)
         yield uid, row
@@ -136,14 +135,14 @@ def _numbered(rows: list[Any], path: Path) -> Iterator[tuple[str, Any]]:
 def _labelled(row: Any) -> Verdict:
     reply = row.get("response") if isinstance(row, dict) else None
     if not isinstance(reply, str):
-        return _unreadable("the log has no reply in this row")
+        return _unreadable("the log row has no reply")
     ours = read_label(reply, recorded=True)
     paper = paper_vote_of(reply)
     # the authors' reading is there where it found nothing too: a missing answer counts as wrong
     votes = {**({FORWARD: ours.value} if ours.value else {}), PAPER: paper}
     status = Status.OK if ours.value or paper else ours.status
     reason = (
-        f"only the authors read a vote in it: {ours.reason}"
+        f"only the authors' parser found a vote: {ours.reason}"
         if paper and not ours.value
         else excerpt(ours.reason)
     )
@@ -152,14 +151,14 @@ def _labelled(row: Any) -> Verdict:
 
 
 def _lettered(row: Any) -> Verdict:
-    """An order that was not asked is no failure; one without a letter is."""
+    """An order that was not asked is not a failure; an order without a letter is."""
     judgements_by_order = (
         {order: row[order] for order in _LETTERS if row.get(order)}
         if isinstance(row, dict)
         else {}
     )
     if not judgements_by_order:
-        return _unreadable("the log has no judgement in this row")
+        return _unreadable("the log row has no judgement")
     votes = {}
     steps = []
     for order, judgements in judgements_by_order.items():

@@ -1,5 +1,5 @@
-"""Answers of VQA models to questions on TIFA160's prompts, as the Davidsonian scene graph's authors
-published them.
+"""Answers of VQA models to questions about TIFA160's prompts, as published by the
+authors of the Davidsonian scene graph.
 
 `<VQA model>_<setting>.csv` has a row a question and image; `tifa160-likert-anns.csv` has the images
 that people rated, and the names that TIFA160 has for them. An image without a question, and an
@@ -31,7 +31,7 @@ from vieval_plugin.results.logs import NotNamedError
 from vieval_plugin.text.errors import VievalError
 
 _RATED = "tifa160-likert-anns.csv"
-_ADVICE = "restore the files of github.com/j-min/DSG"
+_ADVICE = "restore the files from github.com/j-min/DSG"
 
 
 def read(
@@ -40,11 +40,11 @@ def read(
     name: str = "",
     setting: str = DSG,
 ) -> Mapping[SampleId, Verdict]:
-    """The verdicts of one VQA model on the images of TIFA160 that people rated.
+    """Read the verdicts of one VQA model on the images of TIFA160 that people rated.
 
     Raises:
-        VievalError: a file is absent or malformed; `NotNamedError` where several models answered
-            this setting's questions and none is called by the name.
+        VievalError: a file is missing or malformed; `NotNamedError` if several models answered
+            this setting's questions and none has the name.
     """
     files = {
         path.stem.removesuffix(f"_{setting}"): path
@@ -89,8 +89,8 @@ def _answers_file(
 ) -> Path:
     if name not in files and len(files) > 1:
         raise NotNamedError(
-            f"{folder}: contains answers to questions of {setting} by "
-            f"{', '.join(files)}, but not {name!r}; pass one of these as name="
+            f"{folder}: no answers by {name!r} to the {setting} questions; set name= "
+            f"to one of: {', '.join(files)}"
         )
     return files.get(name) or next(iter(files.values()))
 
@@ -98,13 +98,13 @@ def _answers_file(
 def _require_known_models(source_ids: dict[tuple[str, str], str], folder: Path) -> None:
     if unknown := {model for model, _ in source_ids} - MODEL_NAMES.keys():
         raise VievalError(
-            f"{folder}: {_RATED} has the unknown t2i_model {min(unknown)!r}; {_ADVICE}"
+            f"{folder}: unknown t2i_model {min(unknown)!r} in {_RATED}; {_ADVICE}"
         )
 
 
 def _verdict(rows: Sequence[Row], setting: str, dependencies: bool) -> Verdict:
     if not rows:
-        reason = "the log has no question on this image's prompt"
+        reason = "the log has no question about this image's prompt"
         step = Step(QUESTIONS, Status.PARSE_FAILURE, reason=reason, recorded=(0.0,))
         return Verdict({}, step.status, trace=(step,), recorded={ASPECT: 0.0})
     questions = [
@@ -131,8 +131,8 @@ def _verdict(rows: Sequence[Row], setting: str, dependencies: bool) -> Verdict:
 
 
 def _question(number: int, row: Row, setting: str) -> PromptQuestion:
-    """A question names those that it depends on by their numbers; 0, and what is no question's,
-    is none.
+    """Read a question; `dependency_id` lists the numbers of the questions that it
+    depends on, and 0 or other texts mean none.
     """
     text = row.text("question")
     if setting != DSG:

@@ -1,8 +1,8 @@
 """The VIEScore authors' logs: `<image model>/{SC,PQ}.json`, uid -> {score, reasoning, ...}.
 
-A recorded score goes through the checks of a live one. Where the authors could not parse a reply
-they wrote a random score and put a mark before the reply: our reader's result counts. What they
-wrote is kept apart in both cases.
+A recorded score is checked like a live one. Where the authors could not parse a reply,
+they wrote a random score and marked the reply; VIEval parses it again. The authors'
+score is kept separately in both cases.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ def read(
     name: str = "",
     setting: str = "",
 ) -> Mapping[SampleId, Verdict]:
-    """The verdicts of one part; VievalError naming the file for one that cannot be read."""
+    """Read the verdicts of one part; VievalError with the name of a file that cannot be
+    read.
+    """
     questions = _questions()
     questions_by_aspect = {
         "SC": questions.get(f"SC_{identity('', '').part}"),
@@ -73,14 +75,12 @@ def _questions() -> Mapping[str, PackQuestion]:
 def _step(
     aspect: str, is_recorded: bool, row: Any, names: Sequence[str]
 ) -> tuple[Step, str]:
-    """Step of a trace from a recorded answer, and the finding that is to be counted."""
+    """Build a step of a trace from a recorded answer, with the finding to count."""
     path = (aspect,)
     if not is_recorded:
         return Step(path, Status.MISSING, reason="not recorded"), ""
     if not isinstance(row, dict) or row.get("score") is None:
-        return Step(
-            path, Status.PARSE_FAILURE, reason="the log has no score in this row"
-        ), ""
+        return Step(path, Status.PARSE_FAILURE, reason="the log row has no score"), ""
     recorded = _numbers(row["score"])
     reasoning = str(row.get("reasoning") or "")
     if reasoning.startswith(GUESSED):
@@ -96,7 +96,7 @@ def _step(
         return Step(
             path, parsed.status, parsed.scores, reason=excerpt(reasoning)
         ), finding
-    reason = f"no recorded score that a live reply could have: {parsed.reason}"
+    reason = f"a live reply with the recorded score would be rejected: {parsed.reason}"
     return Step(
         path,
         Status.PARSE_FAILURE,
@@ -109,7 +109,7 @@ def _step(
 def _guessed(
     path: tuple[str, ...], reply: str, recorded: tuple[float, ...], names: Sequence[str]
 ) -> tuple[Step, str]:
-    """A reply that the authors could not read, as our reader reads it."""
+    """Parse a reply that the authors could not parse."""
     parsed = parse_scores(reply, reply_schema(len(names) or 1))
     if parsed.status.usable:
         step = Step(
@@ -122,7 +122,8 @@ def _guessed(
         )
     else:
         reason = (
-            f"the authors guessed a score where they could not parse ({parsed.reason})"
+            "the authors could not parse this reply and guessed a score "
+            f"({parsed.reason})"
         )
         step = Step(
             path,
@@ -135,7 +136,7 @@ def _guessed(
 
 
 def number(value: Any) -> float | None:
-    """A number of a row as a finite float; None for anything else."""
+    """Convert a value of a row to a finite float; None if it is not a number."""
     # the bound keeps out NaN, infinity and integers that no float can hold
     if (
         isinstance(value, bool)
@@ -147,7 +148,7 @@ def number(value: Any) -> float | None:
 
 
 def _numbers(score: Any) -> tuple[float, ...]:
-    """Scores of a row as numbers; none unless all are."""
+    """Convert the scores of a row to numbers; empty unless all are numbers."""
     values = [
         number(value) for value in (score if isinstance(score, list) else [score])
     ]

@@ -1,5 +1,5 @@
-"""Fetches published logs from their repositories, each file at its commit and checked by size
-and SHA-256.
+"""Download published logs from their repositories, each file at a fixed commit and
+checked by size and SHA-256.
 """
 
 from __future__ import annotations
@@ -25,20 +25,21 @@ from vieval_plugin.results.published.files import (
 from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.wording import plural
 
-#: The address that files come from; a mirror with the same paths below it serves as well.
+#: Address of the files; a mirror with the same paths works as well.
 HOSTS = {"logs": "https://raw.githubusercontent.com"}
 
 
 def prepare(root: Path, preparing: Preparing) -> Prepared:
-    """Fetch the logs that the data folder lacks; what is there and is what was published is kept.
+    """Download the logs that the data folder lacks; files that match the published ones
+    are kept.
 
     Args:
         root: the data folder.
-        preparing: whose parts are names of benchmarks.
+        preparing: with names of benchmarks as parts.
 
     Raises:
-        VievalError: no logs of such a benchmark are known, aiohttp is not installed, a file cannot
-            be written.
+        VievalError: a benchmark has no published logs, aiohttp is not installed, or a file
+            cannot be written.
     """
     if preparing.count is not None:
         raise missing_count_error(NAME)
@@ -88,8 +89,8 @@ def _download(file: PublishedFile, address: str, root: Path) -> Download:
 def _line(
     name: str, jobs: Sequence[Download], missing: Set[Path], failed: Sequence[Failed]
 ) -> str:
-    """Outcome of a benchmark for a terminal: complete, or how many files are missing for which
-    reasons.
+    """Summarise the download of a benchmark for the terminal: complete, or the number
+    of missing files by reason.
     """
     paths = {job.path for job in jobs}
     failures = [failure for failure in failed if failure.path in paths]
@@ -106,9 +107,7 @@ def _line(
 
 
 def _reason(failure: Failed) -> str:
-    """Reason that failed files have in common: of files of another commit each has a reason of
-    its own.
-    """
+    """Reason that several failed files share; details that differ by file are cut."""
     return (
         failure.reason.partition(":")[0]
         if failure.host_answered
