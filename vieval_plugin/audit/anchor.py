@@ -195,8 +195,8 @@ def read_anchor(lookup: Lookup, name: str) -> Anchor:
     counts = {len(records) for records in by_id.values()}
     if len(counts) != 1 or counts == {1}:
         raise VievalError(
-            f"{name}: not an anchor; make one with: vieval anchor make RESULTS --out "
-            "anchor.jsonl"
+            f"{name}: not an anchor; create one with: vieval anchor make RESULTS "
+            "--out anchor.jsonl"
         )
     judged = _samples(lookup, [records[0] for records in by_id.values()])
     return Anchor(
@@ -213,7 +213,7 @@ def require_same_judge(anchor: Anchor, prepared: PreparedJudge) -> None:
     if (then.settings, then.pack_hash) != (now.settings, now.pack_hash):
         raise VievalError(
             f"the anchor was made with {then.pack} ({then.pack_hash}) as "
-            f"{then.setting or 'its plain setting'}, but the judge now uses "
+            f"{then.setting or 'the default setting'}, but the judge now uses "
             f"{now.pack} ({now.pack_hash}); restore that pack, or make a new anchor"
         )
 
@@ -233,8 +233,8 @@ def drift_report(anchor: Anchor, fresh: Sequence[Verdict], seed: int) -> DriftRe
     now = unsent_fields(fresh)
     if then != now:
         raise VievalError(
-            f"the anchor was made with {then or 'all fields sent'}, but now "
-            f"{now or 'all are sent'}; make a new one"
+            "the model must accept the same sampling fields as when the anchor was "
+            f"made ({then or 'all sent'}), got {now or 'all sent'}; make a new anchor"
         )
     rows = [
         (judged, (*repeats, verdict))
@@ -268,9 +268,9 @@ def lines(report: DriftReport, anchor: Anchor, model: str) -> list[str]:
     judge = f"{setting} by {model}" if model else setting
     if report.decision == "undecided":
         first = (
-            f"It is unknown whether {judge} has drifted: only {report.n} of "
-            f"{report.total} samples have answers; at least {LEAST_ITEMS} and half of "
-            "them are needed."
+            f"Inconclusive: only {report.n} of {report.total} samples have answers "
+            f"from {judge}. A decision needs at least {LEAST_ITEMS} samples, and at "
+            "least half of them."
         )
         return [first]
     drifted = [
@@ -286,8 +286,8 @@ def lines(report: DriftReport, anchor: Anchor, model: str) -> list[str]:
         answers = report.tests[0]
         first = (
             f"No drift found: {judge} differs from the anchor's repeats in "
-            f"{answers.latest:.1%} of the answers; the repeats differ from each other "
-            f"in {answers.repeats:.1%}."
+            f"{answers.latest:.1%} of the answers. The repeats differ from each "
+            f"other in {answers.repeats:.1%}."
         )
     notes = (
         []
@@ -296,10 +296,10 @@ def lines(report: DriftReport, anchor: Anchor, model: str) -> list[str]:
     )
     if left_out := report.total - report.n:
         notes.append(
-            f"{left_out} of {report.total} samples had no answer from the server or no image, "
-            "and are left out."
+            f"{left_out} of {report.total} samples had no image or no answer from "
+            "the server, and were left out."
         )
-    table = [("", "new", "repeats", "n", "p", "p (Holm)", "can be found")]
+    table = [("", "new", "repeats", "n", "p", "p (Holm)", "detectable")]
     for test in (test for test in report.tests if test.n):
         values = (
             f"{test.latest:.3f}",
@@ -315,8 +315,8 @@ def lines(report: DriftReport, anchor: Anchor, model: str) -> list[str]:
         for kind, aspect, n, now, then in report.means
     ]
     power = (
-        f"With {report.n} samples, a difference below the last column would be missed "
-        "more than once in five times."
+        f"With {report.n} samples, a difference smaller than the last column is "
+        "missed in more than one case of five."
     )
     return [
         first,
@@ -341,9 +341,9 @@ def _samples(lookup: Lookup, records: Sequence[Record]) -> list[Judged]:
         if not is_there(image)
     ]:
         raise VievalError(
-            f"{len(lost_images)} images are missing, the first "
-            f"{name_of(lost_images[0])}; restore them (vieval anchor make "
-            "--copy-images keeps them)"
+            f"{len(lost_images)} images are missing (first: "
+            f"{name_of(lost_images[0])}); restore them (vieval anchor make "
+            "--copy-images keeps copies)"
         )
     for record, sample in zip(records, samples, strict=True):
         require_as_judged(record, sample)

@@ -134,7 +134,7 @@ def effects_table(rows: Sequence[EffectRow], title: str = "") -> Table:
             "difference [95%]",
             "p (Holm)",
         ),
-        *("ought to be", "finding"),
+        *("expected", "finding"),
     )
 
     return Table(

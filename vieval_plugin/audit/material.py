@@ -34,13 +34,14 @@ def random_judgeable_samples(
     fit = to_ask(_contests(judged) if rates_contests else _samples(judged), prepared)
     if not fit:
         what = (
-            "contests of two, or samples of the same uid from two image models"
+            "contests of two candidates, or samples of the same uid from two image "
+            "models,"
             if rates_contests
             else "samples"
         )
         raise VievalError(
-            f"{prepared.spec.name} cannot judge any of these; it can be audited on "
-            f"{what} that it supports"
+            f"{prepared.spec.name} cannot judge any of these samples; an audit "
+            f"requires {what} that it supports"
         )
     return [
         fit[number] for number in np.random.default_rng(seed).permutation(len(fit))[:n]

@@ -133,7 +133,7 @@ def planned_control(prepared: PreparedJudge) -> str:
     calls = f", {prepared.calls} calls each" if prepared.asks_a_model else ""
     maximum = f" to {CONTROL_ITEMS * ways}" if ways > 1 and not contests else ""
     return (
-        f"positive control of a gate that would pass: {CONTROL_ITEMS}{maximum} further "
+        f"positive control, if the gate would pass: {CONTROL_ITEMS}{maximum} more "
         f"images{calls}"
     )
 

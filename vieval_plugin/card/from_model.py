@@ -125,9 +125,9 @@ async def plan_card(request: CardRequest, judging: Judging) -> CardPlan:
             if benchmark.synthetic
         )
         raise VievalError(
-            f"no prepared benchmark can be judged by {judges}: "
-            f"{'; '.join(unprepared) or 'pass --benchmark'}; to try it without data: "
-            f"--benchmark {synthetic}"
+            f"{judges} cannot judge any prepared benchmark: "
+            f"{'; '.join(unprepared) or 'pass --benchmark'}; to make a card without "
+            f"data, pass --benchmark {synthetic}"
         )
     unprepared += _missing_places(entries, request.published)
     async with Session(judging.options, judging.backbone, judging.progress) as session:

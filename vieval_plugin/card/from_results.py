@@ -22,8 +22,8 @@ from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import real
 
 LEFT_OUT = (
-    "made from results, so it cannot show whether the model agrees with itself when "
-    "asked again, or what fools it"
+    "made from results, so it does not show whether the model repeats its answers or "
+    "what fools it"
 )
 
 
@@ -63,7 +63,7 @@ def results_of_model(results: Sequence[Path], model: str | None) -> ModelResults
             "--model"
         )
     if model is not None and model not in models:
-        raise VievalError(f"no results from {model}; the results are from {names}")
+        raise VievalError(f"unknown model {model}; the results are from {names}")
     return ModelResults(
         tuple(files), tuple(run for run in loaded.runs if model in (None, run.model))
     )
@@ -105,8 +105,8 @@ def card_from_results(
         run_copies = [copy for copy, in_copy in copies.items() if in_copy & ids]
         run_files = [file for copy in run_copies if (file := run_file(copy)).exists()]
         step = (
-            "computing numbers and comparing with published judges; this takes up to "
-            "a minute or two"
+            "computing numbers and comparing with published judges; this takes a "
+            "minute or two"
         )
         on_step(f"{run.benchmark} by {run.judge}: {step}")
         try:

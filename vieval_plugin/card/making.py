@@ -156,7 +156,7 @@ def missing_place_reason(benchmark: str, title: str) -> str:
             f"published verdicts on {title} were not found; run `vieval prepare "
             f"{PUBLISHED}` to download those of other judges"
         )
-    return f"there are no published verdicts on {title}, so the card shows no rank"
+    return f"{title} has no published verdicts, so the card shows no rank"
 
 
 def digests(files: Sequence[Path], folder: Path) -> dict[str, str]:

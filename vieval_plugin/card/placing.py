@@ -185,8 +185,8 @@ def place_among(
     statistic = next(has_own, None)
     if statistic is None or statistic.judge is not None:
         raise VievalError(
-            f"{name}: {label} has no number: people did not rate or vote on any of "
-            "its samples"
+            f"{name}: no agreement can be computed for {label}, because people did "
+            "not rate or vote on any of its samples"
         )
     board = leaderboard(
         statistic,

@@ -298,9 +298,10 @@ def _require_cells(entry: PlannedEntry, askable: Sequence[Judged]) -> None:
     if poor:
         needed = sum(min(needed_of_each, size) for size in available.values())
         raise VievalError(
-            f"{entry.benchmark.name}: {len(entry.judged)} {entry.unit} leave "
-            f"{'/'.join(filter(None, poor[0]))} with {entry.cells.get(poor[0], 0)}, "
-            f"but each needs {needed_of_each}; use --samples {needed} or more"
+            f"{entry.benchmark.name}: with {len(entry.judged)} {entry.unit}, "
+            f"{'/'.join(filter(None, poor[0]))} has only "
+            f"{entry.cells.get(poor[0], 0)}, but each combination of part and image "
+            f"model needs {needed_of_each}; use --samples {needed} or more"
         )
 
 
@@ -397,8 +398,8 @@ def audited_samples(entry: PlannedEntry, n: int, seed: int) -> list[Judged]:
     needed = math.ceil(1 + math.log2(effects / SIGNIFICANCE_LEVEL))
     if (groups := len({(sample.kind, sample.group) for sample in samples})) < needed:
         raise VievalError(
-            f"{plural(groups, 'instruction')} are too few to find any of {effects} "
-            f"effects; use --audit {needed} or more"
+            f"an audit of {effects} effects requires at least {needed} instructions, "
+            f"got {groups}; use --audit {needed} or more"
         )
     return samples
 
@@ -415,6 +416,6 @@ def require_budget(calls: Sequence[PlannedCalls], budget: int | None) -> None:
     needed = sum(row.calls for row in calls)
     if budget is not None and needed > budget:
         raise VievalError(
-            f"the card takes {needed:,} calls, but --budget is {budget:,}; use "
-            "smaller --samples, --repeats and --audit"
+            f"the card needs {needed:,} calls, but --budget is {budget:,}; reduce "
+            "--samples, --repeats or --audit"
         )

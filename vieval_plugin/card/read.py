@@ -43,17 +43,15 @@ def read_card(path: Path) -> Card:
             document = read_json(stream.read(_LARGEST + 1))
     except (OSError, ValueError) as error:
         raise VievalError(
-            f"{file}: the card cannot be read ({error}); `vieval card` writes one"
+            f"{file}: the card cannot be read ({error}); create one with `vieval card`"
         ) from None
     if not isinstance(document, dict) or "card" not in document:
-        raise VievalError(f"{file}: not a model card; `vieval card` writes one")
+        raise VievalError(f"{file}: not a model card; create one with `vieval card`")
     if (version := document["card"]) != VERSION:
         mismatch = (
             f"the card has version {version}, but this VIEval reads version {VERSION}"
         )
-        raise VievalError(
-            f"{file}: {mismatch}; make it again with this VIEval: vieval card"
-        )
+        raise VievalError(f"{file}: {mismatch}; create it again with `vieval card`")
     try:
         card = _CARD.validate_python(document)
     except ValidationError as error:
@@ -131,8 +129,8 @@ def results_of_cards(paths: Sequence[Path], labels: Sequence[str]) -> Results:
     """
     if labels and len(labels) != len(paths):
         raise VievalError(
-            f"{len(labels)} labels for {len(paths)} cards; give one --label per card, "
-            "in the same order"
+            f"got {len(labels)} labels for {len(paths)} cards; pass one --label per "
+            "card, in the same order"
         )
     cards = [read_card(path) for path in paths]
     names = [
@@ -141,8 +139,8 @@ def results_of_cards(paths: Sequence[Path], labels: Sequence[str]) -> Results:
     ]
     if len(set(names)) < len(names):
         raise VievalError(
-            f"two cards have the same name, {names[0]}; give one --label per card to "
-            "tell them apart"
+            f"two cards have the same name, {names[0]}; pass one --label per card to "
+            "distinguish them"
         )
     entries = [
         {(entry.benchmark, entry.judge): entry for entry in card.entries}
@@ -161,8 +159,8 @@ def results_of_cards(paths: Sequence[Path], labels: Sequence[str]) -> Results:
     common = set.intersection(*map(set, entries))
     if not common:
         raise VievalError(
-            f"{paths[0]} and {paths[1]} share no benchmark judged by the same judge; "
-            "make the cards with the same benchmarks and judges"
+            f"{paths[0]} and {paths[1]} have no benchmark and judge in common; make "
+            "the cards with the same benchmarks and judges"
         )
     judges = Counter(benchmark for benchmark, _ in common)
     runs = [

@@ -47,17 +47,19 @@ class Level(StrEnum):
 
     UNREAD = "{subject} cannot be measured: {unread}."
     UNSCORED = "{subject} cannot be measured: it has too few scores on {benchmark}."
-    ONE_ANSWER = "{subject} cannot judge: it gives nearly always the same answer."
+    ONE_ANSWER = "{subject} cannot judge: it nearly always gives the same answer."
     WORSE = "{subject} is a poor judge: worse than {constant}."
     POOR = "{subject} is a poor judge: hardly better than {constant}."
-    UNSHOWN = "On so few samples, {subject} is not shown to be better than {constant}."
+    UNSHOWN = (
+        "With so few samples, {subject} is not shown to be better than {constant}."
+    )
     ABOVE = "{subject} agrees with {truth} better than {constant} does{where}."
     BETTER = "{subject} is better than {best}, the best published judge."
     AS_GOOD = "{subject} is as good as {best}, the best published judge."
     BELOW = "{subject} is below {best}, the best published judge."
     UNDECIDED = (
-        "{subject} beats {constant}, but has too few samples to compare it with {best}, the best "
-        "published judge."
+        "{subject} beats {constant}, but there are too few samples to compare it "
+        "with {best}, the best published judge."
     )
 
 
@@ -193,7 +195,7 @@ def answers(judges: Sequence[PlacedJudge]) -> list[str]:
     for judge, subject in zip(judges, subjects, strict=True):
         texts += filter(None, [_place(judge, subject), _use(judge, subject)])
     if any(judge.benchmark.synthetic for judge in judges):
-        texts.append("Synthetic images do not show how it judges real ones.")
+        texts.append("Synthetic images do not show how well it judges real ones.")
     return list(dict.fromkeys(texts))
 
 
@@ -235,7 +237,7 @@ def _place(judge: PlacedJudge, subject: str) -> str:
         )
     rank = rank_text(number.ranks).replace("-", " to ")
     return (
-        f"{subject} is number {rank} of {len(board.ranked)} ranked judges{where}, "
+        f"{subject} has rank {rank} of {len(board.ranked)} ranked judges{where}, "
         f"{value_text}{relations}."
     )
 
@@ -278,13 +280,13 @@ def _use(judge: PlacedJudge, subject: str) -> str:
     if len(by_value) < 2 or not useful:
         return ""
     texts = [
-        f"{subject} beats {constant_words(judge)} on {_areas(useful, numbers)}",
+        f"{subject} beats {constant_words(judge)} on {_areas(useful, numbers)}.",
     ]
     if useless := [value for value in numbers if value in judge.useless]:
-        texts.append(f"no test shows that on {_areas(useless, numbers)}")
+        texts.append(f"No test shows this on {_areas(useless, numbers)}.")
     unknown = [task_type(value) for value in by_value if value not in numbers]
-    texts += [f"too little is known about {enumeration(unknown)}"] if unknown else []
-    return f"{'; '.join(texts)}."
+    texts += [f"Scores on {enumeration(unknown)} are too few."] if unknown else []
+    return " ".join(texts)
 
 
 def _areas(values: Sequence[str], numbers: Mapping[str, Estimate]) -> str:
@@ -311,8 +313,8 @@ def limits(judges: Sequence[PlacedJudge], card: Card) -> list[str]:
             estimate.low
         ):
             lines.append(
-                f"{name}: no interval is shown, because with so few samples it "
-                "excludes the number itself."
+                f"{name}: no interval is shown: with so few samples, it would not "
+                "contain the number itself."
             )
         if judge.consistency and judge.consistency.defined:
             lines.append(
@@ -331,28 +333,26 @@ def repeats_text(repeats: CardRepeats) -> str:
         return f"{times}, it never gave an answer"
     if agreement.value == 1:
         return f"{times}, it gave the same answer every time"
-    return (
-        f"{times}, two of its answers were the same in {agreement.value:.0%} of pairs"
-    )
+    return f"{times}, it gave the same answer in {agreement.value:.0%} of pairs"
 
 
 def audit_text(audit: CardAudit) -> str:
     """What an audit shows, in words without a full stop."""
     flagged = fooled_by(audit)
     undecided = [row for row in audit.effects if row.finding == UNDECIDED]
-    finding = "nothing is shown to fool it"
+    finding = "no change is shown to fool it"
     if flagged:
         finding = f"it is fooled by {enumeration(flagged)}"
     elif len(undecided) == len(audit.effects) or any(
         row.estimate.low > 0 or row.estimate.high < 0 for row in undecided
     ):
-        finding = "it is not decided what fools it"
+        finding = "it is unclear what fools it"
     samples = plural(audit.samples, "sample")
     if not undecided:
         return f"{finding} on {samples}"
     return (
-        f"{finding}; {len(undecided)} of {len(audit.effects)} effects are undecided on "
-        f"{samples} (--audit N for more)"
+        f"{finding}; {len(undecided)} of {len(audit.effects)} effects are undecided "
+        f"on {samples} (increase --audit to decide more)"
     )
 
 

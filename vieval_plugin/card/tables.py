@@ -75,8 +75,8 @@ def tables_of(judge: PlacedJudge) -> list[Table]:
             )
         )
     title = (
-        f"{judge.board.aspect} by {units}; better and worse where p, adjusted by Holm over "
-        f"the rows for each judge, is at most {SIGNIFICANCE_LEVEL}"
+        f"{judge.board.aspect} by {units} (better and worse: p at most "
+        f"{SIGNIFICANCE_LEVEL}, Holm-adjusted over the rows for each judge)"
     )
     return [*tables, Table("parts", title, header, tuple(rows))]
 
@@ -129,8 +129,8 @@ def _audit_table(audit: CardAudit) -> Table:
         "expected and are not listed"
     )
     title = (
-        f"{audit.judge}: {plural(audit.samples, 'sample')} of {audit.benchmark} with changed "
-        f"images; {fine}"
+        f"{audit.judge}: audit on {plural(audit.samples, 'sample')} of "
+        f"{audit.benchmark} with changed images; {fine}"
     )
     return effects_table(sorted(odd, key=lambda row: row.finding == UNDECIDED), title)
 
@@ -149,8 +149,8 @@ def _cost_table(card: Card) -> Table:
     for entry in card.entries:
         available = f" of {entry.available}" if entry.available else ""
         sample = (
-            f"{entry.samples}{available} {entry.unit}, over {entry.cells} cells of task "
-            "type and image model"
+            f"{entry.samples}{available} {entry.unit}, in {entry.cells} combinations "
+            "of task type and image model"
         )
         totals = (
             "not known" if count is None else f"{count:,.0f}"
@@ -178,8 +178,8 @@ def _cost_table(card: Card) -> Table:
         calls for *_, calls in further
     )
     title = (
-        f"Failures and cost: {total:,} answers in all, from calls, from the store or "
-        "shared with an identical question"
+        f"Failures and cost: {total:,} answers in total, from calls, from the store "
+        "or shared with an identical question"
     )
     return Table("cost", title, header, tuple(rows))
 

@@ -39,11 +39,13 @@ from vieval_plugin.text.html_page import policy, style_sheet, template
 from vieval_plugin.text.versions import VERSION
 
 PROTOCOL = (
-    "All judges are measured on the same samples, spread evenly over task types and image models "
-    "by the seed. Intervals: 95%, by a bootstrap over instructions. Judges are compared two by "
-    "two on the samples that both scored, by permutation tests; p is adjusted by Holm over the "
-    "pairs of the card's model, and by itself over those of the others; a rank such as 2-4 is the "
-    "range that significant differences leave. A card says nothing about other kinds of samples."
+    "All judges are measured on the same samples, which the seed spreads evenly over "
+    "task types and image models. Intervals are 95% bootstrap intervals over "
+    "instructions. Judges are compared in pairs by permutation tests on the samples "
+    "that both scored. p is Holm-adjusted over the pairs of the card's model, and "
+    "separately over the pairs of the other judges. A rank such as 2-4 is the range "
+    "that significant differences leave. A card does not apply to other kinds of "
+    "samples."
 )
 #: Samples on which the judge erred most that the page shows.
 _WORST = 6

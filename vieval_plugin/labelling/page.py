@@ -161,8 +161,8 @@ def _card(labelled: ToLabel, swap: bool, embedded: _Embedded) -> LabelCard:
     samples = list(judged.candidates) if isinstance(judged, Contest) else [judged]
     if len(samples) > 2:
         raise VievalError(
-            f"{labelled.where}: {len(samples)} candidates, but the page can show only "
-            "two; leave this contest out"
+            f"{labelled.where}: a contest must have two candidates, got "
+            f"{len(samples)}; leave this contest out"
         )
     try:
         conditions, *_ = (

@@ -65,7 +65,7 @@ def read_to_label(
             a folder of shards, of which a sample is read, and behind it the rows that are meant,
             each a uid or FILE:ROW.
         kind: that of samples whose line names none, and of contests.
-        partial: read also what a run has judged that is not complete.
+        partial: read incomplete runs too.
         columns: what the columns of a table are, by `parse_columns`.
         prompts: what images in folders were made of, see `read_folders`.
 
@@ -116,8 +116,9 @@ def _of_verdicts(files: Sequence[str], partial: bool) -> list[ToLabel]:
                 ):
                     raise VievalError(
                         f"{record.id} must have the same images in all files, but "
-                        f"{file} has others; name each image model as its folder: "
-                        "`vieval score NEW OLD --out both.jsonl`"
+                        f"{file} has others; put the images of each model in a "
+                        "folder of its own and score them together: `vieval score "
+                        "NEW OLD --out both.jsonl`"
                     )
     return [ToLabel(sample, str(sample.id)) for sample in judged.values()]
 
@@ -152,7 +153,7 @@ def choose_readable(
         available = [number for number in range(len(samples)) if number not in reasons]
         if reasons and not available:
             raise VievalError(
-                f"{samples[0].where}: {reasons[0]}; no sample has images that can be read"
+                f"{samples[0].where}: {reasons[0]}; no sample has readable images"
             )
         choice = [
             available[number]
@@ -178,9 +179,9 @@ def read_planned(
     by_id = {sample.judged.id: sample for sample in samples}
     if missing := [identity for identity in planned if identity not in by_id]:
         raise VievalError(
-            f"{len(missing)} of the plan's {len(planned)} images are missing from the "
-            f"samples (first: {missing[0]}); pass the same samples the plan was made "
-            "from"
+            f"{len(missing)} of the plan's {len(planned)} images are missing from "
+            f"the samples (first: {missing[0]}); pass the samples that the plan was "
+            "made from"
         )
     return [_read_images(by_id[identity]) for identity in planned]
 
@@ -246,8 +247,8 @@ def _read_benchmark(benchmark_part: str) -> list[ToLabel]:
     if name not in benchmark_registry.benchmarks():
         hint = did_you_mean(name, benchmark_registry.benchmarks(), 0.6)
         raise VievalError(
-            f"{benchmark_part}: no such file, and no such benchmark{hint}; pass a samples file, or "
-            "BENCHMARK/PART"
+            f"{benchmark_part}: no such file or benchmark{hint}; pass a samples "
+            "file, or BENCHMARK/PART"
         )
     parts: Sequence[str] = (
         [part] if part else list(benchmark_registry.benchmark(name).parts)
@@ -307,11 +308,11 @@ def _require_kind(labelled: ToLabel) -> None:
     inputs = list(INPUTS)
     if not kind:
         raise VievalError(
-            f"{labelled.where}: has no kind, such as tig; set the kind of all samples "
-            "with --kind"
+            f"{labelled.where}: kind is missing; set the kind of all samples with "
+            "--kind, such as tig"
         )
     if kind not in inputs:
         raise VievalError(
-            f"{labelled.where}: unknown kind {kind!r}{did_you_mean(kind, inputs)} The "
-            f"kinds are {', '.join(inputs)}"
+            f"{labelled.where}: unknown kind {kind!r}{did_you_mean(kind, inputs)} "
+            f"known kinds: {', '.join(inputs)}"
         )

@@ -33,7 +33,7 @@ from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.errors import VievalError
 
 CANNOT_SHOW = (
-    "no check can show which model wrote the replies, nor that it was asked once"
+    "no check can show which model wrote the replies, or that it was asked only once"
 )
 #: Problems of an entry that are told one by one.
 MOST_PROBLEMS = 20
@@ -73,11 +73,11 @@ def check_submission(
         problems += lines[:MOST_PROBLEMS]
         if len(lines) > MOST_PROBLEMS:
             problems.append(
-                f"{entry.title}: {len(lines) - MOST_PROBLEMS} problems more of this sort"
+                f"{entry.title}: {len(lines) - MOST_PROBLEMS} more problems"
             )
     if not checked and not problems:
         problems.append(
-            f"{folder}: a card of none of the leaderboard's benchmarks "
+            f"{folder}: the card covers none of the leaderboard's benchmarks "
             f"({', '.join(descriptions())})"
         )
     return card, checked, problems
@@ -91,19 +91,17 @@ def _records(card: Card, entry: CardEntry, folder: Path) -> list[Record]:
     if foreign := ", ".join(
         run.benchmark for run in runs if run.benchmark != entry.benchmark
     ):
-        files = f"verdicts of {foreign} among its files"
-        raise VievalError(
-            f"{entry.title}: {files}; a card has files of each benchmark alone"
-        )
+        files = f"its files also hold verdicts on {foreign}"
+        raise VievalError(f"{entry.title}: {files}; use one file per benchmark")
     if len(runs) != 1:
         raise VievalError(
-            f"{entry.title}: its files have verdicts of {len(runs)} runs, and an entry is of one"
+            f"{entry.title}: its files must hold verdicts from one run, got {len(runs)}"
         )
     judged = runs[0].records_by_sample
     if repeated := next((records for records in judged if len(records) > 1), None):
         raise VievalError(
-            f"{entry.title}: {len(repeated)} verdicts on {repeated[0].id}; a submission has one of "
-            "each"
+            f"{entry.title}: each sample must have one verdict, got {len(repeated)} "
+            f"on {repeated[0].id}"
         )
     return [record for [record] in judged]
 
@@ -124,14 +122,14 @@ def _problems(
     by_id = {judged.id: judged for judged in sources.judged(benchmark, parts)}
     if foreign := [record.id for record in records if record.id not in by_id]:
         yield (
-            f"{entry.title}: {len(foreign)} of {len(records)} verdicts are on samples that it "
-            f"does not have, first {foreign[0]}"
+            f"{entry.title}: {len(foreign)} of {len(records)} verdicts are on "
+            f"unknown samples (first: {foreign[0]})"
         )
         return
     if entry.samples != len(records):
         yield (
-            f"{entry.title}: the card is of {entry.samples} verdicts, and its files have "
-            f"{len(records)}"
+            f"{entry.title}: the card counts {entry.samples} verdicts, but its files "
+            f"hold {len(records)}"
         )
     if problem := _options_problem(card, entry, records):
         yield problem
@@ -142,7 +140,8 @@ def _problems(
         entry.pack_hash,
     ):
         judged_with = f"judged with pack {entry.pack} ({entry.pack_hash})"
-        yield f"{entry.title}: {judged_with}, and here it is {provenance.pack} ({provenance.pack_hash})"
+        now = f"the pack is now {provenance.pack} ({provenance.pack_hash})"
+        yield f"{entry.title}: {judged_with}, but {now}"
         return
     for record in records:
         yield from _problems_of(record, by_id[record.id], judge)
@@ -159,8 +158,8 @@ def _options_problem(card: Card, entry: CardEntry, records: Sequence[Record]) ->
         for record in records
     ):
         return (
-            f"{entry.title}: verdicts of several runs; a submission has one judge with one "
-            "set of options"
+            f"{entry.title}: contains verdicts from several runs; a submission must "
+            "have one judge with one set of options"
         )
     card_names = (entry.judge, entry.setting, entry.pack, entry.pack_hash, card.model)
     file_names = (
@@ -173,11 +172,17 @@ def _options_problem(card: Card, entry: CardEntry, records: Sequence[Record]) ->
     names = ("judge", "setting", "pack", "pack hash", "model")
     for name, on_card, in_files in zip(names, card_names, file_names, strict=True):
         if on_card != in_files:
-            return f"{entry.title}: {name} is {on_card!r} on the card and {in_files!r} in its verdicts"
+            return (
+                f"{entry.title}: {name} is {on_card!r} on the card, but {in_files!r} "
+                "in its verdicts"
+            )
     if run_hash(replace(source, options=entry.options)) != run_hash(source):
-        return f"{entry.title}: the options on the card are not those in its verdicts"
+        return (
+            f"{entry.title}: the options on the card differ from those in its verdicts"
+        )
     return (
-        f"{entry.title}: a replay of recorded verdicts, which has no raw replies"
+        f"{entry.title}: a replay of recorded verdicts cannot be submitted, because "
+        "it has no raw replies"
         if source.recorded
         else ""
     )
@@ -194,11 +199,11 @@ def _problems_of(record: Record, judged: Judged, judge: PreparedJudge) -> Iterat
     else:
         is_same = record.ratings == judged.ratings
     if not is_same:
-        yield f"{record.id}: what people said of it is not what the benchmark has"
+        yield f"{record.id}: its human ratings or votes differ from the benchmark's"
     if record.sample is not None and (
         difference := next(_changed_from(record.sample, judged), "")
     ):
-        yield f"{record.id}: judged with other {difference} than the benchmark's"
+        yield f"{record.id}: judged with {difference} other than the benchmark's"
     if verdict.status in (Status.MISSING, Status.NOT_APPLICABLE, Status.NO_IMAGE):
         yield f"{record.id}: no verdict ({verdict.status}); judge it, or leave the sample out"
         return
@@ -211,14 +216,16 @@ def _problems_of(record: Record, judged: Judged, judge: PreparedJudge) -> Iterat
         None,
     ):
         yield (
-            f"{record.id}: the step {'/'.join(empty.path)} failed ({empty.status}) and has no "
-            "reason"
+            f"{record.id}: the step {'/'.join(empty.path)} failed ({empty.status}) "
+            "without a reason"
         )
     if not verdict.status.usable and not verdict.trace:
-        yield f"{record.id}: failed ({verdict.status}) and has no reason"
+        yield f"{record.id}: failed ({verdict.status}) without a reason"
     if not was_asked(verdict):
         if verdict.scores or verdict.choice:
-            yield f"{record.id}: has scores, and its trace says that the judge gave none"
+            yield (
+                f"{record.id}: has scores, but its trace shows that the judge gave none"
+            )
         return
     try:
         _, again = rerun(judge.program, record.sample or judged, verdict)
@@ -227,8 +234,8 @@ def _problems_of(record: Record, judged: Judged, judge: PreparedJudge) -> Iterat
         return
     if again.status is Status.NOT_APPLICABLE:
         yield (
-            f"{record.id}: {again.reason}; run `vieval prepare {record.id.benchmark}`, which "
-            "fetches its conditions"
+            f"{record.id}: {again.reason}; run `vieval prepare "
+            f"{record.id.benchmark}` to download its conditions"
         )
         return
     recorded, now = (
@@ -236,7 +243,9 @@ def _problems_of(record: Record, judged: Judged, judge: PreparedJudge) -> Iterat
     )
     if recorded != now:
         scores, scores_now = (_outcome_words(v) for v in (recorded, now))
-        yield f"{record.id}: {scores} is not what its replies give, which is {scores_now}"
+        yield (
+            f"{record.id}: the verdict is {scores}, but its replies give {scores_now}"
+        )
 
 
 def _outcome_words(
@@ -275,8 +284,8 @@ def _wrong_numbers(
         options = None
     if options is None or not 0 < options.draws <= MOST_DRAWS:
         yield (
-            f"{entry.title}: the card's statistics are none that vieval card has "
-            f"({MOST_DRAWS:,} draws at most)"
+            f"{entry.title}: the card's statistics are not those of vieval card (at "
+            f"most {MOST_DRAWS:,} draws); make the card again"
         )
         return
     [run] = results_of(records).runs
@@ -286,7 +295,7 @@ def _wrong_numbers(
         judge, [folder / name for name in entry.files], folder, entry.available
     )
     if again.sample_digest != entry.sample_digest:
-        yield f"{entry.title}: the digest of its samples is another than the card's"
+        yield f"{entry.title}: the digest of its samples differs from the card's"
     claimed, computed = (
         {_place(row): row for row in rows_of_entry.numbers if row.system == card.model}
         for rows_of_entry in (entry, again)
@@ -298,7 +307,8 @@ def _wrong_numbers(
         if texts[0] != texts[1]:
             name = " ".join(text for text in key if text)
             yield (
-                f"{entry.title}: {name} is {texts[0]} on the card, and its verdicts give {texts[1]}"
+                f"{entry.title}: {name} is {texts[0]} on the card, but its verdicts "
+                f"give {texts[1]}"
             )
 
 
@@ -314,7 +324,7 @@ def _place(row: NumberRow) -> tuple[str, ...]:
 
 def _number(row: NumberRow | None) -> str:
     if row is None:
-        return "not there"
+        return "missing"
     numbers = {"value": row.value, "low": row.low, "high": row.high, "n": row.n}
     parts = (
         f"{name} {number:g}" for name, number in numbers.items() if number is not None

@@ -23,7 +23,7 @@ from vieval_plugin.text.versions import VERSION
 from vieval_plugin.text.yaml_json import JsonObject
 
 _FRAMEWORK = "vieval"
-_DESCRIPTION = "Agreement of judges of images with people."
+_DESCRIPTION = "Agreement of image judges with people."
 
 
 def export(
@@ -47,8 +47,8 @@ def export(
     if len(sections) != 1:
         names = ", ".join(section.benchmark.name for section in sections) or "none"
         raise VievalError(
-            "--to hub-eval-results takes verdicts on one benchmark that people rated, as --dataset "
-            f"names one; here: {names}"
+            "--to hub-eval-results requires verdicts on one benchmark that people "
+            f"rated, the one of --dataset; got {names}"
         )
     [section] = sections
     paths = []

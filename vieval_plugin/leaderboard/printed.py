@@ -159,14 +159,14 @@ def _reason(number: PrintedNumber, numbers: Sequence[PrintedNumber]) -> str:
         ]
         names = ", ".join(n.image_model or n.task for n in errors)
         return (
-            f"The average of printed numbers, of which these are wrong: {names}."
+            f"It is an average of printed numbers, of which these are wrong: {names}."
             if errors
             else _UNKNOWN
         )
     return _UNKNOWN
 
 
-_UNKNOWN = "The published answers give another number; no reason is known."
+_UNKNOWN = "The published answers give another number, for an unknown reason."
 
 
 def _reason_of_row(number: PrintedNumber, alike: Sequence[PrintedNumber]) -> str:
@@ -185,8 +185,9 @@ def _reason_of_row(number: PrintedNumber, alike: Sequence[PrintedNumber]) -> str
         and not average.differs(average.computed)
     ):
         return (
-            "The published answers give the paper's own average of the task, "
-            f"{average.digits(average.printed)}, and not this row: it is of other answers."
+            "The published answers reproduce the paper's own average of the task, "
+            f"{average.digits(average.printed)}, but not this row, which comes from "
+            "other answers."
         )
     return _UNKNOWN
 

@@ -85,7 +85,8 @@ def write_submission(submission: Submission, folder: Path) -> Path:
     content = _SUBMISSION.dump_json(submission, exclude_defaults=True) + b"\n"
     if path.exists() and path.read_bytes() != content:
         raise VievalError(
-            f"{path} holds another submission of this name and date; remove it, or rename the model"
+            f"{path} already holds a different submission with this name and date; "
+            "remove it, or rename the model"
         )
     write_whole(path, content)
     return path
@@ -105,7 +106,8 @@ def _read(path: Path) -> Submission:
         document = read_json(path.read_bytes())
         if not isinstance(document, dict) or document.get("submission") != VERSION:
             raise VievalError(
-                f"{path}: no submission of version {VERSION}; `vieval leaderboard add` writes one"
+                f"{path}: not a submission of version {VERSION}; create one with "
+                "`vieval leaderboard add`"
             )
         return _SUBMISSION.validate_python(document)
     except (OSError, ValueError) as error:  # of validation too, in several lines

@@ -57,7 +57,7 @@ _TEXTS: Mapping[str, str] = {
     "1shot": "one-shot",
     "four_way": "four-way",
     "three_way": "three-way",
-    "decisive": "decided votes alone",
+    "decisive": "decided votes only",
 }
 #: Version of the form of `leaderboard.json`.
 FORM_VERSION = 1
@@ -250,8 +250,8 @@ def _age(boards: Sequence[BenchmarkBoard]) -> str:
     )
     span = " and ".join(years) if len(years) < 3 else f"{years[0]} to {years[-1]}"
     return (
-        f"All published judges date from {span}; a newer model is here only where somebody "
-        "submitted its verdicts."
+        f"All published judges date from {span}; newer models appear only if their "
+        "verdicts were submitted."
     )
 
 
@@ -269,10 +269,10 @@ def _agreement(board: BenchmarkBoard) -> str:
     errata_count = len(board.errata)
     errata = f"; the other {errata_count} are errata" if errata_count else ""
     return (
-        f"{len(board.printed)} printed numbers ({board.printed_source}), {len(computed)} of them "
-        "of judges whose logs are here. "
-        f"By the authors' own protocol {len(computed) - errata_count} come out to within one "
-        f"unit of the last printed digit{errata}."
+        f"{len(board.printed)} numbers were printed ({board.printed_source}), "
+        f"{len(computed)} of them for judges whose logs are available. "
+        f"With the authors' own protocol, {len(computed) - errata_count} match to within "
+        f"one unit of the last printed digit{errata}."
     )
 
 

@@ -137,7 +137,8 @@ def read(files: Sequence[Path]) -> list[LearntTurn]:
             lines = lines_of(file.read_text(encoding="utf-8"))
         except OSError as error:
             raise VievalError(
-                f"{file}: cannot be read ({error.strerror}); `vieval export` writes it"
+                f"{file}: cannot be read ({error.strerror}); create it with `vieval "
+                "export`"
             ) from None
         for number, line in enumerate(lines, start=1):
             try:
@@ -151,11 +152,14 @@ def read(files: Sequence[Path]) -> list[LearntTurn]:
                 IndexError,
                 AttributeError,
             ) as error:
-                remedy = "vieval export writes them"
-                reason = f"no conversation ({line_of(error)[:100]}); {remedy}"
-                raise VievalError(f"{file}: row {number} is {reason}") from None
+                reason = f"not a conversation ({line_of(error)[:100]})"
+                raise VievalError(
+                    f"{file}: row {number}: {reason}; create the file with `vieval export`"
+                ) from None
     if not turns:
-        raise VievalError(f"{', '.join(map(str, files))}: no turns to learn")
+        raise VievalError(
+            f"{', '.join(map(str, files))}: contains no turns to train on"
+        )
     return turns
 
 
@@ -165,8 +169,10 @@ def _turns(row: JsonObject) -> list[LearntTurn]:
     images = row["images"]
     benchmark = benchmark_registry.benchmarks().get(identity.split("/")[0])
     if benchmark is not None and not benchmark.trainable:
-        reason = f"whose data may not train a model (licence: {benchmark.licence}); leave it out"
-        raise VievalError(f"{identity} is about {benchmark.name}, {reason}")
+        licence = f"the licence of {benchmark.name} ({benchmark.licence})"
+        raise VievalError(
+            f"{identity}: {licence} does not allow training; leave it out"
+        )
     for image in images:
         if not isfile(image):
             raise VievalError(f"the image {image} is missing; export the run again")
@@ -175,7 +181,7 @@ def _turns(row: JsonObject) -> list[LearntTurn]:
     for index in row["trained"]:
         turn = messages[index]
         if turn["role"] != "assistant":
-            raise ValueError(f"message {index} is not the model's")
+            raise ValueError(f"message {index} must have the role assistant")
         image_count = sum(
             part["type"] == "image"
             for message in messages[: index + 1]

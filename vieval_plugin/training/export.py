@@ -62,22 +62,21 @@ def export(
             name for name, spec in judge_registry.judges().items() if spec.export
         ]
         raise VievalError(
-            f"{judge} has no conversations to export; those that have: {', '.join(exporting)}"
+            f"{judge} has no conversations to export; use one of: "
+            f"{', '.join(exporting)}"
         )
     if choices.rebalance and not how.repetitions:
-        raise VievalError(
-            f"{judge}'s examples are not rebalanced; leave --rebalance out"
-        )
+        raise VievalError(f"--rebalance is not supported for {judge}; remove it")
     judged = [record for record in lookup.records if record.provenance.judge == judge]
     if not judged:
-        raise VievalError(f"no verdicts of {judge} in these results")
+        raise VievalError(f"the results contain no verdicts of {judge}")
     require_trainable(judged)
     if how.human_aspect and not any(
         record.ratings.get(how.human_aspect) for record in judged
     ):
-        remedy = "export a run on a benchmark that has"
         raise VievalError(
-            f"these verdicts have no human ratings of {how.human_aspect} to be near to; {remedy}"
+            f"{judge} exports verdicts near human ratings of {how.human_aspect}, got "
+            "verdicts without such ratings; export a run on a rated benchmark"
         )
     exported = judged
     if how.human_aspect:
@@ -92,7 +91,10 @@ def export(
     )
     examples = [example for unit in written for example in unit.examples]
     write(file, examples)
-    yield from (f"wrote {file}: {len(examples)} examples of {len(judged)} verdicts", "")
+    yield from (
+        f"wrote {file}: {len(examples)} examples from {len(judged)} verdicts",
+        "",
+    )
     yield from (
         _part_lines(judged, exported, choices.margin)
         if how.human_aspect
@@ -128,14 +130,15 @@ def require_trainable(judged: Sequence[Record]) -> None:
         benchmark = benchmark_registry.benchmarks().get(name)
         if benchmark is None:
             remedy = (
-                "set VIEVAL_BENCHMARKS to the folder of its benchmark.yaml, or install the "
-                "package that brings it"
+                "set VIEVAL_BENCHMARKS to the folder of its benchmark.yaml, or "
+                "install its package"
             )
             raise VievalError(
-                f"{name}: no benchmark here says whether its data may train a model; {remedy}"
+                f"{name}: unknown benchmark, so its licence for training is unknown; "
+                f"{remedy}"
             )
         if not benchmark.trainable:
-            reason = f"its data may not train a model (licence: {benchmark.licence})"
+            reason = f"its licence does not allow training ({benchmark.licence})"
             raise VievalError(f"{name}: {reason}; export a run on other samples")
 
 

@@ -114,8 +114,8 @@ def write_pairs(path: Path, pairs: Sequence[PreferencePair], columns: Columns) -
         return
     if columns == "diffusers":
         raise VievalError(
-            f"{path}: diffusers reads the bytes of images, which JSONL cannot hold; name a "
-            ".parquet file"
+            f"{path}: --trainer diffusers requires image bytes, which JSONL cannot "
+            "hold; use a .parquet file"
         )
     write_whole(
         path,
@@ -132,7 +132,8 @@ def _require_judged(judged: Sequence[tuple[Candidate, Sample]]) -> None:
         if difference := prompt_difference(judged[0][1], sample):
             samples = f"{judged[0][0].record.id} and {candidate.record.id}"
             raise VievalError(
-                f"{samples} are not of one prompt ({difference}); give each prompt a uid of its own"
+                f"{samples} have the same uid but different prompts ({difference}); "
+                "give each prompt its own uid"
             )
 
 
@@ -182,7 +183,8 @@ def _row_for_diffusers(pair: PreferencePair) -> JsonObject:
 def _path(image: Image) -> str:
     if isinstance(image.source, bytes):
         raise VievalError(
-            f"{name_of(image)} is no file that JSONL could name; name a .parquet file with --out"
+            f"{name_of(image)} is not a file, so JSONL cannot refer to it; set --out "
+            "to a .parquet file"
         )
     return str(image.source.absolute())
 
@@ -275,11 +277,11 @@ def write_pair_folders(
             nothing can be written there.
     """
     if folder.exists():
-        raise VievalError(f"{folder} must not exist; choose another --out")
+        raise VievalError(f"{folder}: already exists; choose another --out")
     if edits := [pair.uid for pair in pairs if pair.conditions]:
         raise VievalError(
-            f"--trainer {trainer} requires images made from a prompt alone, got {edits[0]}, which "
-            "has a source or another condition; use --trainer trl"
+            f"--trainer {trainer} requires images made from a prompt alone, got "
+            f"{edits[0]} with a source or another condition; use --trainer trl"
         )
     unfinished = unfinished_file(folder)
     try:

@@ -94,7 +94,7 @@ def tune(
         ValueError
     ) as error:  # such as of a base that has none of the layers that adapters go to
         raise VievalError(
-            f"--base {tuning.base} cannot be tuned so: {line_of(error)}"
+            f"--base {tuning.base} cannot be tuned with these options: {line_of(error)}"
         ) from None
     trainer.remove_callback(transformers.PrinterCallback)
     with enough_memory(tuning, "turns"), _enough_room(folder):
@@ -210,7 +210,7 @@ def _enough_room(folder: Path) -> Iterator[None]:
         if getattr(error, "errno", None) in _UNWRITABLE or os.strerror(
             errno.ENOSPC
         ) in str(error):
-            remedy = "make room or choose another --out"
+            remedy = "free disk space or choose another --out"
             raise VievalError(
                 f"{folder}: cannot be written ({line_of(error)}); {remedy}"
             ) from None

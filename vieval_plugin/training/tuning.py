@@ -66,7 +66,8 @@ def split(
     }
     if len(held_out_groups) == len(groups):
         raise VievalError(
-            f"--held-out {tuning.held_out:g} leaves nothing to learn from; give less"
+            f"--held-out {tuning.held_out:g} leaves no examples to train on; use a "
+            "smaller share"
         )
     return (
         [example for example in examples if group(example) not in held_out_groups],
@@ -80,9 +81,9 @@ def require_same_options(
     """VievalError for a checkpoint of a training by other options."""
     for name, value in options.items():
         if earlier.get(name) != value:
-            remedy = "give that, or another --out"
             raise VievalError(
-                f"{path}: of a training with another {name} ({earlier.get(name)}); {remedy}"
+                f"{path}: trained with {name} {earlier.get(name)}, got {value}; use the "
+                "same value, or choose another --out"
             )
 
 
@@ -111,8 +112,8 @@ def load_base(base: str, dtype: str = "float32") -> tuple[Any, Any]:
         processor, "chat_template", None
     ):
         raise VievalError(
-            f"--base {base} has no tokenizer with a chat template, so it cannot be asked; choose "
-            "another"
+            f"--base {base} has no tokenizer with a chat template, so it cannot be "
+            "prompted; choose another"
         )
     return network, processor
 
@@ -128,17 +129,17 @@ def enough_memory(tuning: Tuning, examples: str) -> Iterator[None]:
         if not is_out_of_memory(error):
             raise
         remedy = (
-            "--tune lora needs less"
+            "use --tune lora"
             if tuning.tune == "full"
-            else "take a smaller base, or a larger device"
+            else "use a smaller base, or a larger device"
         )
         if tuning.batch_size > 1:
             remedy = (
-                f"--batch-size {tuning.batch_size // 2} --accumulate "
-                f"{2 * tuning.accumulate} learns the same"
+                f"use --batch-size {tuning.batch_size // 2} --accumulate "
+                f"{2 * tuning.accumulate}, which trains the same model"
             )
         raise VievalError(
-            f"not enough memory for {tuning.batch_size} {examples} at once: {remedy}"
+            f"out of memory with {tuning.batch_size} {examples} per batch; {remedy}"
         ) from None
 
 

@@ -153,7 +153,7 @@ class Conversations:
         )
         if all_tokens[: len(prompt_tokens)] != prompt_tokens:
             raise VievalError(
-                "the tokenizer joins the end of a question with its answer, so the two cannot be "
-                "parted"
+                "the tokenizer merges the end of a question with its answer, so they "
+                "cannot be separated; choose another --base"
             )
         return len(all_tokens) - len(prompt_tokens)

@@ -63,7 +63,7 @@ def require_trainable(origins: Sequence[Terms]) -> None:
     """VievalError, with its licence, for data that may not train a model."""
     for origin in origins:
         if not origin.trainable:
-            reason = f"its data may not train a model (licence: {origin.licence})"
+            reason = f"its licence does not allow training ({origin.licence})"
             raise VievalError(f"{origin.source}: {reason}; leave it out")
 
 
@@ -80,7 +80,7 @@ def read(folder: Path) -> tuple[list[LabelledEdit], dict[str, Any]]:
         lines = lines_of((folder / EXAMPLES).read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise VievalError(
-            f"{error.filename} is missing; `vieval data` writes such a folder"
+            f"{error.filename} is missing; create the folder with `vieval data`"
         ) from None
     except OSError as error:
         raise VievalError(
@@ -88,14 +88,14 @@ def read(folder: Path) -> tuple[list[LabelledEdit], dict[str, Any]]:
         ) from None
     except (ValueError, KeyError, TypeError) as error:
         raise VievalError(
-            f"{folder / MANIFEST}: no manifest of labelled edits ({_line(error)})"
+            f"{folder / MANIFEST}: not a manifest of labelled edits ({_line(error)})"
         ) from None
     edits = [
         _edit(folder / EXAMPLES, number, line)
         for number, line in enumerate(lines, start=1)
     ]
     if not edits:
-        raise VievalError(f"{folder / EXAMPLES}: no examples in it")
+        raise VievalError(f"{folder / EXAMPLES}: contains no examples")
     return edits, manifest
 
 
@@ -108,23 +108,24 @@ def _edit(file: Path, number: int, line: str) -> LabelledEdit:
         )
         texts = edit.uid, edit.group, edit.instruction
     except (ValueError, KeyError, TypeError) as error:
-        raise VievalError(f"{where} is no labelled edit ({_line(error)})") from None
+        raise VievalError(f"{where}: not a labelled edit ({_line(error)})") from None
     if not all(isinstance(text, str) and text.strip() for text in texts):
         raise VievalError(
-            f"{where} lacks a uid, a group or an instruction; give it one"
+            f"{where}: `uid`, `group` and `instruction` must be non-empty strings"
         )
     if (
         isinstance(edit.label, bool)
         or not isinstance(edit.label, (int, float))
         or not 0 <= edit.label <= 1
     ):
-        remedy = "labels are shares, divide by the scale's end"
+        remedy = "divide labels by the maximum of their scale"
         raise VievalError(
-            f"{where}: the label {edit.label!r} is not in [0, 1]; {remedy}"
+            f"{where}: `label` must be a number from 0 to 1, got {edit.label!r}; "
+            f"{remedy}"
         )
     for image in (edit.source, edit.output):
         if not isfile(image):
-            raise VievalError(f"{where}: the image {image} is not there")
+            raise VievalError(f"{where}: image {image} not found")
     return edit
 
 

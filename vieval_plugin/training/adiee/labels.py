@@ -215,19 +215,18 @@ def _pair(sample: Sample, editors: Editors) -> Pair:
     missing += [role for role in images if role not in sample.images]
     if missing:
         raise VievalError(
-            f"{sample.id} has no {missing[0]}; CLIP-D needs {', '.join((*images, *texts))}"
+            f"{sample.id}: {missing[0]} is missing; CLIP-D requires "
+            f"{', '.join((*images, *texts))}"
         )
     editor = sample.id.image_model
     if editor not in {editors.truth, *editors.weak, *editors.strong}:
         raise VievalError(
-            f"{sample.id}: {editor!r} is neither the truth nor among weak or strong editors; name "
-            "it"
+            f"{sample.id}: unknown editor {editor!r}; pass it as --truth, --weak or "
+            "--strong"
         )
     source, output = (sample.images[role].source for role in images)
     if isinstance(source, bytes) or isinstance(output, bytes):
-        raise VievalError(
-            f"{sample.id}: its images are in memory; training examples name files"
-        )
+        raise VievalError(f"{sample.id}: images must be files, got images in memory")
     return Pair(sample, source, output)
 
 

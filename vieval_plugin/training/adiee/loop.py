@@ -320,7 +320,8 @@ def _write_checkpoint(state: _State, recipe: Recipe, file: Path) -> None:
     except (OSError, RuntimeError) as error:
         unfinished.unlink(missing_ok=True)
         raise VievalError(
-            f"{file}: cannot be written ({error}); make room or choose another --out"
+            f"{file}: cannot be written ({error}); free disk space or choose another "
+            "--out"
         ) from None
 
 
@@ -332,7 +333,7 @@ def _resume(state: _State, recipe: Recipe, file: Path) -> None:
         earlier = dict(checkpoint["recipe"])
     except Exception as error:
         raise VievalError(
-            f"{file}: no checkpoint that can be gone on from ({error}); remove it"
+            f"{file}: cannot resume from this checkpoint ({error}); remove it"
         ) from None
     require_same_options(file, earlier, recipe.options())
     parameters = dict(state.trained.module.named_parameters())

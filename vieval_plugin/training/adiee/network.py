@@ -59,8 +59,8 @@ def load(base: str, tuning: Tune, with_head: bool, dtype: str = "float32") -> Tr
     if with_head:
         if TOKEN in tokenizer.get_vocab():
             raise VievalError(
-                f"--base {base} has the token {TOKEN} already: train from the base that it was "
-                "made of"
+                f"--base {base} already contains the token {TOKEN}; use the base "
+                "that it was trained from"
             )
         tokenizer.add_special_tokens(
             {"extra_special_tokens": [TOKEN]}, replace_extra_special_tokens=False
@@ -82,7 +82,8 @@ def load(base: str, tuning: Tune, with_head: bool, dtype: str = "float32") -> Tr
 def _adapted(network: Any, base: str) -> Any:
     if not any(re.match(_TUNED, name) for name, _ in network.named_modules()):
         raise VievalError(
-            f"--base {base} has no q_proj and v_proj for adapters to go to; use --tune full"
+            f"--base {base} has no q_proj and v_proj layers for adapters; use --tune "
+            "full"
         )
     peft = library("peft")
     settings = peft.LoraConfig(
@@ -114,7 +115,8 @@ def positions(tokens: Any, token: int) -> Any:
         int(tokens[row, first[row]]) != token or int(first[row]) == 0 for row in rows
     ):
         raise VievalError(
-            f"an answer without its {TOKEN}: the tokenizer is not the one that was trained with"
+            f"every answer must contain {TOKEN}; use the tokenizer that the model "
+            "was trained with"
         )
     return first - 1
 
