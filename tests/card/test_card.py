@@ -215,7 +215,7 @@ def test_no_more_calls_are_made_than_planned_and_all_counts_add_up(
     assert "whether it enforces JSON schemas: at most 4 calls for 0 answers" in plan
     assert 4 * 418 <= asked <= calls
     [total] = re.findall(
-        r"Failures and cost: ([\d,]+) answers in all",
+        r"Failures and cost: ([\d,]+) answers in total",
         (tmp_path / "card" / "card.md").read_text(),
     )
     assert int(total.replace(",", "")) == answers
@@ -460,7 +460,7 @@ def test_a_log_of_another_commit_is_refused_before_anything_is_asked(
         [line] = vieval(*command, "--out", tmp_path / "card", code=1).err.splitlines()
         assert server.stats()["requests"] == 0
     assert line.startswith(
-        f"vieval: {changed}: not the file of TIGER-AI-Lab/VIEScore at commit 1a2d178"
+        f"vieval: {changed}: not the file from TIGER-AI-Lab/VIEScore at commit 1a2d178"
     )
 
 

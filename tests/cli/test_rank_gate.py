@@ -389,7 +389,7 @@ def spoil_question(row):
             lambda row: row.update(status="parse_failure"),
             "it has all scores, but its status is parse_failure",
         ),
-        (spoil_question, "it has a score of SC, but that question failed (refusal)"),
+        (spoil_question, "it has a score for SC, but that question failed (refusal)"),
         (
             lambda row: row["scores"].update(O=0.123),
             "its O is 0.123, but its replies give 0.",

@@ -236,7 +236,8 @@ def test_a_row_is_never_taken_for_that_of_another_contest(tmp_path):
     assert [found[uid].choice.votes["forward"] for uid in "10"] == ["first", "second"]
     for again in (0, "0"):
         with pytest.raises(
-            VievalError, match=r"pairwise\.json: row 1 repeats idx 0; correct the file$"
+            VievalError,
+            match=r"pairwise\.json: row 1: duplicate idx 0; correct the file$",
         ):
             read(
                 tmp_path,
@@ -297,7 +298,7 @@ def test_a_folders_own_log_goes_by_any_name(tmp_path):
 def test_a_file_of_neither_form_is_one_line(tmp_path):
     for text, said in (
         ("[{", "not readable as JSON"),
-        ('"A"', "must be a list of replies or an object"),
+        ('"A"', "must contain a list of replies, or an object"),
     ):
         (tmp_path / "pairwise.json").write_text(text)
         with pytest.raises(VievalError, match=rf"pairwise.json: {said}"):

@@ -268,7 +268,7 @@ def test_response_and_target_must_be_of_one_sample():
     response = response_json(
         MAGIC, Verdict({}, Status.OK), Provenance("viescore", ("0shot",), ())
     )
-    with pytest.raises(VievalError, match="different samples"):
+    with pytest.raises(VievalError, match="must have the same sample id"):
         read_record(response, target_json(Sample(other, {})))
 
 

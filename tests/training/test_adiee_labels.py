@@ -248,7 +248,7 @@ def test_a_label_out_of_range_is_one_line(tmp_path, capsys, value):
         "--out",
         tmp_path / "out",
     )
-    assert "row 2: the label" in said
+    assert "row 2: `label` must be" in said
 
 
 @pytest.fixture(scope="module")

@@ -182,7 +182,7 @@ def test_two_prompts_that_share_a_uid_are_no_pair(tmp_path, vieval, different):
         if different == "texts"
         else "another image source"
     )
-    assert "not of one prompt" in line
+    assert "different prompts" in line
     assert words in line
 
 

@@ -1,8 +1,8 @@
-"""Anchors: samples with repeated verdicts of a judge, by which to see later whether it is still the
-same judge.
+"""Anchors: samples with repeated verdicts of a judge, for testing later whether the
+judge has drifted.
 
-An anchor is a file of verdicts as `vieval score` writes it, of several runs on the same samples;
-all commands that read results read it.
+An anchor is a verdict file as written by `vieval score`, with several runs on the same
+samples. All commands that read results can read it.
 """
 
 from __future__ import annotations
@@ -54,16 +54,16 @@ from vieval_plugin.text.tables import text_table
 REPEATS = 3
 #: Seed of the samples of an anchor, and of the tests for drift.
 SEED = 0
-#: Samples of fewer than these tell nothing.
+#: Smallest number of samples that allows a conclusion.
 LEAST_ITEMS = 20
 
-#: Statuses that say nothing of the judge.
+#: Statuses that do not depend on the judge.
 _NO_ANSWER = (*FAILED_CALLS, Status.MISSING, Status.NO_IMAGE)
 
 
 @dataclass(frozen=True)
 class Anchor:
-    """The samples of an anchor, each one's verdicts of the repeats, and who gave them."""
+    """Samples of an anchor, with the verdicts of each repeat and their judge."""
 
     judged: tuple[Judged, ...]
     repeats: tuple[tuple[Verdict, ...], ...]
@@ -72,11 +72,11 @@ class Anchor:
 
 @dataclass(frozen=True)
 class DriftReport:
-    """Outcome of a check: `tests` on `n` of `total` samples, and one row of means a kind and
-    aspect.
+    """Result of a drift check: `tests` on `n` of `total` samples, and one row of means
+    per kind and aspect.
 
-    A row of `means` has the kind, the aspect, the number of samples, and the mean of the new
-    answers and of the repeats.
+    A row of `means` has the kind, the aspect, the number of samples, and the means of
+    the new answers and of the repeats.
     """
 
     tests: tuple[DriftTest, ...]
@@ -86,7 +86,7 @@ class DriftReport:
 
     @property
     def decision(self) -> str:
-        """`drift`, `no_drift`, or `undecided` where too few samples have answers."""
+        """`drift`, `no_drift`, or `undecided` if too few samples have answers."""
         if self.n < LEAST_ITEMS or self.n * 2 < self.total:
             return "undecided"
         return (
@@ -97,7 +97,9 @@ class DriftReport:
 
 
 def source_of(lookup: Lookup) -> Provenance:
-    """The judge of results, less the label of its run; VievalError where they are of several."""
+    """Return the judge of results without the label of its run; VievalError if there
+    are several.
+    """
     sources = {
         replace(record.provenance, label="", config_hash="")
         for record in lookup.records
@@ -116,8 +118,8 @@ def source_of(lookup: Lookup) -> Provenance:
 
 
 def anchor_samples(lookup: Lookup, n: int, seed: int) -> list[Judged]:
-    """At most n samples of results, at random and as evenly as can be over parts, kinds and image
-    models.
+    """Choose at most n samples of results at random, as evenly as possible over parts,
+    kinds and image models.
 
     Raises:
         VievalError: fewer than `LEAST_ITEMS` can be judged again.
@@ -150,7 +152,7 @@ def anchor_samples(lookup: Lookup, n: int, seed: int) -> list[Judged]:
 
 
 def copy_images(judged: Sequence[Judged], folder: Path) -> list[Judged]:
-    """Samples whose images are copies in a folder, each called by its SHA-256."""
+    """Copy the images of samples to a folder, each under its SHA-256."""
 
     def copy_of(image: Image) -> Image:
         data = read_bytes(image)
@@ -176,7 +178,9 @@ def copy_images(judged: Sequence[Judged], folder: Path) -> list[Judged]:
 def runs_of_anchor(
     provenance: Provenance, repeats: Sequence[Sequence[Verdict]]
 ) -> list[tuple[Sequence[Verdict], Provenance]]:
-    """The repeats as runs of one file, each with its number as label."""
+    """Build the runs of an anchor file from its repeats, with the repeat's number as
+    label.
+    """
     return [
         (verdicts, replace(provenance, label=f"{REPEAT}{n}"))
         for n, verdicts in enumerate(repeats, start=1)
@@ -184,8 +188,8 @@ def runs_of_anchor(
 
 
 def read_anchor(lookup: Lookup, name: str) -> Anchor:
-    """The anchor of a file; VievalError, which `name` begins, where it is none or its images are
-    not what they were.
+    """Read the anchor of a file; `name` begins the VievalError raised if it is not an
+    anchor or its images have changed.
     """
     source = source_of(lookup)
     by_id: dict[object, list[Record]] = defaultdict(list)
@@ -207,7 +211,9 @@ def read_anchor(lookup: Lookup, name: str) -> Anchor:
 
 
 def require_same_judge(anchor: Anchor, prepared: PreparedJudge) -> None:
-    """VievalError where the judge would ask other questions today, which is no drift of a model."""
+    """Raise VievalError if the judge would ask different questions today, which is not
+    a drift of the model.
+    """
     then = anchor.provenance
     now = prepared.provenance
     if (then.settings, then.pack_hash) != (now.settings, now.pack_hash):
@@ -227,7 +233,7 @@ def drift_report(anchor: Anchor, fresh: Sequence[Verdict], seed: int) -> DriftRe
         seed: of the permutations.
 
     Raises:
-        VievalError: the model refuses other sampling fields than then.
+        VievalError: the model refuses other sampling fields than for the anchor.
     """
     then = unsent_fields(chain.from_iterable(anchor.repeats))
     now = unsent_fields(fresh)
@@ -263,7 +269,7 @@ def drift_report(anchor: Anchor, fresh: Sequence[Verdict], seed: int) -> DriftRe
 
 
 def lines(report: DriftReport, anchor: Anchor, model: str) -> list[str]:
-    """The report for a terminal, the answer first."""
+    """Report lines for a terminal, the answer first."""
     setting = " ".join((anchor.provenance.judge, *anchor.provenance.settings))
     judge = f"{setting} by {model}" if model else setting
     if report.decision == "undecided":
@@ -330,8 +336,8 @@ def lines(report: DriftReport, anchor: Anchor, model: str) -> list[str]:
 
 
 def _samples(lookup: Lookup, records: Sequence[Record]) -> list[Judged]:
-    """Samples of records; VievalError where an image is gone, or anything is not as it was
-    judged.
+    """Load the samples of records; VievalError if an image is missing or a sample has
+    changed since it was judged.
     """
     samples = [lookup.sample(record) for record in records]
     if lost_images := [
@@ -351,8 +357,8 @@ def _samples(lookup: Lookup, records: Sequence[Record]) -> list[Judged]:
 
 
 def score_of(verdict: Verdict) -> float:
-    """A number for all of a verdict: the mean of its aspects, or the preference for the first
-    candidate.
+    """Reduce a verdict to one number: the mean of its aspects, or the preference for
+    the first candidate.
     """
     if verdict.choice is not None:
         return aspect_scores([verdict], PREFERENCE)[0]
@@ -364,7 +370,7 @@ def score_of(verdict: Verdict) -> float:
 
 
 def answer_of(verdict: Verdict) -> object:
-    """What a verdict says, without its reasons, so that two can be compared."""
+    """Answer of a verdict without its reasons, for comparing two verdicts."""
     if not verdict.status.usable:
         return str(verdict.status)
     choice = verdict.choice
@@ -411,14 +417,14 @@ def check_anchor(
         path: the file that `vieval anchor make` wrote.
         in_force: options of today.
         named_backbone: as for `judge_today`.
-        tell: called with what the calls came to.
+        tell: called with the progress of the calls.
         bar: whether to show a progress bar.
 
     Returns:
         Today's verdicts, the decision, and lines on it, the answer first.
 
     Raises:
-        VievalError: the file is no anchor, or its judge would ask other questions today.
+        VievalError: the file is not an anchor, or its judge would ask different questions today.
     """
     anchor = read_anchor(open_results([path]), str(path))
     judge, current = judge_today(anchor.provenance, in_force, named_backbone)
@@ -441,8 +447,8 @@ def judged_again(
     tell: Callable[[Progress], None],
     bar: bool,
 ) -> list[list[Verdict]]:
-    """The verdicts of a judge that is asked so many times; `tell` is called with what that came
-    to, however it ends.
+    """Ask a judge `times` times; `tell` is called with the progress, even after an
+    error.
     """
     progress = Progress()
     try:
@@ -461,20 +467,20 @@ def judge_today(
     named_backbone: Callable[[Config], Backbone | None],
     stored: bool = False,
 ) -> tuple[PreparedJudge, Config]:
-    """The judge of results with the options that it had then, past the store unless `stored`, and
-    today's backbones.
+    """Prepare the judge of results with its original options, without the store unless
+    `stored`, and today's backbones.
 
-    These are what arguments, else the options in force, else the environment say of them, laid over
-    what was recorded.
+    Today's backbones come from arguments, otherwise from the options in force,
+    otherwise from the environment, and override the recorded ones.
 
     Args:
         source: of the results.
         in_force: options of today.
-        named_backbone: function that finds the backbone that arguments name.
-        stored: answers of the store count too.
+        named_backbone: function that returns the backbone in arguments.
+        stored: use answers in the store.
 
     Raises:
-        VievalError: the judge is not known here, or asks a model and none is named.
+        VievalError: the judge is unknown, or its model is not set.
     """
     recorded = config.from_document(source.options)
     backbone = named_backbone(in_force) or named_backbone(recorded)

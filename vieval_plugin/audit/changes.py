@@ -1,7 +1,8 @@
-"""Changes that an audit makes to samples, each with what it ought to do to a judge's scores.
+"""Changes that an audit makes to samples, each with its expected effect on a judge's
+scores.
 
-Each change makes another sample of one, from its files alone: the same every time. Images that come
-out of it are in memory; those that it leaves alone are as they were.
+Each change derives a new sample from the files of another, deterministically. Changed
+images are in memory; the others are kept.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from vieval_plugin.images import decode, vouch
 from vieval_plugin.judges.protocol import Image, Sample, outputs
 from vieval_plugin.media.png import encode
 
-#: What scores of an aspect ought to be after a change.
+#: Expected scores of an aspect after a change.
 Expected: TypeAlias = Literal["same", "not higher", "lower"]
 
 #: The text that the overlay shows, by lines.
@@ -41,15 +42,15 @@ class Change:
     """A change of samples."""
 
     name: str
-    #: The changed sample, from the sample and another of its kind; None where it does not apply.
+    #: Makes the changed sample from the sample and another of its kind; None if it does not apply.
     make: Callable[[Sample, Sample | None], Sample | None]
-    #: What ought to become of scores by aspect, `O` for those not named.
+    #: Expected change of scores by aspect, with `O` for other aspects.
     expected: Mapping[str, Expected]
     #: The output, or the images that it was made from.
     modifies: Literal["output", "source"] = "output"
 
     def expects(self, aspect: str) -> Expected:
-        """Effect that the change ought to have on the scores of an aspect."""
+        """Expected effect of the change on the scores of an aspect."""
         return self.expected.get(aspect, self.expected["O"])
 
 

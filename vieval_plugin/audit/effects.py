@@ -1,5 +1,5 @@
-"""Effects of changes on a judge's scores, and which of them ought not to be: arithmetic on
-numbers that are there.
+"""Effects of changes on a judge's scores, and whether they are as expected, computed
+from existing scores.
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ class Effect:
 
     change: str
     aspect: str
-    #: What ought to become of scores.
+    #: Expected change of the scores.
     expected: Expected
     #: Number of samples with a score before and after.
     n: int
-    #: Number of samples with a score before and none after.
+    #: Number of samples with a score before but not after.
     failed: int
-    #: Mean of those n before, NaN for none.
+    #: Mean of these n before, NaN without any.
     mean_before: float
-    #: Mean of those n after, NaN for none.
+    #: Mean of these n after, NaN without any.
     mean_after: float
-    #: After less before.
+    #: After minus before.
     difference: Estimate
-    #: That of a paired permutation test.
+    #: p of a paired permutation test.
     p: float
-    #: p by Holm over a judge's effects.
+    #: p, Holm-adjusted over a judge's effects.
     adjusted: float = math.nan
 
     @property
     def finding(self) -> str:
-        """`as expected`, `FLAGGED: ...`, or that these samples do not decide it.
+        """`as expected`, `FLAGGED: ...`, or `undecided` if the samples do not show it.
 
-        What ought to stay is flagged where it moved significantly and by more than `LEAST_EFFECT`;
-        what ought to fall, where its interval rules out that it fell by as much.
+        An expected `same` is flagged if scores moved significantly and by more than
+        `LEAST_EFFECT`; an expected fall, if its interval rules out a fall of that size.
         """
         difference = self.difference
         is_significant = (
@@ -79,7 +79,7 @@ class Effect:
 
     @property
     def row(self) -> EffectRow:
-        """All that is known of it, as files have it."""
+        """All fields of the effect, as stored in files."""
         return EffectRow(
             change=self.change,
             aspect=self.aspect,
@@ -99,7 +99,7 @@ class Effect:
 
 @dataclass(frozen=True, kw_only=True)
 class EffectRow:
-    """Effect of a change as files have it: None for what is undefined."""
+    """Effect of a change as stored in files, with None for undefined values."""
 
     change: str
     aspect: str
@@ -122,7 +122,7 @@ class EffectRow:
 
 
 def effects_table(rows: Sequence[EffectRow], title: str = "") -> Table:
-    """Effects as a table to read, from the rows that files have."""
+    """Build a readable table of effects from stored rows."""
     header = (
         *(
             "change",
@@ -169,16 +169,17 @@ def effect(
     options: StatisticsOptions,
     seed: Seed,
 ) -> Effect:
-    """The effect of a change on the scores of one aspect, not yet adjusted for others.
+    """Measure the effect of a change on the scores of one aspect, before adjustment for
+    others.
 
     Args:
         change: its name.
         aspect: the aspect's name.
-        expected: what ought to become of the scores.
+        expected: expected change of the scores.
         unchanged: scores in [0, 1], shape (samples,); NaN where there is none.
-        after: those of the changed samples, of the same shape.
+        after: scores of the changed samples, with the same shape.
         groups: the cluster of each sample, shape (samples,).
-        options: how many resamples.
+        options: number of resamples.
         seed: of the bootstrap and the test.
 
     >>> one = effect("border", "SC", "same", [1.0] * 20, [0.5] * 20, [str(n) for n in range(20)], StatisticsOptions(), 0)
@@ -218,7 +219,7 @@ def effect(
 
 
 def adjusted(effects: Sequence[Effect]) -> list[Effect]:
-    """The same effects, all those of a judge, with p adjusted by Holm's procedure."""
+    """Adjust p of all effects of a judge by Holm's procedure."""
     values = holm([row.p for row in effects]).tolist()
     return [
         replace(row, adjusted=value) for row, value in zip(effects, values, strict=True)

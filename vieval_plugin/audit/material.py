@@ -1,5 +1,5 @@
-"""Material of an audit: a random choice of the samples, or contests of two, that a judge can
-judge.
+"""Material of an audit: a random choice of the samples, or contests of two candidates,
+that a judge supports.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from vieval_plugin.text.errors import VievalError
 def random_judgeable_samples(
     judged: Sequence[Judged], prepared: PreparedJudge, n: int, seed: int
 ) -> list[Judged]:
-    """At most so many samples that a judge can be asked about; of a judge of contests, contests of
-    two.
+    """Choose at most n samples at random that a judge can be asked about; for a judge
+    of contests, contests of two candidates.
 
-    The candidates of contests are samples, and samples of one uid and kind by different image
-    models are contests.
+    Candidates of contests count as samples. Samples with the same uid and kind from
+    different image models form contests.
 
     Raises:
-        VievalError: there is none.
+        VievalError: the judge supports no samples.
     """
     rates_contests = prepared.spec.rates == "contest"
     fit = to_ask(_contests(judged) if rates_contests else _samples(judged), prepared)
@@ -49,8 +49,8 @@ def random_judgeable_samples(
 
 
 def partners_of(judged: Sequence[Judged], seed: int) -> list[Sample | None]:
-    """For each sample another one of its kind and of another group, at random; None where there
-    is none.
+    """For each sample, choose another one of its kind and of another group at random;
+    None if there is none.
     """
     rng = np.random.default_rng([seed, 1])
     by_kind: dict[str, list[Sample]] = {}
@@ -68,7 +68,7 @@ def partners_of(judged: Sequence[Judged], seed: int) -> list[Sample | None]:
 
 
 def _samples(judged: Sequence[Judged]) -> list[Judged]:
-    """Distinct samples, also those in several contests."""
+    """Distinct samples, including candidates of several contests."""
     return list(
         {
             candidate.id: candidate
@@ -107,8 +107,8 @@ def _contests(judged: Sequence[Judged]) -> list[Judged]:
 
 
 def _share_conditions(first: Sample, second: Sample) -> Sample | None:
-    """The second sample with the files of the first's conditions; None where they are not the
-    same conditions.
+    """Return the second sample with the first's condition files; None if their
+    conditions differ.
     """
     output_roles = {role for sample in (first, second) for role, _ in outputs(sample)}
     conditions, other_condition_images = (

@@ -1,5 +1,5 @@
-"""Positive control of a gate: a judge that passes a build must give lower scores to its images
-once they are spoilt.
+"""Positive control of a gate: a judge that passes a build must give lower scores to
+spoilt versions of its images.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class ControlPrompt:
     sample: Sample
     #: Score of the build on the prompt; 0 of contests.
     score: float
-    #: Texts that a prompt shares with those that differ in one word.
+    #: Texts that the prompt shares with prompts that differ in one word.
     forms: frozenset[str]
 
 
@@ -58,10 +58,12 @@ def control_prompts(
     reference: str,
     margin: float,
 ) -> list[ControlPrompt]:
-    """Prompts of a control by scores, those with the highest scores of the reference first.
+    """Choose prompts of a control by scores, those with the highest scores of the
+    reference first.
 
-    The reference chooses them and not the challenger, whose noise would be selected. A prompt whose
-    reference has a score up to the margin is left out, as nothing can fall there by more.
+    The reference determines the order, because choosing by the challenger would select
+    its noise. A prompt is left out if its reference score does not exceed the margin,
+    because its score cannot fall by more.
 
     Args:
         records: verdicts on the images of both.
@@ -97,7 +99,7 @@ def control_prompts(
 
 
 def contest_prompts(judged: Sequence[Judged], challenger: str) -> list[ControlPrompt]:
-    """Prompts of a control by contests, in the order of the contests."""
+    """Choose prompts of a control by contests, in the order of the contests."""
     samples = {
         (sample.kind, sample.id.uid): sample
         for sample in chain.from_iterable(map(candidates_of, judged))
@@ -109,8 +111,8 @@ def contest_prompts(judged: Sequence[Judged], challenger: str) -> list[ControlPr
 
 
 def spoilings(aspect: str, prepared: PreparedJudge) -> tuple[Spoiling, ...]:
-    """Ways to spoil images for an aspect, in the order in which they are tried; one that is seen
-    is enough.
+    """Ways to spoil images for an aspect, in the order of trial; detecting one is
+    enough.
     """
     measures_pixels = not (
         prepared.asks_a_model or prepared.spec.scored or prepared.spec.reads_text
@@ -125,7 +127,7 @@ def spoilings(aspect: str, prepared: PreparedJudge) -> tuple[Spoiling, ...]:
 
 
 def planned_control(prepared: PreparedJudge) -> str:
-    """Line on what the control of a gate that would pass costs."""
+    """Line on the cost of the control of a gate that would pass."""
     aspects = prepared.spec.aspects
     contests = prepared.spec.rates == "contest"
     aspect = "" if contests else "O" if "O" in aspects else aspects[0]
@@ -141,13 +143,13 @@ def planned_control(prepared: PreparedJudge) -> str:
 def spoilt_images(
     prompts: Sequence[ControlPrompt], spoiling: Spoiling
 ) -> list[tuple[ControlPrompt, Sample]]:
-    """Twenty prompts, each with its image spoilt; fewer where so many cannot be spoilt.
+    """Spoil the images of twenty prompts; fewer if not enough can be spoilt.
 
     Args:
-        prompts: in the order in which they are taken.
-        spoiling: `exchanged` gives each the image of another, never of its own group or of a prompt
-            that differs in one word; `degraded` shrinks each image to a sixteenth of its sides,
-            enlarges it again and saves it as JPEG 10.
+        prompts: in the order of use.
+        spoiling: `exchanged` gives each prompt the image of another one, never from its own group
+            or from a prompt that differs in only one word; `degraded` shrinks each image to a
+            sixteenth of its sides, enlarges it again and saves it as JPEG 10.
     """
     if spoiling == "degraded":
         return [
@@ -171,7 +173,7 @@ def spoilt_images(
 def _contest_result(
     spoiling: Spoiling, verdicts: Sequence[Verdict], margin: float
 ) -> ControlResult:
-    """The result of contests between images and what was made of them."""
+    """Result of contests between images and their spoilt versions."""
     wins = sum(
         bool(points := preferences(v)) and all(p > 0.5 for p in points.values())
         for v in verdicts
@@ -189,7 +191,7 @@ async def control_results(
     judging: tuple[PreparedJudge, Config, Backbone | None, Progress],
     bar: bool = False,
 ) -> list[ControlResult]:
-    """Results of a positive control: each way to spoil images is tried until one is seen.
+    """Run a positive control: try each way to spoil images until the judge detects one.
 
     Args:
         prompts: of `control_prompts` or `contest_prompts`.
@@ -230,7 +232,7 @@ async def control_results(
 
 
 def _image_of(records: Sequence[Record]) -> Sample | None:
-    """The first sample of a prompt whose image is there."""
+    """First sample of a prompt whose image exists."""
     samples = (record.sample for record in records)
     return next((s for s in samples if isinstance(s, Sample) and _has_image(s)), None)
 
@@ -242,8 +244,8 @@ def _has_image(sample: Sample) -> bool:
 
 
 def _partners(prompts: Sequence[ControlPrompt]) -> list[ControlPrompt | None]:
-    """For each prompt another whose image it gets, each once; None where all that are left are
-    too like it.
+    """Assign each prompt the image of another prompt, each once; None if all remaining
+    ones are too similar.
     """
     number = len(prompts)
     costs = np.zeros((number, number))
@@ -262,7 +264,7 @@ def _partners(prompts: Sequence[ControlPrompt]) -> list[ControlPrompt | None]:
 
 
 def _replace_outputs(sample: Sample, images: Mapping[str, Image]) -> Sample:
-    """A sample with other outputs, under its own conditions."""
+    """Replace the outputs of a sample, keeping its conditions."""
     own_roles = {role for role, _ in outputs(sample)}
     conditions = {
         role: image for role, image in sample.images.items() if role not in own_roles

@@ -1,4 +1,4 @@
-"""The ways in which a judge answers: ties, round numbers, and agreement with itself."""
+"""How a judge answers: ties, round numbers, and agreement with itself."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _ROUND = 5.0
 
 
 def tie_share(records: Sequence[Record], aspect: str) -> float | None:
-    """The share of level votes, of level candidates of a contest, or of pairs of an image model's
-    samples with one score.
+    """Share of tied votes, of tied candidates in contests, or of pairs of an image
+    model's samples with the same score.
 
     Args:
-        records: those of one judge on one benchmark.
-        aspect: the aspect whose scores are looked at.
+        records: of one judge on one benchmark.
+        aspect: of the scores.
 
     >>> tie_share([], "O") is None
     True
@@ -63,8 +63,8 @@ def _level_in_contest(record: Record) -> Iterator[bool]:
 
 
 def round_share(records: Iterable[Record]) -> float | None:
-    """The share of sub-scores, on the rubric's own scale, that are multiples of 5; None where
-    there are none.
+    """Share of sub-scores, on the rubric's own scale, that are multiples of 5; None
+    without sub-scores.
     """
     scores = [
         score
@@ -78,7 +78,7 @@ def round_share(records: Iterable[Record]) -> float | None:
 
 
 def _mean_distance(pairs: Sequence[tuple[Verdict, Verdict]]) -> float:
-    """The mean difference of the scores of two repeats."""
+    """Mean difference between the scores of two repeats."""
     distances = [abs(score_of(first) - score_of(second)) for first, second in pairs]
     return float(np.mean(distances))
 
@@ -86,14 +86,14 @@ def _mean_distance(pairs: Sequence[tuple[Verdict, Verdict]]) -> float:
 def agreement_of_repeats(
     records: Sequence[Record], benchmark: str, options: StatisticsOptions
 ) -> tuple[Estimate, Estimate]:
-    """The share of pairs of repeats with the same answer, and the mean difference of two repeats,
-    with intervals.
+    """Share of pairs of repeats with the same answer, and mean difference of two
+    repeats, with intervals.
 
-    A pair of which neither has an answer counts for neither.
+    A pair without any answer does not count.
 
     Args:
-        records: of all repeats, each sample as often as it was judged.
-        benchmark: whose samples they are; it joins the seed.
+        records: of all repeats.
+        benchmark: of the samples; it is part of the seed.
         options: number of resamples, the seed.
     """
     by_id: dict[Hashable, list[Record]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""The card of a model that is asked: planned, judged, and judged again in part."""
+"""Make a card by asking a model: plan, judge, and judge a part again."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ from vieval_plugin.text.errors import VievalError
 
 @dataclass(frozen=True)
 class CardRequest:
-    """A card that is asked for."""
+    """Options of a requested card."""
 
     model: str
     benchmarks: Sequence[str]
     judges: Sequence[PreparedJudge]
-    #: Samples of each benchmark, None for as many as is usual.
+    #: Samples of each benchmark, None for the default.
     samples: int | None
-    #: Samples of each judge that are asked about again.
+    #: Samples of each judge that are judged again.
     repeats: int
     #: Samples of each judge whose images are changed.
     audited: int
@@ -74,12 +74,12 @@ class CardPlan:
     entries: tuple[PlannedEntry, ...]
     #: Calls that they begin with.
     calls: tuple[PlannedCalls, ...]
-    #: Lines on what is not prepared.
+    #: Lines on unprepared data.
     unprepared: tuple[str, ...]
 
     @property
     def lines(self) -> list[str]:
-        """The plan in lines for a terminal."""
+        """Lines that show the plan in a terminal."""
         calls = sum(row.calls for row in self.calls)
         answers = sum(row.answers for row in self.calls)
         return [*map(str, self.calls), str(PlannedCalls("in all", calls, answers))]
@@ -88,7 +88,9 @@ class CardPlan:
 def _missing_places(
     entries: Sequence[PlannedEntry], published_folder: Path
 ) -> Iterator[str]:
-    """Require the published judges of each benchmark; lines on those that have none."""
+    """Check the logs of published judges of each benchmark; yield a line for each
+    benchmark without any.
+    """
     by_name = {entry.benchmark.name: entry.benchmark for entry in entries}
     for benchmark in by_name.values():
         placed = present(benchmark.name, published_folder)
@@ -100,11 +102,11 @@ def _missing_places(
 
 
 async def plan_card(request: CardRequest, judging: Judging) -> CardPlan:
-    """Draw the samples and count the calls; nothing is asked.
+    """Draw the samples and count the calls, without asking the model.
 
     Raises:
-        VievalError: nothing is prepared that these judges can judge, a cell would have too few
-            samples, or a log of a published judge is not what was published.
+        VievalError: these judges support no prepared benchmark, a cell would have too few
+            samples, or a log of a published judge differs from the published one.
     """
     entries = list[PlannedEntry]()
     unprepared = list[str]()
@@ -139,8 +141,8 @@ async def plan_card(request: CardRequest, judging: Judging) -> CardPlan:
 
 
 def card_jobs(request: CardRequest, plan: CardPlan) -> Iterator[Job]:
-    """All that a model is still to be asked about: entries, their repeats, and samples with
-    changed images.
+    """Yield everything that the model still has to answer: entries, their repeats, and
+    samples with changed images.
     """
     entries = [entry for entry in plan.entries if entry.prepared.asks_a_model]
     seed = request.statistics.seed
@@ -187,16 +189,16 @@ def make_card(
     judging: Judging,
     on_step: Callable[[str], None] = lambda line: None,
 ) -> tuple[Card, list[PlacedJudge]]:
-    """Judge what is planned, and make the card of it; what was judged before is not asked for
-    again.
+    """Judge the planned samples and make a card of the verdicts; earlier verdicts are
+    reused.
 
     Args:
-        request, plan: the card's.
-        judging: who answers.
-        on_step: is told what comes next, in a line.
+        request, plan: of the card.
+        judging: options and model.
+        on_step: called with a line on the next step.
 
     Raises:
-        VievalError: the run cannot go on; verdicts are kept, and the same call goes on.
+        VievalError: the run cannot continue; verdicts are kept, and the same call resumes.
     """
     judged: list[JudgedFile] = []
     for entry in plan.entries:
@@ -275,5 +277,5 @@ def _audit(
 
 
 def _answer_count(usage: Usage) -> int:
-    """The number of questions that were answered, by a model or from the store."""
+    """Number of questions answered by a model or from the store."""
     return usage.calls + usage.cached + usage.repeated

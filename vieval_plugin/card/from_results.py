@@ -1,4 +1,4 @@
-"""The card of a model from results that lmms-eval, VLMEvalKit or `vieval score` left behind."""
+"""Make a card of a model from results of lmms-eval, VLMEvalKit or `vieval score`."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ LEFT_OUT = (
 
 @dataclass(frozen=True)
 class ModelResults:
-    """Files of verdicts, and the runs of one model in them."""
+    """Verdict files, and the runs of one model in them."""
 
     files: tuple[Path, ...]
     runs: tuple[Run, ...]
 
     @property
     def model(self) -> str:
-        """The name of the model."""
+        """Name of the model."""
         return self.runs[0].model
 
 
 def results_of_model(results: Sequence[Path], model: str | None) -> ModelResults:
-    """The results of one model.
+    """Read the results of one model.
 
     Args:
         results: folders or files of verdicts on benchmarks that people rated or voted on.
-        model: the name of the one that is meant, None where there is one only.
+        model: name of the model, None if there is only one.
 
     Raises:
         VievalError: results cannot be read, or are of several models.
@@ -76,18 +76,18 @@ def card_from_results(
     options: StatisticsOptions,
     on_step: Callable[[str], None] = lambda line: None,
 ) -> tuple[Card, list[PlacedJudge]]:
-    """The card of a model from its results, whose files are copied beside it.
+    """Make the card of a model from its results, and copy their files next to it.
 
     Args:
         results: the model's.
         published: the folder of published verdicts.
         folder: of the card.
-        options: what failed verdicts are, number of resamples, the seed.
-        on_step: called with a line on what comes next.
+        options: failure policy, number of resamples, seed.
+        on_step: called with a line on the next step.
 
     Raises:
-        VievalError: nothing of it is on samples that people rated, or the folder has the card of
-            these files already.
+        VievalError: no verdicts are on samples that people rated, or the folder already has the
+            card of these files.
     """
     if (folder / CARD_JSON).exists() and any(
         real(file).is_relative_to(real(folder)) for file in results.files
@@ -122,8 +122,8 @@ def card_from_results(
 
 
 def _copied(files: Sequence[Path], folder: Path) -> dict[Path, set[object]]:
-    """Copies of files of verdicts in the folder of a card, each with what it holds: the ids, and
-    whose verdicts they are.
+    """Copy verdict files to the folder of a card; return each copy with the ids and
+    provenances in it.
     """
     copies: dict[Path, set[object]] = {}
     names = Counter(file.name for file in files)

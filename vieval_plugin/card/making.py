@@ -1,6 +1,4 @@
-"""A card from verdicts: each number by the statistics of its benchmark, the same that a report
-has.
-"""
+"""Make a card from verdicts, with the same statistics as a report."""
 
 from __future__ import annotations
 
@@ -37,14 +35,14 @@ def entry_of(
     available: int = 0,
     seconds: float | None = None,
 ) -> CardEntry:
-    """The entry of a judge on a benchmark.
+    """Build the entry of a judge on a benchmark.
 
     Args:
         judge: placed by its verdicts.
-        files: those of the verdicts.
-        folder: the one that files are named from.
-        available: number of samples there were to choose from, 0 where nobody knows.
-        seconds: those of calls, None where nobody says.
+        files: of the verdicts.
+        folder: that the files' paths start from.
+        available: number of samples to choose from, 0 if unknown.
+        seconds: of calls, None if unknown.
     """
     records = judge.run.all_records
     source = records[0].provenance
@@ -94,7 +92,7 @@ def repeats_of(
     folder: Path,
     options: StatisticsOptions,
 ) -> CardRepeats:
-    """The agreement of a judge with itself, from all verdicts of its repeats."""
+    """Measure a judge's agreement with itself from the verdicts of its repeats."""
     benchmark = records[0].id.benchmark
     estimates = agreement_of_repeats(records, benchmark, options)
     numbers = zip((SAME_AGAIN, DIFFERENCE_AGAIN), estimates, strict=True)
@@ -119,14 +117,14 @@ def card_of(
     left_out: Sequence[str],
     options: StatisticsOptions,
 ) -> Card:
-    """The card of a model, dated today.
+    """Build the card of a model, with today's date.
 
     Args:
-        made_from: what verdicts come from, in a few words.
-        judges: the model's, one an entry.
-        entries, repeats, audits: all that was found.
-        left_out: lines on what is not told.
-        options: those that numbers were made with.
+        made_from: origin of the verdicts, in a few words.
+        judges: of the model, one per entry.
+        entries, repeats, audits: the results.
+        left_out: lines on what the card leaves out.
+        options: of the statistics.
     """
     unplaced = [
         missing_place_reason(judge.benchmark.name, judge.title)
@@ -150,7 +148,7 @@ def card_of(
 
 
 def missing_place_reason(benchmark: str, title: str) -> str:
-    """The reason why no published judge stands beside a model on a benchmark."""
+    """Reason why a benchmark has no published judges to compare a model with."""
     if published_judges(benchmark):
         return (
             f"published verdicts on {title} were not found; run `vieval prepare "
@@ -160,7 +158,7 @@ def missing_place_reason(benchmark: str, title: str) -> str:
 
 
 def digests(files: Sequence[Path], folder: Path) -> dict[str, str]:
-    """The SHA-256 of files, by their paths from a folder on."""
+    """SHA-256 of files, by their paths relative to a folder."""
     return {
         file.relative_to(folder).as_posix(): hashlib.sha256(
             file.read_bytes()

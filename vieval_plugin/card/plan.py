@@ -1,6 +1,4 @@
-"""The plan of a card: which judge is asked about which samples of which benchmark, and how many
-calls that takes.
-"""
+"""Plan a card: samples, benchmarks and judges, and the number of calls."""
 
 from __future__ import annotations
 
@@ -41,17 +39,18 @@ SAMPLES, CONTESTS = 600, 400
 
 @dataclass(frozen=True)
 class PlannedCalls:
-    """Answers of a model that a run needs, and the calls for those that are not in the store.
+    """Answers that a run needs from a model, and the calls for those that are not in
+    the store.
 
-    A reply that cannot be read is asked for again, which nobody knows before.
+    A reply that cannot be read is requested again, which is not known in advance.
     """
 
     #: Subject of the questions.
     name: str
-    #: Calls: of the same question asked twice there is one where answers are stored.
+    #: Calls; a repeated question counts once if answers are stored.
     calls: int
     answers: int
-    #: `at least` where a judge asks on after an answer, `at most` where changes may not apply,
+    #: `at least` if a judge may ask follow-up questions, `at most` if changes may not apply,
     #: `about` for both.
     qualifier: str = ""
 
@@ -68,8 +67,8 @@ class PlannedCalls:
 def planned_calls(
     name: str, counts: QuestionCounts, prepared: PreparedJudge, options: Config
 ) -> PlannedCalls:
-    """Calls for questions of a judge as they were counted."""
-    # what is answered once is stored, and not asked again
+    """Estimate the calls for a judge's questions from their counts."""
+    # stored answers are not requested again
     calls = len(counts.to_ask) if options.store.use else counts.to_ask.total()
     answers = counts.to_ask.total() + counts.stored.total()
     return PlannedCalls(
@@ -79,8 +78,8 @@ def planned_calls(
 
 @dataclass(frozen=True)
 class PlannedEntry:
-    """A judge on the sample of a benchmark; `available` is how many samples it could be asked
-    about.
+    """A judge on the sample of a benchmark; `available` is the number of samples that
+    it could judge.
     """
 
     benchmark: Benchmark
@@ -90,7 +89,7 @@ class PlannedEntry:
 
     @property
     def stem(self) -> str:
-        """The beginning of the names of its files."""
+        """Start of its file names."""
         return "_".join(
             filter(
                 None,
@@ -100,19 +99,19 @@ class PlannedEntry:
 
     @property
     def unit(self) -> str:
-        """The name of its samples."""
+        """Name of its samples."""
         return "contests" if isinstance(self.judged[0], Contest) else "samples"
 
     @property
     def cells(self) -> Mapping[tuple[str, str], int]:
-        """The number of samples by part and image model; contests have no image model."""
+        """Number of samples by part and image model; contests have no image model."""
         return Counter(
             (judged.id.part, judged.id.image_model) for judged in self.judged
         )
 
     @property
     def source(self) -> SampleSource:
-        """Its samples as what is to be judged."""
+        """Its samples as a source to judge."""
         texts = [
             text
             for j in self.judged
@@ -126,16 +125,15 @@ class PlannedEntry:
 
 
 def draw_sample(judged: Sequence[Judged], n: int, seed: int) -> list[Judged]:
-    """At most n samples, as many of each part and image model as of any other, as far as there are
-    so many.
+    """Draw at most n samples, spread as evenly as possible over parts and image models.
 
-    What is left over after that goes to cells at random, one each. A larger sample of the same seed
-    holds a smaller one but for these.
+    Remaining samples go to random cells, at most one each. A larger sample with the
+    same seed contains a smaller one, apart from these.
 
     Args:
-        judged: in any order, on which the outcome does not depend.
-        n: how many.
-        seed: of what is drawn.
+        judged: in any order, which does not affect the result.
+        n: size of the sample.
+        seed: of the draw.
     """
     cells: dict[tuple[str, str], list[Judged]] = defaultdict(list)
     for sample in sorted(judged, key=lambda sample: str(sample.id)):
@@ -154,7 +152,8 @@ def draw_sample(judged: Sequence[Judged], n: int, seed: int) -> list[Judged]:
 
 
 def even_sizes(capacities: Sequence[int], n: int, seed: int) -> list[int]:
-    """Sizes of samples of cells, n in all, as even as can be, none larger than its cell.
+    """Sizes of samples of cells, n in total, as even as possible, none larger than its
+    cell.
 
     >>> even_sizes([5, 100, 100], 25, 0), sum(even_sizes([5, 100, 100], 26, 0)), even_sizes([2, 3], 9, 0)
     ([5, 10, 10], 26, [2, 3])
@@ -183,15 +182,16 @@ def planned(
     n: int | None,
     seed: int,
 ) -> tuple[list[PlannedEntry], list[str]]:
-    """The entries of a benchmark, and lines on what of it is not prepared.
+    """Plan the entries of a benchmark; also return lines on unprepared parts.
 
-    A benchmark of contests is judged by judges of contests, where any of these is one.
+    A benchmark of contests is judged by judges of contests, if any of these judges is
+    one.
 
     Args:
         benchmark: with samples that people rated or voted on.
-        judges: those that were asked for.
-        options: which say where data is.
-        n: samples of each judge; None for as many as is usual.
+        judges: the requested ones.
+        options: with the data folder.
+        n: samples of each judge; None for the default.
         seed: of the sample.
 
     Raises:
@@ -233,8 +233,8 @@ def planned(
 
 
 def _loaded(benchmark: Benchmark, options: Config) -> tuple[list[Judged], list[str]]:
-    """The samples of all parts that are there, and lines on parts that are not, or whose images
-    are not.
+    """Load the samples of all available parts; also return lines on parts without data
+    or images.
     """
     loaded: list[Judged] = []
     unprepared: list[str] = []
@@ -273,15 +273,15 @@ def _loaded(benchmark: Benchmark, options: Config) -> tuple[list[Judged], list[s
 
 
 def _is_labelled(judged: Judged) -> bool:
-    """True where people rated a sample, or gave a contest a vote that counts."""
+    """True if people rated a sample, or gave a contest a vote that counts."""
     return (
         bool(judged.votes.vote) if isinstance(judged, Contest) else bool(judged.ratings)
     )
 
 
 def _require_cells(entry: PlannedEntry, askable: Sequence[Judged]) -> None:
-    """VievalError where a cell that could have enough samples for a statistic is planned with
-    fewer.
+    """Raise VievalError if a cell is planned with too few samples for a statistic
+    although it has enough.
     """
     report = entry.benchmark.report
     spec = entry.prepared.spec
@@ -313,14 +313,14 @@ async def calls_of(
     options: Config,
     seed: int,
 ) -> list[PlannedCalls]:
-    """Count the calls of a card before anything is asked.
+    """Count the calls of a card before the model is asked.
 
     Args:
         entries: that are to be judged.
         repeats: samples of each judge that are judged again, three times past the store.
         audited: samples of each judge whose images are changed.
-        session: which knows the store.
-        options: those in force.
+        session: with the store.
+        options: in force.
         seed: of the samples that are judged again and changed.
     """
     lines = list[PlannedCalls]()
@@ -332,8 +332,8 @@ async def calls_of(
         text: str = "",
         times: int = 0,
     ) -> None:
-        """A row on some samples; `times` is how often each is asked past the store, 0 where
-        answers are stored.
+        """Add a row on some samples; `times` is how often each is asked without the
+        store, 0 to store answers.
         """
         counts = QuestionCounts()
         await session.count(judged, entry.prepared, counts)
@@ -388,10 +388,10 @@ async def calls_of(
 
 
 def audited_samples(entry: PlannedEntry, n: int, seed: int) -> list[Judged]:
-    """Samples of an entry whose images are changed.
+    """Choose the samples of an entry whose images are changed.
 
     Raises:
-        VievalError: there is none, or no effect of so few can be significant.
+        VievalError: there are none, or too few for a significant effect.
     """
     samples = random_judgeable_samples(entry.judged, entry.prepared, n, seed)
     effects = len(changes()) * (len(entry.prepared.spec.aspects) or 1)
@@ -405,14 +405,14 @@ def audited_samples(entry: PlannedEntry, n: int, seed: int) -> list[Judged]:
 
 
 def first_of_each_judge(entries: Sequence[PlannedEntry]) -> list[PlannedEntry]:
-    """The first entry of each judge, of which some samples are judged again and changed."""
+    """First entry of each judge, some of whose samples are judged again and changed."""
     return list(
         {entry.prepared.spec.name: entry for entry in reversed(entries)}.values()
     )[::-1]
 
 
 def require_budget(calls: Sequence[PlannedCalls], budget: int | None) -> None:
-    """VievalError where calls are more than a budget."""
+    """Raise VievalError if the calls exceed the budget."""
     needed = sum(row.calls for row in calls)
     if budget is not None and needed > budget:
         raise VievalError(

@@ -1,4 +1,4 @@
-"""Cards from their files, and the runs whose verdicts lie beside them."""
+"""Read cards from their files, and the runs of the verdicts next to them."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ _LARGEST = 1 << 24
 
 
 def is_card(path: Path) -> bool:
-    """Tell by its name whether a path leads to a card, or to a folder with one."""
+    """Tell by its name whether a path is a card, or a folder with one."""
     return path.suffix == ".json" if isfile(path) else isfile(path / CARD_JSON)
 
 
 def read_card(path: Path) -> Card:
-    """A card of this version from its file or folder.
+    """Read a card of this version from its file or folder.
 
     Raises:
-        VievalError: it cannot be read, is of another version, or holds what no card does.
+        VievalError: the card cannot be read, has another version, or is malformed.
     """
     file = path / CARD_JSON if isdir(path) else path
     try:
@@ -73,20 +73,20 @@ def read_card(path: Path) -> Card:
 
 
 def json_text(card: Card) -> str:
-    """A card as the text of `card.json`."""
+    """Serialise a card to the text of `card.json`."""
     return json.dumps(_CARD.dump_python(card, mode="json"), indent=1, allow_nan=False)
 
 
 def runs_of(card: Card, path: Path, label: str) -> list[Run]:
-    """The runs of a card from the files beside it, under a label.
+    """Read the runs of a card from the files next to it, under a label.
 
     Args:
-        card: as it was read.
+        card: as read.
         path: its file or folder.
-        label: what tables are to call it.
+        label: name of the card in tables.
 
     Raises:
-        VievalError: a file of verdicts is gone, or is not the one that the card was made from.
+        VievalError: a file of verdicts is missing, or is not the one that the card was made from.
     """
     folder = path if isdir(path) else path.parent
     return [
@@ -117,15 +117,16 @@ def _runs_of(entry: CardEntry, folder: Path) -> tuple[Run, ...]:
 
 
 def results_of_cards(paths: Sequence[Path], labels: Sequence[str]) -> Results:
-    """The verdicts of cards as results, of the benchmarks and judges that all of them have.
+    """Read the verdicts of cards as results, for the benchmarks and judges that all
+    cards share.
 
     Args:
         paths: files or folders of cards.
-        labels: what tables are to call them, one a card; empty for the names of their models.
+        labels: names of the cards in tables, one per card; empty for the names of their models.
 
     Raises:
-        VievalError: a card cannot be read or is of another version, its verdicts are gone, two are
-            of different samples, or they have nothing in common.
+        VievalError: a card cannot be read or has another version, its verdicts are missing, two
+            cards cover different samples, or no benchmark and judge is common to all.
     """
     if labels and len(labels) != len(paths):
         raise VievalError(

@@ -1,7 +1,7 @@
-"""A card in sentences: where the model stands, what it is good for and what not, and what limits
-that.
+"""A card in sentences: the model's level, its strengths and weaknesses, and the limits
+of the numbers.
 
-What a report says of the same verdicts, `report.answer` says here as well.
+Sentences on the verdicts are the same as in a report (`report.answer`).
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from vieval_plugin.stats.decisions import (
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.text.wording import enumeration, plural
 
-#: Beginnings of an audit's findings: of what ought not to be, and of what the samples do not show.
+#: Beginnings of an audit's findings: unexpected effects, and undecided ones.
 FLAGGED, UNDECIDED = "FLAGGED", "undecided"
-#: Judges that a sentence names; of more it says how many there are.
+#: Largest number of judges that a sentence lists by name.
 _MOST_NAMED = 4
 
 
 class Level(StrEnum):
-    """How well a model judges, as its card's title says it."""
+    """Level of a model as a judge, as the title of its card."""
 
     UNREAD = "{subject} cannot be measured: {unread}."
     UNSCORED = "{subject} cannot be measured: it has too few scores on {benchmark}."
@@ -65,28 +65,29 @@ class Level(StrEnum):
 
 @dataclass(frozen=True)
 class Standing:
-    """The numbers that the level of a judge follows from."""
+    """Numbers that determine the level of a judge."""
 
     number: Estimate
     #: Share of its replies without a score, in [0, 1].
     unread: float
-    #: True where nearly all of its answers are the same.
+    #: True if nearly all of its answers are the same.
     one_answer: bool
     #: Number of the best constant answer.
     constant: float
-    #: True where a test shows it above that over all samples; by task type, where it has a number.
+    #: True if a test shows a higher number over all samples; by task type, if it has a number.
     above: bool
     above_by_type: tuple[bool, ...]
-    #: Its difference to the best published judge on the samples that both scored, undefined where
-    #: there are none; None without a published judge.
+    #: Its difference to the best published judge on the samples that both scored, undefined
+    #: without such samples; None without a published judge.
     difference: Estimate | None
 
 
 def level(standing: Standing) -> Level:
-    """The level of a judge: whether it can be read, whether it beats one answer for all, and
-    where it stands beside the best published judge.
+    """Determine the level of a judge: whether it can be read, whether it beats one
+    answer for all, and how it compares with the best published judge.
 
-    A lead that is clear over all samples counts where tests by task type have too few to show it.
+    A clear lead over all samples counts even if tests by task type have too few samples
+    to show it.
     """
     number = standing.number
     difference = standing.difference
@@ -115,7 +116,7 @@ def level(standing: Standing) -> Level:
 
 
 def standing_of_judge(judge: PlacedJudge) -> Standing:
-    """The numbers of a placed judge that its level follows from."""
+    """Numbers of a placed judge that determine its level."""
     label = judge.run.label
     board = judge.board
     best = judge.best_published
@@ -142,11 +143,11 @@ def standing_of_judge(judge: PlacedJudge) -> Standing:
 
 
 def title(judge: PlacedJudge, subject: str) -> str:
-    """The sentence on the level of a judge, without numbers of agreement.
+    """Sentence on the level of a judge, without numbers of agreement.
 
     Args:
         judge: placed among the published judges.
-        subject: the model, and what it judges where it has several entries.
+        subject: the model, with its judge and benchmark if it has several entries.
     """
     standing = standing_of_judge(judge)
     best = judge.best_published
@@ -168,13 +169,13 @@ def title(judge: PlacedJudge, subject: str) -> str:
 
 
 def constant_words(judge: PlacedJudge) -> str:
-    """The constant answer that a judge has to beat."""
+    """Constant answer that a judge has to beat."""
     scores = judge.board.comparison.compared.unit == "samples"
     return "one score for every image" if scores else "one answer for every pair"
 
 
 def _unread_words(judge: PlacedJudge, share: float) -> str:
-    """The share of replies without a score, by the reason that most of them have."""
+    """Share of replies without a score, with the most common reason."""
     most_common_status = "".join(status for status, _ in judge.unread.most_common(1))
     what = {
         Status.REFUSAL: "of its replies are refusals",
@@ -187,7 +188,9 @@ def _unread_words(judge: PlacedJudge, share: float) -> str:
 
 
 def answers(judges: Sequence[PlacedJudge]) -> list[str]:
-    """The first sentences of a card: the level of each judge, the numbers behind it, its use."""
+    """First sentences of a card: each judge's level, the numbers behind it, and its
+    strengths.
+    """
     subjects = [judge.run.label for judge in judges]
     if len(judges) > 1:
         subjects = [f"{judge.run.label} as {judge.heading}" for judge in judges]
@@ -200,14 +203,14 @@ def answers(judges: Sequence[PlacedJudge]) -> list[str]:
 
 
 def outcome(pair: SystemPair) -> str:
-    """`better` or `worse`, as the first of a pair is; empty where no test shows either."""
+    """`better` or `worse` for the first of a pair; empty if no test shows either."""
     if not pair.significant or not pair.result.difference.value:
         return ""
     return "better" if pair.result.difference.value > 0 else "worse"
 
 
 def _place(judge: PlacedJudge, subject: str) -> str:
-    """The number and the rank among the published judges, and which of them are better and
+    """Number and rank among the published judges, and which of them are better and
     worse.
     """
     number = judge.number
@@ -269,8 +272,8 @@ def _relations(judge: PlacedJudge, rivals: Sequence[str]) -> list[str]:
 
 
 def _use(judge: PlacedJudge, subject: str) -> str:
-    """The parts on which it is shown to be better than a constant answer, and those of which
-    little is known.
+    """Parts on which the judge is shown to be better than a constant answer, and parts
+    with too few scores.
     """
     by_value = judge.values_by_statistic(judge.run.label)
     numbers = {
@@ -300,8 +303,8 @@ def _areas(values: Sequence[str], numbers: Mapping[str, Estimate]) -> str:
 
 
 def limits(judges: Sequence[PlacedJudge], card: Card) -> list[str]:
-    """Sentences on what limits the numbers: one answer, the ceiling, disagreement with itself,
-    what the judge is fooled by.
+    """Sentences on the limits of the numbers: constant answers, the ceiling,
+    disagreement with itself, and changes that fool the judge.
     """
     lines = []
     for judge in judges:
@@ -326,7 +329,7 @@ def limits(judges: Sequence[PlacedJudge], card: Card) -> list[str]:
 
 
 def repeats_text(repeats: CardRepeats) -> str:
-    """What repeats show, in words without a full stop."""
+    """Result of the repeats, in words without a full stop."""
     agreement = repeats.numbers[0].estimate
     times = f"asked {number_word(repeats.repeats)} times"
     if not agreement.defined:
@@ -337,7 +340,7 @@ def repeats_text(repeats: CardRepeats) -> str:
 
 
 def audit_text(audit: CardAudit) -> str:
-    """What an audit shows, in words without a full stop."""
+    """Result of an audit, in words without a full stop."""
     flagged = fooled_by(audit)
     undecided = [row for row in audit.effects if row.finding == UNDECIDED]
     finding = "no change is shown to fool it"

@@ -29,8 +29,8 @@ def _board_tables(judge: PlacedJudge) -> list[Table]:
 
 
 def tables_of(judge: PlacedJudge) -> list[Table]:
-    """The judge among published judges, its pairs with them, and its numbers by task type or
-    part.
+    """Tables of a judge: its place among published judges, its pairs with them, and its
+    numbers by task type or part.
     """
     tables = _board_tables(judge)
     by_value = judge.values_by_statistic(judge.run.label)
@@ -82,8 +82,8 @@ def tables_of(judge: PlacedJudge) -> list[Table]:
 
 
 def tables_of_all(card: Card, judges: Sequence[PlacedJudge]) -> list[Table]:
-    """The ways in which judges answer, what fools them, what their verdicts took, and how the
-    card was made.
+    """Tables on how judges answer, what fools them, what their verdicts cost, and how
+    the card was made.
     """
     return [
         _answers_table(card, judges),
@@ -122,7 +122,9 @@ def _answers_table(card: Card, judges: Sequence[PlacedJudge]) -> Table:
 
 
 def _audit_table(audit: CardAudit) -> Table:
-    """Effects that fool a judge or that its samples do not decide; the others are counted."""
+    """Table of the effects that fool a judge or are undecided; other effects are only
+    counted.
+    """
     odd = [row for row in audit.effects if row.finding != "as expected"]
     fine = (
         f"{len(audit.effects) - len(odd)} of {len(audit.effects)} effects are as "
@@ -185,7 +187,7 @@ def _cost_table(card: Card) -> Table:
 
 
 def _origin_table(card: Card) -> Table:
-    """The exact model, wording, options, seed, date and versions."""
+    """Table of the exact model, prompt packs, options, seed, date and versions."""
     rows = [
         ("model", card.model),
         ("made from", card.made_from),

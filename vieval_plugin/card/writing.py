@@ -53,12 +53,12 @@ _TEMPLATE = Path(__file__).with_name("card.html.jinja")
 
 
 def write_card(card: Card, judges: Sequence[PlacedJudge], folder: Path) -> None:
-    """Write a card to a folder with its verdicts; `card.json` comes last, so that where it is all
-    is there.
+    """Write a card to the folder of its verdicts; `card.json` comes last, so that its
+    presence means a complete card.
 
     Args:
         card: in full.
-        judges: whose entries it has, in their order.
+        judges: of its entries, in their order.
         folder: of the verdicts.
     """
     texts = {
@@ -71,7 +71,7 @@ def write_card(card: Card, judges: Sequence[PlacedJudge], folder: Path) -> None:
 
 
 def markdown_text(card: Card, judges: Sequence[PlacedJudge]) -> str:
-    """The text of `card.md`."""
+    """Render the text of `card.md`."""
     first, *further = map(escaping.markdown_sentence, card.answers)
     parts = [f"# {first}\n", *(f"{text}\n" for text in further)]
     parts += [f"- {escaping.markdown_sentence(line)}" for line in limits(judges, card)]
@@ -85,7 +85,7 @@ def markdown_text(card: Card, judges: Sequence[PlacedJudge]) -> str:
 
 
 def page(card: Card, judges: Sequence[PlacedJudge]) -> str:
-    """The text of `card.html`: one file that loads nothing."""
+    """Render the text of `card.html`, a single file without external resources."""
     style = style_sheet(STYLE)
     first, *further = card.answers
     items = [
@@ -131,8 +131,8 @@ def page(card: Card, judges: Sequence[PlacedJudge]) -> str:
 
 
 def _chart(judge: PlacedJudge) -> Markup:
-    """The card's judge among the published ones by name, then its task types or parts with the
-    published judges as ticks.
+    """Chart of the card's judge among the published ones by name, then of its task
+    types or parts with the published judges as ticks.
     """
     model = judge.run.label
     board = judge.board

@@ -12,11 +12,11 @@ from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, FIRST, SECOND, TI
 class PageAnswer:
     """Answer to a question of the page."""
 
-    #: Key that gives it.
+    #: Key to press.
     key: str
     #: Value in the CSV file.
     value: str
-    #: Words on the page.
+    #: Text on the page.
     text: str
 
 
@@ -32,12 +32,12 @@ class PageQuestion:
     explanation: str
     #: Answers in their order.
     answers: tuple[PageAnswer, ...]
-    #: Key that leads to it, where there are several.
+    #: Key that selects it, if there are several questions.
     letter: str = ""
 
 
 def _rating_steps(*texts: str) -> tuple[PageAnswer, ...]:
-    """Steps of a rating from 0 to 1, the worst first."""
+    """Steps of a rating from 0 to 1, worst first."""
     last = len(texts) - 1
     return tuple(
         PageAnswer(str(n), f"{n / last:g}", text) for n, text in enumerate(texts)
@@ -73,7 +73,7 @@ _ALIKE: Mapping[str, tuple[PageAnswer, ...]] = {
 
 
 def vote(scheme: str) -> PageQuestion:
-    """The question about a contest; without a scheme, three answers."""
+    """Question about a contest; without a scheme, with three answers."""
     hint = (
         "Consider both how well the output follows the prompt and how natural it looks."
     )

@@ -1,5 +1,5 @@
-"""Sources of what is labelled: a samples file, a file of contests, a run of image models, or a
-benchmark's part.
+"""Sources of samples to label: a samples file, a file of contests, a run of image
+models, or a benchmark's part.
 """
 
 from __future__ import annotations
@@ -56,22 +56,22 @@ def read_to_label(
     columns: Mapping[str, str] | None = None,
     prompts: Path | None = None,
 ) -> list[ToLabel]:
-    """Read the samples or contests that a user names.
+    """Read the samples or contests of the given inputs.
 
     Args:
-        inputs: samples (tables or folders, as `vieval score` takes them); or files that `vieval
-            score` wrote; or alone, a JSONL file of contests (`readers/contest_rows.py`), what a run
-            of `generate_*` tasks with `--predict_only` left, or `BENCHMARK` or `BENCHMARK/PART`; or
-            a folder of shards, of which a sample is read, and behind it the rows that are meant,
-            each a uid or FILE:ROW.
-        kind: that of samples whose line names none, and of contests.
+        inputs: samples (tables or folders, as for `vieval score`), or verdict files of `vieval
+            score`. Alternatively one of: a JSONL file of contests
+            (`readers/contest_rows.py`), the output of `generate_*` tasks with
+            `--predict_only`, `BENCHMARK`, or `BENCHMARK/PART`. Or a folder of shards, which
+            is sampled unless rows follow it, each as a uid or FILE:ROW.
+        kind: of samples without a kind, and of contests.
         partial: read incomplete runs too.
-        columns: what the columns of a table are, by `parse_columns`.
-        prompts: what images in folders were made of, see `read_folders`.
+        columns: meaning of a table's columns, from `parse_columns`.
+        prompts: of images in folders, see `read_folders`.
 
     Raises:
-        VievalError: there is nothing of that name, a line of the file is bad, a kind is lacking, or
-            the benchmark's data is absent.
+        VievalError: an input does not exist, a line of the file is malformed, a kind is missing, or
+            the benchmark's data is missing.
     """
     if is_shards(path_of(inputs[0])):
         return _read_shards(path_of(inputs[0]), inputs[1:], partial)
@@ -103,8 +103,8 @@ def read_to_label(
 
 
 def _of_verdicts(files: Sequence[str], partial: bool) -> list[ToLabel]:
-    """The samples of files of verdicts, each once; VievalError where two files have other images
-    for one id.
+    """Read the samples of verdict files, each once; VievalError if two files have
+    different images for one id.
     """
     judged: dict[SampleId, Judged] = {}
     for file in files:
@@ -126,11 +126,10 @@ def _of_verdicts(files: Sequence[str], partial: bool) -> list[ToLabel]:
 def choose_readable(
     samples: Sequence[ToLabel], count: int, seed: int
 ) -> tuple[list[ToLabel], dict[int, str]]:
-    """Choose what is labelled, with its images read, among samples whose images are there and can
-    be read.
+    """Choose samples to label among those with readable images, and read their images.
 
-    Only what is chosen is looked through, as all may be many; others take the place of what cannot
-    be read.
+    Only chosen samples are examined, because there may be many; unreadable ones are
+    replaced.
 
     Args:
         samples: samples, or contests.
@@ -141,7 +140,7 @@ def choose_readable(
         The choice in its order, and by its number the reason why a sample was left out.
 
     Raises:
-        VievalError: as `choose`, and where images of all are missing or cannot be read.
+        VievalError: as `choose`, and if no sample has readable images.
     """
     reasons = {
         number: reason
@@ -173,7 +172,7 @@ def choose_readable(
 def read_planned(
     samples: Sequence[ToLabel], planned: Sequence[SampleId]
 ) -> list[ToLabel]:
-    """The samples of a plan in its order, with their images read; VievalError where one is
+    """Read the samples of a plan in its order, with their images; VievalError if one is
     missing.
     """
     by_id = {sample.judged.id: sample for sample in samples}
@@ -187,10 +186,10 @@ def read_planned(
 
 
 def _missing_image(labelled: ToLabel) -> str:
-    """The reason why a sample or contest cannot be shown, if that is an image which is not there;
-    empty where all are.
+    """Reason why a sample or contest cannot be shown, if an image is missing; empty if
+    none is.
 
-    Images in shards are looked for where they are read.
+    Images in shards are checked when they are read.
     """
     if labelled.row:
         return ""
@@ -202,7 +201,7 @@ def _missing_image(labelled: ToLabel) -> str:
 
 
 def _read_images(labelled: ToLabel) -> ToLabel:
-    """The same with its images read; VievalError where one cannot be read."""
+    """Read the images of a sample; VievalError if one cannot be read."""
     if labelled.row is None:
         judged = reread_cells(labelled.judged)
     else:
@@ -274,8 +273,8 @@ def _contests(path: Path, kind: str | None) -> list[ToLabel]:
 
 
 def _require_below(labelled: ToLabel, folder: Path) -> None:
-    """VievalError for a link out of the folder of a contest's file: it would put any image of
-    this machine on the page.
+    """Raise VievalError for a link out of the folder of a contest's file, which would
+    put any image of this machine on the page.
     """
     for file in files_of(candidates_of(labelled.judged)):
         if not is_below(file, folder):
@@ -286,7 +285,7 @@ def _require_below(labelled: ToLabel, folder: Path) -> None:
 
 
 def _scheme(rows: Sequence[Row]) -> str:
-    """The scheme of votes that are there already: four-way where one of them says so."""
+    """Scheme of existing votes: four-way if one of them requires it."""
     votes = {
         vote
         for row in rows

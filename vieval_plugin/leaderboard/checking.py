@@ -1,5 +1,6 @@
-"""Checks of a submission, which is a card with its verdict files: every score again from the raw
-replies in the traces by the judge's own program, and every number again from the scores.
+"""Check submissions, which are cards with their verdict files: recompute every score
+from the raw replies in the traces with the judge's own program, and every number from
+the scores.
 
 No check can show which model wrote the replies.
 """
@@ -35,7 +36,7 @@ from vieval_plugin.text.errors import VievalError
 CANNOT_SHOW = (
     "no check can show which model wrote the replies, or that it was asked only once"
 )
-#: Problems of an entry that are told one by one.
+#: Largest number of problems that are listed per entry.
 MOST_PROBLEMS = 20
 MOST_DRAWS = 10_000
 _OPTIONS = TypeAdapter(StatisticsOptions)
@@ -47,15 +48,15 @@ CheckedEntry: TypeAlias = tuple[CardEntry, Sequence[Record]]
 def check_submission(
     folder: Path, sources: Sources
 ) -> tuple[Card, list[CheckedEntry], list[str]]:
-    """Check a submission: its card, the records of each entry on a benchmark with a leaderboard,
-    and a line a problem.
+    """Check a submission; return its card, the records of each entry on a benchmark
+    with a leaderboard, and one line per problem.
 
     Args:
-        folder: with `card.json` and the verdict files that it names.
-        sources: where people's ratings and votes are, and the published verdicts.
+        folder: with `card.json` and its verdict files.
+        sources: folders of human ratings and votes, and of the published verdicts.
 
     Raises:
-        VievalError: there is no card that can be read.
+        VievalError: the card cannot be read.
     """
     card = read_card(folder)
     checked: list[CheckedEntry] = []
@@ -84,8 +85,8 @@ def check_submission(
 
 
 def _records(card: Card, entry: CardEntry, folder: Path) -> list[Record]:
-    """The records of an entry's files; VievalError for a file that is gone or another, and for a
-    verdict that is there twice.
+    """Read the records of an entry's files; VievalError for a missing or changed file,
+    or a repeated verdict.
     """
     runs = runs_of(replace(card, entries=(entry,)), folder, card.model)
     if foreign := ", ".join(
@@ -149,8 +150,8 @@ def _problems(
 
 
 def _options_problem(card: Card, entry: CardEntry, records: Sequence[Record]) -> str:
-    """The difference between what the card says of its judge and what the verdicts do; empty
-    where there is none.
+    """Describe how the card's judge differs from the judge of the verdicts; empty if it
+    does not.
     """
     source: Provenance = records[0].provenance
     if any(
@@ -189,9 +190,7 @@ def _options_problem(card: Card, entry: CardEntry, records: Sequence[Record]) ->
 
 
 def _problems_of(record: Record, judged: Judged, judge: PreparedJudge) -> Iterator[str]:
-    """The problems of a verdict: what people said, its images and texts, its scores and its
-    reasons.
-    """
+    """Yield the problems of a verdict: its ratings, images, texts, scores and reasons."""
     verdict = record.verdict
     if isinstance(judged, Contest):
         candidates = tuple(candidate.id for candidate in judged.candidates)
@@ -262,7 +261,7 @@ def _outcome_words(
 
 
 def _changed_from(judged_then: Judged, judged: Judged) -> Iterator[str]:
-    """The texts and the images, of those that are here, of which others were judged."""
+    """Yield the texts and available images that differ from the ones judged."""
     for submitted, current in zip(
         candidates_of(judged_then), candidates_of(judged), strict=False
     ):
@@ -277,7 +276,7 @@ def _changed_from(judged_then: Judged, judged: Judged) -> Iterator[str]:
 def _wrong_numbers(
     card: Card, entry: CardEntry, records: Sequence[Record], folder: Path
 ) -> Iterator[str]:
-    """A line for each number of the card that its verdicts do not give."""
+    """Yield a line for each number of the card that its verdicts do not give."""
     try:
         options = _OPTIONS.validate_python(card.statistics)
     except ValidationError:
@@ -289,7 +288,7 @@ def _wrong_numbers(
         )
         return
     [run] = results_of(records).runs
-    # in its own folder are no published verdicts: the leaderboard computes its place anew
+    # its own folder has no published verdicts: the leaderboard recomputes its place
     judge = place_judge(replace(run, label=card.model), folder, options)
     again = entry_of(
         judge, [folder / name for name in entry.files], folder, entry.available

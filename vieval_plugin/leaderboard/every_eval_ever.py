@@ -1,8 +1,8 @@
-"""Results as records of Every Eval Ever, which boards of several harnesses read: a JSON document for
-each model, and beside it its samples, a line each.
+"""Write results as records of Every Eval Ever, a format of several leaderboards: one
+JSON document per model, and its samples in a JSONL file.
 
-A judge that is measured against people is a model with its agreement; so is a generator, whose
-scores name the judge as their scorer.
+A judge that is measured against people is a model with its agreement. A generator is a
+model whose scores name the judge as their scorer.
 
 Source: Every Eval Ever, schemas `eval` and `instance_level_eval` 0.3.0.
 """
@@ -37,7 +37,7 @@ _NO_ANSWER = "no single answer is right: scores are compared over all samples"
 
 @dataclass(frozen=True)
 class Publication:
-    """The publisher of results, and the time at which they were made into documents."""
+    """Publisher of results, and the time of the export."""
 
     organization: str
     #: Seconds since the epoch.
@@ -47,7 +47,7 @@ class Publication:
 
 @dataclass(frozen=True)
 class _Model:
-    """A judge or a generator whose numbers one document has."""
+    """A judge or a generator with the numbers of one document."""
 
     section: Section
     #: The judge's run, of a generator that which scored its images.
@@ -62,7 +62,7 @@ class _Model:
 
     @property
     def evaluation(self) -> str:
-        """Name of the evaluation, which is another for each judge of generators."""
+        """Name of the evaluation, which for generators includes the judge."""
         name = self.section.benchmark.name
         if not self.generator:
             return name
@@ -81,7 +81,8 @@ class _Model:
 def export(report: Report, folder: Path, publication: Publication) -> list[Path]:
     """Write a document and the samples of each model of a report below `folder/data`.
 
-    The same results have the same file names, so that a second export replaces the first.
+    The same results have the same file names, so that a second export replaces the
+    first.
 
     Args:
         report: with its sections.
@@ -101,7 +102,7 @@ def export(report: Report, folder: Path, publication: Publication) -> list[Path]
 
 
 def _models(sections: Iterable[Section]) -> Iterator[_Model]:
-    """Judges with their agreement, then generators by each judge."""
+    """Yield judges with their agreement, then generators by each judge."""
     for section in sections:
         numbers = [n for n in section.findings.numbers if n.estimate.defined]
         for run in section.runs:
@@ -175,13 +176,13 @@ def _status_counts(records: Iterable[Record]) -> dict[str, str]:
 
 
 def file_name(text: str) -> str:
-    """A text as one part of a path."""
+    """Convert a text to one part of a path."""
     name = "".join(sign if sign.isalnum() or sign in "-_.+" else "_" for sign in text)
     return name.strip(".") or _UNKNOWN
 
 
 def _stable_uuid(*texts: str) -> uuid.UUID:
-    """A UUID in the form of version 4, the same for the same texts."""
+    """UUID in the form of version 4, the same for the same texts."""
     digest = hashlib.sha256("\0".join(texts).encode()).digest()
     return uuid.UUID(bytes=digest[:16], version=4)
 
@@ -210,7 +211,7 @@ def _provenance(run: Run) -> Provenance:
 
 
 def _judge_details(provenance: Provenance) -> dict[str, str]:
-    """The facts that a judge's number depends on, beside its model."""
+    """Facts that a judge's number depends on, in addition to its model."""
     details = {
         "judge": provenance.judge,
         "setting": provenance.setting,
@@ -292,7 +293,7 @@ def _metric_config(
 
 
 def _scoring(provenance: Provenance, run: Run) -> JsonObject:
-    """The model that a generator's judge asks, and the name of its wording."""
+    """Model that a generator's judge asks, and the name of its prompt pack."""
     model = _model_document(run.model or run.label, _judge_details(provenance))
     wording = f"prompt pack {provenance.pack} ({provenance.pack_hash}) of vieval"
     return {"judges": [{"model_info": model}], "input_prompt": wording}
@@ -308,8 +309,8 @@ def _score_details(number: Number) -> dict[str, str]:
 
 
 def _sample_rows(model: _Model, evaluation_id: str) -> Iterator[JsonObject]:
-    """A row for each score that a result is of, and for each contest; what failed has no score,
-    and the document counts verdicts by status.
+    """Yield a row for each score of a result, and for each contest; failed verdicts
+    have no score and are counted in the document.
     """
     for record in model.records:
         common = {
@@ -337,7 +338,7 @@ def _sample_rows(model: _Model, evaluation_id: str) -> Iterator[JsonObject]:
 
 
 def _result_of(numbers: Sequence[Number], record: Record, aspect: str) -> str:
-    """The result that a score counts in; empty where nothing is said of its aspect."""
+    """Id of the result that a score counts in; empty if its aspect has no result."""
     ids = (
         _result_id(number)
         for number in numbers
@@ -364,7 +365,9 @@ def _aspect_fields(record: Record, aspect: str) -> JsonObject:
 
 
 def _contest_fields(record: Record) -> JsonObject:
-    """The fields of a contest: right where the judge's answer is what people said."""
+    """Fields of a contest, which is correct if the judge's answer matches the human
+    vote.
+    """
     votes = record.votes
     answers = record.verdict.choice.votes if record.verdict.choice else {}
     answer = answers.get(FORWARD, next(iter(answers.values()), ""))
@@ -387,7 +390,7 @@ def _input_text(record: Record) -> str:
 
 
 def _attribution(record: Record, value: str) -> list[JsonObject]:
-    """The way in which the score was read from the replies."""
+    """Description of how a score was read from the replies."""
     return [
         {
             "turn_idx": 0,

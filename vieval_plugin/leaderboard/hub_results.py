@@ -1,5 +1,6 @@
-"""Agreement of judges with people as the hub shows it on a model's page: `.eval_results/*.yaml` for
-the repository of each model, and `eval.yaml` for that of the benchmark.
+"""Write agreement of judges with people for model pages of the hub:
+`.eval_results/*.yaml` for the repository of each model, and `eval.yaml` for that of the
+benchmark.
 
 Source: huggingface/hub-docs, `docs/hub/eval-results.md`, as it was in 2026.
 """
@@ -29,7 +30,8 @@ _DESCRIPTION = "Agreement of image judges with people."
 def export(
     report: Report, folder: Path, publication: Publication, dataset: str
 ) -> list[Path]:
-    """Write the results of each judge that was measured on a benchmark, and what registers this.
+    """Write the results of each judge that was measured on a benchmark, and the
+    benchmark's registration.
 
     Args:
         report: of verdicts on one benchmark that people rated.
@@ -65,7 +67,9 @@ def export(
 def _entries(
     section: Section, run: Run, publication: Publication, dataset: str
 ) -> Iterator[JsonObject]:
-    """An entry for each leaderboard that leads the benchmark and has a number of the judge."""
+    """Yield an entry for each main leaderboard of the benchmark that has a number of
+    the judge.
+    """
     date = datetime.fromtimestamp(publication.time, UTC).date().isoformat()
     provenance = run.all_records[0].provenance
     for board in section.headlines:
@@ -101,7 +105,7 @@ def _task_id(board: Leaderboard) -> str:
 
 
 def _registration(section: Section) -> JsonObject:
-    """The file that a data set has at its root so that results name its tasks."""
+    """Registration file at the root of a data set, to whose tasks results refer."""
     benchmark = section.benchmark
     ids = dict.fromkeys(map(_task_id, section.headlines))
     return {

@@ -1,5 +1,5 @@
-"""Makes the leaderboards from published logs and submissions, by the statistics that `vieval
-report` uses.
+"""Make the leaderboards from published logs and submissions, with the statistics of
+`vieval report`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _Choice: TypeAlias = tuple[
 
 @dataclass(frozen=True)
 class Sources:
-    """Folders that leaderboards are made from."""
+    """Folders from which leaderboards are made."""
 
     #: Published verdicts.
     published: Path
@@ -69,11 +69,12 @@ class Sources:
     data: Path
 
     def judged(self, benchmark: Benchmark, parts: Sequence[str]) -> list[Judged]:
-        """The samples or contests of parts of a benchmark, with what people said of them.
+        """Load the samples or contests of parts of a benchmark, with their human
+        ratings or votes.
 
         Raises:
-            VievalError: they are neither in the data folder nor, without images, in the published
-                logs.
+            VievalError: they are missing both from the data folder and, without images, from the
+                published logs.
         """
         try:
             return [
@@ -95,17 +96,16 @@ def make_boards(
     options: StatisticsOptions,
     on_step: Callable[[str], object] = lambda line: None,
 ) -> list[BenchmarkBoard]:
-    """Make the leaderboard of each benchmark of which verdicts were published.
+    """Make the leaderboard of each benchmark with published verdicts.
 
     Args:
         sources: the folders.
-        submissions: judges beside the published ones.
+        submissions: judges to add to the published ones.
         options: number of resamples, the seed.
-        on_step: is told in a line what is done.
+        on_step: called with a line on each step.
 
     Raises:
-        VievalError: no logs are there, people's ratings or votes are not, or a log is not the
-            published one.
+        VievalError: logs, ratings or votes are missing, or a log is not the published one.
     """
     return [
         _board(
@@ -161,7 +161,7 @@ def _runs_with_values(
     baselines: Sequence[PublishedJudge], sources: Sources, judged: Sequence[Judged]
 ) -> Iterator[Run]:
     for baseline in baselines:
-        # the published files may hold no value of it for what is here
+        # the published files may lack its values for these samples
         with suppress(VievalError):
             yield run_of(baseline, sources.published, judged)
 
@@ -176,7 +176,7 @@ def _parts_without_records(
 def _submitted(
     benchmark: Benchmark, submissions: Sequence[Submission], judged: Sequence[Judged]
 ) -> Iterator[tuple[Run, PublishedJudge]]:
-    """The runs of submissions on a benchmark, each under a name of its own."""
+    """Yield the runs of submissions on a benchmark, each with a unique name."""
     labels = {
         judge.title
         for judge in (
@@ -208,7 +208,7 @@ def _submitted(
 
 
 def _soft_estimates(board: Leaderboard, findings: Findings) -> dict[str, Estimate]:
-    """The soft accuracy of each system, where the findings have it."""
+    """Soft accuracy of each system, if the findings have it."""
     soft = (SOFT, board.aspect, board.part, "")
     return {
         n.system: n.estimate
@@ -231,14 +231,14 @@ def views_of(
     options: StatisticsOptions,
     on_step: Callable[[str], object] = lambda line: None,
 ) -> list[View]:
-    """A leaderboard for each choice, the default first.
+    """Make a leaderboard for each choice, the default first.
 
     Args:
-        benchmark: whose report has the statistics.
-        judges: the runs that are ranked, labels all different.
-        baselines: runs that stand beside them.
+        benchmark: with the statistics of its report.
+        judges: the runs to rank, with different labels.
+        baselines: runs to show with the judges.
         options: number of resamples, the seed.
-        on_step: is told in a line which is made, and of how many.
+        on_step: called with a line on each table.
     """
     views = list[View]()
     title = descriptions().get(benchmark.name, {}).get("title", benchmark.title)
@@ -267,8 +267,8 @@ def views_of(
 def _better_elsewhere(
     statistic: RankedStatistic, board: Leaderboard, options: StatisticsOptions
 ) -> Iterator[str]:
-    """A sentence for each part on which another ranked judge is better than the leader; p is
-    adjusted over all of these.
+    """Yield a sentence for each part on which another ranked judge is better than the
+    leader; p is adjusted over all parts and judges.
     """
     leader, *rivals = [number.system for number in board.ranked] or [""]
     by_part = (
@@ -303,10 +303,10 @@ def _choices(
     baselines: Sequence[Run],
     options: StatisticsOptions,
 ) -> Iterator[_Choice]:
-    """A choice for each statistic and part of votes; of ratings for each failure policy, aspect and
-    setting of judges.
+    """Yield a choice for each statistic and part of votes; for ratings, for each
+    failure policy, aspect and setting of judges.
 
-    Of votes a missing answer is wrong under every policy.
+    With votes, a missing answer is wrong under every policy.
     """
     parts = tuple(benchmark.parts)
     all_runs = [*judges, *baselines]

@@ -1,5 +1,5 @@
-"""Submissions in the form in which the leaderboard keeps them: a small JSON file each, with
-scores and without replies.
+"""Submissions as the leaderboard stores them: a small JSON file each, with scores but
+without replies.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FOLDER = "submissions"
 
 @dataclass(frozen=True)
 class SubmittedRun:
-    """A judge's verdicts on a benchmark, without what was replied."""
+    """Verdicts of a judge on a benchmark, without replies."""
 
     benchmark: str
     #: The judge.
@@ -39,7 +39,7 @@ class SubmittedRun:
 
 @dataclass(frozen=True)
 class Submission:
-    """The part of a card that the leaderboard keeps."""
+    """Part of a card that the leaderboard stores."""
 
     #: Version of its form.
     submission: int
@@ -56,7 +56,7 @@ _SUBMISSION = TypeAdapter(Submission)
 def submission_of(
     card: Card, records: Sequence[tuple[CardEntry, Sequence[Record]]]
 ) -> Submission:
-    """The submission of a card that was checked, with the records of its entries."""
+    """Build the submission of a checked card from the records of its entries."""
     runs = []
     for entry, rows in records:
         verdicts = {
@@ -73,8 +73,8 @@ def submission_of(
 
 
 def write_submission(submission: Submission, folder: Path) -> Path:
-    """Write a submission to the folder of submissions, and return its file; VievalError where it
-    is there with others.
+    """Write a submission to the folder of submissions, and return its file; VievalError
+    if the file exists with other content.
     """
     stem = re.sub(
         r"[^A-Za-z0-9_.-]+",
@@ -93,10 +93,11 @@ def write_submission(submission: Submission, folder: Path) -> Path:
 
 
 def read_submissions(folder: Path) -> list[Submission]:
-    """The submissions of a folder, by the names of their files; none where it is not there.
+    """Read the submissions of a folder, by file name; empty if the folder does not
+    exist.
 
     Raises:
-        VievalError: a file is none, or of another version.
+        VievalError: a file is not a submission, or has another version.
     """
     return [_read(path) for path in sorted(folder.glob("*.json"))]
 
@@ -120,15 +121,15 @@ def _read(path: Path) -> Submission:
 def run_of_submission(
     submitted: SubmittedRun, label: str, judged: Sequence[Judged]
 ) -> Run:
-    """The verdicts of a submission as a run beside others.
+    """Build a run from the verdicts of a submission.
 
     Args:
         submitted: a run of a submission.
-        label: what tables are to call it.
+        label: name of the run in tables.
         judged: the benchmark's samples or contests.
 
     Raises:
-        VievalError: a verdict is on none of these.
+        VievalError: a verdict is on an unknown sample.
     """
     by_id = {str(sample.id): sample for sample in judged}
     if foreign := next(

@@ -1,4 +1,6 @@
-"""Leaderboards in their files: one page that loads nothing, and its data as CSV and JSON."""
+"""Write leaderboards to files: a single page without external resources, and its data
+as CSV and JSON.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,7 @@ FORM_VERSION = 1
 
 @dataclass(frozen=True, kw_only=True)
 class LeaderboardRow(NumberRow):
-    """Number of a leaderboard, with the choice that it is of and what was printed."""
+    """Number of a leaderboard, with its choice and the printed number."""
 
     setting: str
     ties: str
@@ -73,7 +75,7 @@ class LeaderboardRow(NumberRow):
     version: str
     #: Month or day of its verdicts.
     date: str
-    #: With as many decimals as were printed; empty where nothing was.
+    #: Printed number with its original decimals; empty without one.
     printed: str
     recomputed_as_printed: str
     marks: str
@@ -81,7 +83,7 @@ class LeaderboardRow(NumberRow):
 
 @dataclass(frozen=True, kw_only=True)
 class LeaderboardDocument:
-    """All that `leaderboard.json` holds."""
+    """Content of `leaderboard.json`."""
 
     #: Version of its form.
     leaderboard: int = FORM_VERSION
@@ -112,7 +114,7 @@ def write_boards(
 
 
 def rows_of(boards: Sequence[BenchmarkBoard]) -> list[LeaderboardRow]:
-    """The rows of all tables."""
+    """Rows of all tables."""
     return [
         _row(board, view, number)
         for board in boards
@@ -140,7 +142,7 @@ def _row(board: BenchmarkBoard, view: View, number: Number) -> LeaderboardRow:
 
 
 def json_text(boards: Sequence[BenchmarkBoard], options: StatisticsOptions) -> str:
-    """The leaderboards for programs."""
+    """Serialise the leaderboards as JSON."""
     default_boards = [
         view.board for board in boards for view in board.views if view.is_default
     ]
@@ -157,7 +159,7 @@ def json_text(boards: Sequence[BenchmarkBoard], options: StatisticsOptions) -> s
 
 
 def page(boards: Sequence[BenchmarkBoard], options: StatisticsOptions) -> str:
-    """The page as HTML."""
+    """Render the page as HTML."""
     style = style_sheet(STYLE)
     script = (_HOME / "leaderboard.js").read_text(encoding="utf-8")
     style += (_HOME / "leaderboard.css").read_text(encoding="utf-8")
@@ -190,8 +192,8 @@ def page(boards: Sequence[BenchmarkBoard], options: StatisticsOptions) -> str:
 
 
 def title(boards: Sequence[BenchmarkBoard]) -> str:
-    """The title of each leaderboard's answer, or that none of its judges agrees with people as
-    people do.
+    """Title of each leaderboard's answer, or that none of its judges agrees with people
+    as well as people do.
     """
     return " ".join(
         _none_as_people(board) or board.views[0].lines[0] for board in boards
@@ -199,8 +201,8 @@ def title(boards: Sequence[BenchmarkBoard]) -> str:
 
 
 def _none_as_people(benchmark_board: BenchmarkBoard) -> str:
-    """Sentence on a first table all of whose judges are below the human ceiling; empty for any
-    other.
+    """Sentence on a first table in which all judges are below the human ceiling; empty
+    for other tables.
     """
     board = benchmark_board.views[0].board
     ceilings = [
@@ -224,7 +226,7 @@ def _none_as_people(benchmark_board: BenchmarkBoard) -> str:
 
 
 def notes_of(view: View, number: Number) -> tuple[str, ...]:
-    """What is to be read beside a number: why it has no rank, what it rests on, marks, failures."""
+    """Notes on a number: why it has no rank, its coverage, marks, and failures."""
     unranked = f"not ranked: {reason_words(number.unranked)}" if number.unranked else ""
     rests_on = (
         f"on {number.estimate.coverage}"
@@ -239,7 +241,7 @@ def notes_of(view: View, number: Number) -> tuple[str, ...]:
 
 
 def _age(boards: Sequence[BenchmarkBoard]) -> str:
-    """Sentence on the years of the judges that are here."""
+    """Sentence on the years of the available judges."""
     years = sorted(
         {
             judge.date[:4]
@@ -256,7 +258,7 @@ def _age(boards: Sequence[BenchmarkBoard]) -> str:
 
 
 def _choices(board: BenchmarkBoard) -> Mapping[str, list[str]]:
-    """The values of each choice, those of the first table first."""
+    """Values of each choice, those of the first table first."""
     return {
         name: list(dict.fromkeys(view.choice[name] for view in board.views))
         for name in board.views[0].choice
@@ -264,7 +266,7 @@ def _choices(board: BenchmarkBoard) -> Mapping[str, list[str]]:
 
 
 def _agreement(board: BenchmarkBoard) -> str:
-    """Sentence on how many printed numbers come out."""
+    """Sentence on how many printed numbers are reproduced."""
     computed = [number for number in board.printed if number.computed is not None]
     errata_count = len(board.errata)
     errata = f"; the other {errata_count} are errata" if errata_count else ""
@@ -277,8 +279,8 @@ def _agreement(board: BenchmarkBoard) -> str:
 
 
 def _chart(board: BenchmarkBoard, view: View) -> Markup:
-    """The judges of a table, and the printed numbers of those whose logs are not here, from
-    guessing to people.
+    """Chart of the judges of a table, and of printed numbers without available logs,
+    from guessing to people.
     """
     rows = [
         ScaleRow(number.system, number.estimate, "printed") for number in view.baselines

@@ -1,5 +1,5 @@
-"""Preference pairs for generators: a prompt with a better and a worse image of it, in the columns
-that trainers read.
+"""Preference pairs for generators: a prompt with a better and a worse image, in the
+columns of trainers.
 
 `trl` has the names of TRL's preference data sets (prompt, chosen, rejected), `diffusers` those of
 Pick-a-Pic, which the example for Diffusion-DPO of diffusers reads (caption, jpg_0, jpg_1, label_0).
@@ -64,18 +64,19 @@ class PreferencePair:
 
 
 def preference_pairs(lookup: Lookup, margin: float | None) -> list[PreferencePair]:
-    """The best and the worst image of each prompt or, with a margin, each two that are so far
-    apart.
+    """Pair the best and the worst image of each prompt or, with a margin, any two
+    images that differ by at least the margin.
 
-    Images of equal score are no pair, and one whose file is gone is in none.
+    Images with equal scores and images whose file is missing are not paired.
 
     Args:
-        lookup: verdicts of one judge on images, and where to find them.
+        lookup: verdicts of one judge on images.
         margin: the least difference of scores, in [0, 1]; None for the best and the worst.
 
     Raises:
-        VievalError: verdicts of several judges or without scores, a sample that cannot be found or
-            is not what was judged, two prompts of one uid, or data that may not train a model.
+        VievalError: verdicts come from several judges or lack scores, a sample is missing or has
+            changed since it was judged, a uid has two prompts, or a licence does not allow
+            training.
     """
     require_trainable(lookup.records)
     pairs = []
@@ -103,8 +104,8 @@ def preference_pairs(lookup: Lookup, margin: float | None) -> list[PreferencePai
 
 
 def write_pairs(path: Path, pairs: Sequence[PreferencePair], columns: Columns) -> None:
-    """Write pairs as JSONL with the paths of images or, where the file is called `.parquet`, with
-    the images themselves.
+    """Write pairs as JSONL with the paths of images or, for a `.parquet` file, with the
+    images themselves.
 
     Raises:
         VievalError: the file cannot be written, or cannot hold these columns.
@@ -124,8 +125,8 @@ def write_pairs(path: Path, pairs: Sequence[PreferencePair], columns: Columns) -
 
 
 def _require_judged(judged: Sequence[tuple[Candidate, Sample]]) -> None:
-    """VievalError for images that changed since they were judged, or of which the prompts
-    differ.
+    """Raise VievalError for images that changed since they were judged, or whose
+    prompts differ.
     """
     for candidate, sample in judged:
         require_as_judged(candidate.record, sample)
@@ -190,7 +191,7 @@ def _path(image: Image) -> str:
 
 
 def _embedded(image: Image) -> JsonObject:
-    """An image in the form of the feature `Image` of the library datasets."""
+    """Encode an image like the feature `Image` of the library datasets."""
     return {
         "bytes": read_bytes(image),
         "path": None if isinstance(image.source, bytes) else image.source.name,
@@ -198,7 +199,7 @@ def _embedded(image: Image) -> JsonObject:
 
 
 class _Pieces(io.BytesIO):
-    """A file that is handed on in pieces while it is written."""
+    """A file whose bytes can be taken in pieces while it is written."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -208,7 +209,7 @@ class _Pieces(io.BytesIO):
         return self._yielded + super().tell()
 
     def new_bytes(self) -> bytes:
-        """Take the bytes that were written since the last call."""
+        """Take the bytes written since the last call."""
         data = self.getvalue()
         self._yielded += len(data)
         self.seek(0)
@@ -217,7 +218,7 @@ class _Pieces(io.BytesIO):
 
 
 def _parquet(pairs: Sequence[PreferencePair], columns: Columns) -> Iterator[bytes]:
-    """The bytes of a parquet file, a row group at a time."""
+    """Yield the bytes of a parquet file, one row group at a time."""
     pyarrow = arrow()
     schema = _schema(pyarrow, pairs, columns)
     pieces = _Pieces()
@@ -265,16 +266,17 @@ def _schema(pyarrow: Any, pairs: Sequence[PreferencePair], columns: Columns) -> 
 def write_pair_folders(
     folder: Path, pairs: Sequence[PreferencePair], trainer: str
 ) -> None:
-    """Write both images of each pair under one name, each with the prompt in a `.txt` beside it.
+    """Write both images of each pair under one name, each with the prompt in a `.txt`
+    file.
 
     Args:
-        folder: what holds the two folders; it appears when all of it is written.
+        folder: that will hold the two folders; it appears when it is complete.
         pairs: of images made from a prompt alone.
         trainer: one of `FOLDERS`.
 
     Raises:
-        VievalError: the folder is there, an image was made from another or cannot be read, or
-            nothing can be written there.
+        VievalError: the folder exists or cannot be written, or an image was made from another
+            image or cannot be read.
     """
     if folder.exists():
         raise VievalError(f"{folder}: already exists; choose another --out")

@@ -1,4 +1,4 @@
-"""Supervised tuning of a backbone on a judge's conversations, by TRL and peft."""
+"""Supervised fine-tuning of a backbone on a judge's conversations, with TRL and peft."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Losses:
     first: float
     #: Of learnt turns in the last tenth.
     last: float
-    #: Of held-out turns before the training, None where none are held out or it was resumed.
+    #: Of held-out turns before the training, None without held-out turns or after resuming.
     held_out_before: float | None
     #: Of held-out turns after it.
     held_out_after: float | None
@@ -61,18 +61,18 @@ def tune(
     tuning: Tuning,
     folder: Path,
 ) -> Losses:
-    """Tune a backbone and write it with its training record; a tuning that was stopped goes on from
-    its last checkpoint.
+    """Tune a backbone and write it with its training record; an interrupted tuning
+    resumes from its last checkpoint.
 
     Args:
-        learnt: turns to learn.
-        held_out: turns that it is measured on.
-        tuning: how.
-        folder: a folder for the model, its adapters made part of it.
+        learnt: turns to train on.
+        held_out: turns to measure on.
+        tuning: options of the tuning.
+        folder: for the model, with adapters merged into it.
 
     Raises:
-        VievalError: the base cannot be loaded, asked or tuned, the folder has checkpoints of a
-            tuning by other options, or memory or room runs out.
+        VievalError: the base cannot be loaded, prompted or tuned, the folder has checkpoints of a
+            tuning with other options, or memory or disk space runs out.
     """
     transformers = library("transformers")
     trl = library("trl")
@@ -125,7 +125,7 @@ def _training_record(
     curve: Sequence[tuple[Any, Any]],
     losses: Losses,
 ) -> dict[str, Any]:
-    """What stands beside the weights: how they were tuned, on what, and how it went."""
+    """Training record of the weights: options, data and losses."""
     benchmarks = benchmark_registry.benchmarks()
     sources = dict.fromkeys(turn.sample.split("/")[0] for turn in learnt)
     licences = {
@@ -146,7 +146,7 @@ def _training_record(
 
 
 def _settings(tuning: Tuning, folder: Path) -> Any:
-    """The trainer's own settings: steps, evaluations and checkpoints of a tuning."""
+    """Settings of the trainer: steps, evaluations and checkpoints of a tuning."""
     on_gpu = library("torch").cuda.is_available()
     interval = max(1, tuning.steps // _EVALUATION_COUNT)
     return library("trl").SFTConfig(
@@ -173,8 +173,8 @@ def _settings(tuning: Tuning, folder: Path) -> Any:
 
 
 def _resume_or_begin(checkpoints: Path, tuning: Tuning) -> str | None:
-    """Path of the checkpoint to resume from; None once the folder is cleared and has the options of
-    this tuning.
+    """Return the checkpoint to resume from; None after clearing the folder and writing
+    this tuning's options.
 
     Raises:
         VievalError: the checkpoint was made with other options.
@@ -202,7 +202,7 @@ def _resume_or_begin(checkpoints: Path, tuning: Tuning) -> str | None:
 
 @contextlib.contextmanager
 def _enough_room(folder: Path) -> Iterator[None]:
-    """Room that runs out is one line with what to change."""
+    """Turn a full disk into a VievalError with a remedy."""
     try:
         yield
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Options that all trainings have in common: the tuned weights, the steps, and the share of the
+"""Options common to all trainings: the tuned weights, the steps, and the split of the
 data; and their record.
 """
 
@@ -24,7 +24,7 @@ Example = TypeVar("Example")
 
 @dataclass(frozen=True)
 class Tuning:
-    """The options by which a base is trained."""
+    """Options for training a base."""
 
     #: The model that is trained.
     base: str
@@ -47,11 +47,11 @@ class Tuning:
 def split(
     examples: Sequence[Example], group: Callable[[Example], str], tuning: Tuning
 ) -> tuple[list[Example], list[Example]]:
-    """The examples to learn from and those held out, whole groups of them; by the seed and the
-    group's name alone.
+    """Split examples into those to train on and those held out, by whole groups; the
+    split depends only on the seed and the group's name.
 
     Raises:
-        VievalError: nothing is left to learn from.
+        VievalError: no examples are left to train on.
     """
     groups = dict.fromkeys(map(group, examples))
     digests = {
@@ -78,7 +78,7 @@ def split(
 def require_same_options(
     path: Path, earlier: Mapping[str, Any], options: Mapping[str, Any]
 ) -> None:
-    """VievalError for a checkpoint of a training by other options."""
+    """Raise VievalError for a checkpoint of a training with other options."""
     for name, value in options.items():
         if earlier.get(name) != value:
             raise VievalError(
@@ -88,11 +88,10 @@ def require_same_options(
 
 
 def load_base(base: str, dtype: str = "float32") -> tuple[Any, Any]:
-    """An image-text model of transformers and its processor, to be trained.
+    """Load an image-text model of transformers and its processor for training.
 
     Raises:
-        VievalError: it cannot be loaded, or has no chat template, so that nothing could be asked of
-            it.
+        VievalError: it cannot be loaded, or has no chat template and cannot be prompted.
     """
     transformers = library("transformers")
     transformers.logging.set_verbosity_error()
@@ -120,8 +119,8 @@ def load_base(base: str, dtype: str = "float32") -> tuple[Any, Any]:
 
 @contextlib.contextmanager
 def enough_memory(tuning: Tuning, examples: str) -> Iterator[None]:
-    """Memory that runs out is one line with what to change; `examples` is what they are called
-    there.
+    """Turn exhausted memory into a VievalError with a remedy; `examples` names the
+    examples in it.
     """
     try:
         yield
@@ -147,10 +146,10 @@ _PACKAGES = ("torch", "transformers", "peft", "accelerate", "trl")
 
 
 def write_training_record(folder: Path, record: Mapping[str, Any]) -> None:
-    """Write the training record into a model's folder: what it was made of, so that a report can
-    tell what it had seen.
+    """Write the training record into a model's folder, so that a report can tell what
+    the model was trained on.
 
-    Versions of what trained it are added. VievalError where it cannot be written.
+    Adds the versions of the training packages. VievalError if it cannot be written.
     """
     document = {**record, "versions": versions_of(*_PACKAGES)}
     write_whole(

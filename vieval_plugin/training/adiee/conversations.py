@@ -1,4 +1,4 @@
-"""Labelled edits as the conversations of the judge, and these as tensors."""
+"""Turn labelled edits into conversations of the judge, and these into tensors."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Batch:
     inputs: Any
     #: Positions that the head reads, shape (rows,).
     at: Any
-    #: Tokens to be said, shape (rows, length).
+    #: Expected tokens, shape (rows, length).
     targets: Any
     #: Labels, shape (rows,).
     labels: Any
@@ -52,8 +52,8 @@ class Batch:
 
 
 class Conversations:
-    """Turns edits into batches: a question about both images, and an answer that ends in the
-    token or in a number.
+    """Turn edits into batches: a question about both images, and an answer that ends in
+    the token or in a number.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Conversations:
             {"role": role, "content": [{"type": "text", "text": text}]}
             for role, text in (("user", "?"), ("assistant", "vieval"))
         ]
-        # what the chat template puts after an assistant's turn
+        # text that the chat template adds after an assistant's turn
         self._end = str(
             processor.apply_chat_template(turns, tokenize=False).rpartition("vieval")[2]
         )
@@ -79,14 +79,14 @@ class Conversations:
         self._one_at_a_time = threading.Lock()
 
     def random_form(self, rng: random.Random) -> Form:
-        """A question and an answer sentence, each as likely as the others."""
+        """Choose a question and an answer sentence at random, all equally likely."""
         return Form(rng.choice(self.questions), rng.choice(self.answers))
 
     def batch(self, edits: Sequence[LabelledEdit], forms: Sequence[Form]) -> Batch:
-        """Tensors of edits, each asked in its form.
+        """Build the tensors of edits, each asked in its form.
 
         Raises:
-            VievalError: an image cannot be read, or an answer lost its token.
+            VievalError: an image cannot be read, or an answer lacks its token.
         """
         with self._one_at_a_time:
             return self._batch(edits, forms)
@@ -125,7 +125,7 @@ class Conversations:
         )
 
     def _prompt_and_answer(self, edit: LabelledEdit, form: Form) -> tuple[str, str]:
-        """The text up to the assistant's turn, and that turn."""
+        """Return the text up to the assistant's turn, and that turn."""
         reading: Reading = "token" if self._with_token else "sentence"
         question = question_text(
             edit.instruction, form, self._wording, self._images, reading
@@ -146,7 +146,7 @@ class Conversations:
         return pictures if self._images == "two" else [join_side_by_side(pictures)]
 
     def _answer_length(self, prompt: str, answer: str) -> int:
-        """The number of tokens that the answer adds to the prompt."""
+        """Number of tokens that the answer adds to the prompt."""
         prompt_tokens, all_tokens = (
             self._tokenizer(text, add_special_tokens=False).input_ids
             for text in (prompt, prompt + answer)

@@ -1,5 +1,5 @@
-"""A folder of labelled edits: `examples.jsonl` with an edit a line, and `manifest.json` with
-where they are from.
+"""A folder of labelled edits: `examples.jsonl` with one edit per line, and
+`manifest.json` with their origins.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ _PATHS = ("source", "output")
 
 @dataclass(frozen=True)
 class Terms:
-    """The terms of edits."""
+    """Origin and licence of edits."""
 
     source: str
     #: Licence of the source.
     licence: str
-    #: True where that lets them train a model.
+    #: True if the licence allows training.
     trainable: bool
 
 
 def write(
     folder: Path, edits: Sequence[LabelledEdit], origins: Sequence[Terms], seed: int
 ) -> None:
-    """Write edits, whose images stay where they are; VievalError where that cannot be done or an
-    origin forbids it.
+    """Write edits, leaving their images in place; VievalError if writing fails or an
+    origin forbids training.
     """
     require_trainable(origins)
     rows = [
@@ -60,7 +60,7 @@ def write(
 
 
 def require_trainable(origins: Sequence[Terms]) -> None:
-    """VievalError, with its licence, for data that may not train a model."""
+    """Raise VievalError with the licence for data that may not be used for training."""
     for origin in origins:
         if not origin.trainable:
             reason = f"its licence does not allow training ({origin.licence})"
@@ -68,11 +68,11 @@ def require_trainable(origins: Sequence[Terms]) -> None:
 
 
 def read(folder: Path) -> tuple[list[LabelledEdit], dict[str, Any]]:
-    """The edits of a folder and its manifest.
+    """Read the edits of a folder and its manifest.
 
     Raises:
-        VievalError: in one line, what is absent or malformed with the number of the row, a label
-            out of [0, 1], an image that is not there, and data that may not train a model.
+        VievalError: a file is missing, or a row is malformed, has a label outside [0, 1], lacks
+            its image, or its licence does not allow training.
     """
     try:
         manifest = read_json((folder / MANIFEST).read_bytes())

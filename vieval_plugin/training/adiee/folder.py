@@ -1,5 +1,5 @@
-"""Results of a training: the model, its head, the description that a scorer is loaded by, and a
-training record.
+"""Results of a training: the model, its head, the description from which a scorer is
+loaded, and a training record.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ HEAD = "head.safetensors"
 
 
 def write(folder: Path, trained: Trained, recipe: Recipe) -> None:
-    """Write model, processor and head, and how a scorer loads them; of adapters, the model with
-    them in it.
+    """Write the model, its processor and head, and the description of the scorer;
+    adapters are merged into the model.
     """
     torch = library("torch")
     network = merged(trained.network)
@@ -55,8 +55,8 @@ def write(folder: Path, trained: Trained, recipe: Recipe) -> None:
 def _description(
     folder: Path, recipe: Recipe, weights: str, dtype: str
 ) -> dict[str, Any]:
-    """The scorer's description: the first question with the first answer sentence, the head read
-    before the token.
+    """Describe the scorer: the first question with the first answer sentence, and a
+    head that reads before the token.
     """
     wording = packs.load(recipe.pack)
     form = Form("question_1", "answer_1")
@@ -93,8 +93,8 @@ def training_record(
     curves: Sequence[Curve],
     figures: Figures | None,
 ) -> None:
-    """Write the training record: data and licences, the recipe with its seed, groups learnt and
-    held out, curves.
+    """Write the training record: data and licences, the recipe with its seed, trained
+    and held-out groups, and curves.
     """
     learnt, held_out = parts
     record = {
@@ -111,7 +111,7 @@ def training_record(
 
 
 def _replace_nan(value: Any) -> Any:
-    """JSON has no NaN: what is not known is null."""
+    """Replace NaN, which JSON does not have, by null."""
     if isinstance(value, dict):
         return {name: _replace_nan(member) for name, member in value.items()}
     if isinstance(value, list):

@@ -39,7 +39,7 @@ class Figures:
     done_as_asked: float
     #: Mean score of the same with the source of another scene.
     another_source: float
-    #: Mean score of sources that nobody edited.
+    #: Mean score of unedited sources.
     unedited: float
 
 
@@ -50,7 +50,9 @@ def values(
     question: str,
     batch_size: int,
 ) -> list[float]:
-    """The head's numbers for edits, all asked one question with the first answer sentence."""
+    """Return the head's numbers for edits, all asked one question with the first answer
+    sentence.
+    """
     torch = library("torch")
     module = trained.module
     numbers = []
@@ -72,7 +74,9 @@ def values(
 def agreement(
     numbers: Sequence[float], edits: Sequence[LabelledEdit]
 ) -> HeldOutAgreement:
-    """The agreement of numbers with labels; the correlation is NaN where either does not vary."""
+    """Measure the agreement of numbers with labels; the correlation is NaN if either is
+    constant.
+    """
     labels = [edit.label for edit in edits]
     errors = [abs(value - label) for value, label in zip(numbers, labels, strict=True)]
     return HeldOutAgreement(correlation(numbers, labels), fmean(errors), len(edits))
@@ -84,7 +88,7 @@ def figures(
     edits: Sequence[LabelledEdit],
     batch_size: int,
 ) -> Figures | None:
-    """The figures of held-out edits; None where there are none."""
+    """Compute the figures on held-out edits; None without any."""
     if trained.head is None or not edits:
         return None
 
@@ -115,7 +119,9 @@ def figures(
 def _swap_source(
     edit: LabelledEdit, edits: Sequence[LabelledEdit]
 ) -> LabelledEdit | None:
-    """The edit with the source of the next scene, around the end; None where there is no other."""
+    """Return the edit with the source of the next scene, wrapping around; None without
+    another scene.
+    """
     index = edits.index(edit)
     following = [*edits[index:], *edits[:index]]
     source = next(

@@ -1,7 +1,8 @@
-"""Labels of edits without people, from editing sequences and from outputs with a CLIP.
+"""Label edits without annotators, from editing sequences and from outputs with a CLIP.
 
-Source: ADIEE, automatic dataset creation and scorer for instruction-guided image editing evaluation
-(ICCV 2025), section on its data; how often each sequence is drawn from is not said there.
+Source: ADIEE, automatic dataset creation and scorer for instruction-guided image
+editing evaluation (ICCV 2025), section on its data. The paper does not state how often
+each sequence is sampled.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ SUCCEEDED = 0.2
 
 @dataclass(frozen=True)
 class LabelledEdit:
-    """An edit to learn from."""
+    """An edit to train on."""
 
     #: Name of the edit.
     uid: str
@@ -39,23 +40,23 @@ class LabelledEdit:
     source: Path
     #: Image after it.
     output: Path
-    #: What was asked for.
+    #: Instruction of the edit.
     instruction: str
-    #: How far the output is what the instruction makes of the source, in [0, 1].
+    #: How well the output follows the instruction, in [0, 1].
     label: float
-    #: How the label came about: j1, j2 and k of a sequence, or the editor and its CLIP-D.
+    #: Origin of the label: j1, j2 and k of a sequence, or the editor and its CLIP-D.
     origin: Mapping[str, float | str] = field(default_factory=dict)
 
 
 def sequence_labels(
     sequence: EditingSequence, number: int, seed: int
 ) -> list[LabelledEdit]:
-    """Edits of a sequence, drawn without replacement from all that there are of it.
+    """Draw edits of a sequence without replacement.
 
     Args:
         sequence: images I_0 to I_l with l instructions.
-        number: how many edits at most.
-        seed: what is drawn depends on it and on the sequence's uid alone.
+        number: largest number of edits.
+        seed: the draw depends only on it and on the sequence's uid.
 
     Returns:
         Edits from I_j1 to I_k by the instructions j1 + 1 to j2 in one text, for 0 <= j1 < j2 <= l
@@ -81,18 +82,18 @@ def sequence_labels(
 
 @dataclass(frozen=True)
 class Editors:
-    """The labelling of outputs, by whom they are and by their CLIP-D."""
+    """Labels of outputs, by their editor and their CLIP-D."""
 
-    #: Editor whose outputs are what the instruction asks for.
+    #: Editor whose outputs follow the instruction.
     truth: str
-    #: Editors whose outputs are failures where CLIP-D is below `FAILED`, and are left out
+    #: Editors whose outputs are failures if CLIP-D is below `FAILED`, and are left out
     #: otherwise.
     weak: frozenset[str]
-    #: Editors whose outputs are right where CLIP-D is above `SUCCEEDED`, else halfway.
+    #: Editors whose outputs are right if CLIP-D is above `SUCCEEDED`, otherwise halfway.
     strong: frozenset[str]
 
     def label(self, editor: str, direction: float) -> float | None:
-        """The label of an editor's output, None where it is left out.
+        """Label of an editor's output, None if it is left out.
 
         >>> editors = Editors("people", frozenset({"old"}), frozenset({"new"}))
         >>> editors.label("people", -1.0), [editors.label("old", d) for d in (-0.1, 0.1)], editors.label("new", 0.1)
@@ -130,21 +131,20 @@ def direction(
 
 
 def spread(edits: Iterable[LabelledEdit]) -> dict[str, int]:
-    """The number of edits with each label, the labels to two decimals."""
+    """Number of edits with each label, with labels rounded to two decimals."""
     counts: dict[str, int] = {}
     for edit in edits:
         counts[f"{edit.label:.2f}"] = counts.get(f"{edit.label:.2f}", 0) + 1
     return dict(sorted(counts.items()))
 
 
-#: What the texts of a sample are called that say what its source shows, and what its output is to
-#: show.
+#: Keys of a sample's texts that describe its source, and its intended output.
 SOURCE_CAPTION_KEY, OUTPUT_CAPTION_KEY = "source_caption", "output_caption"
 
 
 @dataclass(frozen=True)
 class Pair:
-    """An edit whose files are known to be files."""
+    """An edit whose images are files."""
 
     #: The edit.
     sample: Sample
@@ -155,12 +155,12 @@ class Pair:
 
 
 def pairs_of(samples: Sequence[Sample], editors: Editors) -> list[Pair]:
-    """Samples as edits that can be labelled, found out before a CLIP is loaded.
+    """Check samples as edits to label, before a CLIP is loaded.
 
     Args:
         samples: edits with `source` and `output`, an instruction, and captions of both images in
             their texts.
-        editors: whose outputs are labelled how.
+        editors: with the labels of their outputs.
 
     Raises:
         VievalError: a sample lacks an image, a text or a known editor.
@@ -171,8 +171,7 @@ def pairs_of(samples: Sequence[Sample], editors: Editors) -> list[Pair]:
 def output_labels(
     pairs: Sequence[Pair], editors: Editors, encoder: Encoder
 ) -> list[LabelledEdit]:
-    """The labelled edits of outputs that have a label, and of each source as the output that nobody
-    edited.
+    """Label edits by their outputs, and add each source as an unedited output.
 
     Raises:
         VievalError: an image cannot be read.

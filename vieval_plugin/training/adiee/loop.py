@@ -1,7 +1,7 @@
-"""The training of ADIEE: its recipe, steps, checkpoints, and what held-out edits say on the way.
+"""Training of ADIEE: recipe, steps, checkpoints, and measurements on held-out edits.
 
-What happens at a step follows from its number and the seed alone, so that a training that was
-killed goes on as if it had not been.
+A step depends only on its number and the seed, so that an interrupted training resumes
+without a difference.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ SCORE_WEIGHT = 10.0
 
 @dataclass(frozen=True)
 class Recipe:
-    """The recipe by which a scorer of edits is trained."""
+    """Recipe for training a scorer of edits."""
 
     #: Options of any training.
     tuning: Tuning
-    #: With `number` there is neither token nor head, and the model learns to say 0 to 10: the
-    #: paper's ablation.
+    #: With `number`, the model has neither token nor head and learns to answer 0 to 10, as in
+    #: the paper's ablation.
     answer: Answer = "token"
     #: Source and output as two images, or joined into one.
     images: Images = "two"
@@ -50,7 +50,7 @@ class Recipe:
     pack: ClassVar[str] = "adiee/v1"
 
     def options(self) -> dict[str, Any]:
-        """The options of the recipe, by name."""
+        """Options of the recipe, by name."""
         return {
             **asdict(self.tuning),
             "answer": self.answer,
@@ -60,8 +60,8 @@ class Recipe:
 
 
 def learning_rate(tuning: Tuning, step: int) -> float:
-    """The learning rate at a step from 0 on: rising over the first 3% of the steps, then falling
-    evenly.
+    """Learning rate at a step, counted from 0: it rises over the first 3% of the steps,
+    then falls linearly.
 
     >>> [round(learning_rate(Tuning("", steps=100, learning_rate=1.0), step), 2) for step in (0, 2, 50, 99)]
     [0.33, 1.0, 0.51, 0.01]
@@ -73,8 +73,8 @@ def learning_rate(tuning: Tuning, step: int) -> float:
 
 
 def order(count: int, begin: int, end: int, seed: int) -> list[int]:
-    """Positions `begin` to `end` in an endless row of numbers below `count`, each once before any
-    comes again.
+    """Return positions `begin` to `end` of an endless sequence of numbers below
+    `count`, in which each number occurs once per epoch.
 
     >>> sorted(order(3, 3, 6, seed=1))
     [0, 1, 2]
@@ -99,9 +99,9 @@ _LONGEST_STEP = 1.0  # of the gradient
 
 @dataclass(frozen=True)
 class Curve:
-    """An evaluation on the way."""
+    """An evaluation during training."""
 
-    #: Steps that were made.
+    #: Number of steps so far.
     step: int
     #: Loss of the text, averaged since the last evaluation.
     text: float
@@ -113,7 +113,7 @@ class Curve:
 
 @dataclass
 class _State:
-    """The state of a training, which a checkpoint keeps."""
+    """State of a training, as stored in a checkpoint."""
 
     #: The model.
     trained: Trained
@@ -125,7 +125,7 @@ class _State:
     accelerator: Any
     #: Evaluations so far.
     curves: list[Curve]
-    #: Steps that were made.
+    #: Number of steps so far.
     step: int = 0
 
 
@@ -135,18 +135,18 @@ def train(
     held_out: Sequence[LabelledEdit],
     folder: Path,
 ) -> tuple[Trained, Conversations, list[Curve]]:
-    """Train, from the checkpoint in the folder `folder` where there is one; the trained model and
-    its curves.
+    """Train, resuming from the checkpoint in `folder` if there is one; return the
+    trained model and its curves.
 
     Args:
-        recipe: how; a checkpoint made otherwise is an error.
-        learnt: edits to learn from.
-        held_out: edits that it is measured on, none of whose scenes are among the others.
-        folder: where checkpoints go.
+        recipe: of the training; a checkpoint with another recipe is an error.
+        learnt: edits to train on.
+        held_out: edits to measure on, from other scenes.
+        folder: of the checkpoints.
 
     Raises:
-        VievalError: the base cannot be trained, a checkpoint is of another training, or memory runs
-            out.
+        VievalError: the base cannot be trained, a checkpoint belongs to another training, or
+            memory runs out.
     """
     torch = library("torch")
     accelerate = library("accelerate")
@@ -243,7 +243,7 @@ def _batches(
     learnt: Sequence[LabelledEdit],
     step: int,
 ) -> list[tuple[int, Batch]]:
-    """The batches of this process at a step, each batch with the seed of its dropout."""
+    """Build the batches of this process at a step, each with the seed of its dropout."""
     parts = []
     tuning = recipe.tuning
     for part in range(tuning.accumulate):
@@ -270,7 +270,7 @@ def _batches(
 def _step(
     state: _State, tuning: Tuning, batches: Sequence[tuple[int, Batch]]
 ) -> tuple[float, float]:
-    """Take an optimisation step; the text's cross-entropy and the score's L1."""
+    """Take an optimisation step; return the text's cross-entropy and the score's L1."""
     torch = library("torch")
     accelerator = state.accelerator
     state.module.train()
@@ -301,7 +301,7 @@ def _step(
 
 
 def _write_checkpoint(state: _State, recipe: Recipe, file: Path) -> None:
-    """Write a checkpoint; the one before stays until this one is whole."""
+    """Write a checkpoint; the previous one is kept until this one is complete."""
     parameters = state.trained.module.named_parameters()
     checkpoint = {
         "recipe": recipe.options(),

@@ -1,5 +1,5 @@
-"""A model with the token `[SCORE]` and a head that reads a number where the model is about to say
-it.
+"""A model with the token `[SCORE]` and a head that reads a number at the position that
+predicts the token.
 
 Source: ADIEE (ICCV 2025), supplementary: an MLP of two layers as wide as the model on the last
 layer's hidden state at the position that predicts the token.
@@ -25,7 +25,7 @@ _RANK, _ALPHA, _DROPOUT = 8, 16, 0.05
 
 @dataclass(frozen=True)
 class Trained:
-    """A model in training."""
+    """A model during training."""
 
     #: Gives the losses.
     module: Any
@@ -40,18 +40,18 @@ class Trained:
 
 
 def load(base: str, tuning: Tune, with_head: bool, dtype: str = "float32") -> Trained:
-    """A base with its token and a new head, its trained weights marked.
+    """Load a base with its token and a new head, and mark the weights to train.
 
     Args:
         base: a folder or a name on the hub of an image-text model of transformers.
         tuning: `full` for every weight, `lora` for adapters on the language model's query and value
             projections; then embeddings, output layer and head are trained too.
-        with_head: without, neither token nor head is added: the model learns to say numbers.
+        with_head: if False, neither token nor head is added, and the model learns to answer with numbers.
         dtype: of the base's weights.
 
     Raises:
-        VievalError: the base cannot be loaded, has a token of that name already, or nothing that
-            adapters go to.
+        VievalError: the base cannot be loaded, already has a token of that name, or has no layers
+            for adapters.
     """
     network, processor = load_base(base, dtype)
     tokenizer = processor.tokenizer
@@ -96,15 +96,15 @@ def _adapted(network: Any, base: str) -> Any:
 
 
 def merged(network: Any) -> Any:
-    """The model of transformers with adapters made part of its weights."""
+    """Merge adapters into the weights of the transformers model."""
     return (
         network.merge_and_unload() if hasattr(network, "merge_and_unload") else network
     )
 
 
 def positions(tokens: Any, token: int) -> Any:
-    """For each row of token ids (rows, length), the position that predicts the first `token`: the
-    one before it.
+    """For each row of token ids (rows, length), return the position that predicts the
+    first `token`: the one before it.
 
     Raises:
         VievalError: a row has no such token, or begins with it.
@@ -123,7 +123,9 @@ def positions(tokens: Any, token: int) -> Any:
 
 def _module(torch: Any, network: Any, head: Any) -> Any:
     class Scorer(torch.nn.Module):  # type: ignore[misc]
-        """Hidden states to losses in one call, which is how several processes share a model."""
+        """Map hidden states to losses in one call, as required to share a model between
+        processes.
+        """
 
         def __init__(self) -> None:
             super().__init__()
@@ -131,12 +133,13 @@ def _module(torch: Any, network: Any, head: Any) -> Any:
             self.head = head
 
         def forward(self, inputs: Any, at: Any, targets: Any) -> tuple[Any, Any]:
-            """Values (rows,) of the head at the positions `at`, None without a head; and the text's
-            cross-entropy.
+            """Return values (rows,) of the head at the positions `at`, None without a
+            head; and the text's cross-entropy.
 
-            `targets` (rows, length) has the token ids to be said, -100 where none is.
+            `targets` (rows, length) has the expected token ids, -100 at other
+            positions.
             """
-            # the model of transformers, also where it has adapters
+            # the transformers model, with or without adapters
             model = (
                 self.network.get_base_model()
                 if hasattr(self.network, "get_base_model")
