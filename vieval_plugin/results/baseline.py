@@ -118,9 +118,8 @@ def read_baseline(
         for name in names
         if name not in ("", new_generator, new_generator or YOUR_IMAGES)
     )
-    return Baseline(
-        path, tuple(_set_generator(record, name) for record in earlier), is_anchor
-    )
+    renamed_records = tuple(_set_generator(record, name) for record in earlier)
+    return Baseline(path, renamed_records, is_anchor)
 
 
 def _require_one_judge(
@@ -142,9 +141,9 @@ def _require_same_fields(
 ) -> None:
     judged = [record.verdict for record in records if record.verdict.trace]
     if judged:
+        earlier_verdicts = [record.verdict for record in earlier]
         then_fields, now_fields = (
-            {"fields": unsent_fields(side)}
-            for side in ([record.verdict for record in earlier], judged)
+            {"fields": unsent_fields(side)} for side in (earlier_verdicts, judged)
         )
         _require_same_judge(path, then_fields, now_fields)
 
@@ -157,23 +156,23 @@ def add_baseline(results: Results, baseline: Baseline) -> Results:
         VievalError: the results come from several judges.
     """
     if len(results.runs) != 1:
+        labels = [run.label for run in results.runs]
         raise VievalError(
-            "--against requires results from one judge, got "
-            f"{abbreviated([run.label for run in results.runs])}"
+            f"--against requires results from one judge, got {abbreviated(labels)}"
         )
     [run], records = results.runs, results.records
     prompts = {_key(record.id) for record in baseline.records}
     compared = [record for record in records if _key(record.id) in prompts]
     by_part: RecordsByPart = {}
     for record in (*compared, *baseline.records):
-        by_part.setdefault(record.id.part, []).append(
-            (replace(record, provenance=records[0].provenance),)
-        )
+        compared_record = replace(record, provenance=records[0].provenance)
+        by_part.setdefault(record.id.part, []).append((compared_record,))
     note = (
         f"only {len(compared)} of {len(records)} verdicts are compared: those on "
         f"prompts from {baseline.path}"
     )
-    notes = (*results.notes, note) if len(compared) < len(records) else results.notes
+    is_partial = len(compared) < len(records)
+    notes = (*results.notes, note) if is_partial else results.notes
     paths = results.paths and (*results.paths, baseline.path)
     return replace(
         results, runs=(replace(run, records=by_part),), notes=notes, paths=paths
@@ -192,8 +191,9 @@ def _generator_of(records: Sequence[Record], name: str) -> str:
     generators = sorted({record.id.image_model for record in records})
     if len(generators) > 1:
         names = abbreviated([generator or YOUR_IMAGES for generator in generators])
+        generator_count = len(generators)
         raise VievalError(
-            f"{name}: contains {len(generators)} generators ({names}); keep only one"
+            f"{name}: contains {generator_count} generators ({names}); keep only one"
         )
     return generators[0]
 
@@ -204,22 +204,26 @@ def _require_same_judge(
     if name := next(
         (name for name in {**now, **then} if then.get(name) != now.get(name)), None
     ):
-        values = f"{then.get(name) or 'unset'}, now {now.get(name) or 'unset'}"
+        before = then.get(name) or "unset"
+        after = now.get(name) or "unset"
+        values = f"{before}, now {after}"
         advice = "use the same judge, prompt pack and backbone for both"
         raise VievalError(f"--against {path}: judged with {name} {values}; {advice}")
 
 
 def judge_fields(provenance: Provenance) -> dict[str, str]:
     """All properties that identify a judge, by name."""
+    aspects = " ".join(provenance.aspects)
     fields = {
         "judge": provenance.judge,
         "setting": provenance.setting,
-        "aspects": " ".join(provenance.aspects),
+        "aspects": aspects,
     }
+    calibration = " ".join(provenance.calibration)
     return {
         **fields,
         **dict(source_of(provenance).details),
-        "calibration": " ".join(provenance.calibration),
+        "calibration": calibration,
     }
 
 
@@ -253,9 +257,10 @@ def prompts_digest(records: Iterable[Record]) -> str:
     """First digits of the SHA-256 of the prompts of records, including the prompts'
     images.
     """
-    samples = chain.from_iterable(
+    judged_candidates = (
         candidates_of(record.sample) for record in records if record.sample
     )
+    samples = chain.from_iterable(judged_candidates)
     return _digest({_key(sample.id): _shown(sample) for sample in samples})
 
 
@@ -265,7 +270,8 @@ def _digest(prompts: Mapping[PromptKey, Mapping[str, str]]) -> str:
         [*key, dict(sorted(contents.items()))]
         for key, contents in sorted(prompts.items())
     ]
-    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:_SHOWN_DIGITS]
+    document = json.dumps(rows).encode()
+    return hashlib.sha256(document).hexdigest()[:_SHOWN_DIGITS]
 
 
 def _first_difference(
@@ -276,9 +282,10 @@ def _first_difference(
         if key in now and (difference := text_difference(then[key], now[key])):
             return f"{key[2]!r} has {difference}"
     if missing := [key for key in then if key not in now]:
+        missing_count = len(missing)
+        uid = missing[0][2]
         return (
-            f"{len(missing)} of its {len(then)} prompts are missing (first: "
-            f"{missing[0][2]!r})"
+            f"{missing_count} of its {len(then)} prompts are missing (first: {uid!r})"
         )
     added = [key for key in now if key not in then]
     return f"{len(added)} prompts are new (first: {added[0][2]!r})"
@@ -376,9 +383,8 @@ def add_night(path: Path, night: Night) -> list[Night]:
             fcntl.flock(file, fcntl.LOCK_EX)
             file.seek(0)
             lines = file.read().splitlines()
-            nights = [
-                _read(path, number, line) for number, line in enumerate(lines, start=1)
-            ]
+            numbered_lines = enumerate(lines, start=1)
+            nights = [_read(path, number, line) for number, line in numbered_lines]
             series = _series(nights, night)
             if any(earlier.images == night.images for earlier in series):
                 return series
@@ -396,10 +402,9 @@ def _series(nights: Sequence[Night], night: Night) -> list[Night]:
     """Return the last nights with the baseline, judge and prompts of a night; any
     change of these begins a new series.
     """
+    numbered_nights = enumerate(nights, start=1)
     changes = [
-        number
-        for number, earlier in enumerate(nights, start=1)
-        if earlier.series != night.series
+        number for number, earlier in numbered_nights if earlier.series != night.series
     ]
     return list(nights[changes[-1] if changes else 0 :])
 
@@ -411,14 +416,16 @@ def _read(path: Path, number: int, line: str) -> Night:
             str(row[name]) for name in ("images", "baseline", "judge", "prompts")
         )
         day = date.fromisoformat(row["date"]).isoformat()
+        difference = float(row["difference"])
+        prompt_count = int(row["n"])
         night = Night(
             day,
             images,
             baseline,
             judge,
             prompts,
-            float(row["difference"]),
-            int(row["n"]),
+            difference,
+            prompt_count,
         )
         if math.isfinite(night.difference):
             return night
@@ -445,4 +452,5 @@ def _images_digest(records: Sequence[Record], generator: str) -> str:
 
 
 def _short_digest(content: object) -> str:
-    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:_SHORT_DIGITS]
+    document = json.dumps(content).encode()
+    return hashlib.sha256(document).hexdigest()[:_SHORT_DIGITS]

@@ -92,17 +92,17 @@ def calibrate(
         default="O",
     )
     labels = _labels(images, aspect)
-    _require_enough(
-        labels, run.aspects, {name for image in images for name in image.ratings}
-    )
+    rated_aspects = {name for image in images for name in image.ratings}
+    _require_enough(labels, run.aspects, rated_aspects)
     on_prompts = held_out(labels, options.seed)
     on_generators = held_out(labels, options.seed, by_generator=True)
     better = improvement(labels, on_prompts, options.draws, options.seed)
     selection = None if random else _selection(images, aspect)
     accepted = better.accepted and selection is None
+    may_refuse = accepted and not anyway
     refused = (
         refused_kinds(labels, on_prompts, options.draws, options.seed)
-        if accepted and not anyway
+        if may_refuse
         else {}
     )
     accepted = accepted and len(refused) < len({*labels.kinds})
@@ -170,12 +170,15 @@ def _require_enough(
     """
     if rated and not {*rated} & {*aspects}:
         missing = enumeration(aspects, "or")
+        rated_names = enumeration(sorted(rated))
         raise VievalError(
-            f"people rated {enumeration(sorted(rated))}, but the judge scores "
+            f"people rated {rated_names}, but the judge scores "
             f"{missing}; label {missing}"
         )
     if not labels.are_enough:
-        number = f"{plural(len(labels.prompts), 'label')} on {plural(len({*labels.prompts}), 'prompt')}"
+        label_count = plural(len(labels.prompts), "label")
+        prompt_count = plural(len({*labels.prompts}), "prompt")
+        number = f"{label_count} on {prompt_count}"
         raise VievalError(
             f"calibration requires at least {LEAST_LABELS} labels on {LEAST_PROMPTS} "
             f"prompts, got {number} for images with a score; label more images"
@@ -189,16 +192,16 @@ def _labels(images: Sequence[Observation], aspect: str) -> Labels:
     ]
     scores = [o.scores[aspect] for o in rated]
     ratings = [mean_rating(o, aspect) for o in rated]
-    names = (
-        [getattr(o, name) for o in rated] for name in ("kind", "cluster", "image_model")
-    )
+    fields = ("kind", "cluster", "image_model")
+    names = ([getattr(o, name) for o in rated] for name in fields)
     return Labels(np.array(scores), np.array(ratings), *names)
 
 
 def _errors(labels: Labels, predicted: Floats) -> TypicalErrors:
     calibrated, _mean, median = predicted
     values = np.array([calibrated, labels.scores, median])
-    return TypicalErrors(*np.abs(values - labels.ratings).mean(axis=1).tolist())
+    errors = np.abs(values - labels.ratings)
+    return TypicalErrors(*errors.mean(axis=1).tolist())
 
 
 def calibrate_scores(results: Results, calibration: Calibration) -> Results:

@@ -48,8 +48,9 @@ def read_record(
     """Read a record from a host's response and target, with the host's token count and
     summary; VievalError if either is not from VIEval or their sample ids differ.
     """
+    verdict_document = _document(response, "verdict")
     responded, (targeted, conditions, fields) = (
-        _document(response, "verdict"),
+        verdict_document,
         _target(target),
     )
     identity, verdict, provenance = _response(responded)
@@ -109,11 +110,11 @@ def plain(record: Record) -> Record:
         for sample in (record.id, *record.candidates)
         for name in (sample.part, sample.image_model, sample.uid)
     )
-    if overlong_name_reason := overlong(
-        *names, *labels, *by, *(part for step in verdict.trace for part in step.path)
-    ):
+    step_names = (part for step in verdict.trace for part in step.path)
+    if overlong_name_reason := overlong(*names, *labels, *by, *step_names):
         raise VievalError(overlong_name_reason)
-    if (deep := max((len(step.path) for step in verdict.trace), default=0)) > _DEEPEST:
+    depths = (len(step.path) for step in verdict.trace)
+    if (deep := max(depths, default=0)) > _DEEPEST:
         raise VievalError(
             f"a step must be nested at most {_DEEPEST} levels deep, got {deep}"
         )
@@ -137,17 +138,23 @@ def _target(text: str) -> tuple[SampleId, Sample | None, Mapping[str, Any]]:
     """
     document = _document(text, "ratings")
     identity = _ID.validate_python(document["id"])
+    ratings = _ratings(document["ratings"])
+    rated = tuple(map(_ratings, document.get("rated", ())))
+    texts = {name: str(document[name]) for name in ("kind", "group")}
+    place = tuple(map(int, document["place"]))
+    tags = tuple(map(str, document["tags"]))
+    votes = _VOTES.validate_python(document["votes"]) if "votes" in document else None
+    candidates = tuple(map(_ID.validate_python, document.get("candidates", ())))
+    category = str(document.get("category", ""))
     fields = {
-        "ratings": _ratings(document["ratings"]),
-        "rated": tuple(map(_ratings, document.get("rated", ()))),
-        **{name: str(document[name]) for name in ("kind", "group")},
-        "place": tuple(map(int, document["place"])),
-        "tags": tuple(map(str, document["tags"])),
-        "votes": _VOTES.validate_python(document["votes"])
-        if "votes" in document
-        else None,
-        "candidates": tuple(map(_ID.validate_python, document.get("candidates", ()))),
-        "category": str(document.get("category", "")),
+        "ratings": ratings,
+        "rated": rated,
+        **texts,
+        "place": place,
+        "tags": tags,
+        "votes": votes,
+        "candidates": candidates,
+        "category": category,
     }
     return identity, _conditions(identity, document), fields
 
@@ -174,9 +181,8 @@ def read_unjudged(response: str, target: str) -> Unjudged:
     identity = _ID.validate_python(responded["id"])
     targeted = _ID.validate_python(document["id"])
     conditions = _conditions(targeted, document)
-    judge_fields = {
-        name: str(responded[name]) for name in ("judge", "setting", "reason")
-    }
+    names = ("judge", "setting", "reason")
+    judge_fields = {name: str(responded[name]) for name in names}
     findings = tuple(map(str, responded["findings"]))
     status = Status(responded.get("status", Status.NO_IMAGE))
     generation = _generation_of(responded)
@@ -202,7 +208,8 @@ def _conditions(identity: SampleId, document: Mapping[str, Any]) -> Sample | Non
     images = {
         str(role): Image(path_of(path)) for role, path in document["images"].items()
     }
-    texts = {str(name): str(text) for name, text in document["texts"].items()}
+    named_texts = document["texts"].items()
+    texts = {str(name): str(text) for name, text in named_texts}
     tags = tuple(map(str, document["tags"]))
     category = str(document.get("category", ""))
     kind = str(document["kind"])

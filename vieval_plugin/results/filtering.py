@@ -105,19 +105,16 @@ def filter_shards(
     uncalibrated = Counter[str]()
     try:
         for file in opened.plan.files:
-            tables = [
-                table
-                for _, table in verdict_tables(opened, _columns(opened, where), [file])
-            ]
+            columns = _columns(opened, where)
+            tables = [table for _, table in verdict_tables(opened, columns, [file])]
             if not tables:
                 continue
             read = arrow().concat_tables(tables)
             passing = _passing(opened, read, where, calibration)
             if calibration:
+                kinds = read["kind"].to_pylist()
                 uncalibrated.update(
-                    kind
-                    for kind in read["kind"].to_pylist()
-                    if kind in calibration.refused
+                    kind for kind in kinds if kind in calibration.refused
                 )
             verdicts += read.num_rows
             passed += passing.num_rows
@@ -189,8 +186,9 @@ def _passing(
         table = table.append_column(name, column)
     if calibration:
         calibration.require(opened.plan.provenance)
+        other_scores = (name for name in scores if name != calibration.name)
         scores = (
-            *(name for name in scores if name != calibration.name),
+            *other_scores,
             calibration.name,
         )
         table = _add_calibrated(table, calibration)
@@ -200,9 +198,8 @@ def _passing(
             passing = connection.from_arrow(table).filter(where).to_arrow_table()
         except duckdb.Error as error:
             names = [*scores, *opened.plan.schema.arrow().names]
-            raise VievalError(
-                f"--where {where!r}: {_problem(str(error), names)}"
-            ) from None
+            problem = _problem(str(error), names)
+            raise VievalError(f"--where {where!r}: {problem}") from None
         except RuntimeError:  # how DuckDB reports Ctrl-C
             raise KeyboardInterrupt from None
     return _added_columns(passing, scores, calibration, opened)
@@ -214,9 +211,9 @@ def _added_columns(
     calibration: Calibration | None,
     opened: VerdictFolder,
 ) -> Any:
-    added = passing.select([*_KEY, *scores, "status", "uid"]).sort_by(
-        [(name, "ascending") for name in _KEY]
-    )
+    columns = [*_KEY, *scores, "status", "uid"]
+    order = [(name, "ascending") for name in _KEY]
+    added = passing.select(columns).sort_by(order)
     added = added.rename_columns([*_KEY, *scores, "status", UID])
     described = (
         calibration.described if calibration else opened.plan.provenance.calibration
@@ -250,10 +247,10 @@ def _add_calibrated(table: Any, calibration: Calibration) -> Any:
     calibration.require_kinds(kinds.tolist())
     calibrated = np.full(len(scores), np.nan)
     for kind, knots in calibration.knots.items():
-        calibrated[kinds == kind] = np.interp(scores[kinds == kind], *knots)
-    uncalibrated = table.select(
-        [name for name in table.column_names if name != calibration.name]
-    )
+        kind_scores = scores[kinds == kind]
+        calibrated[kinds == kind] = np.interp(kind_scores, *knots)
+    kept_names = [name for name in table.column_names if name != calibration.name]
+    uncalibrated = table.select(kept_names)
     return uncalibrated.append_column(
         calibration.name, arrow().array(calibrated, from_pandas=True)
     )
@@ -265,12 +262,14 @@ def _problem(error: str, columns: Sequence[str]) -> str:
     """
     if missing := _NO_COLUMN.search(error):
         hint = did_you_mean(missing[1], columns, 0.6) or ";"
+        known_columns = abbreviated(columns)
         return (
             f"unknown column {missing[1]!r}{hint} known columns: "
-            f"{abbreviated(columns)}; columns of the data set cannot be used, and "
+            f"{known_columns}; columns of the data set cannot be used, and "
             "texts need single quotes"
         )
-    reason = error.splitlines()[0].partition(" Error: ")[2][:200]
+    first_line = error.splitlines()[0]
+    reason = first_line.partition(" Error: ")[2][:200]
     return (
         f"invalid condition ({reason}); use one such as \"SC > .7 and status = 'ok'\""
     )
@@ -291,16 +290,16 @@ def _write(
         return
     verdicts: dict[int, list[Any]] = {}
     for row in passing.to_pylist():
-        verdicts.setdefault(row["row"], []).append(
-            {name: row[name] for name in row if name not in _KEY}
-        )
+        fields = {name: row[name] for name in row if name not in _KEY}
+        verdicts.setdefault(row["row"], []).append(fields)
     members = {
         n: json.dumps(row_verdicts if row_verdicts[1:] else row_verdicts[0]).encode()
         for n, row_verdicts in verdicts.items()
     }
     index = tar_members(file, root, opened.folder.indexes)
+    source_path = Path(opened.plan.root) / file.path
     copy_samples(
-        Path(opened.plan.root) / file.path,
+        source_path,
         target,
         index,
         members,
@@ -323,13 +322,11 @@ def _write_parquet(source: Place, target: Path, file: InputFile, passing: Any) -
         for start, batch in _batches(source, file, numbers):
             first, last = np.searchsorted(numbers, [start, start + batch.num_rows])
             if first < last:
-                rows = pyarrow.Table.from_batches(
-                    [batch.take(pyarrow.array(numbers[first:last] - start))]
-                )
+                offsets = numbers[first:last] - start
+                rows = pyarrow.Table.from_batches([batch.take(pyarrow.array(offsets))])
                 for name in added.column_names:
-                    rows = rows.append_column(
-                        name, added[name].slice(first, last - first)
-                    )
+                    added_column = added[name].slice(first, last - first)
+                    rows = rows.append_column(name, added_column)
                 group.append(rows)
                 written += rows.num_rows
             if (

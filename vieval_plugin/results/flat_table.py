@@ -66,7 +66,8 @@ def write_flat(path: Path, records: Iterable[Record], aspects: Iterable[str]) ->
     if path.suffix.lower() == CSV:
         texts = (["" if cell is None else str(cell) for cell in row] for row in rows)
         header = [*_BEFORE_SCORES, *scores, *_BEHIND_SCORES]
-        write_whole(path, (csv_text([row]) for row in chain([header], texts)))
+        table_rows = chain([header], texts)
+        write_whole(path, (csv_text([row]) for row in table_rows))
     else:
         write_whole(path, _parquet(rows, scores))
 
@@ -107,9 +108,8 @@ def _parquet(rows: Iterator[Sequence[Any]], scores: Sequence[str]) -> Iterator[b
     content = io.BytesIO()
     with pyarrow.parquet.ParquetWriter(content, schema) as writer:
         while batch := list(islice(rows, _BATCH)):
-            writer.write_table(
-                pyarrow.table(list(zip(*batch, strict=True)), schema=schema)
-            )
+            columns = list(zip(*batch, strict=True))
+            writer.write_table(pyarrow.table(columns, schema=schema))
     yield content.getvalue()
 
 
@@ -157,14 +157,17 @@ def _record(
     values = {name: float(present[name]) for name in scores if name in present}
     if any(map(math.isinf, values.values())):
         raise VievalError(f"row {number} of the data frame: scores must be finite")
-    cells = {**_DEFAULTS, **{name: str(value) for name, value in present.items()}}
+    given_cells = {name: str(value) for name, value in present.items()}
+    cells = {**_DEFAULTS, **given_cells}
     judge = cells["judge"]
     generator = cells["generator"] or cells["image_model"]
+    settings = tuple(filter(None, [cells["setting"]]))
+    model = cells["model"] or judge
     source = Provenance(
         judge,
-        tuple(filter(None, [cells["setting"]])),
+        settings,
         tuple(scores),
-        cells["model"] or judge,
+        model,
         label=cells["label"],
     )
     kind = cells["kind"]

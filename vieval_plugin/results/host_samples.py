@@ -46,13 +46,11 @@ def samples_files(result: Path) -> list[Path]:
     by_folder_and_task: dict[tuple[Path, str], list[Path]] = {}
     for path in sorted({real(path) for path in result.rglob(SAMPLES)}):
         folder = path.parent.parent if _RUN.match(path.parent.name) else path.parent
-        by_folder_and_task.setdefault(
-            (folder, re.sub(r"^.*_samples_", "", path.name)), []
-        ).append(path)
+        task = re.sub(r"^.*_samples_", "", path.name)
+        by_folder_and_task.setdefault((folder, task), []).append(path)
+    task_files = by_folder_and_task.values()
     newest = [
-        _newest(by_one)
-        for files in by_folder_and_task.values()
-        for by_one in _group_by_judge(files)
+        _newest(by_one) for files in task_files for by_one in _group_by_judge(files)
     ]
     if not newest and (
         verdicts := sorted(result.rglob("*.jsonl"))
@@ -134,9 +132,8 @@ def records_of(path: Path) -> list[tuple[Record, ...]]:
                 if is_sample
                 else ""
             )
-            raise VievalError(
-                f"{path}: line {number} is not a VIEval result ({reason}){hint}"
-            ) from None
+            message = f"{path}: line {number} is not a VIEval result ({reason}){hint}"
+            raise VievalError(message) from None
     return records
 
 

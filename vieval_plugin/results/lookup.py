@@ -65,13 +65,11 @@ class Lookup:
         if len(matches) == 1:
             return matches[0]
         like = [str(record.id) for record in matches or self.records]
-        examples = ", ".join(like[:_MOST_EXAMPLES]) + (
-            ", ..." if len(like) > _MOST_EXAMPLES else ""
-        )
+        more = ", ..." if len(like) > _MOST_EXAMPLES else ""
+        examples = ", ".join(like[:_MOST_EXAMPLES]) + (more)
         if len({record.id for record in matches}) == 1:
-            judges = ", ".join(
-                dict.fromkeys(record.provenance.judge for record in matches)
-            )
+            judge_names = dict.fromkeys(record.provenance.judge for record in matches)
+            judges = ", ".join(judge_names)
             raise VievalError(
                 f"{name}: {len(matches)} verdicts match this sample ({judges}); "
                 "choose one with --judge, or pass one samples file"
@@ -80,9 +78,9 @@ class Lookup:
             raise VievalError(
                 f"{name}: {len(matches)} verdicts match; use the full id ({examples})"
             )
+        record_count = len(self.records)
         raise VievalError(
-            f"{name}: not found among {len(self.records)} verdicts; ids look like "
-            f"{examples}"
+            f"{name}: not found among {record_count} verdicts; ids look like {examples}"
         )
 
     def sample(self, record: Record) -> Judged:
@@ -231,7 +229,8 @@ def conversation(
     if not was_asked(verdict):
         return []
     exchanges, again = rerun(judge, judged, verdict)
-    if dict(again.scores) != dict(verdict.scores) or again.choice != verdict.choice:
+    scores_differ = dict(again.scores) != dict(verdict.scores)
+    if scores_differ or again.choice != verdict.choice:
         raise VievalError(
             f"{judged.id}: the recorded answers now give different scores; use the "
             "run's original options"
@@ -278,8 +277,9 @@ def rerun(
             )
             step = steps.get((ask.path, attempt))
             if step is None:
+                question = "/".join(ask.path)
                 raise VievalError(
-                    f"{judged.id}: no recorded answer to {'/'.join(ask.path)}; use "
+                    f"{judged.id}: no recorded answer to {question}; use "
                     "the run's original options"
                 )
             replies.append(recorded_reply(ask, step))
@@ -368,10 +368,9 @@ def _trace_contradiction(record: Record) -> str:
         source.calibrated_scores
     ):
         if verdict.scores.get(aspect) != again.scores.get(aspect):
-            return (
-                f"its {aspect} is {verdict.scores.get(aspect)}, but its replies give "
-                f"{again.scores.get(aspect)}"
-            )
+            score_then = verdict.scores.get(aspect)
+            score_now = again.scores.get(aspect)
+            return f"its {aspect} is {score_then}, but its replies give {score_now}"
     if verdict.choice != again.choice or verdict.status.usable != again.status.usable:
         return (
             f"its choice or status ({verdict.status}) differs from what its replies "

@@ -52,9 +52,8 @@ def records_of(path: Path) -> Iterator[Record]:
     with path.open(encoding="utf-8", newline="\n") as file:
         header = read_header(first := file.readline())
         common, runs = _common_and_runs(path, header)
-        for number, line in enumerate(
-            file if header else chain([first], file), start=2 if header else 1
-        ):
+        verdict_lines = file if header else chain([first], file)
+        for number, line in enumerate(verdict_lines, start=2 if header else 1):
             if header and '"usage": {' in line and "usage" in read_json(line):
                 continue
             try:
@@ -115,13 +114,14 @@ def _common_and_runs(
             document, ensure_ascii=False
         ).encode()  # half a character could be written nowhere
         version = str(document.get("versions", {}).get("vieval", ""))
+        totals = document.get("inputs", {}).get("totals")
         common = {
             "version": version,
-            "totals": _read_totals(document.get("inputs", {}).get("totals")),
+            "totals": _read_totals(totals),
         }
+        named_runs = document["runs"].items()
         return common, {
-            run: read_provenance(entry["provenance"])
-            for run, entry in document["runs"].items()
+            run: read_provenance(entry["provenance"]) for run, entry in named_runs
         }
     except FileNotFoundError:
         raise VievalError(
@@ -140,10 +140,11 @@ def _read_totals(document: Mapping[str, Any] | None) -> Totals | None:
         return None
     threshold = document["threshold"]
     names = tuple(map(str, document["names"]))
+    limit = None if threshold is None else float(threshold)
     return Totals(
         str(document["benchmark"]),
         names,
-        None if threshold is None else float(threshold),
+        limit,
     )
 
 
@@ -173,18 +174,19 @@ def record_of_line(
     if (written := row.get("vieval")) != SCHEMA:
         raise VievalError(f"unsupported schema version {written}; {UPGRADE}")
     if row["run"] not in runs:
+        run = str(row["run"])[:40]
         raise VievalError(
-            f"it belongs to run {str(row['run'])[:40]}, which the accompanying run "
+            f"it belongs to run {run}, which the accompanying run "
             "file does not describe; restore that file"
         )
     source = runs[row["run"]]
     _require_same_run(source, row)
     kind = str(row["kind"])
     uid = str(row["uid"])
-    verdict = read_verdict({name: row[name] for name in _VERDICT if name in row})
-    identity = SampleId(
-        OWN, kind, str(row["image_model"]), uid, int(row.get("draw", 0))
-    )
+    verdict_fields = {name: row[name] for name in _VERDICT if name in row}
+    verdict = read_verdict(verdict_fields)
+    draw = int(row.get("draw", 0))
+    identity = SampleId(OWN, kind, str(row["image_model"]), uid, draw)
     fields: Mapping[str, Any] = {}
     if "target" in row:
         identity, fields = read_target(row["target"])
@@ -202,9 +204,9 @@ def _require_same_run(source: Provenance, row: Mapping[str, Any]) -> None:
         ("setting", source.setting),
     ):
         if row.get(name, value) != value:
+            found = str(row[name])[:40]
             raise VievalError(
-                f"its {name} is {str(row[name])[:40]!r}, but its run has {value!r}; "
-                "restore the file"
+                f"its {name} is {found!r}, but its run has {value!r}; restore the file"
             )
 
 
@@ -229,8 +231,9 @@ def _judged(identity: SampleId, row: Mapping[str, Any], folder: Path) -> Judged:
             )
             for candidate in row["candidates"]
         ]
+        contest_group = str(row["group"])
         return Contest(
-            identity, tuple(samples), Votes(), group=str(row["group"]), tags=tags
+            identity, tuple(samples), Votes(), group=contest_group, tags=tags
         )
     sample = _sample(identity, kind, row, folder)
     category = str(row.get("category", ""))
@@ -246,7 +249,8 @@ def _sample(
         for role, image in row["images"].items()
         if "file" in image
     }
-    texts = {str(name): str(text) for name, text in row["texts"].items()}
+    named_texts = row["texts"].items()
+    texts = {str(name): str(text) for name, text in named_texts}
     return Sample(identity, images, texts, kind=kind)
 
 
@@ -257,7 +261,6 @@ def _image(document: Mapping[str, Any], folder: Path) -> Image:
     file = path_of(str(document["file"]), folder)
     sha256 = str(document.get("sha256") or "unknown")
     if "column" in document:
-        return Image(
-            file, TableCell(file, int(document["row"]), str(document["column"])), sha256
-        )
+        column = str(document["column"])
+        return Image(file, TableCell(file, int(document["row"]), column), sha256)
     return Image(file, str(document.get("address", "")), sha256)

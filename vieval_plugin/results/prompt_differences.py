@@ -83,7 +83,8 @@ def prompt_forms(sample: Sample) -> frozenset[str]:
         for role, image in sorted(sample.images.items())
         if role not in shown_roles
     )
-    text_words = " ".join(sample.texts.values()).lower().split()[:_MOST_WORDS]
+    text = " ".join(sample.texts.values())
+    text_words = text.lower().split()[:_MOST_WORDS]
     masked = (
         " ".join([*text_words[:position], "_", *text_words[position + 1 :]])
         for position in range(len(text_words))
@@ -167,6 +168,5 @@ def _uid_of(identity: SampleId) -> SampleId:
 
 
 def _shortened(text: str) -> str:
-    return repr(
-        text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}..."
-    )
+    is_short = len(text) <= _MOST_CHARACTERS
+    return repr(text if is_short else f"{text[:_MOST_CHARACTERS]}...")

@@ -72,9 +72,8 @@ class Recording:
         model.
         """
         identity = _id(judged)
-        recorded = self.verdicts.get(identity) or self._verdicts_by_folded_name.get(
-            _folded(identity), ()
-        )
+        exact = self.verdicts.get(identity)
+        recorded = exact or self._verdicts_by_folded_name.get(_folded(identity), ())
         return recorded or (
             self._candidate_recordings(judged) if isinstance(judged, Contest) else ()
         )
@@ -127,9 +126,8 @@ class Recording:
         """Message for a part without recorded verdicts; empty if it has some."""
         if f"{benchmark}/{part}" in self.covered:
             return ""
-        covered_parts_text = (
-            ", ".join(sorted(self.covered)) or f"no readable verdicts of {self.judge}"
-        )
+        parts = ", ".join(sorted(self.covered))
+        covered_parts_text = parts or f"no readable verdicts of {self.judge}"
         return (
             f"{self.source}: no recorded verdicts for {benchmark}/{part} (it "
             f"contains {covered_parts_text}); pass the logs of that task with logs=, "
@@ -156,11 +154,10 @@ class Recording:
                 any(verdict.status is Status.MISSING for verdict, _ in recorded)
                 for recorded in recordings
             )
-            what = (
-                "contests"
-                if any(isinstance(sample, Contest) for sample in part_samples.values())
-                else "samples"
+            are_contests = any(
+                isinstance(sample, Contest) for sample in part_samples.values()
             )
+            what = "contests" if are_contests else "samples"
             is_sibling_part_covered = part not in self.covered and self.covers(
                 part.partition("/")[0]
             )
@@ -224,11 +221,12 @@ def replayed(
     if recorded is None:
         spec = options.judges.narrowed(judge_registry.judge(judge))
         settings = tuple(spec.setting_labels(options.judges.options_of(spec), setting))
+        pack = "as recorded" if spec.pack else ""
         recorded = Provenance(
             judge,
             settings,
             spec.aspects,
-            pack="as recorded" if spec.pack else "",
+            pack=pack,
             options=options.resolved(spec),
         )
     return verdict, replace(
@@ -264,9 +262,10 @@ def load(source: Path, judge: str, name: str = "", setting: str = "") -> Recordi
         if _holds(source, folder)
     }
     if not folders:
+        examples = ", ".join(list(benchmark_registry.folders())[:3])
         raise VievalError(
             f"{source}: contains neither authors' logs (folders such as "
-            f"{', '.join(list(benchmark_registry.folders())[:3])}) nor "
+            f"{examples}) nor "
             "samples_*.jsonl files from a run with --log_samples"
         )
     return Recording(source, judge, _read_logs(folders, judge, name, setting))
@@ -276,7 +275,8 @@ def _holds(source: Path, folder: str) -> bool:
     """Tell whether authors' logs of a part exist: as a folder, or as files whose names
     end in the part's.
     """
-    return (source / folder).is_dir() or any(source.glob(f"*_{folder}.json"))
+    is_folder = (source / folder).is_dir()
+    return is_folder or any(source.glob(f"*_{folder}.json"))
 
 
 def _read_logs(

@@ -72,8 +72,9 @@ def load_results(
             two files hold the same judge's verdict on a sample.
     """
     if labels and len(labels) != len(results):
+        label_count = len(labels)
         raise VievalError(
-            f"got {len(labels)} labels for {len(results)} results; pass one --label "
+            f"got {label_count} labels for {len(results)} results; pass one --label "
             "per result, in the same order ('' for none)"
         )
     records_by_source: dict[tuple[SampleId, Source], tuple[Record, ...]] = {}

@@ -94,10 +94,12 @@ class BenchmarkScores:
             )
         shares = [(f"{share} right", f"prompts ({share})") for share in _shares(totals)]
         header = ("judge", "generator", "category", "mean", "images", "scored")
+        title = f"Totals of {totals.benchmark}: {unit}"
+        columns = (*header, *chain(*shares))
         return Table(
             name,
-            f"Totals of {totals.benchmark}: {unit}",
-            (*header, *chain(*shares)),
+            title,
+            columns,
             tuple(rows),
         )
 
@@ -128,7 +130,8 @@ def _total_rows(
         rows = [("all images", _mean_score(images), images)]
     for category, mean, scores in rows:
         scored = sum(not math.isnan(image.score) for image in scores)
-        cells = [category, _decimals(mean), str(len(scores)), str(scored)]
+        image_count = str(len(scores))
+        cells = [category, _decimals(mean), image_count, str(scored)]
         for share in _shares(totals):
             decided = _decided_prompts(scores, share)
             cells += [_decimals(_mean(decided)), str(len(decided))]
@@ -227,9 +230,8 @@ def write_scored(
     """
     scored = Scored()
     read = read_scored(log, runs, out.parent, scored, inputs.totals)
-    with write_run_file(
-        out, runs_document(inputs, runs, {run: log.usage(run) for run in runs})
-    ):
+    usage = {run: log.usage(run) for run in runs}
+    with write_run_file(out, runs_document(inputs, runs, usage)):
         if is_flat(out):
             scores = [
                 score
@@ -263,13 +265,13 @@ def image_summary(record: Record) -> Iterator[str]:
         and len({step.failure for step in steps}) == 1
         and not any(s.scores for s in steps)
     ):
-        yield (
-            f"  {', '.join(step.label for step in steps)}: "
-            f"{' '.join(steps[0].failure.split())[:_REASON]}"
-        )
+        labels = (step.label for step in steps)
+        failure = " ".join(steps[0].failure.split())[:_REASON]
+        yield (f"  {', '.join(labels)}: {failure}")
         return
     for step in steps[:last]:
-        numbers = ", ".join(f"{score:.3g}" for score in step.scores)
+        rounded = (f"{score:.3g}" for score in step.scores)
+        numbers = ", ".join(rounded)
         yield _step_line(step, numbers)
     if steps[last:]:
         yield (
@@ -279,18 +281,20 @@ def image_summary(record: Record) -> Iterator[str]:
 
 
 def _judge_words(source: Provenance) -> str:
+    model = ["by", source.backbone] if source.pack else []
     return " ".join(
         [
             source.judge,
             *source.settings,
-            *(["by", source.backbone] if source.pack else []),
+            *model,
         ]
     )
 
 
 def _step_line(step: Step, numbers: str) -> str:
     failure = " ".join(step.failure.split())[:_REASON]
-    return f"  {': '.join(filter(None, (step.label, numbers, failure)))}"
+    parts = (step.label, numbers, failure)
+    return f"  {': '.join(filter(None, parts))}"
 
 
 def _mean(scores: Iterable[float]) -> float:
@@ -318,7 +322,8 @@ def _decided_prompts(images: Sequence[_ImageScore], share: str) -> list[bool]:
     for scores in by_prompt.values():
         defined = [score for score in scores if not math.isnan(score)]
         is_right = all(defined) if share == "all" else any(defined)
-        is_open = len(defined) < len(scores) and is_right == (share == "all")
+        has_failures = len(defined) < len(scores)
+        is_open = has_failures and is_right == (share == "all")
         if not is_open:
             decided.append(is_right)
     return decided

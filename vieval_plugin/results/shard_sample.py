@@ -53,7 +53,8 @@ class ScoreTotals:
         self.scored += len(scores)
         self.sum += float(scores.sum())
         # a score such as .3 is in the bin that begins with it
-        bins = np.clip(np.floor(scores * BINS + 1e-9).astype(np.int64) + 1, 0, BINS)
+        floors = np.floor(scores * BINS + 1e-9).astype(np.int64)
+        bins = np.clip(floors + 1, 0, BINS)
         self.histogram += np.bincount(bins, minlength=BINS + 1)
 
 
@@ -114,15 +115,13 @@ def sample_shards(
     totals = FolderTotals(path, {})
     draw = _Draw(max_prompts)
     names = opened.plan.schema.scores
-    for _, table in verdict_tables(
-        opened, ["uid", "image_model", "status", *(["scores"] if names else [])]
-    ):
+    columns = ["uid", "image_model", "status", *(["scores"] if names else [])]
+    for _, table in verdict_tables(opened, columns):
         _count(totals, table, names)
         draw.add(_random_keys(table, seed))
     records, repeated = _distinct(_sampled_records(opened, seed, draw.last))
-    return ShardSample(
-        tuple(records), totals, tuple(_notes(opened, totals, draw, seed, repeated))
-    )
+    notes = tuple(_notes(opened, totals, draw, seed, repeated))
+    return ShardSample(tuple(records), totals, notes)
 
 
 class _Draw:
@@ -162,11 +161,8 @@ def _count(totals: FolderTotals, table: Any, names: Sequence[str]) -> None:
 
     columns = table.column("scores").combine_chunks().flatten() if names else []
     for model in compute.unique(table["image_model"]).to_pylist():
-        label = (
-            model
-            if model in totals.by_model or len(totals.by_model) < _MOST_MODELS
-            else OTHER_MODELS
-        )
+        is_named = model in totals.by_model or len(totals.by_model) < _MOST_MODELS
+        label = model if is_named else OTHER_MODELS
         is_model = compute.equal(table["image_model"], model)
         model_totals = totals.by_model.setdefault(label, ModelTotals())
         model_totals.statuses.update(table["status"].filter(is_model).to_pylist())
@@ -184,10 +180,8 @@ def _sampled_records(
 ) -> Iterator[Record]:
     for _, table in verdict_tables(opened):
         rows = np.nonzero(_random_keys(table, seed) <= last)[0]
-        yield from (
-            _add_candidates(record_of_row(row, opened))
-            for row in table.take(rows).to_pylist()
-        )
+        sampled_rows = table.take(rows).to_pylist()
+        yield from (_add_candidates(record_of_row(row, opened)) for row in sampled_rows)
 
 
 def _add_candidates(record: Record) -> Record:

@@ -179,8 +179,9 @@ def record_of_row(row: Mapping[str, Any], opened: VerdictFolder) -> Record:
     except (KeyError, TypeError, ValueError, ValidationError) as error:
         reason = line_of(error)
         where = f"{row.get('file')}:{row.get('row')}"
+        folder_name = opened.folder.name
         raise VievalError(
-            f"{opened.folder.name}: the verdict on {where} cannot be read ({reason})"
+            f"{folder_name}: the verdict on {where} cannot be read ({reason})"
         ) from None
     return plain(record)
 
@@ -197,7 +198,8 @@ def _choice(choice: Mapping[str, Any] | None) -> Choice | None:
         preference["order"]: preference["preference"]
         for preference in choice["preferences"]
     }
-    return Choice(votes, preferences, tuple(map(_numbers, choice.get("scores") or ())))
+    scores = choice.get("scores") or ()
+    return Choice(votes, preferences, tuple(map(_numbers, scores)))
 
 
 def _trace(verdict: Mapping[str, Any], is_kept: bool) -> tuple[Step, ...]:
@@ -230,7 +232,8 @@ def record_named(opened: VerdictFolder, name: str) -> Record:
     file, _, number = name.rpartition(":")
     values: list[Any]
     column = "uid"
-    values = [name.split("/", count)[-1] for count in range(name.count("/") + 1)]
+    depths = range(name.count("/") + 1)
+    values = [name.split("/", count)[-1] for count in depths]
     files = None
     if file in opened.plan.by_path and number.isdecimal():
         column = "row"
@@ -238,15 +241,12 @@ def record_named(opened: VerdictFolder, name: str) -> Record:
         files = [opened.plan.by_path[file]]
     records: list[Record] = []
     for shard, table in verdict_tables(opened, [column], files):
-        indexes = compute.indices_nonzero(
-            compute.is_in(table[column], arrow().array(values))
-        )
+        wanted = arrow().array(values)
+        indexes = compute.indices_nonzero(compute.is_in(table[column], wanted))
         if len(indexes):
             table_of_shard = opened.folder.reader()(*opened.entries[shard.name], None)
-            records += [
-                record_of_row(row, opened)
-                for row in table_of_shard.take(indexes).to_pylist()
-            ]
+            found_rows = table_of_shard.take(indexes).to_pylist()
+            records += [record_of_row(row, opened) for row in found_rows]
         if len(records) > _MOST_EXAMPLES:
             break
     if column == "uid":

@@ -70,11 +70,8 @@ def labels_of(
     labels = {}
     for source in sources:
         namesakes = [namesake for namesake in sources if namesake.name == source.name]
-        differences = (
-            [titles.get(source.judge, source.judge)]
-            if len({namesake.judge for namesake in namesakes}) > 1
-            else []
-        )
+        several_judges = len({namesake.judge for namesake in namesakes}) > 1
+        differences = [titles.get(source.judge, source.judge)] if several_judges else []
         alike = [namesake for namesake in namesakes if namesake.judge == source.judge]
         if len({namesake.settings for namesake in alike}) > 1:
             differences.append(f"setting {' '.join(source.settings) or 'none'}")
@@ -103,9 +100,9 @@ def differing_details(source: Source, sources: Collection[Source]) -> str:
             is_name_enough = key == "pack" and all(
                 option == value or option.partition(" ")[0] != name for option in values
             )
-            texts.append(
-                f"{key.rpartition('.')[2]}={(name if is_name_enough else value)[:_LONGEST]}"
-            )
+            option_name = key.rpartition(".")[2]
+            shown = (name if is_name_enough else value)[:_LONGEST]
+            texts.append(f"{option_name}={shown}")
     return ", ".join(texts)
 
 
@@ -118,22 +115,29 @@ def _details(provenance: Provenance) -> Details:
     judges, backbones, scorers = (
         options.get(part) or {} for part in ("judges", "backbones", "scorers")
     )
+    judge_options = {**(judges.get(provenance.judge) or {}), "pack": None}
+    pack = f"{provenance.pack} {provenance.pack_hash}".strip()
+    judge_leaves = _leaves("judges", judge_options)
+    backbone_leaves = _leaves("backbones", backbones if provenance.pack else None)
+    scorer_leaves = _leaves("scorers", scorers.get(provenance.judge))
     details = {
         "backbone": provenance.backbone,
         "reader": provenance.reader,
-        "pack": f"{provenance.pack} {provenance.pack_hash}".strip(),
+        "pack": pack,
         # the pack that answered stands above, whatever the options call it
-        **_leaves("judges", {**(judges.get(provenance.judge) or {}), "pack": None}),
+        **judge_leaves,
         # what is told in words is asked of a backbone
-        **_leaves("backbones", backbones if provenance.pack else None),
-        **_leaves("scorers", scorers.get(provenance.judge)),
+        **backbone_leaves,
+        **scorer_leaves,
     }
-    return tuple((key, value) for key, value in sorted(details.items()) if value)
+    named_details = sorted(details.items())
+    return tuple((key, value) for key, value in named_details if value)
 
 
 def _leaves(name: str, value: Any) -> dict[str, str]:
     """Values of nested options that affect answers, by their dotted names."""
-    leaves = ((key, leaf) for key, leaf in flat(value, name) if leaf is not None)
+    named_leaves = flat(value, name)
+    leaves = ((key, leaf) for key, leaf in named_leaves if leaf is not None)
     return {
         key: str(leaf) for key, leaf in leaves if TRANSPORT.isdisjoint(key.split("."))
     }

@@ -72,5 +72,6 @@ def was_trained_on(record: Record, uids: frozenset[str]) -> bool:
     """Tell whether a record's sample or its group is among the uids; for a contest,
     also any candidate's.
     """
-    names = [str(record.id), record.group, *map(str, record.candidates)]
+    candidates = map(str, record.candidates)
+    names = [str(record.id), record.group, *candidates]
     return not uids.isdisjoint(names)

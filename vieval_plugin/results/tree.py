@@ -52,7 +52,8 @@ def outline(
     lines = _root_lines(record)
     file = output_file(record)
     name = f"{record.id} ({file})" if file else str(record.id)
-    root = Node(f"{name}: {_answer(record)}", verdict.status, lines=tuple(lines))
+    title = f"{name}: {_answer(record)}"
+    root = Node(title, verdict.status, lines=tuple(lines))
     if judged is not None:
         root.texts = candidates_of(judged)[0].texts
     nodes: dict[Path, Node] = {(): root}
@@ -61,7 +62,8 @@ def outline(
     }
     for step in verdict.trace:
         parent = _node_at(nodes, step.path[:-1], titles)
-        name = step.path[-1] + (f" (reminder {step.attempt})" if step.attempt else "")
+        reminder = f" (reminder {step.attempt})" if step.attempt else ""
+        name = step.path[-1] + (reminder)
         node = _leaf(step, name, by_step.get((step.path, step.attempt)))
         parent.children.append(node)
         nodes.setdefault(step.path, node)
@@ -89,7 +91,8 @@ def _answer(record: Record) -> str:
     choice = record.verdict.choice
     if choice is None:
         return _scores_text(record.verdict.scores)
-    votes = " and ".join(dict.fromkeys(filter(None, choice.votes.values())))
+    given_votes = filter(None, choice.votes.values())
+    votes = " and ".join(dict.fromkeys(given_votes))
     return (
         f"vote {votes}"
         if votes
@@ -129,7 +132,8 @@ def _voted(record: Record) -> Iterator[str]:
     if votes.vote:
         yield f"people: {votes.vote}"
     if any(votes.annotators):
-        yield f"annotators: {', '.join(vote or '-' for vote in votes.annotators)}"
+        annotators = (vote or "-" for vote in votes.annotators)
+        yield f"annotators: {', '.join(annotators)}"
 
 
 def _titles(record: Record, judge: JudgeSpec) -> Mapping[Path, str]:
@@ -145,7 +149,8 @@ def _titles(record: Record, judge: JudgeSpec) -> Mapping[Path, str]:
             if step.path[0] == name
         ]
         titles[(name,)] = candidate.image_model
-        titles |= {(name, *path): title for path, title in judge.titles(steps).items()}
+        named_titles = judge.titles(steps).items()
+        titles |= {(name, *path): title for path, title in named_titles}
     return titles
 
 
@@ -153,7 +158,8 @@ def _node_at(nodes: dict[Path, Node], path: Path, titles: Mapping[Path, str]) ->
     if path not in nodes:
         title = f"{path[-1]} {titles[path]}" if path in titles else path[-1]
         nodes[path] = Node(title)
-        _node_at(nodes, path[:-1], titles).children.append(nodes[path])
+        parent = _node_at(nodes, path[:-1], titles)
+        parent.children.append(nodes[path])
     return nodes[path]
 
 
@@ -161,7 +167,8 @@ def _leaf(step: Step, name: str, exchange: Exchange | None) -> Node:
     lines = list(_answer_lines(step.answer))
     if step.reason and step.reason not in "\n".join(lines):
         lines.append(step.reason)
-    node = Node(name, step.status, step.scores or step.bounds or (), tuple(lines))
+    numbers = step.scores or step.bounds or ()
+    node = Node(name, step.status, numbers, tuple(lines))
     if exchange is None:
         return node
     node.question, node.question_images = question_display(exchange.ask)
@@ -180,19 +187,26 @@ def _answer_lines(answer: str) -> Iterator[str]:
         yield from answer.splitlines()
         return
     for key, value in document.items():
-        yield f"{key}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+        value_text = (
+            value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        )
+        yield f"{key}: {value_text}"
 
 
 def text(node: Node, depth: int = 0) -> list[str]:
     """Render the tree as indented lines of text, without the questions."""
     indent = "  " * depth
-    numbers = " ".join(f"{score:g}" for score in node.scores)
+    rounded = (f"{score:g}" for score in node.scores)
+    numbers = " ".join(rounded)
+    status = [f"[{node.status}]"] if node.status else []
+    scores = [f"-> {numbers}"] if numbers else []
     head = [
         node.title,
-        *([f"[{node.status}]"] if node.status else []),
-        *([f"-> {numbers}"] if numbers else []),
+        *status,
+        *scores,
     ]
-    lines = [indent + " ".join(head), *(f"{indent}    {line}" for line in node.lines)]
+    indented = (f"{indent}    {line}" for line in node.lines)
+    lines = [indent + " ".join(head), *indented]
     return [
         *lines,
         *(line for child in node.children for line in text(child, depth + 1)),

@@ -85,8 +85,9 @@ def load_unjudged(
     for file in (files := samples_files(path)):
         for number, line in enumerate(_lines(file), start=1):
             try:
+                document = read_json(line)
                 for judge_and_setting, row in _rows_of(
-                    read_json(line), f"line {number}", file, kind, trusted
+                    document, f"line {number}", file, kind, trusted
                 ):
                     judges[judge_and_setting] = None
                     rows.append(row)
@@ -110,10 +111,13 @@ def load_unjudged(
         )
     _require_one_judge(judges, path)
     [(judge, setting)] = judges
+    stamps = (image_stamps(row.sample) for row in rows)
+    name = str(path)
+    digest = fingerprint_of(files, kind or "", *stamps)
     source = SampleSource(
-        str(path),
+        name,
         lambda: iter(rows),
-        fingerprint_of(files, kind or "", *(image_stamps(row.sample) for row in rows)),
+        digest,
         total=len(rows),
     )
     return UnjudgedRun(source, judge, setting)
@@ -175,9 +179,10 @@ def _rows_of(
         else:
             image = read_unjudged(response, row["target"])
             decided = unjudged(image.status, image.reason) if image.reason else None
+            sample_row = SampleRow(image.sample, line_name, decided, image.findings)
             yield (
                 (image.judge, image.setting),
-                SampleRow(image.sample, line_name, decided, image.findings),
+                sample_row,
             )
 
 
@@ -225,13 +230,13 @@ def made_of_row(
     number = row["doc_id"] if isinstance(row.get("doc_id"), int) else 0
     task = re.sub(r"^.*_samples_", "", file.stem)
     text = "instruction" if kind in _EDITS else "prompt"
-    conditions = Sample(
-        SampleId(OWN, kind, "", f"{task}-{number}"), _source_images(row), {text: prompt}
-    )
+    identity = SampleId(OWN, kind, "", f"{task}-{number}")
+    conditions = Sample(identity, _source_images(row), {text: prompt})
     answers = [read_answer(answer, number) for answer in responses_of(row)]
     image_count = max((len(answer.images) for answer in answers), default=0)
+    generator = real(file).parent.name
     yield from generated_images(
-        conditions, real(file).parent.name, answers, max(image_count, 1), trusted
+        conditions, generator, answers, max(image_count, 1), trusted
     )
 
 
@@ -243,11 +248,8 @@ def _source_images(row: Mapping[str, Any]) -> dict[str, Image]:
     for image in media if isinstance(media, list) else ():
         if isinstance(image, str) and (head := _DATA.match(image)):
             try:
-                return {
-                    "source": Image(
-                        base64.b64decode(image[head.end() :], validate=True)
-                    )
-                }
+                content = base64.b64decode(image[head.end() :], validate=True)
+                return {"source": Image(content)}
             except (binascii.Error, ValueError):
                 continue
         if isinstance(image, str) and isfile(image):

@@ -72,15 +72,15 @@ def read(
     if not files:
         return {}
     if name not in files and len(files) > 1:
+        judges = ", ".join(files)
         raise NotNamedError(
-            f"{folder}: no logs of {name!r}; set name= to one of: {', '.join(files)}"
+            f"{folder}: no logs of {name!r}; set name= to one of: {judges}"
         )
     path = files.get(name) or next(iter(files.values()))
     document = read_json(path, RESTORE)
     if isinstance(document, list):
-        return {
-            identity("", uid): _labelled(row) for uid, row in _numbered(document, path)
-        }
+        numbered_rows = _numbered(document, path)
+        return {identity("", uid): _labelled(row) for uid, row in numbered_rows}
     if isinstance(document, dict):
         return {identity("", uid): _lettered(row) for uid, row in document.items()}
     raise VievalError(
@@ -103,13 +103,12 @@ def _judges(folder: Path) -> dict[str, Path]:
     """Log file of each judge, by name; the folder's own log serves any name."""
     if (folder / _FILE).is_file():
         return {"": folder / _FILE}
-    files = {path.parent.name: path for path in sorted(folder.glob(f"*/{_FILE}"))}
+    paths = sorted(folder.glob(f"*/{_FILE}"))
+    files = {path.parent.name: path for path in paths}
     files |= {path.stem: path for path in sorted(folder.glob("*.json"))}
     suffix = f"_{folder.name}"
-    return files | {
-        path.stem.removesuffix(suffix): path
-        for path in sorted(folder.parent.glob(f"*{suffix}.json"))
-    }
+    flat_paths = sorted(folder.parent.glob(f"*{suffix}.json"))
+    return files | {path.stem.removesuffix(suffix): path for path in flat_paths}
 
 
 def _numbered(rows: list[Any], path: Path) -> Iterator[tuple[str, Any]]:
@@ -125,8 +124,9 @@ def _numbered(rows: list[Any], path: Path) -> Iterator[tuple[str, Any]]:
                 "the file"
             )
         if (uid := str(index)) in uids:
+            repeated_uid = excerpt(uid)
             raise VievalError(
-                f"{path}: row {number}: duplicate idx {excerpt(uid)}; correct the file"
+                f"{path}: row {number}: duplicate idx {repeated_uid}; correct the file"
             )
         uids.add(uid)
         yield uid, row
@@ -141,9 +141,10 @@ def _labelled(row: Any) -> Verdict:
     # the authors' reading is there where it found nothing too: a missing answer counts as wrong
     votes = {**({FORWARD: ours.value} if ours.value else {}), PAPER: paper}
     status = Status.OK if ours.value or paper else ours.status
+    is_only_authors = paper and not ours.value
     reason = (
         f"only the authors' parser found a vote: {ours.reason}"
-        if paper and not ours.value
+        if is_only_authors
         else excerpt(ours.reason)
     )
     step = Step((FORWARD,), status, answer=excerpt(reply), reason=reason)
@@ -178,9 +179,10 @@ def _lettered(row: Any) -> Verdict:
                     reason="the judgement is neither A nor B",
                 )
             )
+    status = worst([step.status for step in steps])
     return Verdict(
         {},
-        worst([step.status for step in steps]),
+        status,
         trace=tuple(steps),
         choice=Choice(votes),
     )

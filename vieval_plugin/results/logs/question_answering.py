@@ -54,20 +54,23 @@ def read(
         return {}
     path = _answers_file(name, files, folder, setting)
     rows: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    dsg_columns = ("question_id", "dependency_id") if setting == DSG else ()
     columns = (
         "t2i_model",
         "item_id",
         "question",
         "answer",
-        *(("question_id", "dependency_id") if setting == DSG else ()),
+        *dsg_columns,
     )
     for row in read_table(path, columns, _ADVICE):
-        rows[row.text("t2i_model"), row.text("item_id")].append(row)
+        model_and_item = (row.text("t2i_model"), row.text("item_id"))
+        rows[model_and_item].append(row)
     dependencies = (
         setting == DSG and config.current().judges.options_of(SPEC).dependencies
     )
+    rated_file = next(folder.rglob(_RATED), folder / _RATED)
     rated = read_table(
-        next(folder.rglob(_RATED), folder / _RATED),
+        rated_file,
         ("t2i_model", "item_id", "source_id"),
         _ADVICE,
     )
@@ -107,9 +110,8 @@ def _verdict(rows: Sequence[Row], setting: str, dependencies: bool) -> Verdict:
         reason = "the log has no question about this image's prompt"
         step = Step(QUESTIONS, Status.PARSE_FAILURE, reason=reason, recorded=(0.0,))
         return Verdict({}, step.status, trace=(step,), recorded={ASPECT: 0.0})
-    questions = [
-        _question(number, row, setting) for number, row in enumerate(rows, start=1)
-    ]
+    numbered_rows = enumerate(rows, start=1)
+    questions = [_question(number, row, setting) for number, row in numbered_rows]
     steps = [
         _step(question, str(row.cells["answer"] or ""))
         for question, row in zip(questions, rows, strict=True)
@@ -137,14 +139,14 @@ def _question(number: int, row: Row, setting: str) -> PromptQuestion:
     text = row.text("question")
     if setting != DSG:
         return PromptQuestion(str(number), text)
-    parents = [parent.strip() for parent in row.text("dependency_id").split(",")]
+    dependencies = row.text("dependency_id")
+    parents = [parent.strip() for parent in dependencies.split(",")]
     name = f"{row.number('question_id', 1, 99):g}"
+    known_parents = (parent for parent in parents if parent.isdecimal() and int(parent))
     return PromptQuestion(
         name,
         text,
-        parents=tuple(
-            parent for parent in parents if parent.isdecimal() and int(parent)
-        ),
+        parents=tuple(known_parents),
     )
 
 

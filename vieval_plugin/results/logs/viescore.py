@@ -43,8 +43,9 @@ def read(
     read.
     """
     questions = _questions()
+    consistency = questions.get(f"SC_{identity('', '').part}")
     questions_by_aspect = {
-        "SC": questions.get(f"SC_{identity('', '').part}"),
+        "SC": consistency,
         "PQ": questions["PQ"],
     }
     names = {
@@ -52,7 +53,8 @@ def read(
         for aspect, question in questions_by_aspect.items()
     }
     verdicts = {}
-    for image_model in sorted(path.name for path in folder.glob("*") if path.is_dir()):
+    image_models = (path.name for path in folder.glob("*") if path.is_dir())
+    for image_model in sorted(image_models):
         files = {aspect: folder / image_model / f"{aspect}.json" for aspect in _ASPECTS}
         rows = {
             aspect: read_object(file, RESTORE) if exists(file) else {}
@@ -86,8 +88,9 @@ def _step(
     if reasoning.startswith(GUESSED):
         return _guessed(path, reasoning.removeprefix(GUESSED), recorded, names)
     count = len(names) or len(recorded)
+    reply = json.dumps({SCORE: row["score"]})
     parsed = parse_scores(
-        json.dumps({SCORE: row["score"]}),
+        reply,
         reply_schema(count, keys=(SCORE,)),
         as_shown=True,
     )
@@ -112,12 +115,13 @@ def _guessed(
     """Parse a reply that the authors could not parse."""
     parsed = parse_scores(reply, reply_schema(len(names) or 1))
     if parsed.status.usable:
+        parse_reason = excerpt(parsed.reason)
         step = Step(
             path,
             Status.REPAIRED,
             parsed.scores,
             excerpt(reply),
-            excerpt(parsed.reason),
+            parse_reason,
             recorded=recorded,
         )
     else:
@@ -149,9 +153,8 @@ def number(value: Any) -> float | None:
 
 def _numbers(score: Any) -> tuple[float, ...]:
     """Convert the scores of a row to numbers; empty unless all are numbers."""
-    values = [
-        number(value) for value in (score if isinstance(score, list) else [score])
-    ]
+    score_list = score if isinstance(score, list) else [score]
+    values = [number(value) for value in (score_list)]
     numbers = tuple(value for value in values if value is not None)
     return numbers if len(numbers) == len(values) else ()
 
@@ -164,16 +167,17 @@ def _verdict(steps_and_findings: Sequence[tuple[Step, str]]) -> Verdict:
         if step.status.usable and step.reason
     )
     scores = {step.path[0]: step.scores for step in steps if step.status.usable}
-    as_recorded = scores | {
-        step.path[0]: step.recorded for step in steps if step.recorded
-    }
+    recorded_scores = {step.path[0]: step.recorded for step in steps if step.recorded}
+    as_recorded = scores | recorded_scores
+    is_recorded = any(step.recorded for step in steps)
+    status = worst([step.status for step in steps])
+    findings = tuple(finding for _, finding in steps_and_findings if finding)
+    recorded = RUBRIC.scores(as_recorded) if is_recorded else {}
     return Verdict(
         RUBRIC.scores(scores),
-        worst([step.status for step in steps]),
+        status,
         rationale,
         steps,
-        findings=tuple(finding for _, finding in steps_and_findings if finding),
-        recorded=RUBRIC.scores(as_recorded)
-        if any(step.recorded for step in steps)
-        else {},
+        findings=findings,
+        recorded=recorded,
     )

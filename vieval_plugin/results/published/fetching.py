@@ -44,10 +44,8 @@ def prepare(root: Path, preparing: Preparing) -> Prepared:
     if preparing.count is not None:
         raise missing_count_error(NAME)
     described = sources()
-    names = [
-        known_part(NAME, described, name)
-        for name in dict.fromkeys(preparing.parts or described)
-    ]
+    parts = dict.fromkeys(preparing.parts or described)
+    names = [known_part(NAME, described, name) for name in parts]
     address = preparing.hosts.get("logs", HOSTS["logs"]).rstrip("/")
     jobs = {
         name: [
@@ -60,12 +58,12 @@ def prepare(root: Path, preparing: Preparing) -> Prepared:
     missing = {
         job.path: job for name in names for job in jobs[name] if not job.is_there()
     }
-    failed = asyncio.run(
-        fetch_all(list(missing.values()), label="logs", hosts=[address])
-    )
+    downloads = list(missing.values())
+    failed = asyncio.run(fetch_all(downloads, label="logs", hosts=[address]))
     is_all = len(failed) == sum(map(len, jobs.values()))
     if failed and is_all and not any(failure.host_answered for failure in failed):
-        reason = f"{failed[0].host} does not answer ({failed[0].reason})"
+        host = failed[0].host
+        reason = f"{host} does not answer ({failed[0].reason})"
         return Prepared(manual_download_lines(NAME, root, reason), False)
     lines = [_line(name, jobs[name], missing.keys(), failed) for name in names]
     return Prepared(tuple(lines), not failed)
@@ -78,9 +76,10 @@ def _download(file: PublishedFile, address: str, root: Path) -> Download:
 
     url = f"{address}/{file.repository}/{file.commit}/{quote(file.path)}"
     # a file is taken for what was published by its content: one of another commit is fetched anew
+    target = root / file.place
     return Download(
         url,
-        root / file.place,
+        target,
         check,
         lambda path: not file.difference(path.read_bytes()),
     )
@@ -96,7 +95,8 @@ def _line(
     failures = [failure for failure in failed if failure.path in paths]
     total = plural(len(jobs), "file")
     if not failures:
-        return f"{NAME}/{name}: complete, {total} ({len(paths & missing)} fetched now)"
+        fetched_count = len(paths & missing)
+        return f"{NAME}/{name}: complete, {total} ({fetched_count} fetched now)"
     counts = Counter(map(_reason, failures))
     reasons = "; ".join(f"{reason}: {n}" for reason, n in counts.most_common())
     return (

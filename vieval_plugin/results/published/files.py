@@ -51,9 +51,8 @@ class PublishedFile:
 @cache
 def sources() -> dict[str, JsonObject]:
     """Return the description of each repository of published logs, by benchmark."""
-    described: dict[str, JsonObject] = read_yaml(
-        (_HOME / "judges.yaml").read_text(encoding="utf-8")
-    )
+    text = (_HOME / "judges.yaml").read_text(encoding="utf-8")
+    described: dict[str, JsonObject] = read_yaml(text)
     return described
 
 
@@ -81,7 +80,8 @@ def published_files() -> tuple[PublishedFile, ...]:
             described = repositories[row["repository"]]
             path = described["place"] + row["path"].removeprefix(described["below"])
             location = row["repository"], row["commit"], row["path"], path
-            files.append(PublishedFile(*location, int(row["bytes"]), row["sha256"]))
+            size = int(row["bytes"])
+            files.append(PublishedFile(*location, size, row["sha256"]))
     return tuple(files)
 
 

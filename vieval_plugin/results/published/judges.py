@@ -122,14 +122,12 @@ def track_record(provenance: Provenance, aspect: str) -> TrackRecord | None:
                 and judge.judge == provenance.judge
                 and provenance.backbone in names
             ):
-                counts = {
-                    name: int(row[name])
-                    for name in ("better", "agreed", "equal", "told_apart")
-                }
+                count_names = ("better", "agreed", "equal", "told_apart")
+                counts = {name: int(row[name]) for name in count_names}
                 title = benchmark_registry.benchmark(row["benchmark"]).title
-                return TrackRecord(
-                    title, low=float(row["low"]), high=float(row["high"]), **counts
-                )
+                low = float(row["low"])
+                high = float(row["high"])
+                return TrackRecord(title, low=low, high=high, **counts)
     return None
 
 
@@ -173,8 +171,9 @@ def verdicts_of(judge: PublishedJudge, root: Path) -> Recording:
     verdicts: dict[SampleId, Verdict] = {}
     require_published(judge, root)
     for part in parts:
+        part_folder = root / judge.folder.format(part=folders[part])
         verdicts |= read(
-            root / judge.folder.format(part=folders[part]),
+            part_folder,
             partial(SampleId, judge.benchmark, part),
             "",
             judge.setting,
@@ -192,12 +191,8 @@ def require_published(judge: PublishedJudge, root: Path) -> None:
     Args:
         judge, root: as for `verdicts_of`.
     """
-    folders = {
-        part: folder
-        for folder, part in benchmark_registry.benchmark(
-            judge.benchmark
-        ).folders.items()
-    }
+    known_benchmark = benchmark_registry.benchmark(judge.benchmark)
+    folders = {part: folder for folder, part in known_benchmark.folders.items()}
     for file in (
         file
         for part in parts_present(judge, root)
@@ -251,8 +246,7 @@ def _described(benchmark: str, section: str) -> tuple[PublishedJudge, ...]:
     judges = []
     for name, entry in described.get(section, {}).items():
         fields = {"judge": described["judge"], "folder": described["folder"], **entry}
-        fields["folder"] = (
-            f"{described['place']}/{fields['folder'].replace('{name}', name)}"
-        )
+        folder = fields["folder"].replace("{name}", name)
+        fields["folder"] = f"{described['place']}/{folder}"
         judges.append(PublishedJudge(name, benchmark=benchmark, **fields))
     return tuple(judges)
