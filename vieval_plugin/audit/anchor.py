@@ -89,11 +89,8 @@ class DriftReport:
         """`drift`, `no_drift`, or `undecided` if too few samples have answers."""
         if self.n < LEAST_ITEMS or self.n * 2 < self.total:
             return "undecided"
-        return (
-            "drift"
-            if any(test.adjusted <= DRIFT_LEVEL for test in self.tests)
-            else "no_drift"
-        )
+        is_drift = any(test.adjusted <= DRIFT_LEVEL for test in self.tests)
+        return "drift" if is_drift else "no_drift"
 
 
 def source_of(lookup: Lookup) -> Provenance:
@@ -127,9 +124,13 @@ def anchor_samples(lookup: Lookup, n: int, seed: int) -> list[Judged]:
     strata: dict[tuple[str, ...], list[Record]] = defaultdict(list)
     for record in lookup.records:
         if record.verdict.status not in (*_NO_ANSWER, Status.NOT_APPLICABLE):
-            strata[
-                record.id.benchmark, record.id.part, record.kind, record.id.image_model
-            ].append(record)
+            stratum = (
+                record.id.benchmark,
+                record.id.part,
+                record.kind,
+                record.id.image_model,
+            )
+            strata[stratum].append(record)
     rng = np.random.default_rng(seed)
     queues = [
         [records[i] for i in rng.permutation(len(records))]
@@ -156,15 +157,17 @@ def copy_images(judged: Sequence[Judged], folder: Path) -> list[Judged]:
 
     def copy_of(image: Image) -> Image:
         data = read_bytes(image)
-        path = folder / f"{digest(image)}.{(format_of(data) or 'image').lower()}"
+        suffix = (format_of(data) or "image").lower()
+        path = folder / f"{digest(image)}.{suffix}"
         if not path.exists():
             write_whole(path, [data])
         return replace(image, source=path, origin="")
 
     def sample_copy(sample: Sample) -> Sample:
+        named_images = sample.images.items()
         return replace(
             sample,
-            images={role: copy_of(image) for role, image in sample.images.items()},
+            images={role: copy_of(image) for role, image in named_images},
         )
 
     def item_copy(item: Judged) -> Judged:
@@ -238,9 +241,10 @@ def drift_report(anchor: Anchor, fresh: Sequence[Verdict], seed: int) -> DriftRe
     then = unsent_fields(chain.from_iterable(anchor.repeats))
     now = unsent_fields(fresh)
     if then != now:
+        fields_then = then or "all sent"
         raise VievalError(
             "the model must accept the same sampling fields as when the anchor was "
-            f"made ({then or 'all sent'}), got {now or 'all sent'}; make a new anchor"
+            f"made ({fields_then}), got {now or 'all sent'}; make a new anchor"
         )
     rows = [
         (judged, (*repeats, verdict))
@@ -260,11 +264,13 @@ def drift_report(anchor: Anchor, fresh: Sequence[Verdict], seed: int) -> DriftRe
         [numbers.setdefault(answer_of(verdict), len(numbers)) for verdict in verdicts]
         for _, verdicts in rows
     ]
+    tests = drift_tests(codes, scores, usable, seed)
+    means = tuple(_means(rows))
     return DriftReport(
-        drift_tests(codes, scores, usable, seed),
+        tests,
         len(rows),
         len(fresh),
-        tuple(_means(rows)),
+        means,
     )
 
 
@@ -295,9 +301,10 @@ def lines(report: DriftReport, anchor: Anchor, model: str) -> list[str]:
             f"{answers.latest:.1%} of the answers. The repeats differ from each "
             f"other in {answers.repeats:.1%}."
         )
+    is_same_model = model == anchor.provenance.backbone
     notes = (
         []
-        if model == anchor.provenance.backbone
+        if is_same_model
         else [f"The anchor was made with {anchor.provenance.backbone}."]
     )
     if left_out := report.total - report.n:
@@ -314,7 +321,8 @@ def lines(report: DriftReport, anchor: Anchor, model: str) -> list[str]:
             p_text(test.p),
             p_text(test.adjusted),
         )
-        table.append((test.name, *values, f"{test.smallest:.3f}"))
+        smallest = f"{test.smallest:.3f}"
+        table.append((test.name, *values, smallest))
     means_table = [("kind", "aspect", "n", "new", "repeats")]
     means_table += [
         (kind, aspect, str(n), f"{now:.3f}", f"{then:.3f}")
@@ -324,6 +332,7 @@ def lines(report: DriftReport, anchor: Anchor, model: str) -> list[str]:
         f"With {report.n} samples, a difference smaller than the last column is "
         "missed in more than one case of five."
     )
+    means_lines = ["", *text_table(means_table)] if report.means else []
     return [
         first,
         *notes,
@@ -331,7 +340,7 @@ def lines(report: DriftReport, anchor: Anchor, model: str) -> list[str]:
         *text_table(table),
         "",
         power,
-        *(["", *text_table(means_table)] if report.means else []),
+        *means_lines,
     ]
 
 
@@ -346,9 +355,10 @@ def _samples(lookup: Lookup, records: Sequence[Record]) -> list[Judged]:
         for image in images_of(sample)
         if not is_there(image)
     ]:
+        first_lost = name_of(lost_images[0])
         raise VievalError(
             f"{len(lost_images)} images are missing (first: "
-            f"{name_of(lost_images[0])}); restore them (vieval anchor make "
+            f"{first_lost}); restore them (vieval anchor make "
             "--copy-images keeps copies)"
         )
     for record, sample in zip(records, samples, strict=True):
@@ -377,9 +387,9 @@ def answer_of(verdict: Verdict) -> object:
     by_order: Mapping[str, object] = (
         {**choice.votes, **choice.preferences} if choice else {}
     )
-    return tuple(sorted(verdict.scores.items())), tuple(
-        sorted(by_order.items(), key=str)
-    )
+    scores = tuple(sorted(verdict.scores.items()))
+    votes = tuple(sorted(by_order.items(), key=str))
+    return scores, votes
 
 
 def _means(
@@ -395,12 +405,14 @@ def _means(
                 by_kind[judged.kind, aspect].append(values)
     for (kind, aspect), scores in sorted(by_kind.items()):
         answers = np.array(scores)
+        mean_now = float(answers[:, -1].mean())
+        mean_then = float(answers[:, :-1].mean())
         yield (
             kind,
             aspect,
             len(answers),
-            float(answers[:, -1].mean()),
-            float(answers[:, :-1].mean()),
+            mean_now,
+            mean_then,
         )
 
 
@@ -431,10 +443,8 @@ def check_anchor(
     require_same_judge(anchor, judge)
     [verdicts] = judged_again(anchor.judged, judge, current, 1, tell, bar)
     report = drift_report(anchor, verdicts, SEED)
-    today = {
-        judged.id: verdict
-        for judged, verdict in zip(anchor.judged, verdicts, strict=True)
-    }
+    judged_verdicts = zip(anchor.judged, verdicts, strict=True)
+    today = {judged.id: verdict for judged, verdict in judged_verdicts}
     model = provenance_of(judge, current, None).backbone
     return today, report.decision, lines(report, anchor, model)
 
@@ -485,10 +495,11 @@ def judge_today(
     recorded = config.from_document(source.options)
     backbone = named_backbone(in_force) or named_backbone(recorded)
     backbones = dict(recorded.backbones)
-    for name, today in {
+    current_backbones = {
         **in_force.backbones,
         **({JUDGE: backbone} if backbone else {}),
-    }.items():
+    }
+    for name, today in current_backbones.items():
         fields = {
             "api_key_env": today.api_key_env,
             **today.model_dump(exclude_unset=True),

@@ -75,13 +75,15 @@ async def audit(
         # one change at a time: the images of all changes may exceed memory
         for change in _changes_for(prepared):
             versions = list(_versions(change, judged, partners))
-            verdicts = iter(
-                await verdicts_of([sample for sample in versions if sample is not None])
-            )
+            applied = [sample for sample in versions if sample is not None]
+            verdicts = iter(await verdicts_of(applied))
+            change_verdicts = [
+                None if sample is None else next(verdicts) for sample in versions
+            ]
             by_change.append(
                 (
                     change,
-                    [None if sample is None else next(verdicts) for sample in versions],
+                    change_verdicts,
                 )
             )
     return _effects(judged, prepared, options, seed, unchanged, by_change)
@@ -178,10 +180,11 @@ def _effects(
         theirs = [groups[number] for number in rows]
         for aspect in aspects:
             before_and_after = scores[aspect][rows], aspect_scores(after, aspect)
+            expected = change.expects(aspect)
             row = effect(
                 change.name,
                 aspect,
-                change.expects(aspect),
+                expected,
                 *before_and_after,
                 theirs,
                 statistics,
@@ -220,9 +223,8 @@ def preferences(verdict: Verdict) -> Mapping[str, float]:
     if verdict.choice is None or not verdict.status.usable:
         return {}
     points = {FIRST: 1.0, SECOND: 0.0}
-    voted = {
-        order: points.get(vote, 0.5) for order, vote in verdict.choice.votes.items()
-    }
+    votes = verdict.choice.votes.items()
+    voted = {order: points.get(vote, 0.5) for order, vote in votes}
     return voted or {
         order: (value + 1) / 2 for order, value in verdict.choice.preferences.items()
     }

@@ -86,7 +86,8 @@ def _change_output(
     change: Callable[[Picture], Image], sample: Sample, partner: Sample | None
 ) -> Sample:
     """A sample with all images that it is judged by changed: the output, or each frame or view."""
-    changed_images = {role: change(decode(image)) for role, image in outputs(sample)}
+    named_outputs = outputs(sample)
+    changed_images = {role: change(decode(image)) for role, image in named_outputs}
     return replace(sample, images={**sample.images, **changed_images})
 
 
@@ -94,10 +95,10 @@ def _made_from(sample: Sample) -> dict[str, Image]:
     """The images that the output was made from: source, subject, control, concepts; a mask says
     where, and is none.
     """
-    excluded = {"output", "mask", *(role for role, _ in outputs(sample))}
-    return {
-        role: image for role, image in sample.images.items() if role not in excluded
-    }
+    output_roles = (role for role, _ in outputs(sample))
+    excluded = {"output", "mask", *output_roles}
+    named_images = sample.images.items()
+    return {role: image for role, image in named_images if role not in excluded}
 
 
 def _blank_source(sample: Sample, partner: Sample | None) -> Sample | None:
@@ -125,14 +126,17 @@ def praised(picture: Picture) -> Image:
     probe = PIL.ImageDraw.Draw(PIL.Image.new("RGB", (1, 1)))
     x0, y0, x1, y1 = probe.multiline_textbbox((0, 0), lines, font=_font(100))
     width, height = picture.size
-    size = 100 * min(_TEXT_WIDTH * width / (x1 - x0), _TEXT_HEIGHT * height / (y1 - y0))
+    width_scale = _TEXT_WIDTH * width / (x1 - x0)
+    height_scale = _TEXT_HEIGHT * height / (y1 - y0)
+    size = 100 * min(width_scale, height_scale)
     font = _font(max(size, 4))
     band = round(height * (_TEXT_HEIGHT + 0.04))
     overlay = picture.copy()
     draw = PIL.ImageDraw.Draw(overlay)
     draw.rectangle((0, height - band, width, height), fill=_BLACK)
+    centre = (width / 2, height - band / 2)
     draw.multiline_text(
-        (width / 2, height - band / 2),
+        centre,
         lines,
         fill=_WHITE,
         font=font,
@@ -157,9 +161,8 @@ def half_size(picture: Picture) -> Image:
 
 def bordered(picture: Picture) -> Image:
     """An image with a white border around it."""
-    return _png(
-        PIL.ImageOps.expand(picture, max(1, round(_BORDER * max(picture.size))), _WHITE)
-    )
+    border = max(1, round(_BORDER * max(picture.size)))
+    return _png(PIL.ImageOps.expand(picture, border, _WHITE))
 
 
 def brighter(picture: Picture) -> Image:

@@ -189,7 +189,8 @@ def effect(
     first = np.asarray(after, dtype=float)
     second = np.asarray(unchanged, dtype=float)
     is_paired = ~(np.isnan(first) | np.isnan(second))
-    failed = int((np.isnan(first) & ~np.isnan(second)).sum())
+    is_failed = np.isnan(first) & ~np.isnan(second)
+    failed = int(is_failed.sum())
     paired_groups = list(compress(groups, is_paired))
     if not paired_groups:
         return Effect(
@@ -221,6 +222,5 @@ def effect(
 def adjusted(effects: Sequence[Effect]) -> list[Effect]:
     """Adjust p of all effects of a judge by Holm's procedure."""
     values = holm([row.p for row in effects]).tolist()
-    return [
-        replace(row, adjusted=value) for row, value in zip(effects, values, strict=True)
-    ]
+    adjusted_rows = zip(effects, values, strict=True)
+    return [replace(row, adjusted=value) for row, value in adjusted_rows]

@@ -43,9 +43,8 @@ def random_judgeable_samples(
             f"{prepared.spec.name} cannot judge any of these samples; an audit "
             f"requires {what} that it supports"
         )
-    return [
-        fit[number] for number in np.random.default_rng(seed).permutation(len(fit))[:n]
-    ]
+    order = np.random.default_rng(seed).permutation(len(fit))
+    return [fit[number] for number in order[:n]]
 
 
 def partners_of(judged: Sequence[Judged], seed: int) -> list[Sample | None]:
@@ -61,21 +60,19 @@ def partners_of(judged: Sequence[Judged], seed: int) -> list[Sample | None]:
         candidates = [
             partner for partner in by_kind[sample.kind] if partner.group != sample.group
         ]
-        partners.append(
-            candidates[rng.integers(len(candidates))] if candidates else None
-        )
+        choice = candidates[rng.integers(len(candidates))] if candidates else None
+        partners.append(choice)
     return partners
 
 
 def _samples(judged: Sequence[Judged]) -> list[Judged]:
     """Distinct samples, including candidates of several contests."""
-    return list(
-        {
-            candidate.id: candidate
-            for sample in judged
-            for candidate in candidates_of(sample)
-        }.values()
-    )
+    by_id = {
+        candidate.id: candidate
+        for sample in judged
+        for candidate in candidates_of(sample)
+    }
+    return list(by_id.values())
 
 
 def _contests(judged: Sequence[Judged]) -> list[Judged]:
@@ -87,18 +84,18 @@ def _contests(judged: Sequence[Judged]) -> list[Judged]:
     by_uid: dict[tuple[str, ...], list[Sample]] = {}
     for sample in judged:
         if isinstance(sample, Sample):
-            by_uid.setdefault(
-                (sample.id.benchmark, sample.id.part, sample.kind, sample.id.uid), []
-            ).append(sample)
+            key = (sample.id.benchmark, sample.id.part, sample.kind, sample.id.uid)
+            by_uid.setdefault(key, []).append(sample)
     for (benchmark, part, _, uid), samples in by_uid.items():
         for first, rival in combinations(samples, 2):
             if first.id.image_model != rival.id.image_model and (
                 second := _share_conditions(first, rival)
             ):
                 name = f"{uid}#{first.id.image_model}-{second.id.image_model}"
+                identity = SampleId(benchmark, part, "", name)
                 contests.append(
                     Contest(
-                        SampleId(benchmark, part, "", name),
+                        identity,
                         (first, second),
                         group=first.group,
                     )
@@ -123,8 +120,7 @@ def _share_conditions(first: Sample, second: Sample) -> Sample | None:
         digest(conditions[role]) == digest(other_condition_images[role])
         for role in conditions
     )
+    are_shared = are_same and first.texts == second.texts
     return (
-        replace(second, images={**second.images, **conditions})
-        if are_same and first.texts == second.texts
-        else None
+        replace(second, images={**second.images, **conditions}) if are_shared else None
     )

@@ -78,7 +78,8 @@ def control_prompts(
     for record in records:
         side = sides.get(record.id.image_model or YOUR_IMAGES)
         if side is not None and aspect in record.verdict.scores:
-            side.setdefault((record.id.part, record.id.uid), []).append(record)
+            key = (record.id.part, record.id.uid)
+            side.setdefault(key, []).append(record)
     challenger_scores, scores = (
         {
             prompt: fmean(r.verdict.scores[aspect] for r in judged)
@@ -86,9 +87,11 @@ def control_prompts(
         }
         for name in (challenger, reference)
     )
-    images = {prompt: _image_of(judged) for prompt, judged in sides[challenger].items()}
+    judged_prompts = sides[challenger].items()
+    images = {prompt: _image_of(judged) for prompt, judged in judged_prompts}
+    eligible = (prompt for prompt in scores if scores[prompt] > margin)
     ordered = sorted(
-        (prompt for prompt in scores if scores[prompt] > margin),
+        eligible,
         key=lambda prompt: -scores[prompt],
     )
     return [
@@ -119,11 +122,8 @@ def spoilings(aspect: str, prepared: PreparedJudge) -> tuple[Spoiling, ...]:
     )
     if aspect == "PQ" or measures_pixels:
         return ("degraded",)
-    return (
-        ("exchanged", "degraded")
-        if aspect == "O" and prepared.spec.rates == "sample"
-        else ("exchanged",)
-    )
+    has_both_ways = aspect == "O" and prepared.spec.rates == "sample"
+    return ("exchanged", "degraded") if has_both_ways else ("exchanged",)
 
 
 def planned_control(prepared: PreparedJudge) -> str:
@@ -133,7 +133,8 @@ def planned_control(prepared: PreparedJudge) -> str:
     aspect = "" if contests else "O" if "O" in aspects else aspects[0]
     ways = len(spoilings(aspect, prepared))
     calls = f", {prepared.calls} calls each" if prepared.asks_a_model else ""
-    maximum = f" to {CONTROL_ITEMS * ways}" if ways > 1 and not contests else ""
+    has_maximum = ways > 1 and not contests
+    maximum = f" to {CONTROL_ITEMS * ways}" if has_maximum else ""
     return (
         f"positive control, if the gate would pass: {CONTROL_ITEMS}{maximum} more "
         f"images{calls}"
@@ -160,8 +161,10 @@ def spoilt_images(
     further = list(prompts[CONTROL_ITEMS:])
     partners = _partners(selection)
     while None in partners and further:
-        alone = len(partners) - 1 - partners[::-1].index(None)
-        selection = [*selection[:alone], *selection[alone + 1 :], further.pop(0)]
+        from_end = partners[::-1].index(None)
+        alone = len(partners) - 1 - from_end
+        rest = selection[alone + 1 :]
+        selection = [*selection[:alone], *rest, further.pop(0)]
         partners = _partners(selection)
     return [
         (prompt, _replace_outputs(prompt.sample, dict(outputs(partner.sample))))
@@ -220,12 +223,10 @@ async def control_results(
                 for (prompt, _), verdict in zip(degraded, verdicts, strict=True)
                 if aspect in verdict.scores
             ]
-            change = control_change(*zip(*read, strict=True)) if len(read) > 1 else None
-            results.append(
-                ControlResult(
-                    spoiling, len(read), change, bool(change and change.high < -margin)
-                )
-            )
+            has_pairs = len(read) > 1
+            change = control_change(*zip(*read, strict=True)) if has_pairs else None
+            is_detected = bool(change and change.high < -margin)
+            results.append(ControlResult(spoiling, len(read), change, is_detected))
         if results[-1].seen:
             break
     return results
@@ -251,10 +252,8 @@ def _partners(prompts: Sequence[ControlPrompt]) -> list[ControlPrompt | None]:
     costs = np.zeros((number, number))
     for row, prompt in enumerate(prompts):
         for column, partner in enumerate(prompts):
-            alike = (
-                prompt.sample.group == partner.sample.group
-                or prompt.forms & partner.forms
-            )
+            is_same_group = prompt.sample.group == partner.sample.group
+            alike = is_same_group or prompt.forms & partner.forms
             costs[row, column] = _FORBIDDEN if alike else (column - row - 1) % number
     _, columns = linear_sum_assignment(costs)
     return [
@@ -285,18 +284,19 @@ def _degraded(sample: Sample) -> dict[str, Image]:
 
 def _blurred(picture: Picture) -> Picture:
     width, height = picture.size
-    small = picture.resize(
-        (max(1, width // _SHRUNK), max(1, height // _SHRUNK)), PIL.Image.Resampling.BOX
-    )
+    small_width = max(1, width // _SHRUNK)
+    small_height = max(1, height // _SHRUNK)
+    small = picture.resize((small_width, small_height), PIL.Image.Resampling.BOX)
     return small.resize((width, height), PIL.Image.Resampling.BILINEAR)
 
 
 def _against_own(prompt: ControlPrompt, degraded: Sample) -> Contest:
     original = prompt.sample
+    uid = f"{original.id.uid} {original.id.image_model} spoilt"
     identity = SampleId(
         original.id.benchmark,
         original.id.part,
         "",
-        f"{original.id.uid} {original.id.image_model} spoilt",
+        uid,
     )
     return Contest(identity, (original, degraded), group=original.group)

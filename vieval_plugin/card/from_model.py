@@ -82,7 +82,8 @@ class CardPlan:
         """Lines that show the plan in a terminal."""
         calls = sum(row.calls for row in self.calls)
         answers = sum(row.answers for row in self.calls)
-        return [*map(str, self.calls), str(PlannedCalls("in all", calls, answers))]
+        total = str(PlannedCalls("in all", calls, answers))
+        return [*map(str, self.calls), total]
 
 
 def _missing_places(
@@ -121,22 +122,21 @@ async def plan_card(request: CardRequest, judging: Judging) -> CardPlan:
     entries.sort(key=lambda entry: request.judges.index(entry.prepared))
     if not entries:
         judges = ", ".join(judge.spec.name for judge in request.judges)
+        named_benchmarks = benchmark_registry.benchmarks().items()
         synthetic = next(
-            name
-            for name, benchmark in benchmark_registry.benchmarks().items()
-            if benchmark.synthetic
+            name for name, benchmark in named_benchmarks if benchmark.synthetic
         )
+        reasons = "; ".join(unprepared) or "pass --benchmark"
         raise VievalError(
             f"{judges} cannot judge any prepared benchmark: "
-            f"{'; '.join(unprepared) or 'pass --benchmark'}; to make a card without "
+            f"{reasons}; to make a card without "
             f"data, pass --benchmark {synthetic}"
         )
     unprepared += _missing_places(entries, request.published)
     async with Session(judging.options, judging.backbone, judging.progress) as session:
         again = request.repeats, request.audited
-        calls = await planning.calls_of(
-            entries, *again, session, judging.options, request.statistics.seed
-        )
+        seed = request.statistics.seed
+        calls = await planning.calls_of(entries, *again, session, judging.options, seed)
     return CardPlan(tuple(entries), tuple(calls), tuple(unprepared))
 
 
@@ -164,10 +164,8 @@ def card_jobs(request: CardRequest, plan: CardPlan) -> Iterator[Job]:
                 if request.audited
                 else []
             )
-            yield from (
-                Job(judged, entry.prepared)
-                for judged in changed_samples(samples, entry.prepared, seed)
-            )
+            changed = changed_samples(samples, entry.prepared, seed)
+            yield from (Job(judged, entry.prepared) for judged in changed)
 
 
 def _card_entry(
@@ -242,9 +240,8 @@ def _repeats(
     n = min(request.repeats, len(entry.judged))
     judge = entry.prepared.spec.name
     on_step(f"{judge}: {n} {entry.unit}, three times each, without the store")
-    file = asyncio.run(
-        judge_repeats(entry, n, request.statistics.seed, request.folder, judging)
-    )
+    seed = request.statistics.seed
+    file = asyncio.run(judge_repeats(entry, n, seed, request.folder, judging))
     return repeats_of(
         judge,
         request.model,
@@ -264,7 +261,9 @@ def _audit(
     prepared = entry.prepared
     seed = request.statistics.seed
     samples = planning.audited_samples(entry, request.audited, seed)
-    on_step(f"{prepared.spec.name}: {len(samples)} {entry.unit} with changed images")
+    judge_name = prepared.spec.name
+    sample_count = len(samples)
+    on_step(f"{judge_name}: {sample_count} {entry.unit} with changed images")
     answered_before = _answer_count(judging.progress.usage)
     run_options = judging.options, judging.backbone, seed, judging.progress
     batch = judging.batch if prepared.asks_a_model else None

@@ -50,7 +50,8 @@ def results_of_model(results: Sequence[Path], model: str | None) -> ModelResults
     Raises:
         VievalError: results cannot be read, or are of several models.
     """
-    files = dict.fromkeys(file for result in results for file in samples_files(result))
+    found_files = (file for result in results for file in samples_files(result))
+    files = dict.fromkeys(found_files)
     loaded = load_results(list(files))
     if loaded.unreadable:
         raise VievalError(loaded.unreadable[0])
@@ -64,9 +65,8 @@ def results_of_model(results: Sequence[Path], model: str | None) -> ModelResults
         )
     if model is not None and model not in models:
         raise VievalError(f"unknown model {model}; the results are from {names}")
-    return ModelResults(
-        tuple(files), tuple(run for run in loaded.runs if model in (None, run.model))
-    )
+    model_runs = (run for run in loaded.runs if model in (None, run.model))
+    return ModelResults(tuple(files), tuple(model_runs))
 
 
 def card_from_results(
@@ -128,11 +128,9 @@ def _copied(files: Sequence[Path], folder: Path) -> dict[Path, set[object]]:
     copies: dict[Path, set[object]] = {}
     names = Counter(file.name for file in files)
     for number, file in enumerate(files, start=1):
-        copy = (
-            folder
-            / VERDICTS
-            / (f"{number}_{file.name}" if names[file.name] > 1 else file.name)
-        )
+        is_repeated = names[file.name] > 1
+        copy_name = f"{number}_{file.name}" if is_repeated else file.name
+        copy = folder / VERDICTS / copy_name
         if real(copy) != real(file):
             write_whole(copy, file.read_bytes())
             if run_file(file).exists():

@@ -75,10 +75,8 @@ def is_complete(path: Path) -> bool:
     """True if a file of verdicts exists and contains no failed calls."""
     if not path.exists() or partial_file(path).exists():
         return False
-    return not any(
-        record.verdict.status is Status.API_ERROR
-        for record in chain.from_iterable(rows_of(path))
-    )
+    records = chain.from_iterable(rows_of(path))
+    return not any(record.verdict.status is Status.API_ERROR for record in records)
 
 
 async def judge_entry(
@@ -91,10 +89,11 @@ async def judge_entry(
         VievalError: the run cannot continue, or an existing file is from another run.
     """
     path = entry_file(entry, folder)
+    provenance = provenance_of(entry.prepared, judging.options, judging.backbone)
     return await _judge_into(
         path,
         entry,
-        {0: provenance_of(entry.prepared, judging.options, judging.backbone)},
+        {0: provenance},
         judging,
     )
 
@@ -109,7 +108,8 @@ async def judge_repeats(
     store = judging.options.store.model_copy(update={"use": False})
     past_store = judging.options.model_copy(update={"store": store})
     entry = replace(entry, judged=tuple(draw_sample(entry.judged, n, seed)))
-    runs = [run for _, run in runs_of_anchor(provenance, [[]] * REPEATS)]
+    anchor_runs = runs_of_anchor(provenance, [[]] * REPEATS)
+    runs = [run for _, run in anchor_runs]
     path = repeats_file(entry, folder)
     by_repeat = dict(enumerate(runs, start=FIRST_REPEAT))
     return await _judge_into(
@@ -147,7 +147,8 @@ def _require_same_run(
     """Return the usage of a complete run; VievalError if its options differ."""
     try:
         document = read_json(run_file(path).read_bytes())
-        earlier = {name: run["provenance"] for name, run in document["runs"].items()}
+        named_runs = document["runs"].items()
+        earlier = {name: run["provenance"] for name, run in named_runs}
         difference = differing(document["inputs"], earlier, inputs_of(source), runs)
         usage = sum(
             (usage_of(run["usage"]) for run in document["runs"].values()), Usage()

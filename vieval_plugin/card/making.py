@@ -50,12 +50,18 @@ def entry_of(
     pairs = pair_rows([judge.pairs_of_judge])
     for part_entries in judge.by_part.values():
         rows = pair_rows([judge.board_of(part_entries.values())])
-        pairs += [
-            replace(row, part=part)
-            for part, row in zip(part_entries, rows, strict=True)
-        ]
+        parted_rows = zip(part_entries, rows, strict=True)
+        pairs += [replace(row, part=part) for part, row in parted_rows]
     backbones = {judge.run.label: judge.run.name.backbone}
     ids = sorted(str(record.id) for record in records)
+    unit = "contests" if records[0].votes is not None else "samples"
+    cells = {(record.id.part, record.id.image_model) for record in records}
+    sample_digest = hashlib.sha256("\n".join(ids).encode()).hexdigest()
+    numbers = (
+        number_row(name, number, judge.failure_policy, backbones)
+        for number in judge.numbers
+    )
+    ties = tie_share(records, judge.board.aspect)
     return CardEntry(
         *(
             name,
@@ -66,19 +72,16 @@ def entry_of(
             source.pack_hash,
         ),
         options=identity_of(source)["options"],
-        unit="contests" if records[0].votes is not None else "samples",
+        unit=unit,
         samples=len(records),
         available=available,
-        cells=len({(record.id.part, record.id.image_model) for record in records}),
-        sample_digest=hashlib.sha256("\n".join(ids).encode()).hexdigest(),
-        numbers=tuple(
-            number_row(name, number, judge.failure_policy, backbones)
-            for number in judge.numbers
-        ),
+        cells=len(cells),
+        sample_digest=sample_digest,
+        numbers=tuple(numbers),
         pairs=tuple(pairs),
         cost=cost_of(records),
         seconds=seconds,
-        ties=tie_share(records, judge.board.aspect),
+        ties=ties,
         round_numbers=round_share(records),
         files=digests(files, folder),
     )
@@ -103,8 +106,9 @@ def repeats_of(
         )
         for statistic, estimate in numbers
     )
+    answer_count = cost_of(records).answers
     return CardRepeats(
-        judge, benchmark, times, rows, cost_of(records).answers, digests(files, folder)
+        judge, benchmark, times, rows, answer_count, digests(files, folder)
     )
 
 
@@ -131,6 +135,9 @@ def card_of(
         for judge in judges
         if not judge.published
     ]
+    all_left_out = tuple(dict.fromkeys((*left_out, *unplaced)))
+    today = datetime.now(UTC).date()
+    versions = {"python": platform.python_version(), **versions_of(*_PACKAGES)}
     return Card(
         card=VERSION,
         model=judges[0].run.label,
@@ -139,11 +146,11 @@ def card_of(
         entries=tuple(entries),
         repeats=tuple(repeats),
         audits=tuple(audits),
-        left_out=tuple(dict.fromkeys((*left_out, *unplaced))),
+        left_out=all_left_out,
         statistics=asdict(options),
         seed=options.seed,
-        date=datetime.now(UTC).date(),
-        versions={"python": platform.python_version(), **versions_of(*_PACKAGES)},
+        date=today,
+        versions=versions,
     )
 
 

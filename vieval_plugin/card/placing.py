@@ -80,7 +80,8 @@ class PlacedJudge:
     @property
     def heading(self) -> str:
         """Judge with its setting, and its benchmark."""
-        judge = " ".join(filter(None, (self.run.judge, self.run.setting)))
+        parts = filter(None, (self.run.judge, self.run.setting))
+        judge = " ".join(parts)
         return f"{judge} on {self.title}"
 
     @property
@@ -95,7 +96,8 @@ class PlacedJudge:
     @property
     def unread_share(self) -> float:
         """Share of its verdicts that are unread, in [0, 1]."""
-        return self.unread.total() / max(self.board.costs[self.run.label].verdicts, 1)
+        verdict_count = max(self.board.costs[self.run.label].verdicts, 1)
+        return self.unread.total() / verdict_count
 
     @property
     def breakdown(self) -> str:
@@ -142,18 +144,16 @@ class PlacedJudge:
     @property
     def pairs_of_judge(self) -> Leaderboard:
         """Leaderboard with only the pairs of this judge."""
-        return self.board_of(
-            filter(None, (self.pair_with(number.system) for number in self.published))
-        )
+        pairs = (self.pair_with(number.system) for number in self.published)
+        return self.board_of(filter(None, pairs))
 
     @property
     def alone(self) -> Leaderboard:
         """Leaderboard with only this judge."""
         label = self.run.label
         board = self.board_of(())
-        same_answers = {
-            name: labels for name, labels in board.same_answers.items() if name == label
-        }
+        answer_labels = board.same_answers.items()
+        same_answers = {name: labels for name, labels in answer_labels if name == label}
         costs = {label: board.costs[label]}
         return replace(
             board, numbers=(self.number,), costs=costs, same_answers=same_answers
@@ -239,16 +239,18 @@ def place_among(
             for part, part_statistic in compared.items()
         }
         pairs = {part: pair for part, pair in tests.items() if pair}
-        p_values = holm([pair.result.p for pair in pairs.values()]).tolist()
+        unadjusted = [pair.result.p for pair in pairs.values()]
+        p_values = holm(unadjusted).tolist()
         by_part[rival] = {
             part: replace(pair, adjusted=p)
             for (part, pair), p in zip(pairs.items(), p_values, strict=True)
         }
+    all_numbers = (*numbers, *board.references)
     return PlacedJudge(
         run,
         benchmark,
         board,
-        (*numbers, *board.references),
+        all_numbers,
         by_part,
         useless,
         options.policy,

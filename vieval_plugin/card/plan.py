@@ -61,7 +61,8 @@ class PlannedCalls:
         'viescore: 1,180 calls for 1,200 answers'
         """
         calls = f"{self.calls:,} calls for {self.answers:,} answers"
-        return f"{self.name}: {' '.join(filter(None, (self.qualifier, calls)))}"
+        qualified_calls = " ".join(filter(None, (self.qualifier, calls)))
+        return f"{self.name}: {qualified_calls}"
 
 
 def planned_calls(
@@ -90,10 +91,11 @@ class PlannedEntry:
     @property
     def stem(self) -> str:
         """Start of its file names."""
+        names = (self.benchmark.name, self.prepared.spec.name, self.prepared.setting)
         return "_".join(
             filter(
                 None,
-                (self.benchmark.name, self.prepared.spec.name, self.prepared.setting),
+                names,
             )
         )
 
@@ -105,9 +107,8 @@ class PlannedEntry:
     @property
     def cells(self) -> Mapping[tuple[str, str], int]:
         """Number of samples by part and image model; contests have no image model."""
-        return Counter(
-            (judged.id.part, judged.id.image_model) for judged in self.judged
-        )
+        cell_names = ((judged.id.part, judged.id.image_model) for judged in self.judged)
+        return Counter(cell_names)
 
     @property
     def source(self) -> SampleSource:
@@ -119,9 +120,8 @@ class PlannedEntry:
         ]
         rows = [SampleRow(judged, str(judged.id)) for judged in self.judged]
         name = f"a sample of {self.benchmark.name}"
-        return SampleSource(
-            name, lambda: iter(rows), fingerprint_of([], *texts), total=len(rows)
-        )
+        digest = fingerprint_of([], *texts)
+        return SampleSource(name, lambda: iter(rows), digest, total=len(rows))
 
 
 def draw_sample(judged: Sequence[Judged], n: int, seed: int) -> list[Judged]:
@@ -138,16 +138,14 @@ def draw_sample(judged: Sequence[Judged], n: int, seed: int) -> list[Judged]:
     cells: dict[tuple[str, str], list[Judged]] = defaultdict(list)
     for sample in sorted(judged, key=lambda sample: str(sample.id)):
         cells[sample.id.part, sample.id.image_model].append(sample)
-    sizes = dict(
-        zip(cells, even_sizes(list(map(len, cells.values())), n, seed), strict=True)
-    )
+    cell_sizes = even_sizes(list(map(len, cells.values())), n, seed)
+    sizes = dict(zip(cells, cell_sizes, strict=True))
     sampled: list[Judged] = []
     for cell, members in cells.items():
-        rng = np.random.default_rng([seed, zlib.crc32("/".join(cell).encode())])
-        sampled += [
-            members[index]
-            for index in sorted(rng.permutation(len(members))[: sizes[cell]])
-        ]
+        cell_digest = zlib.crc32("/".join(cell).encode())
+        rng = np.random.default_rng([seed, cell_digest])
+        drawn = rng.permutation(len(members))[: sizes[cell]]
+        sampled += [members[index] for index in sorted(drawn)]
     return sampled
 
 
@@ -165,11 +163,8 @@ def even_sizes(capacities: Sequence[int], n: int, seed: int) -> list[int]:
     ):
         level += 1
     sizes = [min(capacity, level) for capacity in capacities]
-    room = [
-        index
-        for index in np.random.default_rng(seed).permutation(len(sizes))
-        if capacities[index] > sizes[index]
-    ]
+    random_order = np.random.default_rng(seed).permutation(len(sizes))
+    room = [index for index in random_order if capacities[index] > sizes[index]]
     for index in room[: n - sum(sizes)]:
         sizes[index] += 1
     return sizes
@@ -250,9 +245,8 @@ def _loaded(benchmark: Benchmark, options: Config) -> tuple[list[Judged], list[s
             without_images |= {part: missing} if missing else {}
     states = [(unprepared, "is not prepared")] if unprepared else []
     if missing := list(chain.from_iterable(without_images.values())):
-        first = next(
-            (line for line in missing if " image" in line), missing[0]
-        ).partition("; ")[0]
+        image_lines = (line for line in missing if " image" in line)
+        first = next(image_lines, missing[0]).partition("; ")[0]
         more = (
             f", and more in {plural(len(missing) - 1, 'place')}"
             if len(missing) > 1
@@ -289,7 +283,8 @@ def _require_cells(entry: PlannedEntry, askable: Sequence[Judged]) -> None:
     needed_of_each = max(
         (statistic.least_samples for statistic in report.statistics(rating)), default=1
     )
-    available = Counter((judged.id.part, judged.id.image_model) for judged in askable)
+    cell_names = ((judged.id.part, judged.id.image_model) for judged in askable)
+    available = Counter(cell_names)
     poor = [
         cell
         for cell, size in available.items()
@@ -350,15 +345,15 @@ async def calls_of(
         lines.append(row)
 
     for entry in entries:
-        await add(
-            entry, entry.judged, f"{entry.benchmark.name} by {entry.prepared.spec.name}"
-        )
+        entry_subject = f"{entry.benchmark.name} by {entry.prepared.spec.name}"
+        await add(entry, entry.judged, entry_subject)
     sessions = sum(row.calls > 0 for row in lines)
     first = first_of_each_judge(entries)
     for entry in first if repeats else ():
+        repeated = draw_sample(entry.judged, repeats, seed)
         await add(
             entry,
-            draw_sample(entry.judged, repeats, seed),
+            repeated,
             entry.prepared.spec.name,
             " three times",
             REPEATS,
@@ -371,9 +366,8 @@ async def calls_of(
             continue
         # as they are too: these are in the store, unless it is not used or answers of before do not
         # count
-        await add(
-            entry, samples, entry.prepared.spec.name, " changed", len(changes()) + 1
-        )
+        change_count = len(changes()) + 1
+        await add(entry, samples, entry.prepared.spec.name, " changed", change_count)
         sessions += 1
     if any(row.calls for row in lines):
         lines.append(
@@ -394,7 +388,8 @@ def audited_samples(entry: PlannedEntry, n: int, seed: int) -> list[Judged]:
         VievalError: there are none, or too few for a significant effect.
     """
     samples = random_judgeable_samples(entry.judged, entry.prepared, n, seed)
-    effects = len(changes()) * (len(entry.prepared.spec.aspects) or 1)
+    aspect_count = len(entry.prepared.spec.aspects) or 1
+    effects = len(changes()) * aspect_count
     needed = math.ceil(1 + math.log2(effects / SIGNIFICANCE_LEVEL))
     if (groups := len({(sample.kind, sample.group) for sample in samples})) < needed:
         raise VievalError(
@@ -406,16 +401,16 @@ def audited_samples(entry: PlannedEntry, n: int, seed: int) -> list[Judged]:
 
 def first_of_each_judge(entries: Sequence[PlannedEntry]) -> list[PlannedEntry]:
     """First entry of each judge, some of whose samples are judged again and changed."""
-    return list(
-        {entry.prepared.spec.name: entry for entry in reversed(entries)}.values()
-    )[::-1]
+    by_judge = {entry.prepared.spec.name: entry for entry in reversed(entries)}
+    return list(by_judge.values())[::-1]
 
 
 def require_budget(calls: Sequence[PlannedCalls], budget: int | None) -> None:
     """Raise VievalError if the calls exceed the budget."""
     needed = sum(row.calls for row in calls)
     if budget is not None and needed > budget:
-        raise VievalError(
+        message = (
             f"the card needs {needed:,} calls, but --budget is {budget:,}; reduce "
             "--samples, --repeats or --audit"
         )
+        raise VievalError(message)

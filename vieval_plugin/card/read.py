@@ -56,7 +56,8 @@ def read_card(path: Path) -> Card:
         card = _CARD.validate_python(document)
     except ValidationError as error:
         first = error.errors()[0]
-        problem = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        place = ".".join(map(str, first["loc"]))
+        problem = f"{place}: {first['msg']}"
         raise VievalError(
             f"{file}: {problem}; restore the card, or make it again"
         ) from None
@@ -64,7 +65,8 @@ def read_card(path: Path) -> Card:
         (entry.benchmark, entry.judge, entry.setting, tuple(entry.files))
         for entry in card.entries
     )
-    if repeated := next((key for key, times in keys.items() if times > 1), None):
+    repeated_keys = (key for key, times in keys.items() if times > 1)
+    if repeated := next(repeated_keys, None):
         raise VievalError(
             f"{file}: lists {repeated[1]} on {repeated[0]} twice; restore the card, "
             "or make it again"
@@ -101,7 +103,8 @@ def _runs_of(entry: CardEntry, folder: Path) -> tuple[Run, ...]:
         if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
             outside = f"refers to a file outside its folder ({name[:80]})"
             raise VievalError(f"{folder}: the card {outside}; make the card again")
-    files = {folder / name: sha256 for name, sha256 in entry.files.items()}
+    named_files = entry.files.items()
+    files = {folder / name: sha256 for name, sha256 in named_files}
     for file, sha256 in files.items():
         try:
             body = file.read_bytes()
@@ -129,15 +132,14 @@ def results_of_cards(paths: Sequence[Path], labels: Sequence[str]) -> Results:
             cards cover different samples, or no benchmark and judge is common to all.
     """
     if labels and len(labels) != len(paths):
+        label_count = len(labels)
         raise VievalError(
-            f"got {len(labels)} labels for {len(paths)} cards; pass one --label per "
+            f"got {label_count} labels for {len(paths)} cards; pass one --label per "
             "card, in the same order"
         )
     cards = [read_card(path) for path in paths]
-    names = [
-        label or card.model
-        for label, card in zip(labels or [""] * len(cards), cards, strict=True)
-    ]
+    labelled_cards = zip(labels or [""] * len(cards), cards, strict=True)
+    names = [label or card.model for label, card in labelled_cards]
     if len(set(names)) < len(names):
         raise VievalError(
             f"two cards have the same name, {names[0]}; pass one --label per card to "
@@ -164,11 +166,8 @@ def results_of_cards(paths: Sequence[Path], labels: Sequence[str]) -> Results:
             "the cards with the same benchmarks and judges"
         )
     judges = Counter(benchmark for benchmark, _ in common)
-    runs = [
-        run
-        for card_source in zip(cards, paths, names, strict=True)
-        for run in runs_of(*card_source)
-    ]
+    card_sources = zip(cards, paths, names, strict=True)
+    runs = [run for card_source in card_sources for run in runs_of(*card_source)]
     return Results(
         tuple(
             replace(run, label=f"{run.label} {run.judge}")

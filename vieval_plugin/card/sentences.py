@@ -176,11 +176,13 @@ def constant_words(judge: PlacedJudge) -> str:
 
 def _unread_words(judge: PlacedJudge, share: float) -> str:
     """Share of replies without a score, with the most common reason."""
-    most_common_status = "".join(status for status, _ in judge.unread.most_common(1))
-    what = {
+    most_common = judge.unread.most_common(1)
+    most_common_status = "".join(status for status, _ in most_common)
+    reasons = {
         Status.REFUSAL: "of its replies are refusals",
         Status.API_ERROR: "of its calls failed",
-    }.get(
+    }
+    what = reasons.get(
         Status(most_common_status) if most_common_status else Status.OK,
         "of its replies cannot be read",
     )
@@ -228,9 +230,8 @@ def _place(judge: PlacedJudge, subject: str) -> str:
         if ranked
         else ""
     )
-    value_text = (
-        f"with {statistic_words(board.measured)} {sentence_number(number.estimate)}"
-    )
+    statistic = statistic_words(board.measured)
+    value_text = f"with {statistic} {sentence_number(number.estimate)}"
     where = f" on {judge.title}" if subject == judge.run.label else ""
     if number.ranks is None:
         why = f" ({reason_words(number.unranked)})" if number.unranked else ""
@@ -320,9 +321,9 @@ def limits(judges: Sequence[PlacedJudge], card: Card) -> list[str]:
                 "contain the number itself."
             )
         if judge.consistency and judge.consistency.defined:
+            share = judge.consistency.value
             lines.append(
-                f"{name}: {judge.consistency.value:.0%} of contests get the same "
-                "answer in both orders."
+                f"{name}: {share:.0%} of contests get the same answer in both orders."
             )
     lines += [f"{repeats.judge}: {repeats_text(repeats)}." for repeats in card.repeats]
     return [*lines, *(f"{audit.judge}: {audit_text(audit)}." for audit in card.audits)]

@@ -50,18 +50,18 @@ def tables_of(judge: PlacedJudge) -> list[Table]:
         sides: dict[str, list[str]] = {"better": [], "worse": [], "": []}
         for rival, pairs in judge.by_part.items():
             if pair := pairs.get(value):
-                sides[outcome(pair)].append(
-                    f"{rival} ({short_number(pair.result.difference)})"
-                )
+                described_rival = f"{rival} ({short_number(pair.result.difference)})"
+                sides[outcome(pair)].append(described_rival)
         mark = (
             "not shown to be better than the same answer for everything"
             if value in judge.useless
             else ""
         )
+        coverage = str(estimate.coverage) if estimate.defined else estimate.reason
         marks = "; ".join(
             filter(
                 None,
-                (str(estimate.coverage) if estimate.defined else estimate.reason, mark),
+                (coverage, mark),
             )
         )
         number = short_number(estimate)
@@ -85,9 +85,10 @@ def tables_of_all(card: Card, judges: Sequence[PlacedJudge]) -> list[Table]:
     """Tables on how judges answer, what fools them, what their verdicts cost, and how
     the card was made.
     """
+    audit_tables = map(_audit_table, card.audits)
     return [
         _answers_table(card, judges),
-        *map(_audit_table, card.audits),
+        *audit_tables,
         _cost_table(card),
         _origin_table(card),
     ]
@@ -109,13 +110,14 @@ def _answers_table(card: Card, judges: Sequence[PlacedJudge]) -> Table:
             for share in (entry.ties, entry.round_numbers)
         )
         consistent = short_number(judge.consistency) if judge.consistency else ""
+        repeat_cells = repeats.get((entry.judge, entry.benchmark), ("", ""))
         rows.append(
             (
                 entry.judge,
                 entry.title,
                 *shares,
                 consistent,
-                *repeats.get((entry.judge, entry.benchmark), ("", "")),
+                *repeat_cells,
             )
         )
     return Table("answers", "How the judge answers", header, tuple(rows))
@@ -126,8 +128,9 @@ def _audit_table(audit: CardAudit) -> Table:
     counted.
     """
     odd = [row for row in audit.effects if row.finding != "as expected"]
+    expected_count = len(audit.effects) - len(odd)
     fine = (
-        f"{len(audit.effects) - len(odd)} of {len(audit.effects)} effects are as "
+        f"{expected_count} of {len(audit.effects)} effects are as "
         "expected and are not listed"
     )
     title = (
@@ -176,9 +179,9 @@ def _cost_table(card: Card) -> Table:
         (audit.judge, audit.benchmark, "audit", audit.calls) for audit in card.audits
     ]
     rows += [(*names, "", f"{calls:,}", "", "") for *names, calls in further]
-    total = sum(entry.cost.answers for entry in card.entries) + sum(
-        calls for *_, calls in further
-    )
+    entry_answers = sum(entry.cost.answers for entry in card.entries)
+    further_answers = sum(calls for *_, calls in further)
+    total = entry_answers + further_answers
     title = (
         f"Failures and cost: {total:,} answers in total, from calls, from the store "
         "or shared with an identical question"

@@ -61,8 +61,9 @@ def write_card(card: Card, judges: Sequence[PlacedJudge], folder: Path) -> None:
         judges: of its entries, in their order.
         folder: of the verdicts.
     """
+    markdown_page = markdown_text(card, judges)
     texts = {
-        CARD_MD: markdown_text(card, judges),
+        CARD_MD: markdown_page,
         CARD_HTML: page(card, judges),
         CARD_JSON: json_text(card),
     }
@@ -73,8 +74,10 @@ def write_card(card: Card, judges: Sequence[PlacedJudge], folder: Path) -> None:
 def markdown_text(card: Card, judges: Sequence[PlacedJudge]) -> str:
     """Render the text of `card.md`."""
     first, *further = map(escaping.markdown_sentence, card.answers)
-    parts = [f"# {first}\n", *(f"{text}\n" for text in further)]
-    parts += [f"- {escaping.markdown_sentence(line)}" for line in limits(judges, card)]
+    further_lines = (f"{text}\n" for text in further)
+    parts = [f"# {first}\n", *further_lines]
+    limit_lines = limits(judges, card)
+    parts += [f"- {escaping.markdown_sentence(line)}" for line in limit_lines]
     for judge in judges:
         parts.append(f"\n## {escaping.markdown(judge.heading)}\n")
         parts += map(markdown, tables_of(judge))
@@ -160,7 +163,8 @@ def _chart(judge: PlacedJudge) -> Markup:
         for value, estimate in judge.values_by_statistic(model).items()
     ]
     units = breakdown_words(judge.breakdown)
-    parts = scale(f"{model} by {units}: {title}", rows, board)
+    parts_title = f"{model} by {units}: {title}"
+    parts = scale(parts_title, rows, board)
     if not parts:
         return chart
     notes = [f"By {units}"]

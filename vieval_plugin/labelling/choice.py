@@ -45,8 +45,9 @@ def choose(judged: Sequence[Judged], count: int, seed: int) -> list[int]:
     chosen_numbers = []
     for makers, share in _split_evenly(sizes, count, seed).items():
         kinds = by_makers[makers]
+        kind_sizes = {k: len(numbers) for k, numbers in kinds.items()}
         for kind, number_of_kind in _split_proportionally(
-            {k: len(numbers) for k, numbers in kinds.items()}, share, seed
+            kind_sizes, share, seed
         ).items():
             candidates = sorted(
                 kinds[kind],
@@ -59,12 +60,10 @@ def choose(judged: Sequence[Judged], count: int, seed: int) -> list[int]:
     def sort_key(number: int) -> tuple[str, ...]:
         identity = judged[number].id
         group = judged[number].group
-        prompts = [
-            (identity.benchmark, identity.part, name) for name in (group, identity.uid)
-        ]
-        return *(_chance(seed, "prompt", *prompt) for prompt in prompts), _chance(
-            seed, "shown", str(identity)
-        )
+        names = (group, identity.uid)
+        prompts = [(identity.benchmark, identity.part, name) for name in names]
+        prompt_chances = (_chance(seed, "prompt", *prompt) for prompt in prompts)
+        return *prompt_chances, _chance(seed, "shown", str(identity))
 
     return sorted(chosen_numbers, key=sort_key)
 
@@ -112,7 +111,8 @@ def _split_evenly(
         sizes, key=lambda name: (sizes[name], _chance(seed, "evenly", *name))
     )
     for number, name in enumerate(names):
-        shares[name] = min(sizes[name], remaining // (len(names) - number))
+        share = remaining // (len(names) - number)
+        shares[name] = min(sizes[name], share)
         remaining -= shares[name]
     return shares
 
@@ -139,4 +139,5 @@ def _split_proportionally(
 
 def _chance(seed: int, *names: Hashable) -> str:
     """Random sort key, the same for the same names."""
-    return hashlib.sha256(json.dumps([seed, *names]).encode()).hexdigest()
+    document = json.dumps([seed, *names]).encode()
+    return hashlib.sha256(document).hexdigest()

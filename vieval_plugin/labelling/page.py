@@ -93,13 +93,11 @@ def label_page(to_label: Sequence[ToLabel], seed: int) -> bytes:
         disable=None,
     )
     cards = [_card(labelled, swap, embedded) for labelled, swap in bar]
-    keys = [
-        _key(labelled, swap) for labelled, swap in zip(to_label, sides, strict=True)
-    ]
+    labelled_sides = zip(to_label, sides, strict=True)
+    keys = [_key(labelled, swap) for labelled, swap in labelled_sides]
     questions = _questions(to_label)
-    identity = json.dumps(
-        [seed, keys, [fingerprint(labelled.judged) for labelled in to_label]]
-    )
+    fingerprints = [fingerprint(labelled.judged) for labelled in to_label]
+    identity = json.dumps([seed, keys, fingerprints])
     name = hashlib.sha256(identity.encode()).hexdigest()[:12]
     answers = {
         question.aspect: {answer.key: answer.value for answer in question.answers}
@@ -201,12 +199,13 @@ def _key(labelled: ToLabel, swap: bool) -> list[Any]:
     """
     identity = labelled.judged.id
     contest = isinstance(labelled.judged, Contest)
+    draw = "" if contest else identity.draw
     return [
         identity.benchmark,
         identity.part,
         identity.uid,
         identity.image_model,
-        "" if contest else identity.draw,
+        draw,
         contest and swap,
     ]
 

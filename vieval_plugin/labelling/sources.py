@@ -151,15 +151,10 @@ def choose_readable(
     while True:
         available = [number for number in range(len(samples)) if number not in reasons]
         if reasons and not available:
-            raise VievalError(
-                f"{samples[0].where}: {reasons[0]}; no sample has readable images"
-            )
-        choice = [
-            available[number]
-            for number in choose(
-                [samples[number].judged for number in available], count, seed
-            )
-        ]
+            where = samples[0].where
+            raise VievalError(f"{where}: {reasons[0]}; no sample has readable images")
+        judged = [samples[number].judged for number in available]
+        choice = [available[number] for number in choose(judged, count, seed)]
         if readable.keys() >= set(choice):
             return [readable[number] for number in choice], reasons
         for number in set(choice) - readable.keys():
@@ -216,9 +211,8 @@ def _read_shards(
     folder: Path, row_names: Sequence[str], partial: bool
 ) -> list[ToLabel]:
     opened = open_shards(folder, partial)
-    records = [record_named(opened, name) for name in row_names] or sample_shards(
-        folder, partial
-    ).records
+    named_records = [record_named(opened, name) for name in row_names]
+    records = named_records or sample_shards(folder, partial).records
     return [
         ToLabel(
             Sample(record.id, {}, kind=record.kind, group=record.row.group),
@@ -263,9 +257,8 @@ def _contests(path: Path, kind: str | None) -> list[ToLabel]:
     rows = read_lines(path, "pass a file of contests")
     common = ContestRows(OWN, kind or "", kind or "", _scheme(rows))
     contests = read_contests(rows, path.parent, common)
-    labelled = [
-        ToLabel(contest, row.where) for contest, row in zip(contests, rows, strict=True)
-    ]
+    contest_rows = zip(contests, rows, strict=True)
+    labelled = [ToLabel(contest, row.where) for contest, row in contest_rows]
     for contest in labelled:
         _require_kind(contest)
         _require_below(contest, path.parent)
@@ -278,8 +271,9 @@ def _require_below(labelled: ToLabel, folder: Path) -> None:
     """
     for file in files_of(candidates_of(labelled.judged)):
         if not is_below(file, folder):
+            name = name_of(Image(file))
             raise VievalError(
-                f"{labelled.where}: {name_of(Image(file))} links to a file outside "
+                f"{labelled.where}: {name} links to a file outside "
                 f"{folder}; copy the image there"
             )
 

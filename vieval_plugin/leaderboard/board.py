@@ -37,14 +37,14 @@ class View:
     @property
     def numbers(self) -> list[Number]:
         """Numbers of the judges, then of the references, best first."""
-        references = [
-            number
-            for number in (*self.baselines, *self.board.references)
-            if number.estimate.defined
-        ]
+        all_references = (*self.baselines, *self.board.references)
+        references = [number for number in all_references if number.estimate.defined]
+        sorted_references = sorted(
+            references, key=lambda number: -number.estimate.value
+        )
         return [
             *self.board.numbers,
-            *sorted(references, key=lambda number: -number.estimate.value),
+            *sorted_references,
         ]
 
 
@@ -81,9 +81,8 @@ class BenchmarkBoard:
         """
         if view.choice.get("ties", "four_way") != "four_way":
             return []
-        aspect = (
-            view.board.aspect if any(number.aspect for number in self.printed) else ""
-        )
+        has_aspects = any(number.aspect for number in self.printed)
+        aspect = view.board.aspect if has_aspects else ""
         average = (label, aspect, "")
         averages = [
             n for n in self.printed if (n.label, n.aspect, n.image_model) == average

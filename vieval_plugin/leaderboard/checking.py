@@ -73,13 +73,13 @@ def check_submission(
         checked.append((entry, records))
         problems += lines[:MOST_PROBLEMS]
         if len(lines) > MOST_PROBLEMS:
-            problems.append(
-                f"{entry.title}: {len(lines) - MOST_PROBLEMS} more problems"
-            )
+            more = len(lines) - MOST_PROBLEMS
+            problems.append(f"{entry.title}: {more} more problems")
     if not checked and not problems:
+        benchmarks = ", ".join(descriptions())
         problems.append(
             f"{folder}: the card covers none of the leaderboard's benchmarks "
-            f"({', '.join(descriptions())})"
+            f"({benchmarks})"
         )
     return card, checked, problems
 
@@ -89,9 +89,10 @@ def _records(card: Card, entry: CardEntry, folder: Path) -> list[Record]:
     or a repeated verdict.
     """
     runs = runs_of(replace(card, entries=(entry,)), folder, card.model)
-    if foreign := ", ".join(
+    other_benchmarks = (
         run.benchmark for run in runs if run.benchmark != entry.benchmark
-    ):
+    )
+    if foreign := ", ".join(other_benchmarks):
         files = f"its files also hold verdicts on {foreign}"
         raise VievalError(f"{entry.title}: {files}; use one file per benchmark")
     if len(runs) != 1:
@@ -99,7 +100,8 @@ def _records(card: Card, entry: CardEntry, folder: Path) -> list[Record]:
             f"{entry.title}: its files must hold verdicts from one run, got {len(runs)}"
         )
     judged = runs[0].records_by_sample
-    if repeated := next((records for records in judged if len(records) > 1), None):
+    repeated_records = (records for records in judged if len(records) > 1)
+    if repeated := next(repeated_records, None):
         raise VievalError(
             f"{entry.title}: each sample must have one verdict, got {len(repeated)} "
             f"on {repeated[0].id}"
@@ -128,9 +130,10 @@ def _problems(
         )
         return
     if entry.samples != len(records):
+        found_count = len(records)
         yield (
             f"{entry.title}: the card counts {entry.samples} verdicts, but its files "
-            f"hold {len(records)}"
+            f"hold {found_count}"
         )
     if problem := _options_problem(card, entry, records):
         yield problem
@@ -214,8 +217,9 @@ def _problems_of(record: Record, judged: Judged, judge: PreparedJudge) -> Iterat
         ),
         None,
     ):
+        step_name = "/".join(empty.path)
         yield (
-            f"{record.id}: the step {'/'.join(empty.path)} failed ({empty.status}) "
+            f"{record.id}: the step {step_name} failed ({empty.status}) "
             "without a reason"
         )
     if not verdict.status.usable and not verdict.trace:
@@ -232,9 +236,10 @@ def _problems_of(record: Record, judged: Judged, judge: PreparedJudge) -> Iterat
         yield str(error)
         return
     if again.status is Status.NOT_APPLICABLE:
+        benchmark = record.id.benchmark
         yield (
             f"{record.id}: {again.reason}; run `vieval prepare "
-            f"{record.id.benchmark}` to download its conditions"
+            f"{benchmark}` to download its conditions"
         )
         return
     recorded, now = (
@@ -290,9 +295,8 @@ def _wrong_numbers(
     [run] = results_of(records).runs
     # its own folder has no published verdicts: the leaderboard recomputes its place
     judge = place_judge(replace(run, label=card.model), folder, options)
-    again = entry_of(
-        judge, [folder / name for name in entry.files], folder, entry.available
-    )
+    files = [folder / name for name in entry.files]
+    again = entry_of(judge, files, folder, entry.available)
     if again.sample_digest != entry.sample_digest:
         yield f"{entry.title}: the digest of its samples differs from the card's"
     claimed, computed = (

@@ -66,7 +66,8 @@ class _Model:
         name = self.section.benchmark.name
         if not self.generator:
             return name
-        judge = dict.fromkeys((self.run.judge, self.run.model or self.run.label))
+        model = self.run.model or self.run.label
+        judge = dict.fromkeys((self.run.judge, model))
         return file_name("_".join([name, "by", *judge]))
 
     @property
@@ -135,15 +136,12 @@ def _samples_document(
 
 def _write_model(model: _Model, folder: Path, publication: Publication) -> Path:
     evaluation_id = f"{model.evaluation}/{model.name}/{publication.time}"
-    rows = [
-        json.dumps(row, ensure_ascii=False) + "\n"
-        for row in _sample_rows(model, evaluation_id)
-    ]
+    sample_rows = _sample_rows(model, evaluation_id)
+    rows = [json.dumps(row, ensure_ascii=False) + "\n" for row in sample_rows]
     results = [_result(model, number, publication.options) for number in model.numbers]
     developer, _, name = model.name.rpartition("/")
-    target = Path(
-        "data", *(file_name(part) for part in (model.evaluation, developer, name))
-    )
+    names = (model.evaluation, developer, name)
+    target = Path("data", *(file_name(part) for part in names))
     verdicts = [f"{record.id} {record.verdict.scores}" for record in model.records]
     stem = _stable_uuid(model.evaluation, model.name, json.dumps(results), *verdicts)
     samples = target / f"{stem}_samples.jsonl"
@@ -194,10 +192,11 @@ def _model_info(model: _Model) -> JsonObject:
 
 def _model_document(name: str, details: Mapping[str, str]) -> JsonObject:
     developer = name.rpartition("/")[0]
+    developer_field = {"developer": developer} if developer else {}
     return {
         "name": name,
         "id": name,
-        **({"developer": developer} if developer else {}),
+        **developer_field,
         "additional_details": {
             "deployment_type": _UNKNOWN,
             "model_availability": _UNKNOWN,
@@ -233,16 +232,20 @@ def _result(model: _Model, number: Number, options: StatisticsOptions) -> JsonOb
             "confidence_level": NUMBER_LEVEL,
             "method": f"{options.draws} bootstrap resamples, seed {options.seed}",
         }
+    result_id = _result_id(number)
+    source_data = _source_data(model.section.benchmark)
+    metric_config = _metric_config(model, number, options)
+    score_details = {
+        "score": estimate.value,
+        "details": _score_details(number),
+        "uncertainty": uncertainty,
+    }
     return {
-        "evaluation_result_id": _result_id(number),
+        "evaluation_result_id": result_id,
         "evaluation_name": model.evaluation,
-        "source_data": _source_data(model.section.benchmark),
-        "metric_config": _metric_config(model, number, options),
-        "score_details": {
-            "score": estimate.value,
-            "details": _score_details(number),
-            "uncertainty": uncertainty,
-        },
+        "source_data": source_data,
+        "metric_config": metric_config,
+        "score_details": score_details,
     }
 
 
@@ -253,27 +256,30 @@ def _result_id(number: Number) -> str:
 
 
 def _source_data(benchmark: Benchmark) -> JsonObject:
+    details = {
+        "source": benchmark.source,
+        "licence": benchmark.licence,
+    }
     return {
         "dataset_name": benchmark.title or benchmark.name,
         "source_type": "other",
-        "additional_details": {
-            "source": benchmark.source,
-            "licence": benchmark.licence,
-        },
+        "additional_details": details,
     }
 
 
 def _metric_config(
     model: _Model, number: Number, options: StatisticsOptions
 ) -> JsonObject:
+    metric_id = f"vieval.{number.statistic}".replace(" ", "_")
+    parameters = {
+        "aspect": number.aspect,
+        "failed_verdicts": str(options.policy),
+    }
     metric: JsonObject = {
-        "metric_id": f"vieval.{number.statistic}".replace(" ", "_"),
+        "metric_id": metric_id,
         "metric_name": number.statistic,
         "lower_is_better": False,
-        "metric_parameters": {
-            "aspect": number.aspect,
-            "failed_verdicts": str(options.policy),
-        },
+        "metric_parameters": parameters,
     }
     ranked = (s for s in model.section.findings.ranked if s.has(number))
     if statistic := next(ranked, None):
@@ -300,9 +306,11 @@ def _scoring(provenance: Provenance, run: Run) -> JsonObject:
 
 
 def _score_details(number: Number) -> dict[str, str]:
-    details = {str(status): str(count) for status, count in number.statuses.items()}
+    counts = number.statuses.items()
+    details = {str(status): str(count) for status, count in counts}
     if number.ranks:
-        details["rank"] = "-".join(map(str, dict.fromkeys(number.ranks)))
+        ranks = dict.fromkeys(number.ranks)
+        details["rank"] = "-".join(map(str, ranks))
     if number.reason:
         details["reason"] = number.reason
     return details
@@ -352,15 +360,19 @@ def _result_of(numbers: Sequence[Number], record: Record, aspect: str) -> str:
 def _aspect_fields(record: Record, aspect: str) -> JsonObject:
     score = record.verdict.scores[aspect]
     ratings = [str(rating) for rating in record.ratings.get(aspect, ())]
+    inputs = {"raw": _input_text(record), "reference": ratings}
+    attribution = _attribution(record, str(score))
+    evaluation = {"score": score, "is_correct": False}
+    metadata = {
+        **_metadata(record),
+        "aspect": aspect,
+        "is_correct": _NO_ANSWER,
+    }
     return {
-        "input": {"raw": _input_text(record), "reference": ratings},
-        "answer_attribution": _attribution(record, str(score)),
-        "evaluation": {"score": score, "is_correct": False},
-        "metadata": {
-            **_metadata(record),
-            "aspect": aspect,
-            "is_correct": _NO_ANSWER,
-        },
+        "input": inputs,
+        "answer_attribution": attribution,
+        "evaluation": evaluation,
+        "metadata": metadata,
     }
 
 
@@ -373,13 +385,16 @@ def _contest_fields(record: Record) -> JsonObject:
     answer = answers.get(FORWARD, next(iter(answers.values()), ""))
     preference = votes.vote if votes else ""
     is_right = bool(answer) and answer == preference
+    inputs = {
+        "raw": _input_text(record),
+        "reference": [preference] if preference else [],
+    }
+    attribution = _attribution(record, answer)
+    evaluation = {"score": float(is_right), "is_correct": is_right}
     return {
-        "input": {
-            "raw": _input_text(record),
-            "reference": [preference] if preference else [],
-        },
-        "answer_attribution": _attribution(record, answer),
-        "evaluation": {"score": float(is_right), "is_correct": is_right},
+        "input": inputs,
+        "answer_attribution": attribution,
+        "evaluation": evaluation,
         "metadata": _metadata(record),
     }
 
@@ -391,19 +406,21 @@ def _input_text(record: Record) -> str:
 
 def _attribution(record: Record, value: str) -> list[JsonObject]:
     """Description of how a score was read from the replies."""
+    method = f"vieval {record.provenance.judge}"
     return [
         {
             "turn_idx": 0,
             "source": "output.raw",
             "extracted_value": value,
-            "extraction_method": f"vieval {record.provenance.judge}",
+            "extraction_method": method,
             "is_terminal": True,
         }
     ]
 
 
 def _metadata(record: Record) -> dict[str, str]:
-    identity = {name: str(text) for name, text in asdict(record.id).items() if text}
+    fields = asdict(record.id).items()
+    identity = {name: str(text) for name, text in fields if text}
     further = {"status": str(record.verdict.status), "category": record.category}
     if record.verdict.rationale:
         further["rationale"] = record.verdict.rationale

@@ -108,11 +108,14 @@ def _registration(section: Section) -> JsonObject:
     """Registration file at the root of a data set, to whose tasks results refer."""
     benchmark = section.benchmark
     ids = dict.fromkeys(map(_task_id, section.headlines))
+    title = benchmark.title or benchmark.name
+    description = f"{section.page_words(_DESCRIPTION)} {benchmark.source}"
+    tasks = [{"id": name, "config": "default", "split": "test"} for name in ids]
     return {
-        "name": benchmark.title or benchmark.name,
-        "description": f"{section.page_words(_DESCRIPTION)} {benchmark.source}",
+        "name": title,
+        "description": description,
         "evaluation_framework": _FRAMEWORK,
-        "tasks": [{"id": name, "config": "default", "split": "test"} for name in ids],
+        "tasks": tasks,
     }
 
 

@@ -134,7 +134,8 @@ def _board(
 ) -> BenchmarkBoard:
     judges = _present_judges(benchmark, sources.published)
     judged = sources.judged(benchmark, list(benchmark.parts))
-    on_step(f"{benchmark.title}: reading the logs of {plural(len(judges), 'judge')}")
+    judge_count = plural(len(judges), "judge")
+    on_step(f"{benchmark.title}: reading the logs of {judge_count}")
     runs = [run_of(judge, sources.published, judged) for judge in judges]
     submitted = list(_submitted(benchmark, submissions, judged))
     published = published_judges(benchmark.name)
@@ -177,13 +178,11 @@ def _submitted(
     benchmark: Benchmark, submissions: Sequence[Submission], judged: Sequence[Judged]
 ) -> Iterator[tuple[Run, PublishedJudge]]:
     """Yield the runs of submissions on a benchmark, each with a unique name."""
-    labels = {
-        judge.title
-        for judge in (
-            *published_judges(benchmark.name),
-            *published_baselines(benchmark.name),
-        )
-    }
+    published = (
+        *published_judges(benchmark.name),
+        *published_baselines(benchmark.name),
+    )
+    labels = {judge.title for judge in published}
     for submission in submissions:
         for submitted in (
             run for run in submission.runs if run.benchmark == benchmark.name
@@ -221,7 +220,10 @@ def _baseline_numbers(
     numbers: Iterable[Number], baselines: Sequence[Run]
 ) -> tuple[Number, ...]:
     labels = {run.label for run in baselines}
-    return tuple(replace(n, role="baseline") for n in numbers if n.system in labels)
+    baseline_numbers = (
+        replace(n, role="baseline") for n in numbers if n.system in labels
+    )
+    return tuple(baseline_numbers)
 
 
 def views_of(
@@ -270,7 +272,8 @@ def _better_elsewhere(
     """Yield a sentence for each part on which another ranked judge is better than the
     leader; p is adjusted over all parts and judges.
     """
-    leader, *rivals = [number.system for number in board.ranked] or [""]
+    systems = [number.system for number in board.ranked]
+    leader, *rivals = systems or [""]
     by_part = (
         board.breakdowns.get(statistic.parts, {}) if statistic.statistic_in_part else {}
     )
@@ -292,7 +295,9 @@ def _better_elsewhere(
     adjusted = holm([pair.result.p for _, pair in tests])
     for (part, pair), p in zip(tests, adjusted, strict=True):
         if p <= SIGNIFICANCE_LEVEL and pair.result.difference.value > 0:
-            values = f"{short_decimal(pair.result.first)} to {short_decimal(pair.result.second)}"
+            first = short_decimal(pair.result.first)
+            second = short_decimal(pair.result.second)
+            values = f"{first} to {second}"
             common = f"on the {pair.n:,} {board.unit} that both scored"
             yield f"{pair.first} is better than {leader} on {task_type(part)} ({values} {common})."
 
@@ -313,8 +318,9 @@ def _choices(
     findings = benchmark.report.findings(benchmark.name, parts, all_runs, options)
     if any(statistic.choice for statistic in findings.ranked):
         for statistic in (s for s in findings.ranked if s.choice):
+            choice = {"part": statistic.value or ALL, **statistic.choice}
             yield (
-                {"part": statistic.value or ALL, **statistic.choice},
+                choice,
                 statistic,
                 findings,
                 judges,

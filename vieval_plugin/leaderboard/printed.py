@@ -55,7 +55,8 @@ class PrintedNumber:
         >>> number.differs(0.36562), number.differs(0.3668)
         (False, True)
         """
-        units = (round(computed, self.decimals) - self.printed) * 10**self.decimals
+        difference = round(computed, self.decimals) - self.printed
+        units = difference * 10**self.decimals
         return math.isnan(computed) or abs(round(units)) > 1
 
     def digits(self, value: float | None) -> str:
@@ -74,11 +75,9 @@ def printed_numbers(benchmark: str) -> tuple[PrintedNumber, ...]:
     ):
         key = (row["table"], row["task"], row["image_model"], row["aspect"])
         printed = row["printed"]
-        numbers.append(
-            PrintedNumber(
-                row["judge"], *key, float(printed), len(printed.partition(".")[2])
-            )
-        )
+        value = float(printed)
+        decimals = len(printed.partition(".")[2])
+        numbers.append(PrintedNumber(row["judge"], *key, value, decimals))
     return tuple(numbers)
 
 
@@ -90,9 +89,8 @@ def printed_elsewhere() -> list[dict[str, str]]:
 
 
 def _published_rows(name: str) -> list[dict[str, str]]:
-    with (Path(vieval_plugin.results.published.__file__).parent / name).open(
-        encoding="utf-8", newline=""
-    ) as file:
+    path = Path(vieval_plugin.results.published.__file__).parent / name
+    with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 
@@ -139,7 +137,8 @@ def _computed(
         Key(number.table, number.task, number.image_model, label, name, number.aspect)
         for name in _STATISTICS
     )
-    computed = next((cells[key] for key in keys if key in cells), None)
+    found_cells = (cells[key] for key in keys if key in cells)
+    computed = next(found_cells, None)
     is_whole = number.task != ALL or label in full or (label == HUMAN and bool(full))
     return replace(number, label=label, computed=computed if is_whole else None)
 

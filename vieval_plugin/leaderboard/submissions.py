@@ -76,10 +76,12 @@ def write_submission(submission: Submission, folder: Path) -> Path:
     """Write a submission to the folder of submissions, and return its file; VievalError
     if the file exists with other content.
     """
+    name = submission.model.rpartition("/")[2]
+    title = f"{name}-{submission.date}"
     stem = re.sub(
         r"[^A-Za-z0-9_.-]+",
         "-",
-        f"{submission.model.rpartition('/')[2]}-{submission.date}",
+        title,
     ).strip("-.")
     path = folder / f"{stem}.json"
     content = _SUBMISSION.dump_json(submission, exclude_defaults=True) + b"\n"
@@ -132,9 +134,8 @@ def run_of_submission(
         VievalError: a verdict is on an unknown sample.
     """
     by_id = {str(sample.id): sample for sample in judged}
-    if foreign := next(
-        (name for name in submitted.verdicts if name not in by_id), None
-    ):
+    foreign_names = (name for name in submitted.verdicts if name not in by_id)
+    if foreign := next(foreign_names, None):
         problem = f"{foreign} is not among the samples of {submitted.benchmark}"
         raise VievalError(f"{label}: {problem}; add the submission again")
     source = replace(submitted.provenance, backbone=label, label=label)

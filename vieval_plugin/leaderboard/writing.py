@@ -125,9 +125,9 @@ def rows_of(boards: Sequence[BenchmarkBoard]) -> list[LeaderboardRow]:
 
 def _row(board: BenchmarkBoard, view: View, number: Number) -> LeaderboardRow:
     judge = board.judges.get(number.system)
-    printed = next(
-        (n for n in board.printed_of(view, number.system) if n.task == view.part), None
-    )
+    all_printed = board.printed_of(view, number.system)
+    part_printed = (n for n in all_printed if n.task == view.part)
+    printed = next(part_printed, None)
     row = number_row(board.benchmark, number, view.choice.get("failures", ""))
     return LeaderboardRow(
         **asdict(replace(row, part=view.part)),
@@ -228,16 +228,12 @@ def _none_as_people(benchmark_board: BenchmarkBoard) -> str:
 def notes_of(view: View, number: Number) -> tuple[str, ...]:
     """Notes on a number: why it has no rank, its coverage, marks, and failures."""
     unranked = f"not ranked: {reason_words(number.unranked)}" if number.unranked else ""
-    rests_on = (
-        f"on {number.estimate.coverage}"
-        if number.role != "judge" and str(number.estimate.coverage)
-        else ""
-    )
+    has_coverage = number.role != "judge" and str(number.estimate.coverage)
+    rests_on = f"on {number.estimate.coverage}" if has_coverage else ""
     cost = view.board.costs.get(number.system)
     marks = marks_of(view.board, number.system) if cost else ()
-    return tuple(
-        filter(None, (unranked, rests_on, *marks, cost.warning if cost else ""))
-    )
+    notes = (unranked, rests_on, *marks, cost.warning if cost else "")
+    return tuple(filter(None, notes))
 
 
 def _age(boards: Sequence[BenchmarkBoard]) -> str:
@@ -293,12 +289,12 @@ def _chart(board: BenchmarkBoard, view: View) -> Markup:
         rows.append(ScaleRow(number.system, number.estimate, kind, note))
     in_percent = any(number.printed > 1 for number in board.printed)
     for judge in board.absent:
-        for n in (
-            n for n in board.printed_of(view, judge.title) if n.task == view.part
-        ):
+        judge_numbers = board.printed_of(view, judge.title)
+        for n in (n for n in judge_numbers if n.task == view.part):
             value = Estimate(n.printed / (100 if in_percent else 1))
             rows.append(
                 ScaleRow(judge.title, value, "printed", "printed, not recomputed")
             )
     rows.sort(key=lambda row: (not row.estimate.defined, -row.estimate.value))
-    return scale(f"{board.title}: {view.board.title}", rows, view.board)
+    chart_title = f"{board.title}: {view.board.title}"
+    return scale(chart_title, rows, view.board)

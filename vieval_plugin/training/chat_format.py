@@ -100,7 +100,8 @@ def _file(image: Image, folder: Path) -> str:
     if isinstance(image.source, Path):
         return str(image.source.absolute())
     suffix = "jpg" if image.source.startswith(b"\xff\xd8") else "png"
-    file = folder / f"{hashlib.sha256(image.source).hexdigest()[:32]}.{suffix}"
+    digest = hashlib.sha256(image.source).hexdigest()[:32]
+    file = folder / f"{digest}.{suffix}"
     if not file.exists():
         write_whole(file, image.source)
     return str(file.absolute())
@@ -186,11 +187,13 @@ def _turns(row: JsonObject) -> list[LearntTurn]:
             for part in message["content"]
         )
         images_so_far = tuple(images[:image_count])
+        name = f"{identity}#{index}"
+        prompt = tuple(messages[:index])
         turns.append(
             LearntTurn(
-                f"{identity}#{index}",
+                name,
                 uid,
-                tuple(messages[:index]),
+                prompt,
                 (turn,),
                 images_so_far,
             )

@@ -58,9 +58,8 @@ def export(
     judge = spec.name
     how = spec.export
     if how is None:
-        exporting = [
-            name for name, spec in judge_registry.judges().items() if spec.export
-        ]
+        named_judges = judge_registry.judges().items()
+        exporting = [name for name, spec in named_judges if spec.export]
         raise VievalError(
             f"{judge} has no conversations to export; use one of: "
             f"{', '.join(exporting)}"
@@ -112,7 +111,8 @@ def is_near_human(record: Record, aspect: str, margin: float) -> bool:
     """Return whether a verdict's score is at most `margin` from the mean of its human
     ratings; False without either.
     """
-    rated = [value for value in record.ratings.get(aspect, ()) if not math.isnan(value)]
+    ratings = record.ratings.get(aspect, ())
+    rated = [value for value in ratings if not math.isnan(value)]
     score = record.verdict.scores.get(aspect)
     # scores and ratings are tenths and thirds: tolerate their rounding
     return (
@@ -189,7 +189,9 @@ def _sub_task_lines(
         (name, str(examples[name]), str(written[name]))
         for name in {**examples, **written}
     ]
-    rows.append(("all", str(examples.total()), str(written.total())))
+    total = str(examples.total())
+    written_total = str(written.total())
+    rows.append(("all", total, written_total))
     yield from text_table([("sub-task", "examples", "written"), *rows])
     numbers = [str(score) for score in range(BINS)]
     for name, units in (("scores", all_units), ("scores written", written_units)):
@@ -262,7 +264,8 @@ def _balance_scores(
     bins: dict[int, list[TrainingUnit]] = {number: [] for number in range(BINS)}
     for unit in units:
         bins[bin_of(unit.score or 0.0)].append(unit)
-    target = int(np.percentile([len(in_bin) for in_bin in bins.values()], 75))
+    sizes = [len(in_bin) for in_bin in bins.values()]
+    target = int(np.percentile(sizes, 75))
     balanced: list[TrainingUnit] = []
     for in_bin in filter(None, bins.values()):
         times, remainder = divmod(target, len(in_bin))

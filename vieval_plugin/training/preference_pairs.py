@@ -131,7 +131,8 @@ def _require_judged(judged: Sequence[tuple[Candidate, Sample]]) -> None:
     for candidate, sample in judged:
         require_as_judged(candidate.record, sample)
         if difference := prompt_difference(judged[0][1], sample):
-            samples = f"{judged[0][0].record.id} and {candidate.record.id}"
+            first_id = judged[0][0].record.id
+            samples = f"{first_id} and {candidate.record.id}"
             raise VievalError(
                 f"{samples} have the same uid but different prompts ({difference}); "
                 "give each prompt its own uid"
@@ -161,10 +162,11 @@ def _row(pair: PreferencePair, image_value: Any) -> JsonObject:
         "rejected_score": pair.rejected_score,
     }
     images = {"chosen": pair.preferred, "rejected": pair.rejected, **pair.conditions}
+    image_values = {name: image_value(i) for name, i in images.items()}
     return {
         "uid": pair.uid,
         "prompt": pair.prompt,
-        **{name: image_value(i) for name, i in images.items()},
+        **image_values,
         **scores,
     }
 
@@ -192,9 +194,10 @@ def _path(image: Image) -> str:
 
 def _embedded(image: Image) -> JsonObject:
     """Encode an image like the feature `Image` of the library datasets."""
+    path = None if isinstance(image.source, bytes) else image.source.name
     return {
         "bytes": read_bytes(image),
-        "path": None if isinstance(image.source, bytes) else image.source.name,
+        "path": path,
     }
 
 
@@ -238,19 +241,25 @@ def _schema(pyarrow: Any, pairs: Sequence[PreferencePair], columns: Columns) -> 
     text = pyarrow.string()
     number = pyarrow.float64()
     if columns == "diffusers":
+        text_types = dict.fromkeys(("uid", "caption"), text)
+        binary_types = dict.fromkeys(("jpg_0", "jpg_1"), pyarrow.binary())
+        number_types = dict.fromkeys(("label_0", "score_0", "score_1"), number)
         return pyarrow.schema(
             {
-                **dict.fromkeys(("uid", "caption"), text),
-                **dict.fromkeys(("jpg_0", "jpg_1"), pyarrow.binary()),
-                **dict.fromkeys(("label_0", "score_0", "score_1"), number),
+                **text_types,
+                **binary_types,
+                **number_types,
             }
         )
     image = pyarrow.struct([("bytes", pyarrow.binary()), ("path", text)])
     roles = [role for pair in pairs for role in pair.conditions]
+    text_types = dict.fromkeys(("uid", "prompt"), text)
+    image_types = dict.fromkeys(("chosen", "rejected", *roles), image)
+    number_types = dict.fromkeys(("chosen_score", "rejected_score"), number)
     types = {
-        **dict.fromkeys(("uid", "prompt"), text),
-        **dict.fromkeys(("chosen", "rejected", *roles), image),
-        **dict.fromkeys(("chosen_score", "rejected_score"), number),
+        **text_types,
+        **image_types,
+        **number_types,
     }
     features = {
         name: {"_type": "Image"}
@@ -258,9 +267,8 @@ def _schema(pyarrow: Any, pairs: Sequence[PreferencePair], columns: Columns) -> 
         else {"dtype": "float64" if type == number else "string", "_type": "Value"}
         for name, type in types.items()
     }
-    return pyarrow.schema(
-        types, metadata={"huggingface": json.dumps({"info": {"features": features}})}
-    )
+    info = json.dumps({"info": {"features": features}})
+    return pyarrow.schema(types, metadata={"huggingface": info})
 
 
 def write_pair_folders(
@@ -301,9 +309,12 @@ def _write_pair(
     formats = {format_of(file) for file in files}
     suffix = _SUFFIXES.get(formats.pop()) if len(formats) == 1 else None
     if suffix is None:  # one name for both files means one format
-        files = [encode(pixels(pair.preferred)), encode(pixels(pair.rejected))]
+        preferred = encode(pixels(pair.preferred))
+        rejected = encode(pixels(pair.rejected))
+        files = [preferred, rejected]
     # trainers read a caption's first line
     caption = " ".join(pair.prompt.split()).encode()
     for side, file in zip(sides, files, strict=True):
-        write_whole(folder / side / f"{name}{suffix or '.png'}", file)
+        file_name = f"{name}{suffix or '.png'}"
+        write_whole(folder / side / file_name, file)
         write_whole(folder / side / f"{name}.txt", caption)

@@ -82,13 +82,16 @@ def tune(
         r=8, lora_alpha=16, lora_dropout=0.05, target_modules=_TUNED
     )
     try:
+        settings = _settings(tuning, folder)
+        eval_dataset = _dataset(held_out) if held_out else None
+        adapters = peft_config if tuning.tune == "lora" else None
         trainer = trl.SFTTrainer(
             network,
-            args=_settings(tuning, folder),
+            args=settings,
             train_dataset=_dataset(learnt),
-            eval_dataset=_dataset(held_out) if held_out else None,
+            eval_dataset=eval_dataset,
             processing_class=processor,
-            peft_config=peft_config if tuning.tune == "lora" else None,
+            peft_config=adapters,
         )
     except (
         ValueError
@@ -108,8 +111,10 @@ def tune(
             for entry in trainer.state.log_history
             if "loss" in entry
         ]
+        first_loss = curve[0][1]
+        last_loss = curve[-1][1]
         losses = Losses(
-            curve[0][1], curve[-1][1], held_out_loss_before, held_out_loss_after
+            first_loss, last_loss, held_out_loss_before, held_out_loss_after
         )
         _save(trainer, processor, tuning, folder)
     record = _training_record(tuning, learnt, held_out, curve, losses)
@@ -127,7 +132,8 @@ def _training_record(
 ) -> dict[str, Any]:
     """Training record of the weights: options, data and losses."""
     benchmarks = benchmark_registry.benchmarks()
-    sources = dict.fromkeys(turn.sample.split("/")[0] for turn in learnt)
+    source_names = (turn.sample.split("/")[0] for turn in learnt)
+    sources = dict.fromkeys(source_names)
     licences = {
         name: benchmarks[name].licence if name in benchmarks else "the user's own"
         for name in sources
@@ -193,8 +199,9 @@ def _resume_or_begin(checkpoints: Path, tuning: Tuning) -> str | None:
     try:
         earlier = dict(read_json(file.read_bytes()))
     except (ValueError, TypeError, OSError) as error:
+        reason = line_of(error)
         raise VievalError(
-            f"{file}: cannot be read ({line_of(error)}); remove {checkpoints}"
+            f"{file}: cannot be read ({reason}); remove {checkpoints}"
         ) from None
     require_same_options(checkpoints, earlier, options)
     return str(last)
@@ -207,12 +214,12 @@ def _enough_room(folder: Path) -> Iterator[None]:
         yield
     except Exception as error:
         # what writes weights raises errors of its own when a disk is full
-        if getattr(error, "errno", None) in _UNWRITABLE or os.strerror(
-            errno.ENOSPC
-        ) in str(error):
+        is_unwritable = getattr(error, "errno", None) in _UNWRITABLE
+        if is_unwritable or os.strerror(errno.ENOSPC) in str(error):
             remedy = "free disk space or choose another --out"
+            reason = line_of(error)
             raise VievalError(
-                f"{folder}: cannot be written ({line_of(error)}); {remedy}"
+                f"{folder}: cannot be written ({reason}); {remedy}"
             ) from None
         raise
 
@@ -223,6 +230,5 @@ def _dataset(turns: Sequence[LearntTurn]) -> Any:
         {"prompt": turn.prompt, "completion": turn.completion, "images": turn.images}
         for turn in turns
     ]
-    return datasets.Dataset.from_list(rows).cast_column(
-        "images", datasets.List(datasets.Image())
-    )
+    image_list = datasets.List(datasets.Image())
+    return datasets.Dataset.from_list(rows).cast_column("images", image_list)

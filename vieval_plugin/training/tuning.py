@@ -69,9 +69,11 @@ def split(
             f"--held-out {tuning.held_out:g} leaves no examples to train on; use a "
             "smaller share"
         )
+    learnt = [example for example in examples if group(example) not in held_out_groups]
+    held_out = [example for example in examples if group(example) in held_out_groups]
     return (
-        [example for example in examples if group(example) not in held_out_groups],
-        [example for example in examples if group(example) in held_out_groups],
+        learnt,
+        held_out,
     )
 
 
@@ -133,13 +135,15 @@ def enough_memory(tuning: Tuning, examples: str) -> Iterator[None]:
             else "use a smaller base, or a larger device"
         )
         if tuning.batch_size > 1:
+            half_batch = tuning.batch_size // 2
             remedy = (
-                f"use --batch-size {tuning.batch_size // 2} --accumulate "
+                f"use --batch-size {half_batch} --accumulate "
                 f"{2 * tuning.accumulate}, which trains the same model"
             )
-        raise VievalError(
+        message = (
             f"out of memory with {tuning.batch_size} {examples} per batch; {remedy}"
-        ) from None
+        )
+        raise VievalError(message) from None
 
 
 _PACKAGES = ("torch", "transformers", "peft", "accelerate", "trl")

@@ -71,9 +71,8 @@ class Conversations:
             for role, text in (("user", "?"), ("assistant", "vieval"))
         ]
         # text that the chat template adds after an assistant's turn
-        self._end = str(
-            processor.apply_chat_template(turns, tokenize=False).rpartition("vieval")[2]
-        )
+        rendered = processor.apply_chat_template(turns, tokenize=False)
+        self._end = str(rendered.rpartition("vieval")[2])
         # how a tokenizer pads is a state of it, and the next step is prepared while held-out edits
         # are measured
         self._one_at_a_time = threading.Lock()
@@ -93,19 +92,18 @@ class Conversations:
 
     def _batch(self, edits: Sequence[LabelledEdit], forms: Sequence[Form]) -> Batch:
         torch = library("torch")
-        pairs = [
-            self._prompt_and_answer(edit, form)
-            for edit, form in zip(edits, forms, strict=True)
-        ]
+        asked_edits = zip(edits, forms, strict=True)
+        pairs = [self._prompt_and_answer(edit, form) for edit, form in asked_edits]
         texts = [prompt + answer for prompt, answer in pairs]
         pictures = [self._pictures(edit) for edit in edits]
         bos = self._tokenizer.bos_token
+        adds_special_tokens = not (bos and texts[0].startswith(bos))
         inputs = self._processor(
             text=texts,
             images=pictures,
             padding=True,
             return_tensors="pt",
-            add_special_tokens=not (bos and texts[0].startswith(bos)),
+            add_special_tokens=adds_special_tokens,
         )
         tokens = inputs["input_ids"]
         ends = inputs["attention_mask"].sum(1)
@@ -117,11 +115,12 @@ class Conversations:
         at = torch.zeros(len(edits), dtype=torch.long)
         if self._with_token:
             at = positions(tokens, self._tokenizer.convert_tokens_to_ids(TOKEN))
+        labels = torch.tensor([edit.label for edit in edits], dtype=torch.float32)
         return Batch(
             inputs,
             at,
             targets,
-            torch.tensor([edit.label for edit in edits], dtype=torch.float32),
+            labels,
         )
 
     def _prompt_and_answer(self, edit: LabelledEdit, form: Form) -> tuple[str, str]:
@@ -139,17 +138,19 @@ class Conversations:
             [turn], tokenize=False, add_generation_prompt=True
         )
         score = TOKEN if self._with_token else str(round(10 * edit.label))
-        return str(prompt), answer_text(form.answer, score, self._wording) + self._end
+        answer = answer_text(form.answer, score, self._wording)
+        return str(prompt), answer + self._end
 
     def _pictures(self, edit: LabelledEdit) -> list[PIL.Image.Image]:
-        pictures = [decode(Image(path)) for path in (edit.source, edit.output)]
+        paths = (edit.source, edit.output)
+        pictures = [decode(Image(path)) for path in paths]
         return pictures if self._images == "two" else [join_side_by_side(pictures)]
 
     def _answer_length(self, prompt: str, answer: str) -> int:
         """Number of tokens that the answer adds to the prompt."""
+        texts = (prompt, prompt + answer)
         prompt_tokens, all_tokens = (
-            self._tokenizer(text, add_special_tokens=False).input_ids
-            for text in (prompt, prompt + answer)
+            self._tokenizer(text, add_special_tokens=False).input_ids for text in texts
         )
         if all_tokens[: len(prompt_tokens)] != prompt_tokens:
             raise VievalError(

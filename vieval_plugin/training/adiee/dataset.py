@@ -46,15 +46,18 @@ def write(
         }
         for edit in edits
     ]
-    write_whole(
-        folder / EXAMPLES, (f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
-    )
+    lines = (f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
+    write_whole(folder / EXAMPLES, lines)
+    data = [asdict(origin) for origin in origins]
+    example_count = len(edits)
+    labels = spread(edits)
+    uids = list(dict.fromkeys(edit.group for edit in edits))
     manifest = {
-        "data": [asdict(origin) for origin in origins],
+        "data": data,
         "seed": seed,
-        "examples": len(edits),
-        "labels": spread(edits),
-        "uids": list(dict.fromkeys(edit.group for edit in edits)),
+        "examples": example_count,
+        "labels": labels,
+        "uids": uids,
     }
     write_whole(folder / MANIFEST, [json.dumps(manifest, indent=1, ensure_ascii=False)])
 
@@ -87,8 +90,9 @@ def read(folder: Path) -> tuple[list[LabelledEdit], dict[str, Any]]:
             f"{error.filename}: cannot be read ({error.strerror})"
         ) from None
     except (ValueError, KeyError, TypeError) as error:
+        manifest_file = folder / MANIFEST
         raise VievalError(
-            f"{folder / MANIFEST}: not a manifest of labelled edits ({_line(error)})"
+            f"{manifest_file}: not a manifest of labelled edits ({_line(error)})"
         ) from None
     edits = [
         _edit(folder / EXAMPLES, number, line)
@@ -103,13 +107,13 @@ def _edit(file: Path, number: int, line: str) -> LabelledEdit:
     where = f"{file}: row {number}"
     try:
         row = read_json(line)
-        edit = LabelledEdit(
-            **{**row, **{name: file.parent / row[name] for name in _PATHS}}
-        )
+        paths = {name: file.parent / row[name] for name in _PATHS}
+        edit = LabelledEdit(**{**row, **paths})
         texts = edit.uid, edit.group, edit.instruction
     except (ValueError, KeyError, TypeError) as error:
         raise VievalError(f"{where}: not a labelled edit ({_line(error)})") from None
-    if not all(isinstance(text, str) and text.strip() for text in texts):
+    are_filled = (isinstance(text, str) and text.strip() for text in texts)
+    if not all(are_filled):
         raise VievalError(
             f"{where}: `uid`, `group` and `instruction` must be non-empty strings"
         )

@@ -33,7 +33,8 @@ def write(folder: Path, trained: Trained, recipe: Recipe) -> None:
     torch = library("torch")
     network = merged(trained.network)
     # of one precision, as a scorer loads it
-    half = any(weight.dtype == torch.bfloat16 for weight in network.parameters())
+    are_half = (weight.dtype == torch.bfloat16 for weight in network.parameters())
+    half = any(are_half)
     network.to(torch.bfloat16 if half else torch.float32)
     network.save_pretrained(folder)
     trained.processor.save_pretrained(folder)
@@ -97,14 +98,18 @@ def training_record(
     and held-out groups, and curves.
     """
     learnt, held_out = parts
+    edits = {"learnt": len(learnt), "held_out": len(held_out)}
+    learnt_uids = list(dict.fromkeys(edit.group for edit in learnt))
+    held_out_uids = list(dict.fromkeys(edit.group for edit in held_out))
+    curve_rows = [asdict(curve) for curve in curves]
     record = {
         "recipe": recipe.options(),
         "data": manifest["data"],
         "data_seed": manifest["seed"],
-        "edits": {"learnt": len(learnt), "held_out": len(held_out)},
-        "uids": list(dict.fromkeys(edit.group for edit in learnt)),
-        "held_out_uids": list(dict.fromkeys(edit.group for edit in held_out)),
-        "curves": [asdict(curve) for curve in curves],
+        "edits": edits,
+        "uids": learnt_uids,
+        "held_out_uids": held_out_uids,
+        "curves": curve_rows,
         "held_out": asdict(figures) if figures else None,
     }
     write_training_record(folder, _replace_nan(record))

@@ -61,7 +61,8 @@ def values(
     form = Form(question, conversations.answers[0])
     for begin in range(0, len(edits), batch_size):
         part = edits[begin : begin + batch_size]
-        batch = conversations.batch(part, [form] * len(part)).to(device)
+        forms = [form] * len(part)
+        batch = conversations.batch(part, forms).to(device)
         with (
             torch.inference_mode(),
             torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"),
@@ -78,7 +79,8 @@ def agreement(
     constant.
     """
     labels = [edit.label for edit in edits]
-    errors = [abs(value - label) for value, label in zip(numbers, labels, strict=True)]
+    labelled = zip(numbers, labels, strict=True)
+    errors = [abs(value - label) for value, label in labelled]
     return HeldOutAgreement(correlation(numbers, labels), fmean(errors), len(edits))
 
 
@@ -98,14 +100,13 @@ def figures(
         return values(trained, conversations, part, question, batch_size)
 
     by_question = [scores_of(edits, question) for question in conversations.questions]
-    ranges = [max(column) - min(column) for column in zip(*by_question, strict=True)]
+    columns = zip(*by_question, strict=True)
+    ranges = [max(column) - min(column) for column in columns]
     edits_done_as_asked = [edit for edit in edits if edit.label == 1]
-    strangers = list(
-        filter(None, (_swap_source(edit, edits) for edit in edits_done_as_asked))
-    )
-    unedited = list(
-        {edit.source: replace(edit, output=edit.source) for edit in edits}.values()
-    )
+    swapped = (_swap_source(edit, edits) for edit in edits_done_as_asked)
+    strangers = list(filter(None, swapped))
+    by_source = {edit.source: replace(edit, output=edit.source) for edit in edits}
+    unedited = list(by_source.values())
     return Figures(
         agreement(by_question[0], edits),
         fmean(ranges),
@@ -124,8 +125,11 @@ def _swap_source(
     """
     index = edits.index(edit)
     following = [*edits[index:], *edits[:index]]
+    other_sources = (
+        candidate.source for candidate in following if candidate.group != edit.group
+    )
     source = next(
-        (candidate.source for candidate in following if candidate.group != edit.group),
+        other_sources,
         None,
     )
     return replace(edit, source=source) if source else None

@@ -63,9 +63,9 @@ def sequence_labels(
         and j1 <= k <= l.
     """
     candidates = triples(len(sequence.instructions))
-    sampled = random.Random(f"{seed}/{sequence.uid}").sample(
-        candidates, min(number, len(candidates))
-    )
+    rng = random.Random(f"{seed}/{sequence.uid}")
+    size = min(number, len(candidates))
+    sampled = rng.sample(candidates, size)
     return [
         LabelledEdit(
             f"{sequence.uid}/{j1}-{j2}-{k}",
@@ -180,9 +180,9 @@ def output_labels(
     unedited: dict[str, LabelledEdit] = {}
     for pair in tqdm(pairs, desc="CLIP-D", unit="edit", disable=None):
         value = _direction(pair, encoder)
-        is_unchanged = (
-            decode(Image(pair.source)).tobytes() == decode(Image(pair.output)).tobytes()
-        )
+        source_pixels = decode(Image(pair.source)).tobytes()
+        output_pixels = decode(Image(pair.output)).tobytes()
+        is_unchanged = source_pixels == output_pixels
         label = (
             0.0 if is_unchanged else editors.label(pair.sample.id.image_model, value)
         )
@@ -192,9 +192,8 @@ def output_labels(
         }
         if label is not None:
             labelled.append(_edit(pair, pair.output, label, origin))
-        unedited.setdefault(
-            pair.sample.id.uid, _edit(pair, pair.source, 0.0, {"editor": ""})
-        )
+        edit = _edit(pair, pair.source, 0.0, {"editor": ""})
+        unedited.setdefault(pair.sample.id.uid, edit)
     return [*labelled, *unedited.values()]
 
 
@@ -213,9 +212,10 @@ def _pair(sample: Sample, editors: Editors) -> Pair:
     missing = [name for name in texts if not sample.texts.get(name, "").strip()]
     missing += [role for role in images if role not in sample.images]
     if missing:
+        first_missing = missing[0]
+        needed = ", ".join((*images, *texts))
         raise VievalError(
-            f"{sample.id}: {missing[0]} is missing; CLIP-D requires "
-            f"{', '.join((*images, *texts))}"
+            f"{sample.id}: {first_missing} is missing; CLIP-D requires {needed}"
         )
     editor = sample.id.image_model
     if editor not in {editors.truth, *editors.weak, *editors.strong}:
@@ -236,7 +236,10 @@ def _direction(pair: Pair, encoder: Encoder) -> float:
     images = encoder.images(
         [encoder.pixels(decode(Image(path))) for path in (pair.source, pair.output)]
     )
-    texts = encoder.texts([encoder.tokens(text)[0] for text in captions])
-    source, output = (tuple(vector) for vector in images.double().cpu().tolist())
-    first, second = (tuple(vector) for vector in texts.double().cpu().tolist())
+    tokens = [encoder.tokens(text)[0] for text in captions]
+    texts = encoder.texts(tokens)
+    image_vectors = images.double().cpu().tolist()
+    source, output = (tuple(vector) for vector in image_vectors)
+    text_vectors = texts.double().cpu().tolist()
+    first, second = (tuple(vector) for vector in text_vectors)
     return direction((source, output), (first, second))

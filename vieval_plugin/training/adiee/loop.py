@@ -51,8 +51,9 @@ class Recipe:
 
     def options(self) -> dict[str, Any]:
         """Options of the recipe, by name."""
+        tuning_options = asdict(self.tuning)
         return {
-            **asdict(self.tuning),
+            **tuning_options,
             "answer": self.answer,
             "images": self.images,
             "pack": self.pack,
@@ -67,9 +68,9 @@ def learning_rate(tuning: Tuning, step: int) -> float:
     [0.33, 1.0, 0.51, 0.01]
     """
     rising = max(1, math.ceil(0.03 * tuning.steps))
-    return tuning.learning_rate * min(
-        (step + 1) / rising, (tuning.steps - step) / (tuning.steps - rising + 1)
-    )
+    rise = (step + 1) / rising
+    fall = (tuning.steps - step) / (tuning.steps - rising + 1)
+    return tuning.learning_rate * min(rise, fall)
 
 
 def order(count: int, begin: int, end: int, seed: int) -> list[int]:
@@ -82,7 +83,8 @@ def order(count: int, begin: int, end: int, seed: int) -> list[int]:
     numbers = []
     for position in range(begin, end):
         epoch, index = divmod(position, count)
-        numbers.append(_shuffled(count, f"epoch/{seed}/{epoch}")[index])
+        epoch_order = _shuffled(count, f"epoch/{seed}/{epoch}")
+        numbers.append(epoch_order[index])
     return numbers
 
 
@@ -156,11 +158,12 @@ def train(
     torch.manual_seed(tuning.seed)
     half = on_gpu and tuning.tune == "lora"  # what is frozen needs no more
     wording = packs.load(recipe.pack)
+    dtype = "bfloat16" if half else "float32"
     trained = load(
         tuning.base,
         tuning.tune,
         recipe.answer == "token",
-        "bfloat16" if half else "float32",
+        dtype,
     )
     conversations = Conversations(
         trained.processor, wording, recipe.images, recipe.answer == "token"
@@ -251,17 +254,17 @@ def _batches(
             step * tuning.accumulate + part
         ) * accelerator.num_processes + accelerator.process_index
         begin = turn * tuning.batch_size
-        edits = [
-            learnt[n]
-            for n in order(len(learnt), begin, begin + tuning.batch_size, tuning.seed)
-        ]
+        positions = order(len(learnt), begin, begin + tuning.batch_size, tuning.seed)
+        edits = [learnt[n] for n in positions]
         rng = random.Random(f"{tuning.seed}/{turn}")
+        dropout_seed = rng.getrandbits(32)
+        batch = conversations.batch(
+            edits, [conversations.random_form(rng) for _ in edits]
+        )
         parts.append(
             (
-                rng.getrandbits(32),
-                conversations.batch(
-                    edits, [conversations.random_form(rng) for _ in edits]
-                ),
+                dropout_seed,
+                batch,
             )
         )
     return parts
@@ -280,11 +283,8 @@ def _step(
     for part, (seed, prepared) in enumerate(batches, start=1):
         batch = prepared.to(accelerator.device)
         torch.manual_seed(seed)
-        with (
-            contextlib.nullcontext()
-            if part == len(batches)
-            else accelerator.no_sync(state.module)
-        ):
+        is_last = part == len(batches)
+        with contextlib.nullcontext() if is_last else accelerator.no_sync(state.module):
             value, text = state.module(batch.inputs, batch.at, batch.targets)
             score = (
                 (value - batch.labels).abs().mean()
@@ -303,14 +303,16 @@ def _step(
 def _write_checkpoint(state: _State, recipe: Recipe, file: Path) -> None:
     """Write a checkpoint; the previous one is kept until this one is complete."""
     parameters = state.trained.module.named_parameters()
+    options = recipe.options()
+    weights = {name: weight.data for name, weight in parameters if weight.requires_grad}
+    optimizer_state = state.optimizer.state_dict()
+    curves = [asdict(curve) for curve in state.curves]
     checkpoint = {
-        "recipe": recipe.options(),
+        "recipe": options,
         "step": state.step,
-        "weights": {
-            name: weight.data for name, weight in parameters if weight.requires_grad
-        },
-        "optimizer": state.optimizer.state_dict(),
-        "curves": [asdict(curve) for curve in state.curves],
+        "weights": weights,
+        "optimizer": optimizer_state,
+        "curves": curves,
     }
     unfinished = file.with_suffix(".part")
     try:

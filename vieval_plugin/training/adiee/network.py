@@ -147,8 +147,10 @@ def _module(torch: Any, network: Any, head: Any) -> Any:
             )
             hidden = model.base_model(**inputs).last_hidden_state
             is_target = targets[:, 1:] != _IGNORED
-            logits = model.get_output_embeddings()(hidden[:, :-1][is_target]).float()
-            text = torch.nn.functional.cross_entropy(logits, targets[:, 1:][is_target])
+            target_states = hidden[:, :-1][is_target]
+            logits = model.get_output_embeddings()(target_states).float()
+            target_tokens = targets[:, 1:][is_target]
+            text = torch.nn.functional.cross_entropy(logits, target_tokens)
             if self.head is None:
                 return None, text
             read = hidden[torch.arange(len(at), device=at.device), at]
