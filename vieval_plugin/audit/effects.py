@@ -23,6 +23,19 @@ from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.ranking import holm
 from vieval_plugin.text.wording import decimals, nan_to_none, none_to_nan
 
+_HEADER = (
+    "change",
+    "aspect",
+    "n",
+    "failed",
+    "before",
+    "after",
+    "difference [95%]",
+    "p (Holm)",
+    "expected",
+    "finding",
+)
+
 
 @dataclass(frozen=True)
 class Effect:
@@ -123,39 +136,25 @@ class EffectRow:
 
 def effects_table(rows: Sequence[EffectRow], title: str = "") -> Table:
     """Build a readable table of effects from stored rows."""
-    header = (
-        *(
-            "change",
-            "aspect",
-            "n",
-            "failed",
-            "before",
-            "after",
-            "difference [95%]",
-            "p (Holm)",
-        ),
-        *("expected", "finding"),
-    )
+    return Table("audit", title, _HEADER, tuple(map(_cells, rows)))
 
-    return Table(
-        "audit",
-        title,
-        header,
-        tuple(
-            (
-                row.change,
-                row.aspect,
-                str(row.n),
-                str(row.failed),
-                decimals(none_to_nan(row.before), ".3f", "-"),
-                decimals(none_to_nan(row.after), ".3f", "-"),
-                interval_text(row.estimate, 3),
-                p_text(none_to_nan(row.p_adjusted)),
-                row.expected,
-                row.finding,
-            )
-            for row in rows
-        ),
+
+def _cells(row: EffectRow) -> tuple[str, ...]:
+    before = decimals(none_to_nan(row.before), ".3f", "-")
+    after = decimals(none_to_nan(row.after), ".3f", "-")
+    difference = interval_text(row.estimate, 3)
+    p_adjusted = p_text(none_to_nan(row.p_adjusted))
+    return (
+        row.change,
+        row.aspect,
+        str(row.n),
+        str(row.failed),
+        before,
+        after,
+        difference,
+        p_adjusted,
+        row.expected,
+        row.finding,
     )
 
 

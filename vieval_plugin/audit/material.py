@@ -88,10 +88,10 @@ def _contests(judged: Sequence[Judged]) -> list[Judged]:
             by_uid.setdefault(key, []).append(sample)
     for (benchmark, part, _, uid), samples in by_uid.items():
         for first, rival in combinations(samples, 2):
-            if first.id.image_model != rival.id.image_model and (
-                second := _share_conditions(first, rival)
-            ):
-                name = f"{uid}#{first.id.image_model}-{second.id.image_model}"
+            are_rivals = first.id.image_model != rival.id.image_model
+            if are_rivals and (second := _share_conditions(first, rival)):
+                first_model = first.id.image_model
+                name = f"{uid}#{first_model}-{second.id.image_model}"
                 identity = SampleId(benchmark, part, "", name)
                 contests.append(
                     Contest(
@@ -107,7 +107,8 @@ def _share_conditions(first: Sample, second: Sample) -> Sample | None:
     """Return the second sample with the first's condition files; None if their
     conditions differ.
     """
-    output_roles = {role for sample in (first, second) for role, _ in outputs(sample)}
+    pair = (first, second)
+    output_roles = {role for sample in pair for role, _ in outputs(sample)}
     conditions, other_condition_images = (
         {
             role: image

@@ -163,8 +163,8 @@ def spoilt_images(
     while None in partners and further:
         from_end = partners[::-1].index(None)
         alone = len(partners) - 1 - from_end
-        rest = selection[alone + 1 :]
-        selection = [*selection[:alone], *rest, further.pop(0)]
+        following = selection[alone + 1 :]
+        selection = [*selection[:alone], *following, further.pop(0)]
         partners = _partners(selection)
     return [
         (prompt, _replace_outputs(prompt.sample, dict(outputs(partner.sample))))
@@ -265,9 +265,8 @@ def _partners(prompts: Sequence[ControlPrompt]) -> list[ControlPrompt | None]:
 def _replace_outputs(sample: Sample, images: Mapping[str, Image]) -> Sample:
     """Replace the outputs of a sample, keeping its conditions."""
     own_roles = {role for role, _ in outputs(sample)}
-    conditions = {
-        role: image for role, image in sample.images.items() if role not in own_roles
-    }
+    named_images = sample.images.items()
+    conditions = {role: image for role, image in named_images if role not in own_roles}
     return replace(
         sample,
         id=replace(sample.id, image_model="spoilt"),

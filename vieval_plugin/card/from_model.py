@@ -164,8 +164,8 @@ def card_jobs(request: CardRequest, plan: CardPlan) -> Iterator[Job]:
                 if request.audited
                 else []
             )
-            changed = changed_samples(samples, entry.prepared, seed)
-            yield from (Job(judged, entry.prepared) for judged in changed)
+            changed_judged = changed_samples(samples, entry.prepared, seed)
+            yield from (Job(judged, entry.prepared) for judged in changed_judged)
 
 
 def _card_entry(

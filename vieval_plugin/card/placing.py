@@ -62,9 +62,8 @@ class PlacedJudge:
     @property
     def published(self) -> list[Number]:
         """Numbers of the published judges, best first."""
-        numbers = [
-            number for number in self.board.numbers if number.system != self.run.label
-        ]
+        all_numbers = self.board.numbers
+        numbers = [number for number in all_numbers if number.system != self.run.label]
         return sorted(
             numbers, key=lambda n: (not n.estimate.defined, -n.estimate.value)
         )

@@ -144,8 +144,8 @@ def draw_sample(judged: Sequence[Judged], n: int, seed: int) -> list[Judged]:
     for cell, members in cells.items():
         cell_digest = zlib.crc32("/".join(cell).encode())
         rng = np.random.default_rng([seed, cell_digest])
-        drawn = rng.permutation(len(members))[: sizes[cell]]
-        sampled += [members[index] for index in sorted(drawn)]
+        indexes = rng.permutation(len(members))[: sizes[cell]]
+        sampled += [members[index] for index in sorted(indexes)]
     return sampled
 
 
@@ -292,11 +292,13 @@ def _require_cells(entry: PlannedEntry, askable: Sequence[Judged]) -> None:
     ]
     if poor:
         needed = sum(min(needed_of_each, size) for size in available.values())
+        cell_name = "/".join(filter(None, poor[0]))
+        cell_size = entry.cells.get(poor[0], 0)
+        sample_words = f"{len(entry.judged)} {entry.unit}"
         raise VievalError(
-            f"{entry.benchmark.name}: with {len(entry.judged)} {entry.unit}, "
-            f"{'/'.join(filter(None, poor[0]))} has only "
-            f"{entry.cells.get(poor[0], 0)}, but each combination of part and image "
-            f"model needs {needed_of_each}; use --samples {needed} or more"
+            f"{entry.benchmark.name}: with {sample_words}, {cell_name} has only "
+            f"{cell_size}, but each combination of part and image model needs "
+            f"{needed_of_each}; use --samples {needed} or more"
         )
 
 
@@ -332,8 +334,9 @@ async def calls_of(
         """
         counts = QuestionCounts()
         await session.count(judged, entry.prepared, counts)
+        size = f"{len(judged)} {entry.unit}{text}"
         row = planned_calls(
-            f"{subject}, {len(judged)} {entry.unit}{text}",
+            f"{subject}, {size}",
             counts,
             entry.prepared,
             options,
@@ -391,7 +394,8 @@ def audited_samples(entry: PlannedEntry, n: int, seed: int) -> list[Judged]:
     aspect_count = len(entry.prepared.spec.aspects) or 1
     effects = len(changes()) * aspect_count
     needed = math.ceil(1 + math.log2(effects / SIGNIFICANCE_LEVEL))
-    if (groups := len({(sample.kind, sample.group) for sample in samples})) < needed:
+    groups = len({(sample.kind, sample.group) for sample in samples})
+    if groups < needed:
         raise VievalError(
             f"an audit of {effects} effects requires at least {needed} instructions, "
             f"got {groups}; use --audit {needed} or more"

@@ -362,8 +362,5 @@ def audit_text(audit: CardAudit) -> str:
 
 def fooled_by(audit: CardAudit) -> list[str]:
     """Changes that fool a judge."""
-    return list(
-        dict.fromkeys(
-            row.change for row in audit.effects if row.finding.startswith(FLAGGED)
-        )
-    )
+    changes = (row.change for row in audit.effects if row.finding.startswith(FLAGGED))
+    return list(dict.fromkeys(changes))

@@ -213,15 +213,14 @@ def _read_shards(
     opened = open_shards(folder, partial)
     named_records = [record_named(opened, name) for name in row_names]
     records = named_records or sample_shards(folder, partial).records
-    return [
-        ToLabel(
-            Sample(record.id, {}, kind=record.kind, group=record.row.group),
-            f"{record.row.file}:{record.row.row}",
-            record.row,
-        )
-        for record in records
-        if record.row and record.row.digest
-    ]
+    labelled = []
+    for record in records:
+        row = record.row
+        if row and row.digest:
+            sample = Sample(record.id, {}, kind=record.kind, group=row.group)
+            where = f"{row.file}:{row.row}"
+            labelled.append(ToLabel(sample, where, row))
+    return labelled
 
 
 def _samples_to_label(source: SampleSource, name: str) -> list[ToLabel]:

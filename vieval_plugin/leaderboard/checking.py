@@ -139,10 +139,8 @@ def _problems(
         yield problem
         return
     judge = judge_of(records[0].provenance)
-    if ((provenance := judge.provenance).pack, provenance.pack_hash) != (
-        entry.pack,
-        entry.pack_hash,
-    ):
+    provenance = judge.provenance
+    if (provenance.pack, provenance.pack_hash) != (entry.pack, entry.pack_hash):
         judged_with = f"judged with pack {entry.pack} ({entry.pack_hash})"
         now = f"the pack is now {provenance.pack} ({provenance.pack_hash})"
         yield f"{entry.title}: {judged_with}, but {now}"

@@ -72,9 +72,10 @@ class _Model:
 
     @property
     def records(self) -> list[Record]:
+        all_records = self.run.all_records
         return [
             record
-            for record in self.run.all_records
+            for record in all_records
             if self.generator in ("", record.id.image_model)
         ]
 

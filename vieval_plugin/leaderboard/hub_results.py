@@ -78,18 +78,17 @@ def _entries(
         if number is None or not number.estimate.defined:
             continue
         estimate = number.estimate
+        interval = f"{estimate.low:.3f} to {estimate.high:.3f}"
+        measured = f"{board.measured}, 95% interval {interval}"
         notes = [
-            f"{board.measured}, 95% interval {estimate.low:.3f} to {estimate.high:.3f}",
+            measured,
             f"n {estimate.n}",
             f"judge {run.name}",
-            *(
-                [f"prompt pack {provenance.pack} ({provenance.pack_hash})"]
-                if provenance.pack
-                else []
-            ),
-            f"failed verdicts: {publication.options.policy}",
-            f"vieval {VERSION}",
         ]
+        if provenance.pack:
+            notes.append(f"prompt pack {provenance.pack} ({provenance.pack_hash})")
+        notes.append(f"failed verdicts: {publication.options.policy}")
+        notes.append(f"vieval {VERSION}")
         yield {
             "dataset": {"id": dataset, "task_id": _task_id(board)},
             "value": round(estimate.value, 6),

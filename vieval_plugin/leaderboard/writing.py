@@ -129,8 +129,9 @@ def _row(board: BenchmarkBoard, view: View, number: Number) -> LeaderboardRow:
     part_printed = (n for n in all_printed if n.task == view.part)
     printed = next(part_printed, None)
     row = number_row(board.benchmark, number, view.choice.get("failures", ""))
+    fields = asdict(replace(row, part=view.part))
     return LeaderboardRow(
-        **asdict(replace(row, part=view.part)),
+        **fields,
         setting=view.choice.get("setting", ""),
         ties=view.choice.get("ties", ""),
         version=judge.version if judge else "",

@@ -142,9 +142,8 @@ def _require_same_fields(
     judged = [record.verdict for record in records if record.verdict.trace]
     if judged:
         earlier_verdicts = [record.verdict for record in earlier]
-        then_fields, now_fields = (
-            {"fields": unsent_fields(side)} for side in (earlier_verdicts, judged)
-        )
+        sides = (earlier_verdicts, judged)
+        then_fields, now_fields = ({"fields": unsent_fields(side)} for side in sides)
         _require_same_judge(path, then_fields, now_fields)
 
 
@@ -361,7 +360,8 @@ def night_of(
     }
     if not all(sides.values()):  # contests involve both
         sides = {name: list(records) for name in sides}
-    images, baseline = (_images_digest(side, name) for name, side in sides.items())
+    named_sides = sides.items()
+    images, baseline = (_images_digest(side, name) for name, side in named_sides)
     judge = _short_digest(sorted(judge_fields(records[0].provenance).items()))
     today = (now or datetime.now(UTC)).date().isoformat()
     return Night(

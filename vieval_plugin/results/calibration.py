@@ -79,13 +79,7 @@ def calibrate(
     Raises:
         VievalError: there are too few labels.
     """
-    images = [  # prompts are named with their part, as two parts may have one of a name
-        replace(image, group=f"{part}/{image.group}", cluster=f"{part}/{image.cluster}")
-        for part, samples in run.records.items()
-        for image in (
-            observe(records) for records in samples if records[0].votes is None
-        )
-    ]
+    images = list(_images(run))
     aspect = min(
         run.aspects,
         key=lambda name: (not _labels(images, name).kinds, name != "O"),
@@ -143,6 +137,16 @@ def calibrate(
     return CalibrationResult(
         calibration, better, (raw, calibrated), len(labels.kinds), small, selection
     )
+
+
+def _images(run: Run) -> Iterator[Observation]:
+    """Images of a run, with prompts named by part, because two parts may share a name."""
+    for part, samples in run.records.items():
+        for records in samples:
+            if records[0].votes is None:
+                image = observe(records)
+                group = f"{part}/{image.group}"
+                yield replace(image, group=group, cluster=f"{part}/{image.cluster}")
 
 
 def _selection(images: Sequence[Observation], aspect: str) -> Estimate | None:

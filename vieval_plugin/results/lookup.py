@@ -70,13 +70,15 @@ class Lookup:
         if len({record.id for record in matches}) == 1:
             judge_names = dict.fromkeys(record.provenance.judge for record in matches)
             judges = ", ".join(judge_names)
+            match_count = len(matches)
             raise VievalError(
-                f"{name}: {len(matches)} verdicts match this sample ({judges}); "
+                f"{name}: {match_count} verdicts match this sample ({judges}); "
                 "choose one with --judge, or pass one samples file"
             )
         if matches:
+            match_count = len(matches)
             raise VievalError(
-                f"{name}: {len(matches)} verdicts match; use the full id ({examples})"
+                f"{name}: {match_count} verdicts match; use the full id ({examples})"
             )
         record_count = len(self.records)
         raise VievalError(
@@ -271,10 +273,8 @@ def rerun(
             return exchanges, end.value
         replies = []
         for ask in asks:
-            attempt, asks_by_path[ask.path] = (
-                asks_by_path[ask.path],
-                asks_by_path[ask.path] + 1,
-            )
+            attempt = asks_by_path[ask.path]
+            asks_by_path[ask.path] += 1
             step = steps.get((ask.path, attempt))
             if step is None:
                 question = "/".join(ask.path)

@@ -120,9 +120,10 @@ def _common_and_runs(
             "totals": _read_totals(totals),
         }
         named_runs = document["runs"].items()
-        return common, {
+        provenances = {
             run: read_provenance(entry["provenance"]) for run, entry in named_runs
         }
+        return common, provenances
     except FileNotFoundError:
         raise VievalError(
             f"{path}: {document_file.name}, which records the judges used, is missing "
@@ -204,9 +205,9 @@ def _require_same_run(source: Provenance, row: Mapping[str, Any]) -> None:
         ("setting", source.setting),
     ):
         if row.get(name, value) != value:
-            found = str(row[name])[:40]
+            row_value = str(row[name])[:40]
             raise VievalError(
-                f"its {name} is {found!r}, but its run has {value!r}; restore the file"
+                f"its {name} is {row_value!r}, but its run has {value!r}; restore the file"
             )
 
 
@@ -218,17 +219,7 @@ def _judged(identity: SampleId, row: Mapping[str, Any], folder: Path) -> Judged:
     kind = str(row["kind"])
     if "candidates" in row:
         samples = [
-            _sample(
-                replace(
-                    identity,
-                    image_model=str(candidate["image_model"]),
-                    uid=str(candidate["uid"]),
-                    draw=int(candidate["draw"]),
-                ),
-                kind,
-                candidate,
-                folder,
-            )
+            _candidate(identity, kind, candidate, folder)
             for candidate in row["candidates"]
         ]
         contest_group = str(row["group"])
@@ -239,6 +230,18 @@ def _judged(identity: SampleId, row: Mapping[str, Any], folder: Path) -> Judged:
     category = str(row.get("category", ""))
     group = str(row.get("group", identity.uid))
     return replace(sample, tags=tags, category=category, group=group)
+
+
+def _candidate(
+    contest: SampleId, kind: str, row: Mapping[str, Any], folder: Path
+) -> Sample:
+    identity = replace(
+        contest,
+        image_model=str(row["image_model"]),
+        uid=str(row["uid"]),
+        draw=int(row["draw"]),
+    )
+    return _sample(identity, kind, row, folder)
 
 
 def _sample(

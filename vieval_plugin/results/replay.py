@@ -296,9 +296,9 @@ def _read_logs(
         except logs.NotNamedError as error:
             unnamed.append(error)
             continue
+        named_verdicts = verdicts_of_part.items()
         verdicts |= {
-            identity: ((verdict, None),)
-            for identity, verdict in verdicts_of_part.items()
+            identity: ((verdict, None),) for identity, verdict in named_verdicts
         }
     if unnamed and not verdicts:
         raise unnamed[0]

@@ -114,7 +114,8 @@ def load_results(
                     f"{source.name} {source.judge} is also in {origin[key]}; pass "
                     "only one of the two, or distinguish the runs with --label"
                 )
-            records_by_source[key], origin[key] = judged, f"{where} of {path}"
+            records_by_source[key] = judged
+            origin[key] = f"{where} of {path}"
     if unreadable and not records_by_source:
         raise VievalError(unreadable[0])
     return Results(
@@ -167,7 +168,8 @@ def _runs(
         name: [source for benchmark, source in recorded if benchmark == name]
         for name, _ in recorded
     }
-    labels = {name: labels_of(group, titles) for name, group in sources.items()}
+    named_sources = sources.items()
+    labels = {name: labels_of(group, titles) for name, group in named_sources}
     runs = []
     for (benchmark, source), by_part in recorded.items():
         recorded_by = next(iter(by_part.values()))[0][0].provenance

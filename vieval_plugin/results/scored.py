@@ -123,7 +123,8 @@ def _total_rows(
     means = [_mean_score(part) for part in by_category.values()]
     unit = "category" if len(means) == 1 else "categories"
     rows: list[tuple[str, float, Sequence[_ImageScore]]]
-    rows = [(f"mean of {len(means)} {unit}", _mean(means), images)]
+    mean_title = f"mean of {len(means)} {unit}"
+    rows = [(mean_title, _mean(means), images)]
     for category, part in sorted(by_category.items()):
         rows.append((category or "no category", _mean_score(part), part))
     if not by_category:
@@ -185,9 +186,10 @@ class Scored:
             verdict.status is Status.NO_IMAGE
         ):  # a file that is named is one to look after, and an answer in words is none
             samples = candidates_of(record.sample) if record.sample else ()
-            self.bad_rows += any(
+            are_outputs = (
                 role in OUTPUTS for sample in samples for role in sample.images
             )
+            self.bad_rows += any(are_outputs)
         else:
             self.bad_rows += unasked and verdict.status is not Status.NOT_APPLICABLE
 

@@ -142,20 +142,32 @@ def record_of_row(row: Mapping[str, Any], opened: VerdictFolder) -> Record:
         choice = _choice(row["choice"])
         digest = (row["digest"] or b"").hex()
         verdict = Verdict(
-            _numbers(row.get("scores")),
-            Status(row["status"]),
-            row["rationale"],
-            _trace(row, plan.schema.trace),
-            {
-                name: (ends[0], ends[1])
-                for name, ends in (row.get("bounds") or {}).items()
-                if ends
-            },
-            tuple(row["findings"]),
+            scores=_numbers(row.get("scores")),
+            status=Status(row["status"]),
+            rationale=row["rationale"],
+            trace=_trace(row, plan.schema.trace),
+            bounds=_bounds(row.get("bounds")),
+            findings=tuple(row["findings"]),
             choice=choice,
         )
+        identity = SampleId(
+            OWN,
+            row["kind"],
+            row["image_model"],
+            row["uid"],
+            row["draw"],
+        )
+        input_row = InputRow(
+            folder=opened.folder.location,
+            file=row["file"],
+            row=row["row"],
+            prompt=row["prompt"],
+            digest=digest,
+            traced=plan.schema.trace,
+            group=row["group"],
+        )
         record = Record(
-            SampleId(OWN, row["kind"], row["image_model"], row["uid"], row["draw"]),
+            identity,
             verdict,
             plan.provenance,
             {},
@@ -164,17 +176,7 @@ def record_of_row(row: Mapping[str, Any], opened: VerdictFolder) -> Record:
             category=row["category"],
             votes=Votes() if choice else None,
             tokens=sum(row["tokens"].values()),
-            row=InputRow(
-                *(
-                    opened.folder.location,
-                    row["file"],
-                    row["row"],
-                    row["prompt"],
-                    digest,
-                    plan.schema.trace,
-                ),
-                group=row["group"],
-            ),
+            row=input_row,
         )
     except (KeyError, TypeError, ValueError, ValidationError) as error:
         reason = line_of(error)
@@ -187,7 +189,15 @@ def record_of_row(row: Mapping[str, Any], opened: VerdictFolder) -> Record:
 
 
 def _numbers(scores: Mapping[str, float | None] | None) -> dict[str, float]:
-    return {name: score for name, score in (scores or {}).items() if score is not None}
+    known_scores = scores or {}
+    return {name: score for name, score in (known_scores).items() if score is not None}
+
+
+def _bounds(
+    bounds: Mapping[str, Sequence[float] | None] | None,
+) -> dict[str, tuple[float, float]]:
+    named_ends = (bounds or {}).items()
+    return {name: (ends[0], ends[1]) for name, ends in named_ends if ends}
 
 
 def _choice(choice: Mapping[str, Any] | None) -> Choice | None:

@@ -143,16 +143,16 @@ def _pair(
     better: Candidate, preferred: Sample, worse: Candidate, rejected: Sample
 ) -> PreferencePair:
     texts = preferred.texts
+    prompts = (texts[name] for name in _TEXTS if name in texts)
+    images = preferred.images
     return PreferencePair(
-        better.record.id.uid,
-        next(
-            (texts[name] for name in _TEXTS if name in texts), " ".join(texts.values())
-        ),
-        preferred.images[_OUTPUT],
-        rejected.images[_OUTPUT],
-        better.score,
-        worse.score,
-        {role: image for role, image in preferred.images.items() if role != _OUTPUT},
+        uid=better.record.id.uid,
+        prompt=next(prompts, " ".join(texts.values())),
+        preferred=images[_OUTPUT],
+        rejected=rejected.images[_OUTPUT],
+        preferred_score=better.score,
+        rejected_score=worse.score,
+        conditions={role: images[role] for role in images if role != _OUTPUT},
     )
 
 
@@ -307,7 +307,8 @@ def _write_pair(
 ) -> None:
     files = [read_bytes(pair.preferred), read_bytes(pair.rejected)]
     formats = {format_of(file) for file in files}
-    suffix = _SUFFIXES.get(formats.pop()) if len(formats) == 1 else None
+    is_same_format = len(formats) == 1
+    suffix = _SUFFIXES.get(formats.pop()) if is_same_format else None
     if suffix is None:  # one name for both files means one format
         preferred = encode(pixels(pair.preferred))
         rejected = encode(pixels(pair.rejected))

@@ -61,9 +61,10 @@ def descriptions() -> dict[str, JsonObject]:
     """Return the description of each benchmark's published judges, by benchmark,
     without logs that serve only replays.
     """
+    named_sources = sources().items()
     return {
         benchmark: described
-        for benchmark, described in sources().items()
+        for benchmark, described in named_sources
         if "judges" in described
     }
 

@@ -66,18 +66,20 @@ def sequence_labels(
     rng = random.Random(f"{seed}/{sequence.uid}")
     size = min(number, len(candidates))
     sampled = rng.sample(candidates, size)
-    return [
-        LabelledEdit(
-            f"{sequence.uid}/{j1}-{j2}-{k}",
-            sequence.uid,
-            sequence.images[j1],
-            sequence.images[k],
-            " ".join(text.strip() for text in sequence.instructions[j1:j2]),
-            label(j1, j2, k),
-            {"j1": j1, "j2": j2, "k": k},
-        )
-        for j1, j2, k in sampled
-    ]
+    return [_sequence_edit(sequence, j1, j2, k) for j1, j2, k in sampled]
+
+
+def _sequence_edit(sequence: EditingSequence, j1: int, j2: int, k: int) -> LabelledEdit:
+    instructions = sequence.instructions[j1:j2]
+    return LabelledEdit(
+        uid=f"{sequence.uid}/{j1}-{j2}-{k}",
+        group=sequence.uid,
+        source=sequence.images[j1],
+        output=sequence.images[k],
+        instruction=" ".join(text.strip() for text in instructions),
+        label=label(j1, j2, k),
+        origin={"j1": j1, "j2": j2, "k": k},
+    )
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,8 @@ def spread(edits: Iterable[LabelledEdit]) -> dict[str, int]:
     """Number of edits with each label, with labels rounded to two decimals."""
     counts: dict[str, int] = {}
     for edit in edits:
-        counts[f"{edit.label:.2f}"] = counts.get(f"{edit.label:.2f}", 0) + 1
+        rounded_label = f"{edit.label:.2f}"
+        counts[rounded_label] = counts.get(rounded_label, 0) + 1
     return dict(sorted(counts.items()))
 
 
