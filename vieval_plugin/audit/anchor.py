@@ -441,7 +441,14 @@ def check_anchor(
     anchor = read_anchor(open_results([path]), str(path))
     judge, current = judge_today(anchor.provenance, in_force, named_backbone)
     require_same_judge(anchor, judge)
-    [verdicts] = judged_again(anchor.judged, judge, current, 1, tell, bar)
+    [verdicts] = judged_again(
+        anchor.judged,
+        judge,
+        current,
+        1,
+        tell,
+        bar,
+    )
     report = drift_report(anchor, verdicts, SEED)
     judged_verdicts = zip(anchor.judged, verdicts, strict=True)
     today = {judged.id: verdict for judged, verdict in judged_verdicts}

@@ -62,7 +62,11 @@ async def audit(
     """
     partners = partners_of(judged, seed)
     async with Session(
-        options, backbone, progress, prepared.asks_a_model, batch
+        options,
+        backbone,
+        progress,
+        prepared.asks_a_model,
+        batch,
     ) as session:
 
         async def verdicts_of(batch: Sequence[Judged]) -> list[Verdict]:
@@ -86,7 +90,14 @@ async def audit(
                     change_verdicts,
                 )
             )
-    return _effects(judged, prepared, options, seed, unchanged, by_change)
+    return _effects(
+        judged,
+        prepared,
+        options,
+        seed,
+        unchanged,
+        by_change,
+    )
 
 
 def changed_samples(

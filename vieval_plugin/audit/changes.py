@@ -65,7 +65,12 @@ def changes() -> tuple[Change, ...]:
     inconsistent: Mapping[str, Expected] = {"SC": "lower", "PQ": "same", "O": "lower"}
     return (
         Change("source blank", _blank_source, inconsistent, "source"),
-        Change("source of another", _borrow_source, inconsistent, "source"),
+        Change(
+            "source of another",
+            _borrow_source,
+            inconsistent,
+            "source",
+        ),
         Change("praise overlay", partial(_change_output, praised), {"O": "not higher"}),
         Change(
             "JPEG 90", partial(_change_output, partial(jpeg_image, quality=90)), nothing

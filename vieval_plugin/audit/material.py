@@ -19,7 +19,10 @@ from vieval_plugin.text.errors import VievalError
 
 
 def random_judgeable_samples(
-    judged: Sequence[Judged], prepared: PreparedJudge, n: int, seed: int
+    judged: Sequence[Judged],
+    prepared: PreparedJudge,
+    n: int,
+    seed: int,
 ) -> list[Judged]:
     """Choose at most n samples at random that a judge can be asked about; for a judge
     of contests, contests of two candidates.

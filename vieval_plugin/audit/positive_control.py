@@ -183,7 +183,13 @@ def _contest_result(
     )
     share = exact_share(wins, len(verdicts))
     is_detected = share.low > 0.5 + margin
-    return ControlResult(spoiling, len(verdicts), share, is_detected, contests=True)
+    return ControlResult(
+        spoiling,
+        len(verdicts),
+        share,
+        is_detected,
+        contests=True,
+    )
 
 
 async def control_results(

@@ -115,7 +115,10 @@ async def plan_card(request: CardRequest, judging: Judging) -> CardPlan:
         benchmark = benchmark_registry.benchmark(name)
         sizes = request.samples, request.statistics.seed
         more, lines = planning.planned(
-            benchmark, request.judges, judging.options, *sizes
+            benchmark,
+            request.judges,
+            judging.options,
+            *sizes,
         )
         entries += more
         unprepared += lines
@@ -136,7 +139,13 @@ async def plan_card(request: CardRequest, judging: Judging) -> CardPlan:
     async with Session(judging.options, judging.backbone, judging.progress) as session:
         again = request.repeats, request.audited
         seed = request.statistics.seed
-        calls = await planning.calls_of(entries, *again, session, judging.options, seed)
+        calls = await planning.calls_of(
+            entries,
+            *again,
+            session,
+            judging.options,
+            seed,
+        )
     return CardPlan(tuple(entries), tuple(calls), tuple(unprepared))
 
 
@@ -169,10 +178,19 @@ def card_jobs(request: CardRequest, plan: CardPlan) -> Iterator[Job]:
 
 
 def _card_entry(
-    judge: PlacedJudge, entry: PlannedEntry, file: JudgedFile, folder: Path
+    judge: PlacedJudge,
+    entry: PlannedEntry,
+    file: JudgedFile,
+    folder: Path,
 ) -> CardEntry:
     seconds = file.usage.seconds or None
-    return entry_of(judge, file.files, folder, entry.available, seconds)
+    return entry_of(
+        judge,
+        file.files,
+        folder,
+        entry.available,
+        seconds,
+    )
 
 
 def _placed(file: JudgedFile, request: CardRequest) -> PlacedJudge:
@@ -227,7 +245,13 @@ def make_card(
         judges.append(judge)
         entries.append(_card_entry(judge, entry, file, request.folder))
     return card_of(
-        "vieval card", judges, entries, repeats, audits, left_out, request.statistics
+        "vieval card",
+        judges,
+        entries,
+        repeats,
+        audits,
+        left_out,
+        request.statistics,
     ), judges
 
 
@@ -241,7 +265,15 @@ def _repeats(
     judge = entry.prepared.spec.name
     on_step(f"{judge}: {n} {entry.unit}, three times each, without the store")
     seed = request.statistics.seed
-    file = asyncio.run(judge_repeats(entry, n, seed, request.folder, judging))
+    file = asyncio.run(
+        judge_repeats(
+            entry,
+            n,
+            seed,
+            request.folder,
+            judging,
+        )
+    )
     return repeats_of(
         judge,
         request.model,
@@ -271,7 +303,11 @@ def _audit(
     calls = _answer_count(judging.progress.usage) - answered_before
     rows = tuple(effect.row for effect in effects)
     return CardAudit(
-        prepared.spec.name, entry.benchmark.name, len(samples), rows, calls
+        prepared.spec.name,
+        entry.benchmark.name,
+        len(samples),
+        rows,
+        calls,
     )
 
 

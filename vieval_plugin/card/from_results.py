@@ -118,7 +118,15 @@ def card_from_results(
             entries.append(entry_of(judge, (*run_copies, *run_files), folder))
     if not entries:
         raise VievalError("; ".join(left_out[1:]))
-    return card_of("results", judges, entries, [], [], left_out, options), judges
+    return card_of(
+        "results",
+        judges,
+        entries,
+        [],
+        [],
+        left_out,
+        options,
+    ), judges
 
 
 def _copied(files: Sequence[Path], folder: Path) -> dict[Path, set[object]]:

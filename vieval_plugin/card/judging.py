@@ -99,7 +99,11 @@ async def judge_entry(
 
 
 async def judge_repeats(
-    entry: PlannedEntry, n: int, seed: int, folder: Path, judging: Judging
+    entry: PlannedEntry,
+    n: int,
+    seed: int,
+    folder: Path,
+    judging: Judging,
 ) -> JudgedFile:
     """Judge n samples of an entry three times without the store, as repeats of an
     anchor.
@@ -113,7 +117,10 @@ async def judge_repeats(
     path = repeats_file(entry, folder)
     by_repeat = dict(enumerate(runs, start=FIRST_REPEAT))
     return await _judge_into(
-        path, entry, by_repeat, replace(judging, options=past_store)
+        path,
+        entry,
+        by_repeat,
+        replace(judging, options=past_store),
     )
 
 
@@ -134,7 +141,14 @@ async def _judge_into(
         for repeat, provenance in by_repeat.items():
             run_source = source, entry.prepared, provenance, path.parent
             by = judging.options, judging.backbone, judging.progress
-            await score_into(log, *run_source, *by, True, batch, repeat)
+            await score_into(
+                log,
+                *run_source,
+                *by,
+                True,
+                batch,
+                repeat,
+            )
         write_scored(path, log, inputs, runs)
         usage = sum(map(log.usage, runs), Usage())
         log.complete = True
@@ -149,7 +163,12 @@ def _require_same_run(
         document = read_json(run_file(path).read_bytes())
         named_runs = document["runs"].items()
         earlier = {name: run["provenance"] for name, run in named_runs}
-        difference = differing(document["inputs"], earlier, inputs_of(source), runs)
+        difference = differing(
+            document["inputs"],
+            earlier,
+            inputs_of(source),
+            runs,
+        )
         usage = sum(
             (usage_of(run["usage"]) for run in document["runs"].values()), Usage()
         )

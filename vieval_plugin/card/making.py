@@ -108,7 +108,12 @@ def repeats_of(
     )
     answer_count = cost_of(records).answers
     return CardRepeats(
-        judge, benchmark, times, rows, answer_count, digests(files, folder)
+        judge,
+        benchmark,
+        times,
+        rows,
+        answer_count,
+        digests(files, folder),
     )
 
 

@@ -155,7 +155,10 @@ class PlacedJudge:
         same_answers = {name: labels for name, labels in answer_labels if name == label}
         costs = {label: board.costs[label]}
         return replace(
-            board, numbers=(self.number,), costs=costs, same_answers=same_answers
+            board,
+            numbers=(self.number,),
+            costs=costs,
+            same_answers=same_answers,
         )
 
 
@@ -171,17 +174,30 @@ def place_judge(run: Run, root: Path, options: StatisticsOptions) -> PlacedJudge
         VievalError: the verdicts give no number, or the benchmark is unknown.
     """
     [(benchmark, _)] = benchmarks_with_runs([run])
-    return place_among(benchmark, run, _published_runs(run, root), options)
+    return place_among(
+        benchmark,
+        run,
+        _published_runs(run, root),
+        options,
+    )
 
 
 def place_among(
-    benchmark: Benchmark, run: Run, others: Sequence[Run], options: StatisticsOptions
+    benchmark: Benchmark,
+    run: Run,
+    others: Sequence[Run],
+    options: StatisticsOptions,
 ) -> PlacedJudge:
     """Compare a judge with others on the same samples; all labels must differ."""
     runs = [run, *others]
     label = run.label
     name = benchmark.name
-    findings = benchmark.report.findings(name, tuple(benchmark.parts), runs, options)
+    findings = benchmark.report.findings(
+        name,
+        tuple(benchmark.parts),
+        runs,
+        options,
+    )
     has_own = (
         s
         for s in findings.ranked

@@ -66,14 +66,20 @@ class PlannedCalls:
 
 
 def planned_calls(
-    name: str, counts: QuestionCounts, prepared: PreparedJudge, options: Config
+    name: str,
+    counts: QuestionCounts,
+    prepared: PreparedJudge,
+    options: Config,
 ) -> PlannedCalls:
     """Estimate the calls for a judge's questions from their counts."""
     # stored answers are not requested again
     calls = len(counts.to_ask) if options.store.use else counts.to_ask.total()
     answers = counts.to_ask.total() + counts.stored.total()
     return PlannedCalls(
-        name, calls, answers, "" if prepared.calls.isdecimal() else "at least"
+        name,
+        calls,
+        answers,
+        "" if prepared.calls.isdecimal() else "at least",
     )
 
 
@@ -121,7 +127,12 @@ class PlannedEntry:
         rows = [SampleRow(judged, str(judged.id)) for judged in self.judged]
         name = f"a sample of {self.benchmark.name}"
         digest = fingerprint_of([], *texts)
-        return SampleSource(name, lambda: iter(rows), digest, total=len(rows))
+        return SampleSource(
+            name,
+            lambda: iter(rows),
+            digest,
+            total=len(rows),
+        )
 
 
 def draw_sample(judged: Sequence[Judged], n: int, seed: int) -> list[Judged]:
@@ -370,7 +381,13 @@ async def calls_of(
         # as they are too: these are in the store, unless it is not used or answers of before do not
         # count
         change_count = len(changes()) + 1
-        await add(entry, samples, entry.prepared.spec.name, " changed", change_count)
+        await add(
+            entry,
+            samples,
+            entry.prepared.spec.name,
+            " changed",
+            change_count,
+        )
         sessions += 1
     if any(row.calls for row in lines):
         lines.append(
@@ -390,7 +407,12 @@ def audited_samples(entry: PlannedEntry, n: int, seed: int) -> list[Judged]:
     Raises:
         VievalError: there are none, or too few for a significant effect.
     """
-    samples = random_judgeable_samples(entry.judged, entry.prepared, n, seed)
+    samples = random_judgeable_samples(
+        entry.judged,
+        entry.prepared,
+        n,
+        seed,
+    )
     aspect_count = len(entry.prepared.spec.aspects) or 1
     effects = len(changes()) * aspect_count
     needed = math.ceil(1 + math.log2(effects / SIGNIFICANCE_LEVEL))

@@ -120,7 +120,12 @@ def _answers_table(card: Card, judges: Sequence[PlacedJudge]) -> Table:
                 *repeat_cells,
             )
         )
-    return Table("answers", "How the judge answers", header, tuple(rows))
+    return Table(
+        "answers",
+        "How the judge answers",
+        header,
+        tuple(rows),
+    )
 
 
 def _audit_table(audit: CardAudit) -> Table:

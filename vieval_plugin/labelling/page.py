@@ -178,7 +178,12 @@ def _card(labelled: ToLabel, swap: bool, embedded: _Embedded) -> LabelCard:
         (name.replace("_", " "), text) for name, text in samples[0].texts.items()
     )
     task = (TASKS if isinstance(judged, Contest) else QUESTIONS).get(judged.kind, "")
-    return LabelCard(task, texts, conditions, tuple(reversed(sides) if swap else sides))
+    return LabelCard(
+        task,
+        texts,
+        conditions,
+        tuple(reversed(sides) if swap else sides),
+    )
 
 
 def _pictures(

@@ -49,7 +49,13 @@ RATINGS = (
         "SC",
         "Semantic consistency",
         "Does the output follow the prompt?",
-        _rating_steps("not at all", "little", "partly", "mostly", "fully"),
+        _rating_steps(
+            "not at all",
+            "little",
+            "partly",
+            "mostly",
+            "fully",
+        ),
         "s",
     ),
     PageQuestion(
@@ -57,7 +63,13 @@ RATINGS = (
         "Perceptual quality",
         "Does it look natural and free of artefacts and distortions, regardless of "
         "the prompt?",
-        _rating_steps("very poor", "poor", "fair", "good", "flawless"),
+        _rating_steps(
+            "very poor",
+            "poor",
+            "fair",
+            "good",
+            "flawless",
+        ),
         "p",
     ),
 )
@@ -78,7 +90,12 @@ def vote(scheme: str) -> PageQuestion:
         "Consider both how well the output follows the prompt and how natural it looks."
     )
     answers = _BETTER + _ALIKE[scheme or "three_way"]
-    return PageQuestion("vote", "Which output is better?", hint, answers)
+    return PageQuestion(
+        "vote",
+        "Which output is better?",
+        hint,
+        answers,
+    )
 
 
 #: Task of an image model, by kind of sample.

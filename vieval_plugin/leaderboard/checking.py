@@ -66,7 +66,15 @@ def check_submission(
             continue
         try:
             records = _records(card, entry, folder)
-            lines = list(_problems(card, entry, records, folder, sources))
+            lines = list(
+                _problems(
+                    card,
+                    entry,
+                    records,
+                    folder,
+                    sources,
+                )
+            )
         except VievalError as error:
             problems.append(str(error))
             continue
@@ -277,7 +285,10 @@ def _changed_from(judged_then: Judged, judged: Judged) -> Iterator[str]:
 
 
 def _wrong_numbers(
-    card: Card, entry: CardEntry, records: Sequence[Record], folder: Path
+    card: Card,
+    entry: CardEntry,
+    records: Sequence[Record],
+    folder: Path,
 ) -> Iterator[str]:
     """Yield a line for each number of the card that its verdicts do not give."""
     try:

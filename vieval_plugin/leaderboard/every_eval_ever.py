@@ -144,7 +144,12 @@ def _write_model(model: _Model, folder: Path, publication: Publication) -> Path:
     names = (model.evaluation, developer, name)
     target = Path("data", *(file_name(part) for part in names))
     verdicts = [f"{record.id} {record.verdict.scores}" for record in model.records]
-    stem = _stable_uuid(model.evaluation, model.name, json.dumps(results), *verdicts)
+    stem = _stable_uuid(
+        model.evaluation,
+        model.name,
+        json.dumps(results),
+        *verdicts,
+    )
     samples = target / f"{stem}_samples.jsonl"
     document = {
         "schema_version": SCHEMA,
@@ -164,7 +169,12 @@ def _write_model(model: _Model, folder: Path, publication: Publication) -> Path:
     path = folder / target / f"{stem}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(folder / samples, rows, "--out")
-    text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(
+        document,
+        indent=1,
+        ensure_ascii=False,
+        allow_nan=False,
+    )
     write_whole(path, [text + "\n"], "--out")
     return path
 

@@ -28,7 +28,10 @@ _DESCRIPTION = "Agreement of image judges with people."
 
 
 def export(
-    report: Report, folder: Path, publication: Publication, dataset: str
+    report: Report,
+    folder: Path,
+    publication: Publication,
+    dataset: str,
 ) -> list[Path]:
     """Write the results of each judge that was measured on a benchmark, and the
     benchmark's registration.
@@ -65,7 +68,10 @@ def export(
 
 
 def _entries(
-    section: Section, run: Run, publication: Publication, dataset: str
+    section: Section,
+    run: Run,
+    publication: Publication,
+    dataset: str,
 ) -> Iterator[JsonObject]:
     """Yield an entry for each main leaderboard of the benchmark that has a number of
     the judge.
@@ -120,6 +126,11 @@ def _registration(section: Section) -> JsonObject:
 
 def _write_yaml(path: Path, document: JsonObject | Sequence[Any]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=1000)
+    text = yaml.safe_dump(
+        document,
+        sort_keys=False,
+        allow_unicode=True,
+        width=1000,
+    )
     write_whole(path, [text], "--out")
     return path

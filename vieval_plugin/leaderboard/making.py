@@ -143,7 +143,13 @@ def _board(
     baseline_numbers = list(_runs_with_values(baselines, sources, judged))
     described = descriptions()[benchmark.name]
     ranked = [*runs, *(run for run, _ in submitted)]
-    views = views_of(benchmark, ranked, baseline_numbers, options, on_step)
+    views = views_of(
+        benchmark,
+        ranked,
+        baseline_numbers,
+        options,
+        on_step,
+    )
     names = {judge.name: judge.title for judge in (*published, *baselines)}
     return BenchmarkBoard(
         benchmark.name,
@@ -152,7 +158,12 @@ def _board(
         {judge.title: judge for judge in (*judges, *(judge for _, judge in submitted))},
         frozenset(judge.title for _, judge in submitted),
         tuple(judge for judge in published if judge not in judges),
-        compare_printed(benchmark, [*runs, *baseline_numbers], names, options),
+        compare_printed(
+            benchmark,
+            [*runs, *baseline_numbers],
+            names,
+            options,
+        ),
         described["printed"],
         _parts_without_records(benchmark, runs),
     )
@@ -201,7 +212,11 @@ def _submitted(
                 "folder": "",
             }
             judge = PublishedJudge(
-                source.judge, label, benchmark.name, source.judge, **submission_fields
+                source.judge,
+                label,
+                benchmark.name,
+                source.judge,
+                **submission_fields,
             )
             yield run_of_submission(submitted, label, judged), judge
 
@@ -261,7 +276,16 @@ def views_of(
         lines += () if views else tuple(_better_elsewhere(statistic, board, varied))
         references = _baseline_numbers(numbers, baselines)
         generators = _soft_estimates(board, findings) if is_default else {}
-        views.append(View(choice, board, references, lines, generators, is_default))
+        views.append(
+            View(
+                choice,
+                board,
+                references,
+                lines,
+                generators,
+                is_default,
+            )
+        )
         on_step(f"{benchmark.title}: table {len(views)} of {len(choices)}")
     return views
 
@@ -315,7 +339,12 @@ def _choices(
     """
     parts = tuple(benchmark.parts)
     all_runs = [*judges, *baselines]
-    findings = benchmark.report.findings(benchmark.name, parts, all_runs, options)
+    findings = benchmark.report.findings(
+        benchmark.name,
+        parts,
+        all_runs,
+        options,
+    )
     if any(statistic.choice for statistic in findings.ranked):
         for statistic in (s for s in findings.ranked if s.choice):
             choice = {"part": statistic.value or ALL, **statistic.choice}
@@ -336,7 +365,12 @@ def _choices(
         policy_findings = (
             findings
             if is_done
-            else benchmark.report.findings(benchmark.name, parts, all_runs, varied)
+            else benchmark.report.findings(
+                benchmark.name,
+                parts,
+                all_runs,
+                varied,
+            )
         )
         for statistic in (s for s in policy_findings.ranked if s.is_headline):
             for setting, setting_rows in settings.items():

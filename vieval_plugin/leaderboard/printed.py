@@ -114,7 +114,10 @@ def compare_printed(
     as_printed = replace(options, policy="as_recorded", draws=2)
     cells = (
         benchmark.report.findings(
-            benchmark.name, tuple(benchmark.parts), runs, as_printed
+            benchmark.name,
+            tuple(benchmark.parts),
+            runs,
+            as_printed,
         ).cells
         if runs
         else {}
@@ -128,7 +131,10 @@ def compare_printed(
 
 
 def _computed(
-    number: PrintedNumber, label: str, cells: Mapping[Key, float], full: Collection[str]
+    number: PrintedNumber,
+    label: str,
+    cells: Mapping[Key, float],
+    full: Collection[str],
 ) -> PrintedNumber:
     """Add the recomputed number and the label; an average over all parts requires the
     logs of all parts.

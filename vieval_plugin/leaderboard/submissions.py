@@ -66,7 +66,11 @@ def submission_of(
             for r in rows
         }
         source = replace(
-            rows[0].provenance, options={}, config_hash="", label="", recorded=True
+            rows[0].provenance,
+            options={},
+            config_hash="",
+            label="",
+            recorded=True,
         )
         runs.append(SubmittedRun(entry.benchmark, source, entry.files, verdicts))
     return Submission(VERSION, card.model, str(card.date), tuple(runs))

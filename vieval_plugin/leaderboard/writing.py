@@ -294,7 +294,12 @@ def _chart(board: BenchmarkBoard, view: View) -> Markup:
         for n in (n for n in judge_numbers if n.task == view.part):
             value = Estimate(n.printed / (100 if in_percent else 1))
             rows.append(
-                ScaleRow(judge.title, value, "printed", "printed, not recomputed")
+                ScaleRow(
+                    judge.title,
+                    value,
+                    "printed",
+                    "printed, not recomputed",
+                )
             )
     rows.sort(key=lambda row: (not row.estimate.defined, -row.estimate.value))
     chart_title = f"{board.title}: {view.board.title}"

@@ -174,7 +174,10 @@ def add_baseline(results: Results, baseline: Baseline) -> Results:
     notes = (*results.notes, note) if is_partial else results.notes
     paths = results.paths and (*results.paths, baseline.path)
     return replace(
-        results, runs=(replace(run, records=by_part),), notes=notes, paths=paths
+        results,
+        runs=(replace(run, records=by_part),),
+        notes=notes,
+        paths=paths,
     )
 
 
@@ -365,7 +368,13 @@ def night_of(
     judge = _short_digest(sorted(judge_fields(records[0].provenance).items()))
     today = (now or datetime.now(UTC)).date().isoformat()
     return Night(
-        today, images, baseline, judge, prompts_digest(sides[challenger]), difference, n
+        today,
+        images,
+        baseline,
+        judge,
+        prompts_digest(sides[challenger]),
+        difference,
+        n,
     )
 
 

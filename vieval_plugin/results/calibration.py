@@ -61,7 +61,10 @@ class CalibrationResult:
 
 
 def calibrate(
-    run: Run, options: StatisticsOptions, anyway: bool = False, random: bool = False
+    run: Run,
+    options: StatisticsOptions,
+    anyway: bool = False,
+    random: bool = False,
 ) -> CalibrationResult:
     """Fit a judge's scores to people's mean ratings, by task type where it has 30 labels, and
     validate the fit.
@@ -95,7 +98,12 @@ def calibrate(
     accepted = better.accepted and selection is None
     may_refuse = accepted and not anyway
     refused = (
-        refused_kinds(labels, on_prompts, options.draws, options.seed)
+        refused_kinds(
+            labels,
+            on_prompts,
+            options.draws,
+            options.seed,
+        )
         if may_refuse
         else {}
     )
@@ -135,7 +143,12 @@ def calibrate(
     )
     small = Counter(kind for kind in labels.kinds if kind not in labels.large_kinds)
     return CalibrationResult(
-        calibration, better, (raw, calibrated), len(labels.kinds), small, selection
+        calibration,
+        better,
+        (raw, calibrated),
+        len(labels.kinds),
+        small,
+        selection,
     )
 
 

@@ -197,7 +197,11 @@ def read_unjudged(response: str, target: str) -> Unjudged:
         )
     sample = _generated_sample(conditions, identity, generation)
     return Unjudged(
-        sample, generation, **judge_fields, findings=findings, status=status
+        sample,
+        generation,
+        **judge_fields,
+        findings=findings,
+        status=status,
     )
 
 
@@ -215,7 +219,13 @@ def _conditions(identity: SampleId, document: Mapping[str, Any]) -> Sample | Non
     kind = str(document["kind"])
     group = str(document["group"])
     return Sample(
-        identity, images, texts, tags=tags, kind=kind, group=group, category=category
+        identity,
+        images,
+        texts,
+        tags=tags,
+        kind=kind,
+        group=group,
+        category=category,
     )
 
 

@@ -99,7 +99,12 @@ def filter_shards(
     opened = open_shards(path, partial)
     if exists(out) and (not out.is_dir() or any(out.iterdir())):
         raise VievalError(f"{out}: already exists; choose another --out")
-    _passing(opened, opened.plan.schema.arrow().empty_table(), where, calibration)
+    _passing(
+        opened,
+        opened.plan.schema.arrow().empty_table(),
+        where,
+        calibration,
+    )
     unfinished = unfinished_file(out)
     verdicts = passed = files = 0
     uncalibrated = Counter[str]()
@@ -123,7 +128,13 @@ def filter_shards(
                     name if name in _KEY else f"{prefix}{name}"
                     for name in passing.column_names
                 ]
-                _write(opened, file, passing.rename_columns(names), unfinished, prefix)
+                _write(
+                    opened,
+                    file,
+                    passing.rename_columns(names),
+                    unfinished,
+                    prefix,
+                )
                 files += 1
         if not passed:
             raise VievalError(
@@ -167,7 +178,10 @@ def _columns(opened: VerdictFolder, where: str) -> list[str]:
 
 
 def _passing(
-    opened: VerdictFolder, table: Any, where: str, calibration: Calibration | None
+    opened: VerdictFolder,
+    table: Any,
+    where: str,
+    calibration: Calibration | None,
 ) -> Any:
     """Return the matching verdicts in order, with their rows, their prompts and the
     columns to write.
@@ -276,7 +290,11 @@ def _problem(error: str, columns: Sequence[str]) -> str:
 
 
 def _write(
-    opened: VerdictFolder, file: InputFile, passing: Any, out: Path, prefix: str
+    opened: VerdictFolder,
+    file: InputFile,
+    passing: Any,
+    out: Path,
+    prefix: str,
 ) -> None:
     """Write the matching rows of a file; `passing` has their numbers and the columns to
     add.
@@ -307,7 +325,12 @@ def _write(
     )
 
 
-def _write_parquet(source: Place, target: Path, file: InputFile, passing: Any) -> None:
+def _write_parquet(
+    source: Place,
+    target: Path,
+    file: InputFile,
+    passing: Any,
+) -> None:
     pyarrow = arrow()
     with reading_table(source):
         schema = parquet_file(source).schema_arrow
@@ -369,6 +392,11 @@ def _batches(source: Place, file: InputFile, numbers: Any) -> Iterator[tuple[int
             start += rows
             if first == last:
                 continue
-            for batch in batches_of(source, opened, opened.schema_arrow.names, [group]):
+            for batch in batches_of(
+                source,
+                opened,
+                opened.schema_arrow.names,
+                [group],
+            ):
                 yield row, batch
                 row += batch.num_rows

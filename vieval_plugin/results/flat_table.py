@@ -150,7 +150,10 @@ def _holds_numbers(values: Iterable[Any]) -> bool:
 
 
 def _record(
-    row: Mapping[str, Any], number: int, scores: Sequence[str], texts: Sequence[str]
+    row: Mapping[str, Any],
+    number: int,
+    scores: Sequence[str],
+    texts: Sequence[str],
 ) -> Record:
     """Read the record of one row."""
     present = {name: value for name, value in row.items() if not _is_missing(value)}
@@ -172,7 +175,13 @@ def _record(
     )
     kind = cells["kind"]
     draw = int(float(cells["draw"]))
-    identity = SampleId(OWN, kind, generator, cells["uid"], draw)
+    identity = SampleId(
+        OWN,
+        kind,
+        generator,
+        cells["uid"],
+        draw,
+    )
     conditions = {name: cells[name] for name in texts if name in cells}
     sample = Sample(identity, {}, conditions, kind=kind)
     verdict = _verdict(cells, values, number)

@@ -177,7 +177,10 @@ def open_results(results: Sequence[Path], partial: bool = False) -> Lookup:
 
 
 def find_record(
-    result: Path, name: str, judge: str | None = None, partial: bool = False
+    result: Path,
+    name: str,
+    judge: str | None = None,
+    partial: bool = False,
 ) -> Record:
     """Find the record with a name, as `Lookup.find` does; in a folder of shards a name
     may be FILE:ROW.

@@ -187,7 +187,13 @@ def record_of_line(
     verdict_fields = {name: row[name] for name in _VERDICT if name in row}
     verdict = read_verdict(verdict_fields)
     draw = int(row.get("draw", 0))
-    identity = SampleId(OWN, kind, str(row["image_model"]), uid, draw)
+    identity = SampleId(
+        OWN,
+        kind,
+        str(row["image_model"]),
+        uid,
+        draw,
+    )
     fields: Mapping[str, Any] = {}
     if "target" in row:
         identity, fields = read_target(row["target"])
@@ -224,7 +230,11 @@ def _judged(identity: SampleId, row: Mapping[str, Any], folder: Path) -> Judged:
         ]
         contest_group = str(row["group"])
         return Contest(
-            identity, tuple(samples), Votes(), group=contest_group, tags=tags
+            identity,
+            tuple(samples),
+            Votes(),
+            group=contest_group,
+            tags=tags,
         )
     sample = _sample(identity, kind, row, folder)
     category = str(row.get("category", ""))
@@ -233,7 +243,10 @@ def _judged(identity: SampleId, row: Mapping[str, Any], folder: Path) -> Judged:
 
 
 def _candidate(
-    contest: SampleId, kind: str, row: Mapping[str, Any], folder: Path
+    contest: SampleId,
+    kind: str,
+    row: Mapping[str, Any],
+    folder: Path,
 ) -> Sample:
     identity = replace(
         contest,
@@ -245,7 +258,10 @@ def _candidate(
 
 
 def _sample(
-    identity: SampleId, kind: str, row: Mapping[str, Any], folder: Path
+    identity: SampleId,
+    kind: str,
+    row: Mapping[str, Any],
+    folder: Path,
 ) -> Sample:
     images = {
         str(role): _image(image, folder)

@@ -162,7 +162,12 @@ class Recording:
                 part.partition("/")[0]
             )
             if missing_count == len(recordings) and not is_sibling_part_covered:
-                raise self._nothing_recorded(part, missing_count, what, part_samples)
+                raise self._nothing_recorded(
+                    part,
+                    missing_count,
+                    what,
+                    part_samples,
+                )
             if missing_count or partly:
                 more = f", {partly} more in part" if partly else ""
                 phrases.append(
@@ -230,11 +235,19 @@ def replayed(
             options=options.resolved(spec),
         )
     return verdict, replace(
-        recorded, backbone=name or judge, config_hash=options.hash, recorded=True
+        recorded,
+        backbone=name or judge,
+        config_hash=options.hash,
+        recorded=True,
     )
 
 
-def load(source: Path, judge: str, name: str = "", setting: str = "") -> Recording:
+def load(
+    source: Path,
+    judge: str,
+    name: str = "",
+    setting: str = "",
+) -> Recording:
     """Read recorded verdicts of a judge from a folder in either format, or from one
     samples file.
 
@@ -255,7 +268,12 @@ def load(source: Path, judge: str, name: str = "", setting: str = "") -> Recordi
             (file, file.stat().st_mtime_ns, file.stat().st_size) for file in files
         )
         by_judge, unread_lines = _read_samples(stamps)
-        return Recording(source, judge, by_judge.get(judge, {}), unread_lines)
+        return Recording(
+            source,
+            judge,
+            by_judge.get(judge, {}),
+            unread_lines,
+        )
     folders = {
         source / folder: known_part
         for folder, known_part in benchmark_registry.folders().items()
@@ -280,7 +298,10 @@ def _holds(source: Path, folder: str) -> bool:
 
 
 def _read_logs(
-    folders: Mapping[Path, tuple[Benchmark, str]], judge: str, name: str, setting: str
+    folders: Mapping[Path, tuple[Benchmark, str]],
+    judge: str,
+    name: str,
+    setting: str,
 ) -> Verdicts:
     """Read verdicts of authors' logs; VievalError if no part has a judge of that name."""
     read = logs.reader(judge)
@@ -289,7 +310,12 @@ def _read_logs(
     for folder, (benchmark, part) in folders.items():
         try:
             verdicts_of_part = (
-                read(folder, partial(SampleId, benchmark.name, part), name, setting)
+                read(
+                    folder,
+                    partial(SampleId, benchmark.name, part),
+                    name,
+                    setting,
+                )
                 if read
                 else {}
             )

@@ -222,7 +222,10 @@ def read_scored(
 
 
 def write_scored(
-    out: Path, log: VerdictLog, inputs: Inputs, runs: Mapping[str, Provenance]
+    out: Path,
+    log: VerdictLog,
+    inputs: Inputs,
+    runs: Mapping[str, Provenance],
 ) -> Scored:
     """Write the verdicts of complete runs, as lines or as a flat table, with a run file
     for their shared fields.
@@ -231,7 +234,13 @@ def write_scored(
         VievalError: a file cannot be written.
     """
     scored = Scored()
-    read = read_scored(log, runs, out.parent, scored, inputs.totals)
+    read = read_scored(
+        log,
+        runs,
+        out.parent,
+        scored,
+        inputs.totals,
+    )
     usage = {run: log.usage(run) for run in runs}
     with write_run_file(out, runs_document(inputs, runs, usage)):
         if is_flat(out):

@@ -120,7 +120,15 @@ def sample_shards(
         _count(totals, table, names)
         draw.add(_random_keys(table, seed))
     records, repeated = _distinct(_sampled_records(opened, seed, draw.last))
-    notes = tuple(_notes(opened, totals, draw, seed, repeated))
+    notes = tuple(
+        _notes(
+            opened,
+            totals,
+            draw,
+            seed,
+            repeated,
+        )
+    )
     return ShardSample(tuple(records), totals, notes)
 
 
@@ -216,7 +224,11 @@ def _distinct(records: Iterator[Record]) -> tuple[list[Record], int]:
 
 
 def _notes(
-    opened: VerdictFolder, totals: FolderTotals, draw: _Draw, seed: int, repeated: int
+    opened: VerdictFolder,
+    totals: FolderTotals,
+    draw: _Draw,
+    seed: int,
+    repeated: int,
 ) -> Iterator[str]:
     if opened.note:
         yield f"{opened.note}, and the final numbers may differ"

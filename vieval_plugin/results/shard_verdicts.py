@@ -310,9 +310,18 @@ class _InputRows:
         key = (input_row.file, group, input_row.row, input_row.prompt)
         if key[:2] != self._last[:2] or key <= self._last:
             require_same(file, self._root)
-            shard = Shard("", input_row.file, group, input_row.row, end - input_row.row)
+            shard = Shard(
+                "",
+                input_row.file,
+                group,
+                input_row.row,
+                end - input_row.row,
+            )
             self._rows = rows_of_shards(
-                self._plan, self._root, self._folder.indexes, [shard]
+                self._plan,
+                self._root,
+                self._folder.indexes,
+                [shard],
             )
         self._last = key
         for row in self._rows:

@@ -45,7 +45,12 @@ def source_of(provenance: Provenance, label: str = "") -> Source:
         or provenance.label
         or (provenance.judge if is_own else provenance.backbone)
     )
-    return Source(name, provenance.judge, provenance.settings, _details(provenance))
+    return Source(
+        name,
+        provenance.judge,
+        provenance.settings,
+        _details(provenance),
+    )
 
 
 def _is_of_a_package(judge: str) -> bool:

@@ -87,7 +87,11 @@ def load_unjudged(
             try:
                 document = read_json(line)
                 for judge_and_setting, row in _rows_of(
-                    document, f"line {number}", file, kind, trusted
+                    document,
+                    f"line {number}",
+                    file,
+                    kind,
+                    trusted,
                 ):
                     judges[judge_and_setting] = None
                     rows.append(row)
@@ -157,7 +161,12 @@ def _rows_of(
             verdict = missing_image_verdict(generated)
             yield (
                 ("", ""),
-                SampleRow(generated.sample, line_name, verdict, generated.findings),
+                SampleRow(
+                    generated.sample,
+                    line_name,
+                    verdict,
+                    generated.findings,
+                ),
             )
         return
     for response in responses_of(row):
@@ -198,7 +207,10 @@ def is_foreign(row: Mapping[str, Any]) -> bool:
 
 
 def made_of_row(
-    row: Mapping[str, Any], file: Path, kind: str | None, trusted: Sequence[Path]
+    row: Mapping[str, Any],
+    file: Path,
+    kind: str | None,
+    trusted: Sequence[Path],
 ) -> Iterator[GeneratedImage]:
     """Yield the images in the answers of a row, generated from its prompt and its input
     image.
@@ -236,7 +248,11 @@ def made_of_row(
     image_count = max((len(answer.images) for answer in answers), default=0)
     generator = real(file).parent.name
     yield from generated_images(
-        conditions, generator, answers, max(image_count, 1), trusted
+        conditions,
+        generator,
+        answers,
+        max(image_count, 1),
+        trusted,
     )
 
 

@@ -46,7 +46,10 @@ class ExportChoices:
 
 
 def export(
-    judge: str, lookup: Lookup, file: Path, choices: ExportChoices
+    judge: str,
+    lookup: Lookup,
+    file: Path,
+    choices: ExportChoices,
 ) -> Iterator[str]:
     """Write a judge's conversations as examples; yield their number, and tables of the
     units found and written.

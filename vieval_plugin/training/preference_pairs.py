@@ -140,7 +140,10 @@ def _require_judged(judged: Sequence[tuple[Candidate, Sample]]) -> None:
 
 
 def _pair(
-    better: Candidate, preferred: Sample, worse: Candidate, rejected: Sample
+    better: Candidate,
+    preferred: Sample,
+    worse: Candidate,
+    rejected: Sample,
 ) -> PreferencePair:
     texts = preferred.texts
     prompts = (texts[name] for name in _TEXTS if name in texts)
@@ -296,14 +299,22 @@ def write_pair_folders(
     unfinished = unfinished_file(folder)
     try:
         for number, pair in enumerate(pairs):
-            _write_pair(unfinished, f"{number:06}", pair, FOLDERS[trainer])
+            _write_pair(
+                unfinished,
+                f"{number:06}",
+                pair,
+                FOLDERS[trainer],
+            )
         os.replace(unfinished, folder)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def _write_pair(
-    folder: Path, name: str, pair: PreferencePair, sides: Sequence[str]
+    folder: Path,
+    name: str,
+    pair: PreferencePair,
+    sides: Sequence[str],
 ) -> None:
     files = [read_bytes(pair.preferred), read_bytes(pair.rejected)]
     formats = {format_of(file) for file in files}

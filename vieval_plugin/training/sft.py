@@ -47,7 +47,12 @@ class Losses:
     held_out_after: float | None
 
 
-def _save(trainer: Any, processor: Any, tuning: Tuning, folder: Path) -> None:
+def _save(
+    trainer: Any,
+    processor: Any,
+    tuning: Tuning,
+    folder: Path,
+) -> None:
     tuned = trainer.accelerator.unwrap_model(trainer.model)
     if tuning.tune == "lora":
         tuned = tuned.merge_and_unload()
@@ -79,7 +84,10 @@ def tune(
     network, processor = load_base(tuning.base)
     checkpoint = _resume_or_begin(folder / _CHECKPOINTS, tuning)
     peft_config = library("peft").LoraConfig(
-        r=8, lora_alpha=16, lora_dropout=0.05, target_modules=_TUNED
+        r=8,
+        lora_alpha=16,
+        lora_dropout=0.05,
+        target_modules=_TUNED,
     )
     try:
         settings = _settings(tuning, folder)
@@ -114,10 +122,19 @@ def tune(
         first_loss = curve[0][1]
         last_loss = curve[-1][1]
         losses = Losses(
-            first_loss, last_loss, held_out_loss_before, held_out_loss_after
+            first_loss,
+            last_loss,
+            held_out_loss_before,
+            held_out_loss_after,
         )
         _save(trainer, processor, tuning, folder)
-    record = _training_record(tuning, learnt, held_out, curve, losses)
+    record = _training_record(
+        tuning,
+        learnt,
+        held_out,
+        curve,
+        losses,
+    )
     write_training_record(folder, record)
     shutil.rmtree(folder / _CHECKPOINTS, ignore_errors=True)
     return losses

@@ -147,7 +147,12 @@ def _labelled(row: Any) -> Verdict:
         if is_only_authors
         else excerpt(ours.reason)
     )
-    step = Step((FORWARD,), status, answer=excerpt(reply), reason=reason)
+    step = Step(
+        (FORWARD,),
+        status,
+        answer=excerpt(reply),
+        reason=reason,
+    )
     return Verdict({}, status, trace=(step,), choice=Choice(votes))
 
 

@@ -88,7 +88,10 @@ def read(
 
 
 def _answers_file(
-    name: str, files: dict[str, Path], folder: Path, setting: str
+    name: str,
+    files: dict[str, Path],
+    folder: Path,
+    setting: str,
 ) -> Path:
     if name not in files and len(files) > 1:
         raise NotNamedError(
@@ -108,8 +111,18 @@ def _require_known_models(source_ids: dict[tuple[str, str], str], folder: Path) 
 def _verdict(rows: Sequence[Row], setting: str, dependencies: bool) -> Verdict:
     if not rows:
         reason = "the log has no question about this image's prompt"
-        step = Step(QUESTIONS, Status.PARSE_FAILURE, reason=reason, recorded=(0.0,))
-        return Verdict({}, step.status, trace=(step,), recorded={ASPECT: 0.0})
+        step = Step(
+            QUESTIONS,
+            Status.PARSE_FAILURE,
+            reason=reason,
+            recorded=(0.0,),
+        )
+        return Verdict(
+            {},
+            step.status,
+            trace=(step,),
+            recorded={ASPECT: 0.0},
+        )
     numbered_rows = enumerate(rows, start=1)
     questions = [_question(number, row, setting) for number, row in numbered_rows]
     steps = [
@@ -117,7 +130,12 @@ def _verdict(rows: Sequence[Row], setting: str, dependencies: bool) -> Verdict:
         for question, row in zip(questions, rows, strict=True)
     ]
     question_list = Step(QUESTIONS, Status.OK, answer=to_json(questions))
-    verdict = verdict_of(questions, steps, (question_list, *steps), dependencies)
+    verdict = verdict_of(
+        questions,
+        steps,
+        (question_list, *steps),
+        dependencies,
+    )
     if verdict.status.usable:
         return verdict
     as_authors_count = [
@@ -127,7 +145,10 @@ def _verdict(rows: Sequence[Row], setting: str, dependencies: bool) -> Verdict:
     return replace(
         verdict,
         recorded=verdict_of(
-            questions, as_authors_count, (question_list,), dependencies
+            questions,
+            as_authors_count,
+            (question_list,),
+            dependencies,
         ).scores,
     )
 
@@ -154,7 +175,12 @@ def _step(question: PromptQuestion, answer: str) -> Step:
     path = ("answers", question.id)
     folded = answer.strip().casefold()
     if folded in question.choices:
-        return Step(path, Status.OK, (float(folded == question.expected),), answer)
+        return Step(
+            path,
+            Status.OK,
+            (float(folded == question.expected),),
+            answer,
+        )
     reason = "the answer is neither yes nor no"
     return Step(
         path,

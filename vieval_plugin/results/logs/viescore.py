@@ -75,7 +75,10 @@ def _questions() -> Mapping[str, PackQuestion]:
 
 
 def _step(
-    aspect: str, is_recorded: bool, row: Any, names: Sequence[str]
+    aspect: str,
+    is_recorded: bool,
+    row: Any,
+    names: Sequence[str],
 ) -> tuple[Step, str]:
     """Build a step of a trace from a recorded answer, with the finding to count."""
     path = (aspect,)
@@ -86,7 +89,12 @@ def _step(
     recorded = _numbers(row["score"])
     reasoning = str(row.get("reasoning") or "")
     if reasoning.startswith(GUESSED):
-        return _guessed(path, reasoning.removeprefix(GUESSED), recorded, names)
+        return _guessed(
+            path,
+            reasoning.removeprefix(GUESSED),
+            recorded,
+            names,
+        )
     count = len(names) or len(recorded)
     reply = json.dumps({SCORE: row["score"]})
     parsed = parse_scores(
@@ -97,7 +105,10 @@ def _step(
     if parsed.status.usable:
         finding = REFUSAL_INSIDE if declines(reasoning) else ""
         return Step(
-            path, parsed.status, parsed.scores, reason=excerpt(reasoning)
+            path,
+            parsed.status,
+            parsed.scores,
+            reason=excerpt(reasoning),
         ), finding
     reason = f"a live reply with the recorded score would be rejected: {parsed.reason}"
     return Step(
@@ -110,7 +121,10 @@ def _step(
 
 
 def _guessed(
-    path: tuple[str, ...], reply: str, recorded: tuple[float, ...], names: Sequence[str]
+    path: tuple[str, ...],
+    reply: str,
+    recorded: tuple[float, ...],
+    names: Sequence[str],
 ) -> tuple[Step, str]:
     """Parse a reply that the authors could not parse."""
     parsed = parse_scores(reply, reply_schema(len(names) or 1))

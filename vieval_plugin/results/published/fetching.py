@@ -86,7 +86,10 @@ def _download(file: PublishedFile, address: str, root: Path) -> Download:
 
 
 def _line(
-    name: str, jobs: Sequence[Download], missing: Set[Path], failed: Sequence[Failed]
+    name: str,
+    jobs: Sequence[Download],
+    missing: Set[Path],
+    failed: Sequence[Failed],
 ) -> str:
     """Summarise the download of a benchmark for the terminal: complete, or the number
     of missing files by reason.

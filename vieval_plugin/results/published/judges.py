@@ -226,7 +226,11 @@ def run_of(judge: PublishedJudge, root: Path, judged: Iterable[Judged | Record])
         if f"{sample.id.benchmark}/{sample.id.part}" in recording.covered:
             judge_and_model = (judge.judge, judge.setting, judge.backbone)
             verdict, provenance = replayed(
-                recording, sample.id, 0, *judge_and_model, Config()
+                recording,
+                sample.id,
+                0,
+                *judge_and_model,
+                Config(),
             )
             provenance = replace(provenance, label=judge.title)
             if isinstance(sample, Record):

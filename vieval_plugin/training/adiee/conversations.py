@@ -57,7 +57,11 @@ class Conversations:
     """
 
     def __init__(
-        self, processor: Any, wording: Pack, images: Images, with_token: bool
+        self,
+        processor: Any,
+        wording: Pack,
+        images: Images,
+        with_token: bool,
     ) -> None:
         self._processor = processor
         self._wording = wording
@@ -127,7 +131,11 @@ class Conversations:
         """Return the text up to the assistant's turn, and that turn."""
         reading: Reading = "token" if self._with_token else "sentence"
         question = question_text(
-            edit.instruction, form, self._wording, self._images, reading
+            edit.instruction,
+            form,
+            self._wording,
+            self._images,
+            reading,
         )
         placeholders = [{"type": "image"}] * (2 if self._images == "two" else 1)
         turn = {

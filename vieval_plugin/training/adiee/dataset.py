@@ -33,7 +33,10 @@ class Terms:
 
 
 def write(
-    folder: Path, edits: Sequence[LabelledEdit], origins: Sequence[Terms], seed: int
+    folder: Path,
+    edits: Sequence[LabelledEdit],
+    origins: Sequence[Terms],
+    seed: int,
 ) -> None:
     """Write edits, leaving their images in place; VievalError if writing fails or an
     origin forbids training.

@@ -45,7 +45,10 @@ def write(folder: Path, trained: Trained, recipe: Recipe) -> None:
         }
         library("safetensors.torch").save_file(tensors, folder / HEAD)
         described = _description(
-            folder, recipe, identity(network), "bfloat16" if half else "float32"
+            folder,
+            recipe,
+            identity(network),
+            "bfloat16" if half else "float32",
         )
         write_whole(
             folder / packs.MANIFEST,
@@ -54,7 +57,10 @@ def write(folder: Path, trained: Trained, recipe: Recipe) -> None:
 
 
 def _description(
-    folder: Path, recipe: Recipe, weights: str, dtype: str
+    folder: Path,
+    recipe: Recipe,
+    weights: str,
+    dtype: str,
 ) -> dict[str, Any]:
     """Describe the scorer: the first question with the first answer sentence, and a
     head that reads before the token.
@@ -67,7 +73,11 @@ def _description(
         "questions": {
             "O": {
                 "text": question_text(
-                    "{{ instruction | trim }}", form, wording, recipe.images, "token"
+                    "{{ instruction | trim }}",
+                    form,
+                    wording,
+                    recipe.images,
+                    "token",
                 ),
                 "images": ["source", "output"],
             }

@@ -97,7 +97,13 @@ def figures(
     def scores_of(
         part: Sequence[LabelledEdit], question: str = conversations.questions[0]
     ) -> list[float]:
-        return values(trained, conversations, part, question, batch_size)
+        return values(
+            trained,
+            conversations,
+            part,
+            question,
+            batch_size,
+        )
 
     by_question = [scores_of(edits, question) for question in conversations.questions]
     columns = zip(*by_question, strict=True)

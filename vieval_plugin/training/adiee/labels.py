@@ -69,7 +69,12 @@ def sequence_labels(
     return [_sequence_edit(sequence, j1, j2, k) for j1, j2, k in sampled]
 
 
-def _sequence_edit(sequence: EditingSequence, j1: int, j2: int, k: int) -> LabelledEdit:
+def _sequence_edit(
+    sequence: EditingSequence,
+    j1: int,
+    j2: int,
+    k: int,
+) -> LabelledEdit:
     instructions = sequence.instructions[j1:j2]
     return LabelledEdit(
         uid=f"{sequence.uid}/{j1}-{j2}-{k}",
@@ -201,12 +206,23 @@ def output_labels(
 
 
 def _edit(
-    pair: Pair, output: Path, label: float, origin: dict[str, float | str]
+    pair: Pair,
+    output: Path,
+    label: float,
+    origin: dict[str, float | str],
 ) -> LabelledEdit:
     uid = pair.sample.id.uid
     name = f"{uid}/{origin['editor'] or 'unedited'}"
     instruction = pair.sample.texts["instruction"]
-    return LabelledEdit(name, uid, pair.source, output, instruction, label, origin)
+    return LabelledEdit(
+        name,
+        uid,
+        pair.source,
+        output,
+        instruction,
+        label,
+        origin,
+    )
 
 
 def _pair(sample: Sample, editors: Editors) -> Pair:

@@ -73,7 +73,12 @@ def learning_rate(tuning: Tuning, step: int) -> float:
     return tuning.learning_rate * min(rise, fall)
 
 
-def order(count: int, begin: int, end: int, seed: int) -> list[int]:
+def order(
+    count: int,
+    begin: int,
+    end: int,
+    seed: int,
+) -> list[int]:
     """Return positions `begin` to `end` of an endless sequence of numbers below
     `count`, in which each number occurs once per epoch.
 
@@ -166,17 +171,33 @@ def train(
         dtype,
     )
     conversations = Conversations(
-        trained.processor, wording, recipe.images, recipe.answer == "token"
+        trained.processor,
+        wording,
+        recipe.images,
+        recipe.answer == "token",
     )
     weights = [weight for weight in trained.module.parameters() if weight.requires_grad]
     for weight in weights:
         weight.data = weight.data.float()
     optimizer = torch.optim.AdamW(weights, lr=tuning.learning_rate, weight_decay=0.01)
     module, optimizer = accelerator.prepare(trained.module, optimizer)
-    state = _State(trained, module, optimizer, accelerator, [])
+    state = _State(
+        trained,
+        module,
+        optimizer,
+        accelerator,
+        [],
+    )
     _resume(state, recipe, folder / CHECKPOINT)
     with enough_memory(tuning, "edits"):
-        _run(state, recipe, conversations, learnt, held_out[:_MEASURED], folder)
+        _run(
+            state,
+            recipe,
+            conversations,
+            learnt,
+            held_out[:_MEASURED],
+            folder,
+        )
     return trained, conversations, state.curves
 
 
@@ -194,7 +215,13 @@ def _run(
     per_step = tuning.batch_size * tuning.accumulate * state.accelerator.num_processes
     main = state.accelerator.is_main_process
     losses: list[tuple[float, float]] = []
-    prepare = partial(_batches, state.accelerator, recipe, conversations, learnt)
+    prepare = partial(
+        _batches,
+        state.accelerator,
+        recipe,
+        conversations,
+        learnt,
+    )
     bar = tqdm(
         total=tuning.steps * per_step,
         initial=first * per_step,
@@ -254,7 +281,12 @@ def _batches(
             step * tuning.accumulate + part
         ) * accelerator.num_processes + accelerator.process_index
         begin = turn * tuning.batch_size
-        positions = order(len(learnt), begin, begin + tuning.batch_size, tuning.seed)
+        positions = order(
+            len(learnt),
+            begin,
+            begin + tuning.batch_size,
+            tuning.seed,
+        )
         edits = [learnt[n] for n in positions]
         rng = random.Random(f"{tuning.seed}/{turn}")
         dropout_seed = rng.getrandbits(32)

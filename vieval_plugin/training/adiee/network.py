@@ -39,7 +39,12 @@ class Trained:
         return self.module.head
 
 
-def load(base: str, tuning: Tune, with_head: bool, dtype: str = "float32") -> Trained:
+def load(
+    base: str,
+    tuning: Tune,
+    with_head: bool,
+    dtype: str = "float32",
+) -> Trained:
     """Load a base with its token and a new head, and mark the weights to train.
 
     Args:
@@ -87,7 +92,10 @@ def _adapted(network: Any, base: str) -> Any:
         )
     peft = library("peft")
     settings = peft.LoraConfig(
-        r=_RANK, lora_alpha=_ALPHA, lora_dropout=_DROPOUT, target_modules=_TUNED
+        r=_RANK,
+        lora_alpha=_ALPHA,
+        lora_dropout=_DROPOUT,
+        target_modules=_TUNED,
     )
     adapted = peft.get_peft_model(network, settings)
     for layer in (network.get_input_embeddings(), network.get_output_embeddings()):
@@ -132,7 +140,12 @@ def _module(torch: Any, network: Any, head: Any) -> Any:
             self.network = network
             self.head = head
 
-        def forward(self, inputs: Any, at: Any, targets: Any) -> tuple[Any, Any]:
+        def forward(
+            self,
+            inputs: Any,
+            at: Any,
+            targets: Any,
+        ) -> tuple[Any, Any]:
             """Return values (rows,) of the head at the positions `at`, None without a
             head; and the text's cross-entropy.
 
