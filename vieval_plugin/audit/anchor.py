@@ -108,7 +108,7 @@ def source_of(lookup: Lookup) -> Provenance:
             )
         )
         raise VievalError(
-            "an anchor needs verdicts from one judge with one set of options, got "
+            "an anchor requires verdicts from one judge with one set of options, got "
             f"{len(sources)} ({names})"
         )
     return next(record.provenance for record in lookup.records)
@@ -146,7 +146,7 @@ def anchor_samples(lookup: Lookup, n: int, seed: int) -> list[Judged]:
     judged = _samples(lookup, in_turn[:n])
     if (count := len(judged)) < LEAST_ITEMS:
         raise VievalError(
-            f"an anchor needs at least {LEAST_ITEMS} samples with an answer, got "
+            f"an anchor requires at least {LEAST_ITEMS} samples with an answer, got "
             f"{count}"
         )
     return judged

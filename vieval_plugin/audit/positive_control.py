@@ -136,7 +136,7 @@ def planned_control(prepared: PreparedJudge) -> str:
     has_maximum = ways > 1 and not contests
     maximum = f" to {CONTROL_ITEMS * ways}" if has_maximum else ""
     return (
-        f"positive control, if the gate would pass: {CONTROL_ITEMS}{maximum} more "
+        f"positive control (only if the gate would pass): {CONTROL_ITEMS}{maximum} more "
         f"images{calls}"
     )
 

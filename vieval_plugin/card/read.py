@@ -110,7 +110,7 @@ def _runs_of(entry: CardEntry, folder: Path) -> tuple[Run, ...]:
             body = file.read_bytes()
         except OSError:
             raise VievalError(
-                f"{file}: not found; a card needs its verdicts in the same folder"
+                f"{file}: not found; a card requires its verdicts in the same folder"
             ) from None
         if hashlib.sha256(body).hexdigest() != sha256:
             problem = "not the verdicts that the card was made from"

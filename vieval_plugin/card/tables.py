@@ -188,8 +188,8 @@ def _cost_table(card: Card) -> Table:
     further_answers = sum(calls for *_, calls in further)
     total = entry_answers + further_answers
     title = (
-        f"Failures and cost: {total:,} answers in total, from calls, from the store "
-        "or shared with an identical question"
+        f"Failures and cost: {total:,} answers in total (from calls, from the "
+        "store, or shared between identical questions)"
     )
     return Table("cost", title, header, tuple(rows))
 

@@ -76,7 +76,7 @@ RATINGS = (
 _BETTER = (PageAnswer("1", FIRST, "the first"), PageAnswer("2", SECOND, "the second"))
 _ALIKE: Mapping[str, tuple[PageAnswer, ...]] = {
     "two_way": (),
-    "three_way": (PageAnswer("3", TIE, "neither, they are equal"),),
+    "three_way": (PageAnswer("3", TIE, "neither (they are equal)"),),
     "four_way": (
         PageAnswer("3", BOTH_GOOD.replace("_", " "), "both are good"),
         PageAnswer("4", BOTH_BAD.replace("_", " "), "both are bad"),

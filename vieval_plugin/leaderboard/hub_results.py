@@ -52,8 +52,8 @@ def export(
     if len(sections) != 1:
         names = ", ".join(section.benchmark.name for section in sections) or "none"
         raise VievalError(
-            "--to hub-eval-results requires verdicts on one benchmark that people "
-            f"rated, the one of --dataset; got {names}"
+            "--to hub-eval-results requires verdicts on one rated benchmark, "
+            f"the one in --dataset, got {names}"
         )
     [section] = sections
     paths = []

@@ -190,7 +190,7 @@ def _passing(
         import duckdb
     except ImportError:
         raise VievalError(
-            f"vieval filter needs DuckDB; {install_advice('filter')}"
+            f"vieval filter requires DuckDB; {install_advice('filter')}"
         ) from None
     scores = opened.plan.schema.scores
     columns = (
