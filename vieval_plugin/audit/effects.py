@@ -92,7 +92,7 @@ class Effect:
 
     @property
     def row(self) -> EffectRow:
-        """All fields of the effect, as stored in files."""
+        """Fields of the effect, as stored in files."""
         return EffectRow(
             change=self.change,
             aspect=self.aspect,

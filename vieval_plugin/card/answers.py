@@ -1,4 +1,4 @@
-"""How a judge answers: ties, round numbers, and agreement with itself."""
+"""Habits of a judge: ties, round numbers, and agreement with itself."""
 
 from __future__ import annotations
 

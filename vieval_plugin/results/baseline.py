@@ -214,7 +214,7 @@ def _require_same_judge(
 
 
 def judge_fields(provenance: Provenance) -> dict[str, str]:
-    """All properties that identify a judge, by name."""
+    """Properties that identify a judge, by name."""
     aspects = " ".join(provenance.aspects)
     fields = {
         "judge": provenance.judge,
