@@ -320,7 +320,7 @@ def test_a_replay_refuses_a_named_task_of_which_its_logs_hold_nothing(
         data=ratings_folder,
     )
     assert (
-        "no recorded verdicts for imagenhub/cig (it contains nothing of vqascore that can be read)"
+        "no recorded verdicts for imagenhub/cig (it contains no readable verdicts of vqascore)"
         in line
     )
     for path in cig_logs.rglob("*.json"):
