@@ -3,7 +3,7 @@
 A judge gives scores in steps of a tenth. With the chance `noise` an answer lies a step beside its
 item's own, so that two answers to an item differ more often than that. After a change of the server
 the new answer to some items, a binomial number, is one that no repeat gave; there are as many as
-make the expected difference of the two values of `changed` what the column `can be found` says. A
+make the expected difference of the two values of `changed` what the column `detectable` says. A
 check finds drift where any adjusted p is at most .05, and the change where that of `changed` is.
 """
 
@@ -100,7 +100,7 @@ def main() -> None:
             )
     print(f"seed {options.seed}, {options.runs} anchors a row, {REPEATS} repeats")
     table(
-        ["items", "noise", "can be found", "found", "false alarm", "twice in a row"],
+        ["items", "noise", "detectable", "found", "false alarm", "twice in a row"],
         rows,
     )
 

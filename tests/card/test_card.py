@@ -129,7 +129,7 @@ def test_a_judge_that_knows_most_is_first_and_its_numbers_are_those_of_a_report(
     entry = entries_of(out)["imagenhub"]
     of_parts = numbers_of(entry, "fake")
     assert of_parts["all"][4:] == [1, 1]
-    assert "\nfake is number 1 of " in printed.out
+    assert "\nfake has rank 1 of " in printed.out
     ahead = pairs_with(entry, "GPT-4o zero-shot")["all"]
     assert (ahead.better, ahead.significant) == ("fake", True)
     assert {"card.html", "card.md", "card.json"} <= {
@@ -156,7 +156,7 @@ def test_a_judge_that_knows_most_is_first_and_its_numbers_are_those_of_a_report(
     again = entries_of(tmp_path / "again")["imagenhub"]
     assert (again.numbers, again.pairs) == (entry.numbers, entry.pairs)
     assert (
-        "so it cannot show whether the model agrees with itself"
+        "so it does not show whether the model repeats its answers"
         in read_card(tmp_path / "again").left_out[0]
     )
 
@@ -215,7 +215,7 @@ def test_no_more_calls_are_made_than_planned_and_all_counts_add_up(
     assert "whether it enforces JSON schemas: at most 4 calls for 0 answers" in plan
     assert 4 * 418 <= asked <= calls
     [total] = re.findall(
-        r"Failures and cost: ([\d,]+) answers in all",
+        r"Failures and cost: ([\d,]+) answers in total",
         (tmp_path / "card" / "card.md").read_text(),
     )
     assert int(total.replace(",", "")) == answers
@@ -382,7 +382,7 @@ def test_votes_of_a_published_judge_in_results_of_a_host_have_its_place(
     assert (entry.samples, entry.cells) == (400, 2)
     assert {row.role for row in entry.numbers} == {"judge", "baseline"}
     assert shown.startswith(
-        f"played is as good as {judge.title}, the best published judge.\nplayed is number "
+        f"played is as good as {judge.title}, the best published judge.\nplayed has rank "
     )
     vieval("compare", out, out, "--label", "a", "--label", "b")
 
@@ -433,7 +433,7 @@ def test_two_cards_are_compared_on_the_samples_in_common(options, tmp_path, viev
     [line] = vieval(*command, code=1).err.splitlines()
     assert "make both with the same --samples and --seed" in line
     [line] = vieval("compare", outs[0], outs[1], code=1).err.splitlines()
-    assert "give one --label per card" in line
+    assert "pass one --label per card" in line
 
 
 def test_a_log_of_another_commit_is_refused_before_anything_is_asked(
@@ -460,7 +460,7 @@ def test_a_log_of_another_commit_is_refused_before_anything_is_asked(
         [line] = vieval(*command, "--out", tmp_path / "card", code=1).err.splitlines()
         assert server.stats()["requests"] == 0
     assert line.startswith(
-        f"vieval: {changed}: not the file of TIGER-AI-Lab/VIEScore at commit 1a2d178"
+        f"vieval: {changed}: not the file from TIGER-AI-Lab/VIEScore at commit 1a2d178"
     )
 
 

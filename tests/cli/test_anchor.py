@@ -100,7 +100,8 @@ def test_a_server_that_fails_decides_nothing(anchor, vieval):
         shown = vieval(
             "anchor", "check", anchor, *named(server), code=4
         ).out.splitlines()
-    assert shown[0].startswith("It is unknown whether viescore 0shot by ")
+    assert shown[0].startswith("Inconclusive: only ")
+    assert "have answers from viescore 0shot by " in shown[0]
 
 
 def test_an_image_that_is_gone_or_changed_is_one_line(anchor, tmp_path, vieval):
@@ -111,7 +112,7 @@ def test_an_image_that_is_gone_or_changed_is_one_line(anchor, tmp_path, vieval):
     assert "has changed since it was judged" in line
     copies[0].unlink()
     [line] = vieval("anchor", "check", anchor, code=1).err.splitlines()
-    assert "images are missing, the first" in line
+    assert "images are missing (first: " in line
     copies[0].write_bytes(kept)
 
 

@@ -70,8 +70,8 @@ def test_from_labels_to_a_filtered_data_set(vieval, judged, tmp_path):
         printed,
     )
     for line in (
-        "Squared error on all 200 held-out labels minus that of the raw score: -",
-        "Typical error on generators without labels: not known",
+        "Squared error on 200 held-out labels, calibrated minus the raw score: -",
+        "Typical error on unlabelled generators: unknown",
     ):
         assert line in printed
     assert "seed 0, 200 resamples" in printed
@@ -117,7 +117,7 @@ def test_a_refusal_names_the_number_of_labels_that_would_do_and_the_page_that_as
         code = main([*map(str, judged(number, noise=0.45))])
         *_, last = lines = capsys.readouterr().out.splitlines()
         found = re.search(
-            r"^About ([\d,]+) labels would show it four times in five",
+            r"^With about ([\d,]+) labels, the difference would be found",
             "\n".join(lines),
             re.MULTILINE,
         )
@@ -442,7 +442,7 @@ def test_an_accepted_calibration_that_is_no_nearer_than_the_median_says_so(rated
         people = rng.choice([0, 0.5], p=[0.6, 0.4])
         return (0.9 if rng.uniform() < 0.25 + people / 2 else 0.2), people
 
-    sentence = "Predicting the median for every image is, on average, no less accurate"
+    sentence = "Predicting the median label for every image is, on average, at least as accurate"
     assert (
         sentence
         in rated({"tig": [f"model{number}" for number in range(16)]}, draw=draw).out

@@ -98,7 +98,7 @@ def test_conditions_are_sql_on_all_that_a_verdict_has(vieval, server, tmp_path):
         )
 
 
-QUERY, UNUSABLE = "got a query", "not a usable condition"
+QUERY, UNUSABLE = "got a query", "invalid condition"
 
 
 @pytest.mark.parametrize(

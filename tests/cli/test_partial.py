@@ -222,8 +222,8 @@ def test_what_reads_results_refuses_a_run_that_is_not_complete_unless_it_is_told
     for command in commands:
         said = vieval(*command, code=1).err
         assert (
-            f"{partial}: from an incomplete run; run the same command again to resume, or read "
-            "it"
+            f"{partial}: from an incomplete run; run the same command again to resume, or pass "
+            "--partial"
         ) in said
     for command in (commands[0], commands[1], commands[4]):
         main([*map(str, command), "--partial"])
@@ -250,7 +250,7 @@ def test_a_file_of_verdicts_needs_what_stands_beside_it(folder, server, vieval):
     said = vieval("rank", other, code=1).err
     assert re.search(
         (
-            "line 1 is not a verdict of vieval score .it belongs to run x.*, which the accompanying run "
+            "line 1 is not a verdict from vieval score .it belongs to run x.*, which the accompanying run "
             "file does not describe"
         ),
         said,
@@ -266,7 +266,7 @@ def test_a_file_that_lost_verdicts_says_how_many(folder, server, vieval):
     assert "verdicts of its runs" not in "".join(vieval("rank", out))
     out.write_text("".join(out.read_text().splitlines(keepends=True)[:-2]))
     assert (
-        f"{out} contains 4 of the 6 verdicts of its runs; the others are not counted"
+        f"{out} contains only 4 of the 6 verdicts of its runs; the missing ones are not counted"
         in "".join(vieval("rank", out))
     )
 

@@ -237,24 +237,24 @@ def test_a_baseline_that_is_no_other_side_is_refused_before_anything_is_made_or_
     cases = [
         (
             ["--prompts", "reworded.csv"],
-            "'p7' has prompt 'a grey square 7' and 'a red square 7'; make a baseline",
+            "'p7' has prompt 'a grey square 7' and 'a red square 7'; make a new baseline",
         ),
-        (["--prompts", "longer.csv"], "1 are new, the first 'p80'"),
+        (["--prompts", "longer.csv"], "1 prompts are new (first: 'p80')"),
         (
             ["--judge", "sharpness"],
-            "judged with judge viescore, but is now sharpness",
+            "judged with judge viescore, now sharpness",
         ),
         (
             ["--temperature", "0.7"],
-            "judged with backbones.judge.temperature 0.0, but is now 0.7",
+            "judged with backbones.judge.temperature 0.0, now 0.7",
         ),
         (
             ["--model", "other-model"],
-            "judged with backbone fake, but is now other-model",
+            "judged with backbone fake, now other-model",
         ),
         (
             ["--against", "other.jsonl"],
-            f"judged with pack viescore/v1 {'0' * len(digest)}, but is now viescore/v1",
+            f"judged with pack viescore/v1 {'0' * len(digest)}, now viescore/v1",
         ),
         (["--against", "two.jsonl"], ": contains 2 generators (last, new)"),
         (["--against", "absent.jsonl"], "absent.jsonl: no such file or folder"),
@@ -396,7 +396,7 @@ def test_an_unchanged_judge_judges_both_sides_of_an_anchor(judge, vieval):
         assert " on 60 prompts. " in shown[1]
         assert shown[2].startswith("No drift found: viescore 0shot by fake ")
         assert (
-            "note: only the 60 of 80 verdicts on prompts from anchor.jsonl are compared"
+            "note: only 60 of 80 verdicts are compared: those on prompts from anchor.jsonl"
             in shown
         )
         for picture in Path("anchor.images").iterdir():

@@ -389,14 +389,14 @@ def spoil_question(row):
             lambda row: row.update(status="parse_failure"),
             "it has all scores, but its status is parse_failure",
         ),
-        (spoil_question, "it has a score of SC, but that question failed (refusal)"),
+        (spoil_question, "it has a score for SC, but that question failed (refusal)"),
         (
             lambda row: row["scores"].update(O=0.123),
             "its O is 0.123, but its replies give 0.",
         ),
         (
             lambda row: row["scores"].update(SC=-0.5),
-            "SC is -0.5, but scores of viescore are at least 0",
+            "SC of viescore must be at least 0, got -0.5",
         ),
         (
             lambda row: row.update(judge="sharpness"),
@@ -411,9 +411,9 @@ def spoil_question(row):
         (lambda row: row.update(trace=[]), "no recorded answer to SC"),
         (
             lambda row: row["trace"][0].update(scores=[14.0]),
-            "its step SC is not what its reply gives",
+            "its step SC differs from what its reply gives",
         ),
-        (lambda row: row.update(bounds={"O": [0.9, 0.1]}), "its bounds are not"),
+        (lambda row: row.update(bounds={"O": [0.9, 0.1]}), "its bounds differ"),
     ],
 )
 def test_verdicts_that_contradict_themselves_are_no_gate(

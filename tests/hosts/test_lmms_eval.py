@@ -317,7 +317,7 @@ def test_a_replay_refuses_a_named_task_of_which_its_logs_hold_nothing(
         data=ratings_folder,
     )
     assert (
-        "no recorded verdicts for imagenhub/cig (it contains nothing of vqascore that can be read)"
+        "no recorded verdicts for imagenhub/cig (it contains no readable verdicts of vqascore)"
         in line
     )
     for path in cig_logs.rglob("*.json"):
@@ -326,7 +326,7 @@ def test_a_replay_refuses_a_named_task_of_which_its_logs_hold_nothing(
         *replay(cig_logs, tmp_path / "out", "imagenhub_viescore_cig"),
         data=ratings_folder,
     )
-    assert "none of the 4 samples of imagenhub/cig is recorded for viescore" in line
+    assert "viescore has no recorded verdicts on the 4 samples of imagenhub/cig" in line
     assert not list(tmp_path.glob("out/**/*.json*"))
 
 

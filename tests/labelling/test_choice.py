@@ -102,5 +102,5 @@ def test_more_than_there_are_is_all_of_them():
 
 
 def test_nothing_to_choose_is_one_line():
-    with pytest.raises(VievalError, match="nothing to label"):
+    with pytest.raises(VievalError, match="no samples to label"):
         choose([], 5, seed=0)

@@ -364,6 +364,6 @@ def test_a_ranking_of_three_is_no_question_that_the_page_asks():
         for model in "abc"
     )
     with pytest.raises(
-        VievalError, match="line 1: 3 candidates, but the page can show only two"
+        VievalError, match="line 1: a contest must have two candidates, got 3"
     ):
         page_of(Contest(SampleId("own", "tig", "", "1"), three))

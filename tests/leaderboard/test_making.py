@@ -211,7 +211,7 @@ def test_absent_judges_are_named_and_present_ones_dated(boards):
     )
     assert '<th scope="row">Gemini 1.5 Pro</th><td>printed, not recomputed</td>' in html
     assert (
-        "All published judges date from 2023 and 2024; a newer model is here only where"
+        "All published judges date from 2023 and 2024; newer models appear only if"
         in html
     )
     assert "gpt-4o-2024-05-13, 2024-05" in html
@@ -227,7 +227,7 @@ def test_a_printed_row_of_other_answers_is_an_erratum_and_says_so(boards):
     of_row = errata["ControlNet", "SC"]
     assert (of_row.printed, round(of_row.computed, 4)) == (0.4270, 0.3902)
     assert of_row.reason.startswith(
-        "The published answers give the paper's own average of the task, 0.4360"
+        "The published answers reproduce the paper's own average of the task, 0.4360"
     )
     assert boards[1].errata == []
 
@@ -374,7 +374,7 @@ def test_errata_are_the_cells_that_are_known_to_be_wrong(shared_data):
     assert reasons == {
         "It is the number of Prompt2prompt",
         "It is the number of MagicBrush",
-        "The published answers give the paper's own average of the task",
-        "The average of printed numbers",
+        "The published answers reproduce the paper's own average of the task",
+        "It is an average of printed numbers",
     }
     assert all(number.computed is not None for number in numbers)

@@ -56,7 +56,7 @@ def test_a_right_one_is_taken_and_says_what_cannot_be_shown(submission, vieval):
             "ImagenHub: recomputed 40 verdicts of maker/mine-7b from their replies, and its "
             "agreement from the verdicts"
         ),
-        "no check can show which model wrote the replies, nor that it was asked once",
+        "no check can show which model wrote the replies, or that it was asked only once",
     ]
 
 
@@ -134,36 +134,40 @@ def twice(lines):
         (
             score,
             True,
-            "imagenhub/cig/ControlNet/sample_0.jpg: .*is not what its replies give",
+            "imagenhub/cig/ControlNet/sample_0.jpg: the verdict is .*, but its replies give",
         ),
         (
             hidden_failure,
             True,
-            "ok is not what its replies give, which is parse_failure",
+            "ok, but its replies give parse_failure",
         ),
-        (broken_step, False, "has scores, and its trace says that the judge gave none"),
+        (
+            broken_step,
+            False,
+            "has scores, but its trace shows that the judge gave none",
+        ),
         (
             other_uids,
             False,
-            "ImagenHub: 3 of 40 verdicts are on samples that it does not have, first "
-            "imagenhub/cig/ControlNet/other_sample_0.jpg$",
+            "ImagenHub: 3 of 40 verdicts are on unknown samples \\(first: "
+            "imagenhub/cig/ControlNet/other_sample_0.jpg\\)$",
         ),
         (
             other_benchmark,
             False,
-            "verdicts of vieval_demo among its files; a card has files of each benchmark alone$",
+            "its files also hold verdicts on vieval_demo; use one file per benchmark$",
         ),
         (
             other_ratings,
             True,
-            "sample_0.jpg: what people said of it is not what the benchmark has$",
+            "sample_0.jpg: its human ratings or votes differ from the benchmark's$",
         ),
         (
             twice,
             False,
             "lines 1 and 41 are both verdicts of viescore on imagenhub/cig/ControlNet/sample_0.jpg",
         ),
-        (empty_reason, False, "failed \\(parse_failure\\) and has no reason"),
+        (empty_reason, False, "failed \\(parse_failure\\) without a reason"),
     ],
 )
 def test_changed_verdicts(submission, refused, change, remade, message):
@@ -195,11 +199,11 @@ ENTRY, STATISTICS = ("entries", 0), ("statistics",)
         (
             ENTRY,
             {"options": {"judges": {}}},
-            "ImagenHub: the options on the card are not those in its verdicts",
+            "ImagenHub: the options on the card differ from those in its verdicts",
         ),
-        (ENTRY, {"judge": "pairwise"}, "is 'pairwise' on the card and"),
-        (ENTRY, {"setting": "1shot"}, "is '1shot' on the card and"),
-        (ENTRY, {"pack_hash": "0"}, "is '0' on the card and"),
+        (ENTRY, {"judge": "pairwise"}, "is 'pairwise' on the card, but"),
+        (ENTRY, {"setting": "1shot"}, "is '1shot' on the card, but"),
+        (ENTRY, {"pack_hash": "0"}, "is '0' on the card, but"),
         (
             (*ENTRY, "numbers", -1),
             {"system": "maker/mine-7b"},
@@ -208,12 +212,12 @@ ENTRY, STATISTICS = ("entries", 0), ("statistics",)
         (
             STATISTICS,
             {"draws": 10**9},
-            "the card's statistics are none that vieval card has (10,000 draws at most)",
+            "the card's statistics are not those of vieval card (at most 10,000 draws)",
         ),
         (
             (),
             {"entries": []},
-            "a card of none of the leaderboard's benchmarks (imagenhub, genai_bench_tiger)",
+            "the card covers none of the leaderboard's benchmarks (imagenhub, genai_bench_tiger)",
         ),
     ],
 )
@@ -252,18 +256,18 @@ def test_an_image_and_a_text_that_are_not_the_benchmarks(tmp_path, monkeypatch, 
     lookup = {"sample_5.jpg": {"text": "a blue cube", "control_type": "canny"}}
     (museum / "dataset_lookup.json").write_text(json.dumps(lookup))
     image, *texts = vieval("leaderboard", "check", folder, code=1).err.splitlines()
-    assert "UniControl/sample_3.jpg: judged with other content of " in image
+    assert "UniControl/sample_3.jpg: judged with content of " in image
     assert [line.partition(": judged")[2] for line in texts] == [
-        " with other texts than the benchmark's"
+        " with texts other than the benchmark's"
     ] * 2
 
 
 def test_fewer_verdicts_than_the_card_says(submission, vieval):
     cards.edit(submission, lambda lines: lines[1:])
     lines = vieval("leaderboard", "check", submission, code=1).err.splitlines()
-    assert "the card is of 40 verdicts, and its files have 39" in lines[0]
-    assert any("the digest of its samples is another" in line for line in lines)
-    assert any(" on the card, and its verdicts give value " in line for line in lines)
+    assert "the card counts 40 verdicts, but its files hold 39" in lines[0]
+    assert any("the digest of its samples differs" in line for line in lines)
+    assert any(" on the card, but its verdicts give value " in line for line in lines)
 
 
 def test_votes_are_checked_and_kept_too(tmp_path, monkeypatch, vieval):
@@ -288,7 +292,7 @@ def test_votes_are_checked_and_kept_too(tmp_path, monkeypatch, vieval):
     cards.rewritten(folder)
     [line] = vieval("leaderboard", "check", folder, code=1).err.splitlines()
     assert "genai_bench_tiger/edit/0: " in line
-    assert "is not what its replies give" in line
+    assert ", but its replies give" in line
 
 
 def test_a_damaged_submission_of_the_page_is_one_line(submission, vieval, tmp_path):
@@ -306,5 +310,5 @@ def test_a_damaged_submission_of_the_page_is_one_line(submission, vieval, tmp_pa
 def test_another_submission_of_the_same_name_and_date_is_refused(tmp_path):
     first = Submission(VERSION, "lab/model", "2026-11-23", ())
     assert write_submission(first, tmp_path) == write_submission(first, tmp_path)
-    with pytest.raises(VievalError, match="holds another submission"):
+    with pytest.raises(VievalError, match="already holds a different submission"):
         write_submission(Submission(VERSION, "other/model", "2026-11-23", ()), tmp_path)

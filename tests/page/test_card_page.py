@@ -51,9 +51,9 @@ def test_the_first_screen_has_the_level_four_tiles_and_named_judges(browser, pag
         [name, True] for name in ("Agrees", "Answers", "Repeats", "Fooled")
     ]
     assert "GPT-4v one-shot" in browser.text(".forest")
-    assert "is number 1" not in browser.text()  # folded
+    assert "has rank 1" not in browser.text()  # folded
     browser.click("text=The numbers in words")
-    assert "is number 1" in browser.text()
+    assert "has rank 1" in browser.text()
 
 
 def test_of_several_judges_the_given_order_holds_and_each_number_names_its_own(

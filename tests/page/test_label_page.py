@@ -91,7 +91,7 @@ def test_ratings_by_keyboard_with_the_page_closed_in_between(browser, page, samp
         ["SC", "0.5"],
     ]
     browser.press("2", "4", "4")  # the quality of the third, both of the fourth
-    assert "All are answered" in browser.text("[role=status]")
+    assert "Everything is answered" in browser.text("[role=status]")
     browser.press("ArrowLeft", "ArrowLeft", "s", "1", "p", "0")  # the second once more
     expected = [("1", "0.75"), ("0.25", "0"), ("0.5", "0.5"), ("1", "1")]
     assert rows_of(browser.download("#download")) == [
@@ -212,7 +212,7 @@ def test_a_browser_that_keeps_nothing_is_told_of(browser, page):
     )
     browser.type("Ann")
     browser.press("Enter", "4", "3")
-    assert "1 answered, none kept" in browser.text("header")
+    assert "1 answered, not saved" in browser.text("header")
     assert [row[6:] for row in rows_of(browser.download(keys=["d"]))] == [
         ["SC", "1"],
         ["PQ", "0.75"],
@@ -255,7 +255,7 @@ def test_all_of_it_can_be_reached_without_a_mouse(browser, page_of, samples):
     for _ in range(20):
         browser.press("Tab")
         reached.append(browser.evaluate("document.activeElement.innerText"))
-    assert {"Download", "Another rater"} <= set(reached)
+    assert {"Download", "Change rater"} <= set(reached)
     assert any("fully" in text for text in reached)
     browser.evaluate("document.querySelectorAll('legend button')[1].focus()")
     browser.press("Enter")

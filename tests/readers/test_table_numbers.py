@@ -177,5 +177,5 @@ def test_ratings_that_travel_with_results_are_numbers(value):
     target |= {"kind": "tig", "group": "g", "place": [], "tags": []}
     document = json.dumps(target)[:-1] + f', "ratings": {{"SC": [{value}]}}}}'
     response = json.dumps({"vieval": 2, "id": target["id"], "verdict": {}})
-    with pytest.raises(ValueError, match="is not a rating"):
+    with pytest.raises(ValueError, match="a rating must be a finite number"):
         read_record(response, document)

@@ -172,7 +172,7 @@ def test_a_recorded_verdict_has_its_questions_and_what_the_authors_count(shared_
     assert len(verdicts) == 800
     unasked = [verdict for verdict in verdicts.values() if len(verdict.trace) == 1]
     assert {(v.status, v.reason, v.recorded["SC"]) for v in unasked} == {
-        ("parse_failure", "the log has no question on this image's prompt", 0.0)
+        ("parse_failure", "the log has no question about this image's prompt", 0.0)
     }
     assert len(unasked) == 5
     unread = [v for v in verdicts.values() if v.recorded and len(v.trace) > 1]
@@ -190,11 +190,13 @@ def test_a_recorded_verdict_has_its_questions_and_what_the_authors_count(shared_
 def test_the_model_that_is_meant_is_named(shared_data):
     with pytest.raises(
         VievalError,
-        match=r"answers to questions of dsg by instructblip, mplug, but not 'x'",
+        match=r"no answers by 'x' to the dsg questions; set name= to one of: instructblip, mplug",
     ):
         replay.load(shared_data, "question_answering", "x", "dsg")
     recording = replay.load(shared_data, "question_answering", "mplug", "tifa")
-    assert "contains nothing of question_answering" in recording.lacks("tifa160", "all")
+    assert "contains no readable verdicts of question_answering" in recording.lacks(
+        "tifa160", "all"
+    )
 
 
 def test_the_files_that_prepare_fetches_are_those_that_were_replayed(shared_data):

@@ -232,7 +232,7 @@ def test_labels_tell_apart_what_nothing_else_does(tmp_path):
     ]
     with pytest.raises(
         VievalError,
-        match="line 1: .* is in line 1 of .*a/1_samples_task.jsonl as well; .* --label",
+        match="line 1: .* is also in line 1 of .*a/1_samples_task.jsonl; .* --label",
     ):
         load_results(given)
     assert set(reported(tmp_path / "out", *given, labels=("before", "after"))) == {
@@ -240,7 +240,7 @@ def test_labels_tell_apart_what_nothing_else_does(tmp_path):
         "after",
     }
     with pytest.raises(
-        VievalError, match="1 labels for 2 results; give one --label per result"
+        VievalError, match="1 labels for 2 results; pass one --label per result"
     ):
         load_results(given, ["before"])
 

@@ -54,5 +54,5 @@ def test_a_broken_training_record_is_one_line(tmp_path, uids):
 
 
 def test_a_training_record_that_is_not_there_is_one_line(tmp_path):
-    with pytest.raises(VievalError, match="`vieval train` writes one"):
+    with pytest.raises(VievalError, match="create one with `vieval train`"):
         trained_on_tables([run("one", {})], [tmp_path])

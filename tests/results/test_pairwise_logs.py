@@ -220,7 +220,7 @@ def test_a_malformed_row_is_its_contests_failure_and_no_other_s(tmp_path, row):
         Status.PARSE_FAILURE,
         Status.OK,
     ]
-    assert found["1"].trace[0].reason == "the log has no reply in this row"
+    assert found["1"].trace[0].reason == "the log row has no reply"
 
 
 def test_a_row_is_never_taken_for_that_of_another_contest(tmp_path):
@@ -236,7 +236,8 @@ def test_a_row_is_never_taken_for_that_of_another_contest(tmp_path):
     assert [found[uid].choice.votes["forward"] for uid in "10"] == ["first", "second"]
     for again in (0, "0"):
         with pytest.raises(
-            VievalError, match=r"pairwise\.json: row 1 repeats idx 0; correct the file$"
+            VievalError,
+            match=r"pairwise\.json: row 1: duplicate idx 0; correct the file$",
         ):
             read(
                 tmp_path,
@@ -271,8 +272,8 @@ def test_which_of_several_logs_is_meant_is_said_by_name(tmp_path):
     )
     for name in ("", "gpt4o"):
         said = (
-            rf"image_edition: contains logs of blip, llava, but not '{name}'; "
-            r"pass one of these as name=$"
+            rf"image_edition: no logs of '{name}'; set name= to one of: "
+            r"blip, llava$"
         )
         with pytest.raises(VievalError, match=said):
             replay.load(tmp_path, "pairwise", name)
@@ -297,7 +298,7 @@ def test_a_folders_own_log_goes_by_any_name(tmp_path):
 def test_a_file_of_neither_form_is_one_line(tmp_path):
     for text, said in (
         ("[{", "not readable as JSON"),
-        ('"A"', "must be a list of replies or an object"),
+        ('"A"', "must contain a list of replies, or an object"),
     ):
         (tmp_path / "pairwise.json").write_text(text)
         with pytest.raises(VievalError, match=rf"pairwise.json: {said}"):
@@ -397,9 +398,9 @@ def test_ids_that_fit_nothing_are_told_in_one_line_that_says_how_many_fit(
     ]
     found = judged(tmp_path, strangers, lambda letter: letter, lambda letter: letter)
     said = (
-        r"none of the 1000 contests of mmrb2/t2i is recorded for pairwise: 0 of 20 recorded "
+        r"pairwise has no recorded verdicts on the 1000 contests of mmrb2/t2i: 0 of 20 recorded "
         r"ids match "
-        rf"\(first requested: {re.escape(str(pairs[0].id))}; recorded, for example: "
+        rf"\(first requested: {re.escape(str(pairs[0].id))}; first recorded: "
         r"mmrb2/t2i/other oneig"
     )
     with pytest.raises(VievalError, match=said):
@@ -480,7 +481,7 @@ def test_a_candidate_that_is_not_recorded_leaves_its_contest_in_part(tmp_path):
     ]
     with pytest.raises(
         VievalError,
-        match="none of the 1 contests of own/edit is recorded for viescore: 0 of 2 recorded",
+        match="viescore has no recorded verdicts on the 1 contests of own/edit: 0 of 2 recorded",
     ):
         found.uncovered([neither])
     assert found.verdict(contest("x", "y", part="video"))[0].status is Status.MISSING

@@ -60,9 +60,7 @@ def test_a_guess_is_never_a_score_and_its_number_is_kept_apart(logs):
     found = verdict(replay.load(logs, "viescore"), "sample_2_1.jpg")
     assert found.status is Status.GUESSED
     assert found.scores == {"PQ": 0.7}
-    reason = (
-        "the authors guessed a score where they could not parse (no JSON object found)"
-    )
+    reason = "the authors could not parse this reply and guessed a score (no JSON object found)"
     assert found.trace[0] == Step(
         ("SC",), Status.GUESSED, (), "I would say three", reason, recorded=(3.0,)
     )
@@ -162,7 +160,7 @@ def test_a_malformed_row_is_its_samples_failure_and_no_other_s(logs, row):
     assert verdict(recording, "sample_2_1.jpg").status is Status.PARSE_FAILURE
     assert (
         verdict(recording, "sample_2_1.jpg").trace[0].reason
-        == "the log has no score in this row"
+        == "the log row has no score"
     )
 
 
@@ -270,7 +268,7 @@ def test_response_and_target_must_be_of_one_sample():
     response = response_json(
         MAGIC, Verdict({}, Status.OK), Provenance("viescore", ("0shot",), ())
     )
-    with pytest.raises(VievalError, match="different samples"):
+    with pytest.raises(VievalError, match="must have the same sample id"):
         read_record(response, target_json(Sample(other, {})))
 
 
@@ -407,7 +405,7 @@ def test_what_a_recording_does_not_cover_is_told_by_part(logs):
     ]
     with pytest.raises(
         VievalError,
-        match="none of the 2 samples of imagenhub/tie is recorded for viescore",
+        match="viescore has no recorded verdicts on the 2 samples of imagenhub/tie",
     ):
         recording.uncovered(asked[2:])
 

@@ -75,15 +75,15 @@ def test_each_turn_of_a_longer_conversation_is_learnt_by_itself(exported, tmp_pa
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"id": "mmrb2/edit/a/b/score"}, "whose data may not train a model"),
+        ({"id": "mmrb2/edit/a/b/score"}, "does not allow training"),
         ({"images": ["/nowhere.png"]}, "/nowhere.png is missing"),
         (
             {"messages": [{"role": "user", "content": "<image>what?"}]},
-            "vieval export writes them",
+            "create the file with `vieval export`",
         ),
-        ({"trained": [0]}, "message 0 is not the model's"),
-        ({"trained": "all"}, "vieval export writes them"),
-        ({"id": 7}, "vieval export writes them"),
+        ({"trained": [0]}, "message 0 must have the role assistant"),
+        ({"trained": "all"}, "create the file with `vieval export`"),
+        ({"id": 7}, "create the file with `vieval export`"),
     ],
 )
 def test_bad_conversations_are_one_line_that_names_the_row(
@@ -118,22 +118,22 @@ def test_checkpoints_of_another_tuning_are_not_gone_on_from(tmp_path):
         (
             Tuning("b", batch_size=8),
             MemoryError(),
-            "--batch-size 4 --accumulate 2 learns the same",
+            "--batch-size 4 --accumulate 2, which trains the same",
         ),
         (
             Tuning("b", batch_size=1, tune="full"),
             MemoryError(),
-            "--tune lora needs less",
+            "use --tune lora",
         ),
         (
             Tuning("b", batch_size=1),
             RuntimeError("not enough memory"),
-            "take a smaller base",
+            "use a smaller base",
         ),
         (
             Tuning("b"),
             OSError(28, "No space left on device"),
-            "make room or choose another --out",
+            "free disk space or choose another --out",
         ),
         (
             Tuning("b"),

@@ -362,4 +362,4 @@ def test_data_that_may_not_train_is_refused(data, base, tmp_path, capsys):
     manifest["data"][0] |= {"trainable": False, "licence": "CC BY-NC"}
     (tmp_path / "data" / dataset.MANIFEST).write_text(json.dumps(manifest))
     assert train(tmp_path / "data", base, tmp_path / "out") == 1
-    assert "may not train a model (licence: CC BY-NC)" in capsys.readouterr().err
+    assert "does not allow training (CC BY-NC)" in capsys.readouterr().err

@@ -188,7 +188,7 @@ def test_export_counts_what_it_kept_and_trl_reads_it(tmp_path, monkeypatch, caps
     lines = capsys.readouterr().out.splitlines()
     assert (
         lines[0]
-        == f"wrote {tmp_path / 't.jsonl'}: {3 * len(near)} examples of 6 verdicts"
+        == f"wrote {tmp_path / 't.jsonl'}: {3 * len(near)} examples from 6 verdicts"
     )
     assert lines[3].split() == ["mie", "6", str(len(near)), str(6 - len(near))]
     written = [

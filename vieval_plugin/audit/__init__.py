@@ -1,3 +1,3 @@
-"""An audit of a judge without anybody's ratings: images are changed in known ways, and it is
-asked again.
+"""Audit a judge without human ratings: change images in known ways, and ask the judge
+again.
 """

@@ -1,8 +1,8 @@
-"""Anchors: samples with repeated verdicts of a judge, by which to see later whether it is still the
-same judge.
+"""Anchors: samples with repeated verdicts of a judge, for testing later whether the
+judge has drifted.
 
-An anchor is a file of verdicts as `vieval score` writes it, of several runs on the same samples;
-all commands that read results read it.
+An anchor is a verdict file as written by `vieval score`, with several runs on the same
+samples. All commands that read results can read it.
 """
 
 from __future__ import annotations
@@ -54,16 +54,16 @@ from vieval_plugin.text.tables import text_table
 REPEATS = 3
 #: Seed of the samples of an anchor, and of the tests for drift.
 SEED = 0
-#: Samples of fewer than these tell nothing.
+#: Smallest number of samples that allows a conclusion.
 LEAST_ITEMS = 20
 
-#: Statuses that say nothing of the judge.
+#: Statuses that do not depend on the judge.
 _NO_ANSWER = (*FAILED_CALLS, Status.MISSING, Status.NO_IMAGE)
 
 
 @dataclass(frozen=True)
 class Anchor:
-    """The samples of an anchor, each one's verdicts of the repeats, and who gave them."""
+    """Samples of an anchor, with the verdicts of each repeat and their judge."""
 
     judged: tuple[Judged, ...]
     repeats: tuple[tuple[Verdict, ...], ...]
@@ -72,11 +72,11 @@ class Anchor:
 
 @dataclass(frozen=True)
 class DriftReport:
-    """Outcome of a check: `tests` on `n` of `total` samples, and one row of means a kind and
-    aspect.
+    """Result of a drift check: `tests` on `n` of `total` samples, and one row of means
+    per kind and aspect.
 
-    A row of `means` has the kind, the aspect, the number of samples, and the mean of the new
-    answers and of the repeats.
+    A row of `means` has the kind, the aspect, the number of samples, and the means of
+    the new answers and of the repeats.
     """
 
     tests: tuple[DriftTest, ...]
@@ -86,18 +86,17 @@ class DriftReport:
 
     @property
     def decision(self) -> str:
-        """`drift`, `no_drift`, or `undecided` where too few samples have answers."""
+        """`drift`, `no_drift`, or `undecided` if too few samples have answers."""
         if self.n < LEAST_ITEMS or self.n * 2 < self.total:
             return "undecided"
-        return (
-            "drift"
-            if any(test.adjusted <= DRIFT_LEVEL for test in self.tests)
-            else "no_drift"
-        )
+        is_drift = any(test.adjusted <= DRIFT_LEVEL for test in self.tests)
+        return "drift" if is_drift else "no_drift"
 
 
 def source_of(lookup: Lookup) -> Provenance:
-    """The judge of results, less the label of its run; VievalError where they are of several."""
+    """Return the judge of results without the label of its run; VievalError if there
+    are several.
+    """
     sources = {
         replace(record.provenance, label="", config_hash="")
         for record in lookup.records
@@ -109,15 +108,15 @@ def source_of(lookup: Lookup) -> Provenance:
             )
         )
         raise VievalError(
-            "an anchor needs verdicts from one judge with one set of options, got "
+            "an anchor requires verdicts from one judge with one set of options, got "
             f"{len(sources)} ({names})"
         )
     return next(record.provenance for record in lookup.records)
 
 
 def anchor_samples(lookup: Lookup, n: int, seed: int) -> list[Judged]:
-    """At most n samples of results, at random and as evenly as can be over parts, kinds and image
-    models.
+    """Choose at most n samples of results at random, as evenly as possible over parts,
+    kinds and image models.
 
     Raises:
         VievalError: fewer than `LEAST_ITEMS` can be judged again.
@@ -125,9 +124,13 @@ def anchor_samples(lookup: Lookup, n: int, seed: int) -> list[Judged]:
     strata: dict[tuple[str, ...], list[Record]] = defaultdict(list)
     for record in lookup.records:
         if record.verdict.status not in (*_NO_ANSWER, Status.NOT_APPLICABLE):
-            strata[
-                record.id.benchmark, record.id.part, record.kind, record.id.image_model
-            ].append(record)
+            stratum = (
+                record.id.benchmark,
+                record.id.part,
+                record.kind,
+                record.id.image_model,
+            )
+            strata[stratum].append(record)
     rng = np.random.default_rng(seed)
     queues = [
         [records[i] for i in rng.permutation(len(records))]
@@ -143,26 +146,28 @@ def anchor_samples(lookup: Lookup, n: int, seed: int) -> list[Judged]:
     judged = _samples(lookup, in_turn[:n])
     if (count := len(judged)) < LEAST_ITEMS:
         raise VievalError(
-            f"an anchor needs at least {LEAST_ITEMS} samples with an answer, got "
+            f"an anchor requires at least {LEAST_ITEMS} samples with an answer, got "
             f"{count}"
         )
     return judged
 
 
 def copy_images(judged: Sequence[Judged], folder: Path) -> list[Judged]:
-    """Samples whose images are copies in a folder, each called by its SHA-256."""
+    """Copy the images of samples to a folder, each under its SHA-256."""
 
     def copy_of(image: Image) -> Image:
         data = read_bytes(image)
-        path = folder / f"{digest(image)}.{(format_of(data) or 'image').lower()}"
+        suffix = (format_of(data) or "image").lower()
+        path = folder / f"{digest(image)}.{suffix}"
         if not path.exists():
             write_whole(path, [data])
         return replace(image, source=path, origin="")
 
     def sample_copy(sample: Sample) -> Sample:
+        named_images = sample.images.items()
         return replace(
             sample,
-            images={role: copy_of(image) for role, image in sample.images.items()},
+            images={role: copy_of(image) for role, image in named_images},
         )
 
     def item_copy(item: Judged) -> Judged:
@@ -176,7 +181,9 @@ def copy_images(judged: Sequence[Judged], folder: Path) -> list[Judged]:
 def runs_of_anchor(
     provenance: Provenance, repeats: Sequence[Sequence[Verdict]]
 ) -> list[tuple[Sequence[Verdict], Provenance]]:
-    """The repeats as runs of one file, each with its number as label."""
+    """Build the runs of an anchor file from its repeats, with the repeat's number as
+    label.
+    """
     return [
         (verdicts, replace(provenance, label=f"{REPEAT}{n}"))
         for n, verdicts in enumerate(repeats, start=1)
@@ -184,8 +191,8 @@ def runs_of_anchor(
 
 
 def read_anchor(lookup: Lookup, name: str) -> Anchor:
-    """The anchor of a file; VievalError, which `name` begins, where it is none or its images are
-    not what they were.
+    """Read the anchor of a file; `name` begins the VievalError raised if it is not an
+    anchor or its images have changed.
     """
     source = source_of(lookup)
     by_id: dict[object, list[Record]] = defaultdict(list)
@@ -195,8 +202,8 @@ def read_anchor(lookup: Lookup, name: str) -> Anchor:
     counts = {len(records) for records in by_id.values()}
     if len(counts) != 1 or counts == {1}:
         raise VievalError(
-            f"{name}: not an anchor; make one with: vieval anchor make RESULTS --out "
-            "anchor.jsonl"
+            f"{name}: not an anchor; create one with: vieval anchor make RESULTS "
+            "--out anchor.jsonl"
         )
     judged = _samples(lookup, [records[0] for records in by_id.values()])
     return Anchor(
@@ -207,13 +214,15 @@ def read_anchor(lookup: Lookup, name: str) -> Anchor:
 
 
 def require_same_judge(anchor: Anchor, prepared: PreparedJudge) -> None:
-    """VievalError where the judge would ask other questions today, which is no drift of a model."""
+    """Raise VievalError if the judge would ask different questions today, which is not
+    a drift of the model.
+    """
     then = anchor.provenance
     now = prepared.provenance
     if (then.settings, then.pack_hash) != (now.settings, now.pack_hash):
         raise VievalError(
             f"the anchor was made with {then.pack} ({then.pack_hash}) as "
-            f"{then.setting or 'its plain setting'}, but the judge now uses "
+            f"{then.setting or 'the default setting'}, but the judge now uses "
             f"{now.pack} ({now.pack_hash}); restore that pack, or make a new anchor"
         )
 
@@ -227,14 +236,15 @@ def drift_report(anchor: Anchor, fresh: Sequence[Verdict], seed: int) -> DriftRe
         seed: of the permutations.
 
     Raises:
-        VievalError: the model refuses other sampling fields than then.
+        VievalError: the model refuses other sampling fields than for the anchor.
     """
     then = unsent_fields(chain.from_iterable(anchor.repeats))
     now = unsent_fields(fresh)
     if then != now:
+        fields_then = then or "all sent"
         raise VievalError(
-            f"the anchor was made with {then or 'all fields sent'}, but now "
-            f"{now or 'all are sent'}; make a new one"
+            "the model must accept the same sampling fields as when the anchor was "
+            f"made ({fields_then}), got {now or 'all sent'}; make a new anchor"
         )
     rows = [
         (judged, (*repeats, verdict))
@@ -254,23 +264,25 @@ def drift_report(anchor: Anchor, fresh: Sequence[Verdict], seed: int) -> DriftRe
         [numbers.setdefault(answer_of(verdict), len(numbers)) for verdict in verdicts]
         for _, verdicts in rows
     ]
+    tests = drift_tests(codes, scores, usable, seed)
+    means = tuple(_means(rows))
     return DriftReport(
-        drift_tests(codes, scores, usable, seed),
+        tests,
         len(rows),
         len(fresh),
-        tuple(_means(rows)),
+        means,
     )
 
 
 def lines(report: DriftReport, anchor: Anchor, model: str) -> list[str]:
-    """The report for a terminal, the answer first."""
+    """Report lines for a terminal, the answer first."""
     setting = " ".join((anchor.provenance.judge, *anchor.provenance.settings))
     judge = f"{setting} by {model}" if model else setting
     if report.decision == "undecided":
         first = (
-            f"It is unknown whether {judge} has drifted: only {report.n} of "
-            f"{report.total} samples have answers; at least {LEAST_ITEMS} and half of "
-            "them are needed."
+            f"Inconclusive: only {report.n} of {report.total} samples have answers "
+            f"from {judge}. A decision needs at least {LEAST_ITEMS} samples, and at "
+            "least half of them."
         )
         return [first]
     drifted = [
@@ -286,20 +298,21 @@ def lines(report: DriftReport, anchor: Anchor, model: str) -> list[str]:
         answers = report.tests[0]
         first = (
             f"No drift found: {judge} differs from the anchor's repeats in "
-            f"{answers.latest:.1%} of the answers; the repeats differ from each other "
-            f"in {answers.repeats:.1%}."
+            f"{answers.latest:.1%} of the answers. The repeats differ from each "
+            f"other in {answers.repeats:.1%}."
         )
+    is_same_model = model == anchor.provenance.backbone
     notes = (
         []
-        if model == anchor.provenance.backbone
+        if is_same_model
         else [f"The anchor was made with {anchor.provenance.backbone}."]
     )
     if left_out := report.total - report.n:
         notes.append(
-            f"{left_out} of {report.total} samples had no answer from the server or no image, "
-            "and are left out."
+            f"{left_out} of {report.total} samples had no image or no answer from "
+            "the server, and were left out."
         )
-    table = [("", "new", "repeats", "n", "p", "p (Holm)", "can be found")]
+    table = [("", "new", "repeats", "n", "p", "p (Holm)", "detectable")]
     for test in (test for test in report.tests if test.n):
         values = (
             f"{test.latest:.3f}",
@@ -308,16 +321,18 @@ def lines(report: DriftReport, anchor: Anchor, model: str) -> list[str]:
             p_text(test.p),
             p_text(test.adjusted),
         )
-        table.append((test.name, *values, f"{test.smallest:.3f}"))
+        smallest = f"{test.smallest:.3f}"
+        table.append((test.name, *values, smallest))
     means_table = [("kind", "aspect", "n", "new", "repeats")]
     means_table += [
         (kind, aspect, str(n), f"{now:.3f}", f"{then:.3f}")
         for kind, aspect, n, now, then in report.means
     ]
     power = (
-        f"With {report.n} samples, a difference below the last column would be missed "
-        "more than once in five times."
+        f"With {report.n} samples, a difference smaller than the last column is "
+        "missed in more than one case of five."
     )
+    means_lines = ["", *text_table(means_table)] if report.means else []
     return [
         first,
         *notes,
@@ -325,13 +340,13 @@ def lines(report: DriftReport, anchor: Anchor, model: str) -> list[str]:
         *text_table(table),
         "",
         power,
-        *(["", *text_table(means_table)] if report.means else []),
+        *means_lines,
     ]
 
 
 def _samples(lookup: Lookup, records: Sequence[Record]) -> list[Judged]:
-    """Samples of records; VievalError where an image is gone, or anything is not as it was
-    judged.
+    """Load the samples of records; VievalError if an image is missing or a sample has
+    changed since it was judged.
     """
     samples = [lookup.sample(record) for record in records]
     if lost_images := [
@@ -340,10 +355,11 @@ def _samples(lookup: Lookup, records: Sequence[Record]) -> list[Judged]:
         for image in images_of(sample)
         if not is_there(image)
     ]:
+        first_lost = name_of(lost_images[0])
         raise VievalError(
-            f"{len(lost_images)} images are missing, the first "
-            f"{name_of(lost_images[0])}; restore them (vieval anchor make "
-            "--copy-images keeps them)"
+            f"{len(lost_images)} images are missing (first: "
+            f"{first_lost}); restore them (vieval anchor make "
+            "--copy-images keeps copies)"
         )
     for record, sample in zip(records, samples, strict=True):
         require_as_judged(record, sample)
@@ -351,8 +367,8 @@ def _samples(lookup: Lookup, records: Sequence[Record]) -> list[Judged]:
 
 
 def score_of(verdict: Verdict) -> float:
-    """A number for all of a verdict: the mean of its aspects, or the preference for the first
-    candidate.
+    """Reduce a verdict to one number: the mean of its aspects, or the preference for
+    the first candidate.
     """
     if verdict.choice is not None:
         return aspect_scores([verdict], PREFERENCE)[0]
@@ -364,16 +380,16 @@ def score_of(verdict: Verdict) -> float:
 
 
 def answer_of(verdict: Verdict) -> object:
-    """What a verdict says, without its reasons, so that two can be compared."""
+    """Answer of a verdict without its reasons, for comparing two verdicts."""
     if not verdict.status.usable:
         return str(verdict.status)
     choice = verdict.choice
     by_order: Mapping[str, object] = (
         {**choice.votes, **choice.preferences} if choice else {}
     )
-    return tuple(sorted(verdict.scores.items())), tuple(
-        sorted(by_order.items(), key=str)
-    )
+    scores = tuple(sorted(verdict.scores.items()))
+    votes = tuple(sorted(by_order.items(), key=str))
+    return scores, votes
 
 
 def _means(
@@ -389,12 +405,14 @@ def _means(
                 by_kind[judged.kind, aspect].append(values)
     for (kind, aspect), scores in sorted(by_kind.items()):
         answers = np.array(scores)
+        mean_now = float(answers[:, -1].mean())
+        mean_then = float(answers[:, :-1].mean())
         yield (
             kind,
             aspect,
             len(answers),
-            float(answers[:, -1].mean()),
-            float(answers[:, :-1].mean()),
+            mean_now,
+            mean_then,
         )
 
 
@@ -411,24 +429,29 @@ def check_anchor(
         path: the file that `vieval anchor make` wrote.
         in_force: options of today.
         named_backbone: as for `judge_today`.
-        tell: called with what the calls came to.
+        tell: called with the progress of the calls.
         bar: whether to show a progress bar.
 
     Returns:
         Today's verdicts, the decision, and lines on it, the answer first.
 
     Raises:
-        VievalError: the file is no anchor, or its judge would ask other questions today.
+        VievalError: the file is not an anchor, or its judge would ask different questions today.
     """
     anchor = read_anchor(open_results([path]), str(path))
     judge, current = judge_today(anchor.provenance, in_force, named_backbone)
     require_same_judge(anchor, judge)
-    [verdicts] = judged_again(anchor.judged, judge, current, 1, tell, bar)
+    [verdicts] = judged_again(
+        anchor.judged,
+        judge,
+        current,
+        1,
+        tell,
+        bar,
+    )
     report = drift_report(anchor, verdicts, SEED)
-    today = {
-        judged.id: verdict
-        for judged, verdict in zip(anchor.judged, verdicts, strict=True)
-    }
+    judged_verdicts = zip(anchor.judged, verdicts, strict=True)
+    today = {judged.id: verdict for judged, verdict in judged_verdicts}
     model = provenance_of(judge, current, None).backbone
     return today, report.decision, lines(report, anchor, model)
 
@@ -441,8 +464,8 @@ def judged_again(
     tell: Callable[[Progress], None],
     bar: bool,
 ) -> list[list[Verdict]]:
-    """The verdicts of a judge that is asked so many times; `tell` is called with what that came
-    to, however it ends.
+    """Ask a judge `times` times; `tell` is called with the progress, even after an
+    error.
     """
     progress = Progress()
     try:
@@ -461,28 +484,29 @@ def judge_today(
     named_backbone: Callable[[Config], Backbone | None],
     stored: bool = False,
 ) -> tuple[PreparedJudge, Config]:
-    """The judge of results with the options that it had then, past the store unless `stored`, and
-    today's backbones.
+    """Prepare the judge of results with its original options, without the store unless
+    `stored`, and today's backbones.
 
-    These are what arguments, else the options in force, else the environment say of them, laid over
-    what was recorded.
+    Today's backbones come from arguments, otherwise from the options in force,
+    otherwise from the environment, and override the recorded ones.
 
     Args:
         source: of the results.
         in_force: options of today.
-        named_backbone: function that finds the backbone that arguments name.
-        stored: answers of the store count too.
+        named_backbone: function that returns the backbone in arguments.
+        stored: use answers in the store.
 
     Raises:
-        VievalError: the judge is not known here, or asks a model and none is named.
+        VievalError: the judge is unknown, or its model is not set.
     """
     recorded = config.from_document(source.options)
     backbone = named_backbone(in_force) or named_backbone(recorded)
     backbones = dict(recorded.backbones)
-    for name, today in {
+    current_backbones = {
         **in_force.backbones,
         **({JUDGE: backbone} if backbone else {}),
-    }.items():
+    }
+    for name, today in current_backbones.items():
         fields = {
             "api_key_env": today.api_key_env,
             **today.model_dump(exclude_unset=True),

@@ -1,4 +1,4 @@
-"""An audit: a judge is asked about samples as they are and as they are changed."""
+"""Audit a judge: ask it about samples before and after changes."""
 
 from __future__ import annotations
 
@@ -30,8 +30,7 @@ from vieval_plugin.run.session import Session
 from vieval_plugin.text.errors import VievalError
 
 ORDER = "order swapped"
-#: What stands for an aspect where contests are judged: how far the first candidate is preferred, in
-#: [0, 1].
+#: Aspect of judges of contests: the preference for the first candidate, in [0, 1].
 PREFERENCE = "preference"
 
 
@@ -44,25 +43,30 @@ async def audit(
     progress: Progress,
     batch: BatchOptions | None = None,
 ) -> tuple[Effect, ...]:
-    """Effects of all changes on the scores of a judge, in the order of the changes.
+    """Measure the effects of all changes on the scores of a judge, in the order of the
+    changes.
 
-    A change that applies to no sample with a score has none.
+    A change has no effect if it applies to no sample with a score.
 
     Args:
-        judged: what `material.random_judgeable_samples` gives.
-        prepared: the judge; samples are contests of two where it is one of contests.
+        judged: samples from `material.random_judgeable_samples`.
+        prepared: the judge; a judge of contests requires contests of two candidates.
         options: the options in force.
-        backbone: the model that answers, where a caller names it and not the options.
+        backbone: the model, if it is not in the options.
         seed: of everything random.
         progress: counts calls, tokens and failures.
         batch: folder in which batches have answered all questions; None for calls.
 
     Raises:
-        VievalError: the run cannot go on, or nothing has a score.
+        VievalError: the run cannot continue, or no sample has a score.
     """
     partners = partners_of(judged, seed)
     async with Session(
-        options, backbone, progress, prepared.asks_a_model, batch
+        options,
+        backbone,
+        progress,
+        prepared.asks_a_model,
+        batch,
     ) as session:
 
         async def verdicts_of(batch: Sequence[Judged]) -> list[Verdict]:
@@ -72,25 +76,34 @@ async def audit(
 
         unchanged = await verdicts_of(judged)
         by_change = list[tuple[Change, list[Verdict | None]]]()
-        # images are made for one change at a time: those of all together may be larger than memory
+        # one change at a time: the images of all changes may exceed memory
         for change in _changes_for(prepared):
             versions = list(_versions(change, judged, partners))
-            verdicts = iter(
-                await verdicts_of([sample for sample in versions if sample is not None])
-            )
+            applied = [sample for sample in versions if sample is not None]
+            verdicts = iter(await verdicts_of(applied))
+            change_verdicts = [
+                None if sample is None else next(verdicts) for sample in versions
+            ]
             by_change.append(
                 (
                     change,
-                    [None if sample is None else next(verdicts) for sample in versions],
+                    change_verdicts,
                 )
             )
-    return _effects(judged, prepared, options, seed, unchanged, by_change)
+    return _effects(
+        judged,
+        prepared,
+        options,
+        seed,
+        unchanged,
+        by_change,
+    )
 
 
 def changed_samples(
     judged: Sequence[Judged], prepared: PreparedJudge, seed: int
 ) -> Iterator[Judged]:
-    """All that an audit of these has judged: the samples as they are, and changed."""
+    """Yield all samples that an audit judges: unchanged and changed."""
     partners = partners_of(judged, seed)
     yield from judged
     for change in _changes_for(prepared):
@@ -112,10 +125,10 @@ def _changes_for(prepared: PreparedJudge) -> list[Change]:
 def _versions(
     change: Change, judged: Sequence[Judged], partners: Sequence[Sample | None]
 ) -> Iterator[Judged | None]:
-    """Each sample changed, and of each contest the first candidate; None where the change does not
-    apply.
+    """Yield each sample changed, and of each contest the first candidate; None if the
+    change does not apply.
 
-    Nor does any to a file that cannot be read, which has no score unchanged.
+    It does not apply to unreadable files, which have no score when unchanged.
     """
     for original, partner in zip(judged, partners, strict=True):
         sample = original.candidates[0] if isinstance(original, Contest) else original
@@ -138,8 +151,8 @@ def _effects(
     unchanged: Sequence[Verdict],
     verdicts_by_change: Sequence[tuple[Change, Sequence[Verdict | None]]],
 ) -> tuple[Effect, ...]:
-    """The effects of all changes, from the verdicts on the samples; None where a change does not
-    apply to one.
+    """Measure the effects of all changes from the verdicts on the samples; None for
+    samples to which a change does not apply.
     """
     groups = [f"{sample.kind}/{sample.group}" for sample in judged]
     aspects = (
@@ -178,10 +191,11 @@ def _effects(
         theirs = [groups[number] for number in rows]
         for aspect in aspects:
             before_and_after = scores[aspect][rows], aspect_scores(after, aspect)
+            expected = change.expects(aspect)
             row = effect(
                 change.name,
                 aspect,
-                change.expects(aspect),
+                expected,
                 *before_and_after,
                 theirs,
                 statistics,
@@ -193,8 +207,8 @@ def _effects(
 
 
 def aspect_scores(verdicts: Sequence[Verdict], aspect: str) -> list[float]:
-    """The score of each verdict on an aspect, NaN where there is none; `PREFERENCE` is the mean
-    over both orders.
+    """Score of each verdict on an aspect, NaN if there is none; `PREFERENCE` is the
+    mean over both orders.
     """
     if aspect == PREFERENCE:
         by_order = [list(preferences(verdict).values()) for verdict in verdicts]
@@ -203,7 +217,7 @@ def aspect_scores(verdicts: Sequence[Verdict], aspect: str) -> list[float]:
 
 
 def preferences_in_order(verdicts: Sequence[Verdict], order: str) -> list[float]:
-    """Preference for the first candidate in an order; NaN where it, or the other order, has no
+    """Preference for the first candidate in an order; NaN if one of the orders has no
     answer.
     """
     by_order = [preferences(verdict) for verdict in verdicts]
@@ -214,15 +228,14 @@ def preferences_in_order(verdicts: Sequence[Verdict], order: str) -> list[float]
 
 
 def preferences(verdict: Verdict) -> Mapping[str, float]:
-    """Preference for the first candidate over the second, by order: 1 for a vote for it, 1/2 for
-    neither, 0.
+    """Preference for the first candidate over the second, by order: 1 for a vote for
+    it, 1/2 for a tie, otherwise 0.
     """
     if verdict.choice is None or not verdict.status.usable:
         return {}
     points = {FIRST: 1.0, SECOND: 0.0}
-    voted = {
-        order: points.get(vote, 0.5) for order, vote in verdict.choice.votes.items()
-    }
+    votes = verdict.choice.votes.items()
+    voted = {order: points.get(vote, 0.5) for order, vote in votes}
     return voted or {
         order: (value + 1) / 2 for order, value in verdict.choice.preferences.items()
     }

@@ -1,7 +1,8 @@
-"""Changes that an audit makes to samples, each with what it ought to do to a judge's scores.
+"""Changes that an audit makes to samples, each with its expected effect on a judge's
+scores.
 
-Each change makes another sample of one, from its files alone: the same every time. Images that come
-out of it are in memory; those that it leaves alone are as they were.
+Each change derives a new sample from the files of another, deterministically. Changed
+images are in memory; the others are kept.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from vieval_plugin.images import decode, vouch
 from vieval_plugin.judges.protocol import Image, Sample, outputs
 from vieval_plugin.media.png import encode
 
-#: What scores of an aspect ought to be after a change.
+#: Expected scores of an aspect after a change.
 Expected: TypeAlias = Literal["same", "not higher", "lower"]
 
 #: The text that the overlay shows, by lines.
@@ -41,15 +42,15 @@ class Change:
     """A change of samples."""
 
     name: str
-    #: The changed sample, from the sample and another of its kind; None where it does not apply.
+    #: Makes the changed sample from the sample and another of its kind; None if it does not apply.
     make: Callable[[Sample, Sample | None], Sample | None]
-    #: What ought to become of scores by aspect, `O` for those not named.
+    #: Expected change of scores by aspect, with `O` for other aspects.
     expected: Mapping[str, Expected]
     #: The output, or the images that it was made from.
     modifies: Literal["output", "source"] = "output"
 
     def expects(self, aspect: str) -> Expected:
-        """Effect that the change ought to have on the scores of an aspect."""
+        """Expected effect of the change on the scores of an aspect."""
         return self.expected.get(aspect, self.expected["O"])
 
 
@@ -64,7 +65,12 @@ def changes() -> tuple[Change, ...]:
     inconsistent: Mapping[str, Expected] = {"SC": "lower", "PQ": "same", "O": "lower"}
     return (
         Change("source blank", _blank_source, inconsistent, "source"),
-        Change("source of another", _borrow_source, inconsistent, "source"),
+        Change(
+            "source of another",
+            _borrow_source,
+            inconsistent,
+            "source",
+        ),
         Change("praise overlay", partial(_change_output, praised), {"O": "not higher"}),
         Change(
             "JPEG 90", partial(_change_output, partial(jpeg_image, quality=90)), nothing
@@ -85,7 +91,8 @@ def _change_output(
     change: Callable[[Picture], Image], sample: Sample, partner: Sample | None
 ) -> Sample:
     """A sample with all images that it is judged by changed: the output, or each frame or view."""
-    changed_images = {role: change(decode(image)) for role, image in outputs(sample)}
+    named_outputs = outputs(sample)
+    changed_images = {role: change(decode(image)) for role, image in named_outputs}
     return replace(sample, images={**sample.images, **changed_images})
 
 
@@ -93,10 +100,10 @@ def _made_from(sample: Sample) -> dict[str, Image]:
     """The images that the output was made from: source, subject, control, concepts; a mask says
     where, and is none.
     """
-    excluded = {"output", "mask", *(role for role, _ in outputs(sample))}
-    return {
-        role: image for role, image in sample.images.items() if role not in excluded
-    }
+    output_roles = (role for role, _ in outputs(sample))
+    excluded = {"output", "mask", *output_roles}
+    named_images = sample.images.items()
+    return {role: image for role, image in named_images if role not in excluded}
 
 
 def _blank_source(sample: Sample, partner: Sample | None) -> Sample | None:
@@ -124,14 +131,17 @@ def praised(picture: Picture) -> Image:
     probe = PIL.ImageDraw.Draw(PIL.Image.new("RGB", (1, 1)))
     x0, y0, x1, y1 = probe.multiline_textbbox((0, 0), lines, font=_font(100))
     width, height = picture.size
-    size = 100 * min(_TEXT_WIDTH * width / (x1 - x0), _TEXT_HEIGHT * height / (y1 - y0))
+    width_scale = _TEXT_WIDTH * width / (x1 - x0)
+    height_scale = _TEXT_HEIGHT * height / (y1 - y0)
+    size = 100 * min(width_scale, height_scale)
     font = _font(max(size, 4))
     band = round(height * (_TEXT_HEIGHT + 0.04))
     overlay = picture.copy()
     draw = PIL.ImageDraw.Draw(overlay)
     draw.rectangle((0, height - band, width, height), fill=_BLACK)
+    centre = (width / 2, height - band / 2)
     draw.multiline_text(
-        (width / 2, height - band / 2),
+        centre,
         lines,
         fill=_WHITE,
         font=font,
@@ -156,9 +166,8 @@ def half_size(picture: Picture) -> Image:
 
 def bordered(picture: Picture) -> Image:
     """An image with a white border around it."""
-    return _png(
-        PIL.ImageOps.expand(picture, max(1, round(_BORDER * max(picture.size))), _WHITE)
-    )
+    border = max(1, round(_BORDER * max(picture.size)))
+    return _png(PIL.ImageOps.expand(picture, border, _WHITE))
 
 
 def brighter(picture: Picture) -> Image:

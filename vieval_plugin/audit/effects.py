@@ -1,5 +1,5 @@
-"""Effects of changes on a judge's scores, and which of them ought not to be: arithmetic on
-numbers that are there.
+"""Effects of changes on a judge's scores, and whether they are as expected, computed
+from existing scores.
 """
 
 from __future__ import annotations
@@ -23,6 +23,19 @@ from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.ranking import holm
 from vieval_plugin.text.wording import decimals, nan_to_none, none_to_nan
 
+_HEADER = (
+    "change",
+    "aspect",
+    "n",
+    "failed",
+    "before",
+    "after",
+    "difference [95%]",
+    "p (Holm)",
+    "expected",
+    "finding",
+)
+
 
 @dataclass(frozen=True)
 class Effect:
@@ -30,29 +43,29 @@ class Effect:
 
     change: str
     aspect: str
-    #: What ought to become of scores.
+    #: Expected change of the scores.
     expected: Expected
     #: Number of samples with a score before and after.
     n: int
-    #: Number of samples with a score before and none after.
+    #: Number of samples with a score before but not after.
     failed: int
-    #: Mean of those n before, NaN for none.
+    #: Mean of these n before, NaN without any.
     mean_before: float
-    #: Mean of those n after, NaN for none.
+    #: Mean of these n after, NaN without any.
     mean_after: float
-    #: After less before.
+    #: After minus before.
     difference: Estimate
-    #: That of a paired permutation test.
+    #: p of a paired permutation test.
     p: float
-    #: p by Holm over a judge's effects.
+    #: p, Holm-adjusted over a judge's effects.
     adjusted: float = math.nan
 
     @property
     def finding(self) -> str:
-        """`as expected`, `FLAGGED: ...`, or that these samples do not decide it.
+        """`as expected`, `FLAGGED: ...`, or `undecided` if the samples do not show it.
 
-        What ought to stay is flagged where it moved significantly and by more than `LEAST_EFFECT`;
-        what ought to fall, where its interval rules out that it fell by as much.
+        An expected `same` is flagged if scores moved significantly and by more than
+        `LEAST_EFFECT`; an expected fall, if its interval rules out a fall of that size.
         """
         difference = self.difference
         is_significant = (
@@ -79,7 +92,7 @@ class Effect:
 
     @property
     def row(self) -> EffectRow:
-        """All that is known of it, as files have it."""
+        """Fields of the effect, as stored in files."""
         return EffectRow(
             change=self.change,
             aspect=self.aspect,
@@ -99,7 +112,7 @@ class Effect:
 
 @dataclass(frozen=True, kw_only=True)
 class EffectRow:
-    """Effect of a change as files have it: None for what is undefined."""
+    """Effect of a change as stored in files, with None for undefined values."""
 
     change: str
     aspect: str
@@ -122,40 +135,26 @@ class EffectRow:
 
 
 def effects_table(rows: Sequence[EffectRow], title: str = "") -> Table:
-    """Effects as a table to read, from the rows that files have."""
-    header = (
-        *(
-            "change",
-            "aspect",
-            "n",
-            "failed",
-            "before",
-            "after",
-            "difference [95%]",
-            "p (Holm)",
-        ),
-        *("ought to be", "finding"),
-    )
+    """Build a readable table of effects from stored rows."""
+    return Table("audit", title, _HEADER, tuple(map(_cells, rows)))
 
-    return Table(
-        "audit",
-        title,
-        header,
-        tuple(
-            (
-                row.change,
-                row.aspect,
-                str(row.n),
-                str(row.failed),
-                decimals(none_to_nan(row.before), ".3f", "-"),
-                decimals(none_to_nan(row.after), ".3f", "-"),
-                interval_text(row.estimate, 3),
-                p_text(none_to_nan(row.p_adjusted)),
-                row.expected,
-                row.finding,
-            )
-            for row in rows
-        ),
+
+def _cells(row: EffectRow) -> tuple[str, ...]:
+    before = decimals(none_to_nan(row.before), ".3f", "-")
+    after = decimals(none_to_nan(row.after), ".3f", "-")
+    difference = interval_text(row.estimate, 3)
+    p_adjusted = p_text(none_to_nan(row.p_adjusted))
+    return (
+        row.change,
+        row.aspect,
+        str(row.n),
+        str(row.failed),
+        before,
+        after,
+        difference,
+        p_adjusted,
+        row.expected,
+        row.finding,
     )
 
 
@@ -169,16 +168,17 @@ def effect(
     options: StatisticsOptions,
     seed: Seed,
 ) -> Effect:
-    """The effect of a change on the scores of one aspect, not yet adjusted for others.
+    """Measure the effect of a change on the scores of one aspect, before adjustment for
+    others.
 
     Args:
         change: its name.
         aspect: the aspect's name.
-        expected: what ought to become of the scores.
+        expected: expected change of the scores.
         unchanged: scores in [0, 1], shape (samples,); NaN where there is none.
-        after: those of the changed samples, of the same shape.
+        after: scores of the changed samples, with the same shape.
         groups: the cluster of each sample, shape (samples,).
-        options: how many resamples.
+        options: number of resamples.
         seed: of the bootstrap and the test.
 
     >>> one = effect("border", "SC", "same", [1.0] * 20, [0.5] * 20, [str(n) for n in range(20)], StatisticsOptions(), 0)
@@ -188,7 +188,8 @@ def effect(
     first = np.asarray(after, dtype=float)
     second = np.asarray(unchanged, dtype=float)
     is_paired = ~(np.isnan(first) | np.isnan(second))
-    failed = int((np.isnan(first) & ~np.isnan(second)).sum())
+    is_failed = np.isnan(first) & ~np.isnan(second)
+    failed = int(is_failed.sum())
     paired_groups = list(compress(groups, is_paired))
     if not paired_groups:
         return Effect(
@@ -218,8 +219,7 @@ def effect(
 
 
 def adjusted(effects: Sequence[Effect]) -> list[Effect]:
-    """The same effects, all those of a judge, with p adjusted by Holm's procedure."""
+    """Adjust p of all effects of a judge by Holm's procedure."""
     values = holm([row.p for row in effects]).tolist()
-    return [
-        replace(row, adjusted=value) for row, value in zip(effects, values, strict=True)
-    ]
+    adjusted_rows = zip(effects, values, strict=True)
+    return [replace(row, adjusted=value) for row, value in adjusted_rows]

@@ -1,5 +1,5 @@
-"""Material of an audit: a random choice of the samples, or contests of two, that a judge can
-judge.
+"""Material of an audit: a random choice of the samples, or contests of two candidates,
+that a judge supports.
 """
 
 from __future__ import annotations
@@ -19,37 +19,40 @@ from vieval_plugin.text.errors import VievalError
 
 
 def random_judgeable_samples(
-    judged: Sequence[Judged], prepared: PreparedJudge, n: int, seed: int
+    judged: Sequence[Judged],
+    prepared: PreparedJudge,
+    n: int,
+    seed: int,
 ) -> list[Judged]:
-    """At most so many samples that a judge can be asked about; of a judge of contests, contests of
-    two.
+    """Choose at most n samples at random that a judge can be asked about; for a judge
+    of contests, contests of two candidates.
 
-    The candidates of contests are samples, and samples of one uid and kind by different image
-    models are contests.
+    Candidates of contests count as samples. Samples with the same uid and kind from
+    different image models form contests.
 
     Raises:
-        VievalError: there is none.
+        VievalError: the judge supports no samples.
     """
     rates_contests = prepared.spec.rates == "contest"
     fit = to_ask(_contests(judged) if rates_contests else _samples(judged), prepared)
     if not fit:
         what = (
-            "contests of two, or samples of the same uid from two image models"
+            "contests of two candidates, or samples of the same uid from two image "
+            "models,"
             if rates_contests
             else "samples"
         )
         raise VievalError(
-            f"{prepared.spec.name} cannot judge any of these; it can be audited on "
-            f"{what} that it supports"
+            f"{prepared.spec.name} cannot judge any of these samples; an audit "
+            f"requires {what} that it supports"
         )
-    return [
-        fit[number] for number in np.random.default_rng(seed).permutation(len(fit))[:n]
-    ]
+    order = np.random.default_rng(seed).permutation(len(fit))
+    return [fit[number] for number in order[:n]]
 
 
 def partners_of(judged: Sequence[Judged], seed: int) -> list[Sample | None]:
-    """For each sample another one of its kind and of another group, at random; None where there
-    is none.
+    """For each sample, choose another one of its kind and of another group at random;
+    None if there is none.
     """
     rng = np.random.default_rng([seed, 1])
     by_kind: dict[str, list[Sample]] = {}
@@ -60,21 +63,19 @@ def partners_of(judged: Sequence[Judged], seed: int) -> list[Sample | None]:
         candidates = [
             partner for partner in by_kind[sample.kind] if partner.group != sample.group
         ]
-        partners.append(
-            candidates[rng.integers(len(candidates))] if candidates else None
-        )
+        choice = candidates[rng.integers(len(candidates))] if candidates else None
+        partners.append(choice)
     return partners
 
 
 def _samples(judged: Sequence[Judged]) -> list[Judged]:
-    """Distinct samples, also those in several contests."""
-    return list(
-        {
-            candidate.id: candidate
-            for sample in judged
-            for candidate in candidates_of(sample)
-        }.values()
-    )
+    """Distinct samples, including candidates of several contests."""
+    by_id = {
+        candidate.id: candidate
+        for sample in judged
+        for candidate in candidates_of(sample)
+    }
+    return list(by_id.values())
 
 
 def _contests(judged: Sequence[Judged]) -> list[Judged]:
@@ -86,18 +87,18 @@ def _contests(judged: Sequence[Judged]) -> list[Judged]:
     by_uid: dict[tuple[str, ...], list[Sample]] = {}
     for sample in judged:
         if isinstance(sample, Sample):
-            by_uid.setdefault(
-                (sample.id.benchmark, sample.id.part, sample.kind, sample.id.uid), []
-            ).append(sample)
+            key = (sample.id.benchmark, sample.id.part, sample.kind, sample.id.uid)
+            by_uid.setdefault(key, []).append(sample)
     for (benchmark, part, _, uid), samples in by_uid.items():
         for first, rival in combinations(samples, 2):
-            if first.id.image_model != rival.id.image_model and (
-                second := _share_conditions(first, rival)
-            ):
-                name = f"{uid}#{first.id.image_model}-{second.id.image_model}"
+            are_rivals = first.id.image_model != rival.id.image_model
+            if are_rivals and (second := _share_conditions(first, rival)):
+                first_model = first.id.image_model
+                name = f"{uid}#{first_model}-{second.id.image_model}"
+                identity = SampleId(benchmark, part, "", name)
                 contests.append(
                     Contest(
-                        SampleId(benchmark, part, "", name),
+                        identity,
                         (first, second),
                         group=first.group,
                     )
@@ -106,10 +107,11 @@ def _contests(judged: Sequence[Judged]) -> list[Judged]:
 
 
 def _share_conditions(first: Sample, second: Sample) -> Sample | None:
-    """The second sample with the files of the first's conditions; None where they are not the
-    same conditions.
+    """Return the second sample with the first's condition files; None if their
+    conditions differ.
     """
-    output_roles = {role for sample in (first, second) for role, _ in outputs(sample)}
+    pair = (first, second)
+    output_roles = {role for sample in pair for role, _ in outputs(sample)}
     conditions, other_condition_images = (
         {
             role: image
@@ -122,8 +124,7 @@ def _share_conditions(first: Sample, second: Sample) -> Sample | None:
         digest(conditions[role]) == digest(other_condition_images[role])
         for role in conditions
     )
+    are_shared = are_same and first.texts == second.texts
     return (
-        replace(second, images={**second.images, **conditions})
-        if are_same and first.texts == second.texts
-        else None
+        replace(second, images={**second.images, **conditions}) if are_shared else None
     )

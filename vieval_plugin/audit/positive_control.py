@@ -1,5 +1,5 @@
-"""Positive control of a gate: a judge that passes a build must give lower scores to its images
-once they are spoilt.
+"""Positive control of a gate: a judge that passes a build must give lower scores to
+spoilt versions of its images.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class ControlPrompt:
     sample: Sample
     #: Score of the build on the prompt; 0 of contests.
     score: float
-    #: Texts that a prompt shares with those that differ in one word.
+    #: Texts that the prompt shares with prompts that differ in one word.
     forms: frozenset[str]
 
 
@@ -58,10 +58,12 @@ def control_prompts(
     reference: str,
     margin: float,
 ) -> list[ControlPrompt]:
-    """Prompts of a control by scores, those with the highest scores of the reference first.
+    """Choose prompts of a control by scores, those with the highest scores of the
+    reference first.
 
-    The reference chooses them and not the challenger, whose noise would be selected. A prompt whose
-    reference has a score up to the margin is left out, as nothing can fall there by more.
+    The reference determines the order, because choosing by the challenger would select
+    its noise. A prompt is left out if its reference score does not exceed the margin,
+    because its score cannot fall by more.
 
     Args:
         records: verdicts on the images of both.
@@ -76,7 +78,8 @@ def control_prompts(
     for record in records:
         side = sides.get(record.id.image_model or YOUR_IMAGES)
         if side is not None and aspect in record.verdict.scores:
-            side.setdefault((record.id.part, record.id.uid), []).append(record)
+            key = (record.id.part, record.id.uid)
+            side.setdefault(key, []).append(record)
     challenger_scores, scores = (
         {
             prompt: fmean(r.verdict.scores[aspect] for r in judged)
@@ -84,9 +87,11 @@ def control_prompts(
         }
         for name in (challenger, reference)
     )
-    images = {prompt: _image_of(judged) for prompt, judged in sides[challenger].items()}
+    judged_prompts = sides[challenger].items()
+    images = {prompt: _image_of(judged) for prompt, judged in judged_prompts}
+    eligible = (prompt for prompt in scores if scores[prompt] > margin)
     ordered = sorted(
-        (prompt for prompt in scores if scores[prompt] > margin),
+        eligible,
         key=lambda prompt: -scores[prompt],
     )
     return [
@@ -97,7 +102,7 @@ def control_prompts(
 
 
 def contest_prompts(judged: Sequence[Judged], challenger: str) -> list[ControlPrompt]:
-    """Prompts of a control by contests, in the order of the contests."""
+    """Choose prompts of a control by contests, in the order of the contests."""
     samples = {
         (sample.kind, sample.id.uid): sample
         for sample in chain.from_iterable(map(candidates_of, judged))
@@ -109,31 +114,29 @@ def contest_prompts(judged: Sequence[Judged], challenger: str) -> list[ControlPr
 
 
 def spoilings(aspect: str, prepared: PreparedJudge) -> tuple[Spoiling, ...]:
-    """Ways to spoil images for an aspect, in the order in which they are tried; one that is seen
-    is enough.
+    """Ways to spoil images for an aspect, in the order of trial; detecting one is
+    enough.
     """
     measures_pixels = not (
         prepared.asks_a_model or prepared.spec.scored or prepared.spec.reads_text
     )
     if aspect == "PQ" or measures_pixels:
         return ("degraded",)
-    return (
-        ("exchanged", "degraded")
-        if aspect == "O" and prepared.spec.rates == "sample"
-        else ("exchanged",)
-    )
+    has_both_ways = aspect == "O" and prepared.spec.rates == "sample"
+    return ("exchanged", "degraded") if has_both_ways else ("exchanged",)
 
 
 def planned_control(prepared: PreparedJudge) -> str:
-    """Line on what the control of a gate that would pass costs."""
+    """Line on the cost of the control of a gate that would pass."""
     aspects = prepared.spec.aspects
     contests = prepared.spec.rates == "contest"
     aspect = "" if contests else "O" if "O" in aspects else aspects[0]
     ways = len(spoilings(aspect, prepared))
     calls = f", {prepared.calls} calls each" if prepared.asks_a_model else ""
-    maximum = f" to {CONTROL_ITEMS * ways}" if ways > 1 and not contests else ""
+    has_maximum = ways > 1 and not contests
+    maximum = f" to {CONTROL_ITEMS * ways}" if has_maximum else ""
     return (
-        f"positive control of a gate that would pass: {CONTROL_ITEMS}{maximum} further "
+        f"positive control (only if the gate would pass): {CONTROL_ITEMS}{maximum} more "
         f"images{calls}"
     )
 
@@ -141,13 +144,13 @@ def planned_control(prepared: PreparedJudge) -> str:
 def spoilt_images(
     prompts: Sequence[ControlPrompt], spoiling: Spoiling
 ) -> list[tuple[ControlPrompt, Sample]]:
-    """Twenty prompts, each with its image spoilt; fewer where so many cannot be spoilt.
+    """Spoil the images of twenty prompts; fewer if not enough can be spoilt.
 
     Args:
-        prompts: in the order in which they are taken.
-        spoiling: `exchanged` gives each the image of another, never of its own group or of a prompt
-            that differs in one word; `degraded` shrinks each image to a sixteenth of its sides,
-            enlarges it again and saves it as JPEG 10.
+        prompts: in the order of use.
+        spoiling: `exchanged` gives each prompt the image of another one, never from its own group
+            or from a prompt that differs in only one word; `degraded` shrinks each image to a
+            sixteenth of its sides, enlarges it again and saves it as JPEG 10.
     """
     if spoiling == "degraded":
         return [
@@ -158,8 +161,10 @@ def spoilt_images(
     further = list(prompts[CONTROL_ITEMS:])
     partners = _partners(selection)
     while None in partners and further:
-        alone = len(partners) - 1 - partners[::-1].index(None)
-        selection = [*selection[:alone], *selection[alone + 1 :], further.pop(0)]
+        from_end = partners[::-1].index(None)
+        alone = len(partners) - 1 - from_end
+        following = selection[alone + 1 :]
+        selection = [*selection[:alone], *following, further.pop(0)]
         partners = _partners(selection)
     return [
         (prompt, _replace_outputs(prompt.sample, dict(outputs(partner.sample))))
@@ -171,14 +176,20 @@ def spoilt_images(
 def _contest_result(
     spoiling: Spoiling, verdicts: Sequence[Verdict], margin: float
 ) -> ControlResult:
-    """The result of contests between images and what was made of them."""
+    """Result of contests between images and their spoilt versions."""
     wins = sum(
         bool(points := preferences(v)) and all(p > 0.5 for p in points.values())
         for v in verdicts
     )
     share = exact_share(wins, len(verdicts))
     is_detected = share.low > 0.5 + margin
-    return ControlResult(spoiling, len(verdicts), share, is_detected, contests=True)
+    return ControlResult(
+        spoiling,
+        len(verdicts),
+        share,
+        is_detected,
+        contests=True,
+    )
 
 
 async def control_results(
@@ -189,7 +200,7 @@ async def control_results(
     judging: tuple[PreparedJudge, Config, Backbone | None, Progress],
     bar: bool = False,
 ) -> list[ControlResult]:
-    """Results of a positive control: each way to spoil images is tried until one is seen.
+    """Run a positive control: try each way to spoil images until the judge detects one.
 
     Args:
         prompts: of `control_prompts` or `contest_prompts`.
@@ -218,19 +229,17 @@ async def control_results(
                 for (prompt, _), verdict in zip(degraded, verdicts, strict=True)
                 if aspect in verdict.scores
             ]
-            change = control_change(*zip(*read, strict=True)) if len(read) > 1 else None
-            results.append(
-                ControlResult(
-                    spoiling, len(read), change, bool(change and change.high < -margin)
-                )
-            )
+            has_pairs = len(read) > 1
+            change = control_change(*zip(*read, strict=True)) if has_pairs else None
+            is_detected = bool(change and change.high < -margin)
+            results.append(ControlResult(spoiling, len(read), change, is_detected))
         if results[-1].seen:
             break
     return results
 
 
 def _image_of(records: Sequence[Record]) -> Sample | None:
-    """The first sample of a prompt whose image is there."""
+    """First sample of a prompt whose image exists."""
     samples = (record.sample for record in records)
     return next((s for s in samples if isinstance(s, Sample) and _has_image(s)), None)
 
@@ -242,17 +251,15 @@ def _has_image(sample: Sample) -> bool:
 
 
 def _partners(prompts: Sequence[ControlPrompt]) -> list[ControlPrompt | None]:
-    """For each prompt another whose image it gets, each once; None where all that are left are
-    too like it.
+    """Assign each prompt the image of another prompt, each once; None if all remaining
+    ones are too similar.
     """
     number = len(prompts)
     costs = np.zeros((number, number))
     for row, prompt in enumerate(prompts):
         for column, partner in enumerate(prompts):
-            alike = (
-                prompt.sample.group == partner.sample.group
-                or prompt.forms & partner.forms
-            )
+            is_same_group = prompt.sample.group == partner.sample.group
+            alike = is_same_group or prompt.forms & partner.forms
             costs[row, column] = _FORBIDDEN if alike else (column - row - 1) % number
     _, columns = linear_sum_assignment(costs)
     return [
@@ -262,11 +269,10 @@ def _partners(prompts: Sequence[ControlPrompt]) -> list[ControlPrompt | None]:
 
 
 def _replace_outputs(sample: Sample, images: Mapping[str, Image]) -> Sample:
-    """A sample with other outputs, under its own conditions."""
+    """Replace the outputs of a sample, keeping its conditions."""
     own_roles = {role for role, _ in outputs(sample)}
-    conditions = {
-        role: image for role, image in sample.images.items() if role not in own_roles
-    }
+    named_images = sample.images.items()
+    conditions = {role: image for role, image in named_images if role not in own_roles}
     return replace(
         sample,
         id=replace(sample.id, image_model="spoilt"),
@@ -283,18 +289,19 @@ def _degraded(sample: Sample) -> dict[str, Image]:
 
 def _blurred(picture: Picture) -> Picture:
     width, height = picture.size
-    small = picture.resize(
-        (max(1, width // _SHRUNK), max(1, height // _SHRUNK)), PIL.Image.Resampling.BOX
-    )
+    small_width = max(1, width // _SHRUNK)
+    small_height = max(1, height // _SHRUNK)
+    small = picture.resize((small_width, small_height), PIL.Image.Resampling.BOX)
     return small.resize((width, height), PIL.Image.Resampling.BILINEAR)
 
 
 def _against_own(prompt: ControlPrompt, degraded: Sample) -> Contest:
     original = prompt.sample
+    uid = f"{original.id.uid} {original.id.image_model} spoilt"
     identity = SampleId(
         original.id.benchmark,
         original.id.part,
         "",
-        f"{original.id.uid} {original.id.image_model} spoilt",
+        uid,
     )
     return Contest(identity, (original, degraded), group=original.group)

@@ -1,3 +1,3 @@
-"""The card of a model as a judge: a seeded sample of benchmarks judged, beside the published
-judges, on one page.
+"""Card of a model as a judge: its verdicts on a seeded sample of benchmarks, compared
+with the published judges, on one page.
 """

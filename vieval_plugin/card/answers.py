@@ -1,4 +1,4 @@
-"""The ways in which a judge answers: ties, round numbers, and agreement with itself."""
+"""Habits of a judge: ties, round numbers, and agreement with itself."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _ROUND = 5.0
 
 
 def tie_share(records: Sequence[Record], aspect: str) -> float | None:
-    """The share of level votes, of level candidates of a contest, or of pairs of an image model's
-    samples with one score.
+    """Share of tied votes, of tied candidates in contests, or of pairs of an image
+    model's samples with the same score.
 
     Args:
-        records: those of one judge on one benchmark.
-        aspect: the aspect whose scores are looked at.
+        records: of one judge on one benchmark.
+        aspect: of the scores.
 
     >>> tie_share([], "O") is None
     True
@@ -52,19 +52,17 @@ def _level_in_contest(record: Record) -> Iterator[bool]:
     choice = record.verdict.choice
     if choice is None:
         return
-    yield from (
-        "=" in vote or vote in _LEVEL_VOTES for vote in choice.votes.values() if vote
-    )
+    votes = choice.votes.values()
+    yield from ("=" in vote or vote in _LEVEL_VOTES for vote in votes if vote)
     yield from (value == 0 for value in choice.preferences.values())
     for first, second in combinations(choice.scores, 2):
-        yield from (
-            first[aspect] == second[aspect] for aspect in first.keys() & second.keys()
-        )
+        shared_aspects = first.keys() & second.keys()
+        yield from (first[aspect] == second[aspect] for aspect in shared_aspects)
 
 
 def round_share(records: Iterable[Record]) -> float | None:
-    """The share of sub-scores, on the rubric's own scale, that are multiples of 5; None where
-    there are none.
+    """Share of sub-scores, on the rubric's own scale, that are multiples of 5; None
+    without sub-scores.
     """
     scores = [
         score
@@ -78,22 +76,28 @@ def round_share(records: Iterable[Record]) -> float | None:
 
 
 def _mean_distance(pairs: Sequence[tuple[Verdict, Verdict]]) -> float:
-    """The mean difference of the scores of two repeats."""
+    """Mean difference between the scores of two repeats."""
     distances = [abs(score_of(first) - score_of(second)) for first, second in pairs]
     return float(np.mean(distances))
+
+
+def _agreement(pairs: Sequence[tuple[Verdict, Verdict]]) -> float:
+    """Share of pairs of repeats with the same answer."""
+    same_answers = [answer_of(first) == answer_of(second) for first, second in pairs]
+    return sum(same_answers) / len(pairs)
 
 
 def agreement_of_repeats(
     records: Sequence[Record], benchmark: str, options: StatisticsOptions
 ) -> tuple[Estimate, Estimate]:
-    """The share of pairs of repeats with the same answer, and the mean difference of two repeats,
-    with intervals.
+    """Share of pairs of repeats with the same answer, and mean difference of two
+    repeats, with intervals.
 
-    A pair of which neither has an answer counts for neither.
+    A pair without any answer does not count.
 
     Args:
-        records: of all repeats, each sample as often as it was judged.
-        benchmark: whose samples they are; it joins the seed.
+        records: of all repeats.
+        benchmark: of the samples; it is part of the seed.
         options: number of resamples, the seed.
     """
     by_id: dict[Hashable, list[Record]] = defaultdict(list)
@@ -109,19 +113,15 @@ def agreement_of_repeats(
         ]
         if readable_pairs:
             groups.append(repeats[0].group or repeats[0].id.uid)
-            agreements.append(
-                sum(
-                    answer_of(first) == answer_of(second)
-                    for first, second in readable_pairs
-                )
-                / len(readable_pairs)
-            )
+            agreements.append(_agreement(readable_pairs))
             distances.append(_mean_distance(readable_pairs))
     bootstrap = Bootstrap.for_part(f"{benchmark}/repeats", options)
 
     def mean_of(values: Sequence[float]) -> Estimate:
         is_known = [not math.isnan(value) for value in values]
-        known_pairs = list(compress(values, is_known)), list(compress(groups, is_known))
+        known_values = list(compress(values, is_known))
+        known_groups = list(compress(groups, is_known))
+        known_pairs = known_values, known_groups
         return bootstrap.estimate(computed_mean(*known_pairs, "no answer"))
 
     return mean_of(agreements).clipped(0.0, 1.0), mean_of(distances)

@@ -1,4 +1,6 @@
-"""A card as `card.json` keeps it: what was judged by whom, with rows of the two long tables."""
+"""A card as stored in `card.json`: the samples, the judges, and the rows of the two
+long tables.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ class CardEntry:
     #: Name of its samples.
     unit: str
     samples: int
-    #: Number of samples there were to choose from, 0 where nobody knows.
+    #: Number of samples to choose from, 0 if unknown.
     available: int
     #: Number of parts and image models among the samples.
     cells: int
@@ -45,11 +47,11 @@ class CardEntry:
     pairs: tuple[PairRow, ...]
     #: Outcomes and cost of the verdicts.
     cost: Cost
-    #: Seconds of calls, None where nobody says.
+    #: Seconds of calls, None if unknown.
     seconds: float | None
-    #: Share of pairs of samples, or of votes, that are level; None where there is none.
+    #: Share of pairs of samples, or of votes, that are tied; None without any.
     ties: float | None
-    #: Share of sub-scores that are multiples of 5; None where there is none.
+    #: Share of sub-scores that are multiples of 5; None without any.
     round_numbers: float | None
     #: SHA-256 of the files of verdicts, by their paths from the card on.
     files: Mapping[str, str]
@@ -57,8 +59,8 @@ class CardEntry:
 
 @dataclass(frozen=True)
 class CardRepeats:
-    """Repeats of a judge past the store: on samples of a benchmark, how often two repeats have
-    the same answer.
+    """Repeats of a judge without the store: how often two repeats on samples of a
+    benchmark give the same answer.
     """
 
     judge: str
@@ -97,13 +99,13 @@ class Card:
     made_from: str
     #: First sentences.
     answers: tuple[str, ...]
-    #: One a judge and benchmark.
+    #: One per judge and benchmark.
     entries: tuple[CardEntry, ...]
-    #: One a judge.
+    #: One per judge.
     repeats: tuple[CardRepeats, ...]
-    #: One a judge.
+    #: One per judge.
     audits: tuple[CardAudit, ...]
-    #: Lines on what it cannot tell.
+    #: Lines on what the card leaves out.
     left_out: tuple[str, ...]
     #: Options of the statistics.
     statistics: Mapping[str, object]

@@ -1,4 +1,4 @@
-"""The card of a model that is asked: planned, judged, and judged again in part."""
+"""Make a card by asking a model: plan, judge, and judge a part again."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ from vieval_plugin.text.errors import VievalError
 
 @dataclass(frozen=True)
 class CardRequest:
-    """A card that is asked for."""
+    """Options of a requested card."""
 
     model: str
     benchmarks: Sequence[str]
     judges: Sequence[PreparedJudge]
-    #: Samples of each benchmark, None for as many as is usual.
+    #: Samples of each benchmark, None for the default.
     samples: int | None
-    #: Samples of each judge that are asked about again.
+    #: Samples of each judge that are judged again.
     repeats: int
     #: Samples of each judge whose images are changed.
     audited: int
@@ -74,21 +74,24 @@ class CardPlan:
     entries: tuple[PlannedEntry, ...]
     #: Calls that they begin with.
     calls: tuple[PlannedCalls, ...]
-    #: Lines on what is not prepared.
+    #: Lines on unprepared data.
     unprepared: tuple[str, ...]
 
     @property
     def lines(self) -> list[str]:
-        """The plan in lines for a terminal."""
+        """Lines that show the plan in a terminal."""
         calls = sum(row.calls for row in self.calls)
         answers = sum(row.answers for row in self.calls)
-        return [*map(str, self.calls), str(PlannedCalls("in all", calls, answers))]
+        total = str(PlannedCalls("in all", calls, answers))
+        return [*map(str, self.calls), total]
 
 
 def _missing_places(
     entries: Sequence[PlannedEntry], published_folder: Path
 ) -> Iterator[str]:
-    """Require the published judges of each benchmark; lines on those that have none."""
+    """Check the logs of published judges of each benchmark; yield a line for each
+    benchmark without any.
+    """
     by_name = {entry.benchmark.name: entry.benchmark for entry in entries}
     for benchmark in by_name.values():
         placed = present(benchmark.name, published_folder)
@@ -100,11 +103,11 @@ def _missing_places(
 
 
 async def plan_card(request: CardRequest, judging: Judging) -> CardPlan:
-    """Draw the samples and count the calls; nothing is asked.
+    """Draw the samples and count the calls, without asking the model.
 
     Raises:
-        VievalError: nothing is prepared that these judges can judge, a cell would have too few
-            samples, or a log of a published judge is not what was published.
+        VievalError: these judges support no prepared benchmark, a cell would have too few
+            samples, or a log of a published judge differs from the published one.
     """
     entries = list[PlannedEntry]()
     unprepared = list[str]()
@@ -112,35 +115,43 @@ async def plan_card(request: CardRequest, judging: Judging) -> CardPlan:
         benchmark = benchmark_registry.benchmark(name)
         sizes = request.samples, request.statistics.seed
         more, lines = planning.planned(
-            benchmark, request.judges, judging.options, *sizes
+            benchmark,
+            request.judges,
+            judging.options,
+            *sizes,
         )
         entries += more
         unprepared += lines
     entries.sort(key=lambda entry: request.judges.index(entry.prepared))
     if not entries:
         judges = ", ".join(judge.spec.name for judge in request.judges)
+        named_benchmarks = benchmark_registry.benchmarks().items()
         synthetic = next(
-            name
-            for name, benchmark in benchmark_registry.benchmarks().items()
-            if benchmark.synthetic
+            name for name, benchmark in named_benchmarks if benchmark.synthetic
         )
+        reasons = "; ".join(unprepared) or "pass --benchmark"
         raise VievalError(
-            f"no prepared benchmark can be judged by {judges}: "
-            f"{'; '.join(unprepared) or 'pass --benchmark'}; to try it without data: "
-            f"--benchmark {synthetic}"
+            f"{judges} cannot judge any prepared benchmark: "
+            f"{reasons}; to make a card without "
+            f"data, pass --benchmark {synthetic}"
         )
     unprepared += _missing_places(entries, request.published)
     async with Session(judging.options, judging.backbone, judging.progress) as session:
         again = request.repeats, request.audited
+        seed = request.statistics.seed
         calls = await planning.calls_of(
-            entries, *again, session, judging.options, request.statistics.seed
+            entries,
+            *again,
+            session,
+            judging.options,
+            seed,
         )
     return CardPlan(tuple(entries), tuple(calls), tuple(unprepared))
 
 
 def card_jobs(request: CardRequest, plan: CardPlan) -> Iterator[Job]:
-    """All that a model is still to be asked about: entries, their repeats, and samples with
-    changed images.
+    """Yield everything that the model still has to answer: entries, their repeats, and
+    samples with changed images.
     """
     entries = [entry for entry in plan.entries if entry.prepared.asks_a_model]
     seed = request.statistics.seed
@@ -162,17 +173,24 @@ def card_jobs(request: CardRequest, plan: CardPlan) -> Iterator[Job]:
                 if request.audited
                 else []
             )
-            yield from (
-                Job(judged, entry.prepared)
-                for judged in changed_samples(samples, entry.prepared, seed)
-            )
+            changed_judged = changed_samples(samples, entry.prepared, seed)
+            yield from (Job(judged, entry.prepared) for judged in changed_judged)
 
 
 def _card_entry(
-    judge: PlacedJudge, entry: PlannedEntry, file: JudgedFile, folder: Path
+    judge: PlacedJudge,
+    entry: PlannedEntry,
+    file: JudgedFile,
+    folder: Path,
 ) -> CardEntry:
     seconds = file.usage.seconds or None
-    return entry_of(judge, file.files, folder, entry.available, seconds)
+    return entry_of(
+        judge,
+        file.files,
+        folder,
+        entry.available,
+        seconds,
+    )
 
 
 def _placed(file: JudgedFile, request: CardRequest) -> PlacedJudge:
@@ -187,16 +205,16 @@ def make_card(
     judging: Judging,
     on_step: Callable[[str], None] = lambda line: None,
 ) -> tuple[Card, list[PlacedJudge]]:
-    """Judge what is planned, and make the card of it; what was judged before is not asked for
-    again.
+    """Judge the planned samples and make a card of the verdicts; earlier verdicts are
+    reused.
 
     Args:
-        request, plan: the card's.
-        judging: who answers.
-        on_step: is told what comes next, in a line.
+        request, plan: of the card.
+        judging: options and model.
+        on_step: called with a line on the next step.
 
     Raises:
-        VievalError: the run cannot go on; verdicts are kept, and the same call goes on.
+        VievalError: the run cannot continue; verdicts are kept, and the same call resumes.
     """
     judged: list[JudgedFile] = []
     for entry in plan.entries:
@@ -227,7 +245,13 @@ def make_card(
         judges.append(judge)
         entries.append(_card_entry(judge, entry, file, request.folder))
     return card_of(
-        "vieval card", judges, entries, repeats, audits, left_out, request.statistics
+        "vieval card",
+        judges,
+        entries,
+        repeats,
+        audits,
+        left_out,
+        request.statistics,
     ), judges
 
 
@@ -240,8 +264,15 @@ def _repeats(
     n = min(request.repeats, len(entry.judged))
     judge = entry.prepared.spec.name
     on_step(f"{judge}: {n} {entry.unit}, three times each, without the store")
+    seed = request.statistics.seed
     file = asyncio.run(
-        judge_repeats(entry, n, request.statistics.seed, request.folder, judging)
+        judge_repeats(
+            entry,
+            n,
+            seed,
+            request.folder,
+            judging,
+        )
     )
     return repeats_of(
         judge,
@@ -262,7 +293,9 @@ def _audit(
     prepared = entry.prepared
     seed = request.statistics.seed
     samples = planning.audited_samples(entry, request.audited, seed)
-    on_step(f"{prepared.spec.name}: {len(samples)} {entry.unit} with changed images")
+    judge_name = prepared.spec.name
+    sample_count = len(samples)
+    on_step(f"{judge_name}: {sample_count} {entry.unit} with changed images")
     answered_before = _answer_count(judging.progress.usage)
     run_options = judging.options, judging.backbone, seed, judging.progress
     batch = judging.batch if prepared.asks_a_model else None
@@ -270,10 +303,14 @@ def _audit(
     calls = _answer_count(judging.progress.usage) - answered_before
     rows = tuple(effect.row for effect in effects)
     return CardAudit(
-        prepared.spec.name, entry.benchmark.name, len(samples), rows, calls
+        prepared.spec.name,
+        entry.benchmark.name,
+        len(samples),
+        rows,
+        calls,
     )
 
 
 def _answer_count(usage: Usage) -> int:
-    """The number of questions that were answered, by a model or from the store."""
+    """Number of questions answered by a model or from the store."""
     return usage.calls + usage.cached + usage.repeated

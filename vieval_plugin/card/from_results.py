@@ -1,4 +1,4 @@
-"""The card of a model from results that lmms-eval, VLMEvalKit or `vieval score` left behind."""
+"""Make a card of a model from results of lmms-eval, VLMEvalKit or `vieval score`."""
 
 from __future__ import annotations
 
@@ -22,35 +22,36 @@ from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import real
 
 LEFT_OUT = (
-    "made from results, so it cannot show whether the model agrees with itself when "
-    "asked again, or what fools it"
+    "made from results, so it does not show whether the model repeats its answers or "
+    "what fools it"
 )
 
 
 @dataclass(frozen=True)
 class ModelResults:
-    """Files of verdicts, and the runs of one model in them."""
+    """Verdict files, and the runs of one model in them."""
 
     files: tuple[Path, ...]
     runs: tuple[Run, ...]
 
     @property
     def model(self) -> str:
-        """The name of the model."""
+        """Name of the model."""
         return self.runs[0].model
 
 
 def results_of_model(results: Sequence[Path], model: str | None) -> ModelResults:
-    """The results of one model.
+    """Read the results of one model.
 
     Args:
         results: folders or files of verdicts on benchmarks that people rated or voted on.
-        model: the name of the one that is meant, None where there is one only.
+        model: name of the model, None if there is only one.
 
     Raises:
         VievalError: results cannot be read, or are of several models.
     """
-    files = dict.fromkeys(file for result in results for file in samples_files(result))
+    found_files = (file for result in results for file in samples_files(result))
+    files = dict.fromkeys(found_files)
     loaded = load_results(list(files))
     if loaded.unreadable:
         raise VievalError(loaded.unreadable[0])
@@ -63,10 +64,9 @@ def results_of_model(results: Sequence[Path], model: str | None) -> ModelResults
             "--model"
         )
     if model is not None and model not in models:
-        raise VievalError(f"no results from {model}; the results are from {names}")
-    return ModelResults(
-        tuple(files), tuple(run for run in loaded.runs if model in (None, run.model))
-    )
+        raise VievalError(f"unknown model {model}; the results are from {names}")
+    model_runs = (run for run in loaded.runs if model in (None, run.model))
+    return ModelResults(tuple(files), tuple(model_runs))
 
 
 def card_from_results(
@@ -76,18 +76,18 @@ def card_from_results(
     options: StatisticsOptions,
     on_step: Callable[[str], None] = lambda line: None,
 ) -> tuple[Card, list[PlacedJudge]]:
-    """The card of a model from its results, whose files are copied beside it.
+    """Make the card of a model from its results, and copy their files next to it.
 
     Args:
         results: the model's.
         published: the folder of published verdicts.
         folder: of the card.
-        options: what failed verdicts are, number of resamples, the seed.
-        on_step: called with a line on what comes next.
+        options: failure policy, number of resamples, seed.
+        on_step: called with a line on the next step.
 
     Raises:
-        VievalError: nothing of it is on samples that people rated, or the folder has the card of
-            these files already.
+        VievalError: no verdicts are on samples that people rated, or the folder already has the
+            card of these files.
     """
     if (folder / CARD_JSON).exists() and any(
         real(file).is_relative_to(real(folder)) for file in results.files
@@ -105,8 +105,8 @@ def card_from_results(
         run_copies = [copy for copy, in_copy in copies.items() if in_copy & ids]
         run_files = [file for copy in run_copies if (file := run_file(copy)).exists()]
         step = (
-            "computing numbers and comparing with published judges; this takes up to "
-            "a minute or two"
+            "computing numbers and comparing with published judges; this takes a "
+            "minute or two"
         )
         on_step(f"{run.benchmark} by {run.judge}: {step}")
         try:
@@ -118,21 +118,27 @@ def card_from_results(
             entries.append(entry_of(judge, (*run_copies, *run_files), folder))
     if not entries:
         raise VievalError("; ".join(left_out[1:]))
-    return card_of("results", judges, entries, [], [], left_out, options), judges
+    return card_of(
+        "results",
+        judges,
+        entries,
+        [],
+        [],
+        left_out,
+        options,
+    ), judges
 
 
 def _copied(files: Sequence[Path], folder: Path) -> dict[Path, set[object]]:
-    """Copies of files of verdicts in the folder of a card, each with what it holds: the ids, and
-    whose verdicts they are.
+    """Copy verdict files to the folder of a card; return each copy with the ids and
+    provenances in it.
     """
     copies: dict[Path, set[object]] = {}
     names = Counter(file.name for file in files)
     for number, file in enumerate(files, start=1):
-        copy = (
-            folder
-            / VERDICTS
-            / (f"{number}_{file.name}" if names[file.name] > 1 else file.name)
-        )
+        is_repeated = names[file.name] > 1
+        copy_name = f"{number}_{file.name}" if is_repeated else file.name
+        copy = folder / VERDICTS / copy_name
         if real(copy) != real(file):
             write_whole(copy, file.read_bytes())
             if run_file(file).exists():

@@ -1,5 +1,5 @@
-"""The verdicts of a card: judged into files of a folder, so that a card that was ended goes on
-where it was.
+"""Judge the samples of a card into files of a folder, so that an interrupted card
+resumes.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ FIRST_REPEAT = 1_000
 
 @dataclass(frozen=True)
 class Judging:
-    """A run's options and the model that answers, in all of a card's runs; `progress` counts.
+    """Options and model of all runs of a card; `progress` counts them.
 
-    `batch` is the folder in which batches have answered all questions; None for calls.
+    `batch` is the folder with the answers of batches; None to call the model.
     """
 
     options: Config
@@ -49,7 +49,7 @@ class Judging:
 
 @dataclass(frozen=True)
 class JudgedFile:
-    """A file of verdicts, with what is in it and what it took."""
+    """A file of verdicts, with its records and usage."""
 
     path: Path
     records: tuple[Record, ...]
@@ -57,61 +57,70 @@ class JudgedFile:
 
     @property
     def files(self) -> tuple[Path, Path]:
-        """The file, and the one beside it that says whose verdicts they are."""
+        """The file and its run file."""
         return self.path, run_file(self.path)
 
 
 def entry_file(entry: PlannedEntry, folder: Path) -> Path:
-    """The file of an entry's verdicts."""
+    """Path of an entry's verdicts."""
     return folder / VERDICTS / f"{entry.stem}.jsonl"
 
 
 def repeats_file(entry: PlannedEntry, folder: Path) -> Path:
-    """The file of an entry's repeats."""
+    """Path of an entry's repeats."""
     return folder / ANCHORS / f"{entry.stem}.jsonl"
 
 
 def is_complete(path: Path) -> bool:
-    """True where a file of verdicts is there, and no call failed."""
+    """True if a file of verdicts exists and contains no failed calls."""
     if not path.exists() or partial_file(path).exists():
         return False
-    return not any(
-        record.verdict.status is Status.API_ERROR
-        for record in chain.from_iterable(rows_of(path))
-    )
+    records = chain.from_iterable(rows_of(path))
+    return not any(record.verdict.status is Status.API_ERROR for record in records)
 
 
 async def judge_entry(
     entry: PlannedEntry, folder: Path, judging: Judging
 ) -> JudgedFile:
-    """Judge the samples of an entry into a file below a folder, or read what is there of the same
-    run.
+    """Judge the samples of an entry into a file below a folder, or read the file of an
+    earlier run with the same options.
 
     Raises:
-        VievalError: the run cannot go on, or what is there is of another run.
+        VievalError: the run cannot continue, or an existing file is from another run.
     """
     path = entry_file(entry, folder)
+    provenance = provenance_of(entry.prepared, judging.options, judging.backbone)
     return await _judge_into(
         path,
         entry,
-        {0: provenance_of(entry.prepared, judging.options, judging.backbone)},
+        {0: provenance},
         judging,
     )
 
 
 async def judge_repeats(
-    entry: PlannedEntry, n: int, seed: int, folder: Path, judging: Judging
+    entry: PlannedEntry,
+    n: int,
+    seed: int,
+    folder: Path,
+    judging: Judging,
 ) -> JudgedFile:
-    """Judge n samples of an entry three times past the store, as the repeats of an anchor."""
+    """Judge n samples of an entry three times without the store, as repeats of an
+    anchor.
+    """
     provenance = provenance_of(entry.prepared, judging.options, judging.backbone)
     store = judging.options.store.model_copy(update={"use": False})
     past_store = judging.options.model_copy(update={"store": store})
     entry = replace(entry, judged=tuple(draw_sample(entry.judged, n, seed)))
-    runs = [run for _, run in runs_of_anchor(provenance, [[]] * REPEATS)]
+    anchor_runs = runs_of_anchor(provenance, [[]] * REPEATS)
+    runs = [run for _, run in anchor_runs]
     path = repeats_file(entry, folder)
     by_repeat = dict(enumerate(runs, start=FIRST_REPEAT))
     return await _judge_into(
-        path, entry, by_repeat, replace(judging, options=past_store)
+        path,
+        entry,
+        by_repeat,
+        replace(judging, options=past_store),
     )
 
 
@@ -132,7 +141,14 @@ async def _judge_into(
         for repeat, provenance in by_repeat.items():
             run_source = source, entry.prepared, provenance, path.parent
             by = judging.options, judging.backbone, judging.progress
-            await score_into(log, *run_source, *by, True, batch, repeat)
+            await score_into(
+                log,
+                *run_source,
+                *by,
+                True,
+                batch,
+                repeat,
+            )
         write_scored(path, log, inputs, runs)
         usage = sum(map(log.usage, runs), Usage())
         log.complete = True
@@ -142,11 +158,17 @@ async def _judge_into(
 def _require_same_run(
     path: Path, source: SampleSource, runs: dict[str, Provenance]
 ) -> Usage:
-    """The usage of a complete run; VievalError where it was another one."""
+    """Return the usage of a complete run; VievalError if its options differ."""
     try:
         document = read_json(run_file(path).read_bytes())
-        earlier = {name: run["provenance"] for name, run in document["runs"].items()}
-        difference = differing(document["inputs"], earlier, inputs_of(source), runs)
+        named_runs = document["runs"].items()
+        earlier = {name: run["provenance"] for name, run in named_runs}
+        difference = differing(
+            document["inputs"],
+            earlier,
+            inputs_of(source),
+            runs,
+        )
         usage = sum(
             (usage_of(run["usage"]) for run in document["runs"].values()), Usage()
         )

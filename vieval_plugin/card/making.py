@@ -1,6 +1,4 @@
-"""A card from verdicts: each number by the statistics of its benchmark, the same that a report
-has.
-"""
+"""Make a card from verdicts, with the same statistics as a report."""
 
 from __future__ import annotations
 
@@ -37,14 +35,14 @@ def entry_of(
     available: int = 0,
     seconds: float | None = None,
 ) -> CardEntry:
-    """The entry of a judge on a benchmark.
+    """Build the entry of a judge on a benchmark.
 
     Args:
         judge: placed by its verdicts.
-        files: those of the verdicts.
-        folder: the one that files are named from.
-        available: number of samples there were to choose from, 0 where nobody knows.
-        seconds: those of calls, None where nobody says.
+        files: of the verdicts.
+        folder: that the files' paths start from.
+        available: number of samples to choose from, 0 if unknown.
+        seconds: of calls, None if unknown.
     """
     records = judge.run.all_records
     source = records[0].provenance
@@ -52,12 +50,18 @@ def entry_of(
     pairs = pair_rows([judge.pairs_of_judge])
     for part_entries in judge.by_part.values():
         rows = pair_rows([judge.board_of(part_entries.values())])
-        pairs += [
-            replace(row, part=part)
-            for part, row in zip(part_entries, rows, strict=True)
-        ]
+        parted_rows = zip(part_entries, rows, strict=True)
+        pairs += [replace(row, part=part) for part, row in parted_rows]
     backbones = {judge.run.label: judge.run.name.backbone}
     ids = sorted(str(record.id) for record in records)
+    unit = "contests" if records[0].votes is not None else "samples"
+    cells = {(record.id.part, record.id.image_model) for record in records}
+    sample_digest = hashlib.sha256("\n".join(ids).encode()).hexdigest()
+    numbers = (
+        number_row(name, number, judge.failure_policy, backbones)
+        for number in judge.numbers
+    )
+    ties = tie_share(records, judge.board.aspect)
     return CardEntry(
         *(
             name,
@@ -68,19 +72,16 @@ def entry_of(
             source.pack_hash,
         ),
         options=identity_of(source)["options"],
-        unit="contests" if records[0].votes is not None else "samples",
+        unit=unit,
         samples=len(records),
         available=available,
-        cells=len({(record.id.part, record.id.image_model) for record in records}),
-        sample_digest=hashlib.sha256("\n".join(ids).encode()).hexdigest(),
-        numbers=tuple(
-            number_row(name, number, judge.failure_policy, backbones)
-            for number in judge.numbers
-        ),
+        cells=len(cells),
+        sample_digest=sample_digest,
+        numbers=tuple(numbers),
         pairs=tuple(pairs),
         cost=cost_of(records),
         seconds=seconds,
-        ties=tie_share(records, judge.board.aspect),
+        ties=ties,
         round_numbers=round_share(records),
         files=digests(files, folder),
     )
@@ -94,7 +95,7 @@ def repeats_of(
     folder: Path,
     options: StatisticsOptions,
 ) -> CardRepeats:
-    """The agreement of a judge with itself, from all verdicts of its repeats."""
+    """Measure a judge's agreement with itself from the verdicts of its repeats."""
     benchmark = records[0].id.benchmark
     estimates = agreement_of_repeats(records, benchmark, options)
     numbers = zip((SAME_AGAIN, DIFFERENCE_AGAIN), estimates, strict=True)
@@ -105,8 +106,14 @@ def repeats_of(
         )
         for statistic, estimate in numbers
     )
+    answer_count = cost_of(records).answers
     return CardRepeats(
-        judge, benchmark, times, rows, cost_of(records).answers, digests(files, folder)
+        judge,
+        benchmark,
+        times,
+        rows,
+        answer_count,
+        digests(files, folder),
     )
 
 
@@ -119,20 +126,23 @@ def card_of(
     left_out: Sequence[str],
     options: StatisticsOptions,
 ) -> Card:
-    """The card of a model, dated today.
+    """Build the card of a model, with today's date.
 
     Args:
-        made_from: what verdicts come from, in a few words.
-        judges: the model's, one an entry.
-        entries, repeats, audits: all that was found.
-        left_out: lines on what is not told.
-        options: those that numbers were made with.
+        made_from: origin of the verdicts, in a few words.
+        judges: of the model, one per entry.
+        entries, repeats, audits: the results.
+        left_out: lines on what the card leaves out.
+        options: of the statistics.
     """
     unplaced = [
         missing_place_reason(judge.benchmark.name, judge.title)
         for judge in judges
         if not judge.published
     ]
+    all_left_out = tuple(dict.fromkeys((*left_out, *unplaced)))
+    today = datetime.now(UTC).date()
+    versions = {"python": platform.python_version(), **versions_of(*_PACKAGES)}
     return Card(
         card=VERSION,
         model=judges[0].run.label,
@@ -141,26 +151,26 @@ def card_of(
         entries=tuple(entries),
         repeats=tuple(repeats),
         audits=tuple(audits),
-        left_out=tuple(dict.fromkeys((*left_out, *unplaced))),
+        left_out=all_left_out,
         statistics=asdict(options),
         seed=options.seed,
-        date=datetime.now(UTC).date(),
-        versions={"python": platform.python_version(), **versions_of(*_PACKAGES)},
+        date=today,
+        versions=versions,
     )
 
 
 def missing_place_reason(benchmark: str, title: str) -> str:
-    """The reason why no published judge stands beside a model on a benchmark."""
+    """Reason why a benchmark has no published judges to compare a model with."""
     if published_judges(benchmark):
         return (
             f"published verdicts on {title} were not found; run `vieval prepare "
             f"{PUBLISHED}` to download those of other judges"
         )
-    return f"there are no published verdicts on {title}, so the card shows no rank"
+    return f"{title} has no published verdicts, so the card shows no rank"
 
 
 def digests(files: Sequence[Path], folder: Path) -> dict[str, str]:
-    """The SHA-256 of files, by their paths from a folder on."""
+    """SHA-256 of files, by their paths relative to a folder."""
     return {
         file.relative_to(folder).as_posix(): hashlib.sha256(
             file.read_bytes()

@@ -1,4 +1,4 @@
-"""A judge among the published judges, by the statistics of its benchmark."""
+"""Compare a judge with the published judges, by the statistics of its benchmark."""
 
 from __future__ import annotations
 
@@ -31,77 +31,82 @@ from vieval_plugin.text.errors import VievalError
 
 @dataclass(frozen=True, eq=False)
 class PlacedJudge:
-    """A judge among the published ones."""
+    """A judge compared with the published ones."""
 
     #: Its run, under the model's name.
     run: Run
     benchmark: Benchmark
-    #: The leaderboard of all by the first statistic of which it has a number; its pairs with others
+    #: Leaderboard by the first statistic with a number of this judge; its pairs with others
     #: are a family.
     board: Leaderboard
-    #: All of its numbers, and those of the others by the same statistic.
+    #: All of its numbers, and the others' numbers by the same statistic.
     numbers: tuple[Number, ...]
     #: By published judge and part, its pair with that judge; p is adjusted over the parts.
     by_part: Mapping[str, Mapping[str, SystemPair]]
-    #: Parts on which no test, adjusted over them, shows it to be better than the same answer for
-    #: everything.
+    #: Parts on which no test, adjusted over the parts, shows it to be better than the same
+    #: answer for everything.
     useless: tuple[str, ...]
-    #: What its failed verdicts are.
+    #: Policy for its failed verdicts.
     failure_policy: str = "drop"
 
     @property
     def title(self) -> str:
-        """The benchmark as sentences call it."""
+        """Name of the benchmark in sentences."""
         return self.benchmark.title or self.benchmark.name
 
     @property
     def number(self) -> Number:
-        """Its number."""
+        """Number of this judge."""
         return self.board.number_of(self.run.label)
 
     @property
     def published(self) -> list[Number]:
-        """Numbers of the published judges, the best first."""
-        numbers = [
-            number for number in self.board.numbers if number.system != self.run.label
-        ]
+        """Numbers of the published judges, best first."""
+        all_numbers = self.board.numbers
+        numbers = [number for number in all_numbers if number.system != self.run.label]
         return sorted(
             numbers, key=lambda n: (not n.estimate.defined, -n.estimate.value)
         )
 
     @property
     def best_published(self) -> Number | None:
-        """The published judge with the highest number, of those with a rank where any has one."""
+        """Published judge with the highest number, among those with a rank if any has
+        one.
+        """
         ranked = [number for number in self.published if number.ranks]
         return next(iter(ranked or self.published), None)
 
     @property
     def heading(self) -> str:
-        """The judge with its setting, and its benchmark."""
-        judge = " ".join(filter(None, (self.run.judge, self.run.setting)))
+        """Judge with its setting, and its benchmark."""
+        parts = filter(None, (self.run.judge, self.run.setting))
+        judge = " ".join(parts)
         return f"{judge} on {self.title}"
 
     @property
     def unread(self) -> Counter[str]:
-        """Verdicts without a score by status, but for images that a generator did not make."""
+        """Verdicts without a score by status, except for images that a generator did
+        not make.
+        """
         statuses = dict(self.board.costs[self.run.label].statuses)
         statuses.pop(Status.NO_IMAGE, None)
         return Counter(statuses)
 
     @property
     def unread_share(self) -> float:
-        """The share of its verdicts that these are, in [0, 1]."""
-        return self.unread.total() / max(self.board.costs[self.run.label].verdicts, 1)
+        """Share of its verdicts that are unread, in [0, 1]."""
+        verdict_count = max(self.board.costs[self.run.label].verdicts, 1)
+        return self.unread.total() / verdict_count
 
     @property
     def breakdown(self) -> str:
-        """The first breakdown, by which the parts are; empty without one."""
+        """Name of the first breakdown, which defines the parts; empty without one."""
         return next(iter(self.board.breakdowns), "")
 
     @property
     def consistency(self) -> Estimate | None:
-        """Share of contests with the same answer in both orders, over parts; None of a judge
-        that is asked in one.
+        """Share of contests with the same answer in both orders, over parts; None if
+        the judge is asked in one order only.
         """
         shares = [
             n.estimate
@@ -111,7 +116,7 @@ class PlacedJudge:
         return mean_over_parts(shares) if shares else None
 
     def values_by_statistic(self, system: str) -> dict[str, Estimate]:
-        """The numbers of a judge by value of the breakdown."""
+        """Numbers of a judge by value of the breakdown."""
         by_value = self.board.breakdowns.get(self.breakdown, {})
         return {
             value: by_system[system]
@@ -120,12 +125,14 @@ class PlacedJudge:
         }
 
     def pair_with(self, rival: str) -> SystemPair | None:
-        """Its pair with a published judge, itself first; None where they have nothing in common."""
+        """Pair of this judge, as the first, with a published judge; None if they share
+        no samples.
+        """
         pair = self.board.comparison.pair_of(self.run.label, rival)
         return pair and (pair if pair.first == self.run.label else pair.turned)
 
     def board_of(self, pairs: Iterable[SystemPair]) -> Leaderboard:
-        """The leaderboard with these pairs alone, which are one family."""
+        """Leaderboard with only these pairs, as one family."""
         return replace(
             self.board,
             comparison=replace(
@@ -135,48 +142,62 @@ class PlacedJudge:
 
     @property
     def pairs_of_judge(self) -> Leaderboard:
-        """The leaderboard with the pairs of this judge alone."""
-        return self.board_of(
-            filter(None, (self.pair_with(number.system) for number in self.published))
-        )
+        """Leaderboard with only the pairs of this judge."""
+        pairs = (self.pair_with(number.system) for number in self.published)
+        return self.board_of(filter(None, pairs))
 
     @property
     def alone(self) -> Leaderboard:
-        """The leaderboard of this judge alone."""
+        """Leaderboard with only this judge."""
         label = self.run.label
         board = self.board_of(())
-        same_answers = {
-            name: labels for name, labels in board.same_answers.items() if name == label
-        }
+        answer_labels = board.same_answers.items()
+        same_answers = {name: labels for name, labels in answer_labels if name == label}
         costs = {label: board.costs[label]}
         return replace(
-            board, numbers=(self.number,), costs=costs, same_answers=same_answers
+            board,
+            numbers=(self.number,),
+            costs=costs,
+            same_answers=same_answers,
         )
 
 
 def place_judge(run: Run, root: Path, options: StatisticsOptions) -> PlacedJudge:
-    """A judge among the published judges that have verdicts on its samples.
+    """Compare a judge with the published judges that have verdicts on its samples.
 
     Args:
-        run: the judge's, whose ratings and votes count.
+        run: of the judge, with human ratings or votes.
         root: the folder of published verdicts.
-        options: what failed verdicts are, number of resamples, the seed.
+        options: failure policy, number of resamples, seed.
 
     Raises:
-        VievalError: no number can be made of the verdicts, or the benchmark is not known.
+        VievalError: the verdicts give no number, or the benchmark is unknown.
     """
     [(benchmark, _)] = benchmarks_with_runs([run])
-    return place_among(benchmark, run, _published_runs(run, root), options)
+    return place_among(
+        benchmark,
+        run,
+        _published_runs(run, root),
+        options,
+    )
 
 
 def place_among(
-    benchmark: Benchmark, run: Run, others: Sequence[Run], options: StatisticsOptions
+    benchmark: Benchmark,
+    run: Run,
+    others: Sequence[Run],
+    options: StatisticsOptions,
 ) -> PlacedJudge:
-    """A judge among others on the same samples; labels are all different."""
+    """Compare a judge with others on the same samples; all labels must differ."""
     runs = [run, *others]
     label = run.label
     name = benchmark.name
-    findings = benchmark.report.findings(name, tuple(benchmark.parts), runs, options)
+    findings = benchmark.report.findings(
+        name,
+        tuple(benchmark.parts),
+        runs,
+        options,
+    )
     has_own = (
         s
         for s in findings.ranked
@@ -185,8 +206,8 @@ def place_among(
     statistic = next(has_own, None)
     if statistic is None or statistic.judge is not None:
         raise VievalError(
-            f"{name}: {label} has no number: people did not rate or vote on any of "
-            "its samples"
+            f"{name}: no agreement can be computed for {label}, because people did "
+            "not rate or vote on any of its samples"
         )
     board = leaderboard(
         statistic,
@@ -233,16 +254,18 @@ def place_among(
             for part, part_statistic in compared.items()
         }
         pairs = {part: pair for part, pair in tests.items() if pair}
-        p_values = holm([pair.result.p for pair in pairs.values()]).tolist()
+        unadjusted = [pair.result.p for pair in pairs.values()]
+        p_values = holm(unadjusted).tolist()
         by_part[rival] = {
             part: replace(pair, adjusted=p)
             for (part, pair), p in zip(pairs.items(), p_values, strict=True)
         }
+    all_numbers = (*numbers, *board.references)
     return PlacedJudge(
         run,
         benchmark,
         board,
-        (*numbers, *board.references),
+        all_numbers,
         by_part,
         useless,
         options.policy,

@@ -1,6 +1,4 @@
-"""The plan of a card: which judge is asked about which samples of which benchmark, and how many
-calls that takes.
-"""
+"""Plan a card: samples, benchmarks and judges, and the number of calls."""
 
 from __future__ import annotations
 
@@ -41,17 +39,18 @@ SAMPLES, CONTESTS = 600, 400
 
 @dataclass(frozen=True)
 class PlannedCalls:
-    """Answers of a model that a run needs, and the calls for those that are not in the store.
+    """Answers that a run needs from a model, and the calls for those that are not in
+    the store.
 
-    A reply that cannot be read is asked for again, which nobody knows before.
+    A reply that cannot be read is requested again, which is not known in advance.
     """
 
     #: Subject of the questions.
     name: str
-    #: Calls: of the same question asked twice there is one where answers are stored.
+    #: Calls; a repeated question counts once if answers are stored.
     calls: int
     answers: int
-    #: `at least` where a judge asks on after an answer, `at most` where changes may not apply,
+    #: `at least` if a judge may ask follow-up questions, `at most` if changes may not apply,
     #: `about` for both.
     qualifier: str = ""
 
@@ -62,25 +61,32 @@ class PlannedCalls:
         'viescore: 1,180 calls for 1,200 answers'
         """
         calls = f"{self.calls:,} calls for {self.answers:,} answers"
-        return f"{self.name}: {' '.join(filter(None, (self.qualifier, calls)))}"
+        qualified_calls = " ".join(filter(None, (self.qualifier, calls)))
+        return f"{self.name}: {qualified_calls}"
 
 
 def planned_calls(
-    name: str, counts: QuestionCounts, prepared: PreparedJudge, options: Config
+    name: str,
+    counts: QuestionCounts,
+    prepared: PreparedJudge,
+    options: Config,
 ) -> PlannedCalls:
-    """Calls for questions of a judge as they were counted."""
-    # what is answered once is stored, and not asked again
+    """Estimate the calls for a judge's questions from their counts."""
+    # stored answers are not requested again
     calls = len(counts.to_ask) if options.store.use else counts.to_ask.total()
     answers = counts.to_ask.total() + counts.stored.total()
     return PlannedCalls(
-        name, calls, answers, "" if prepared.calls.isdecimal() else "at least"
+        name,
+        calls,
+        answers,
+        "" if prepared.calls.isdecimal() else "at least",
     )
 
 
 @dataclass(frozen=True)
 class PlannedEntry:
-    """A judge on the sample of a benchmark; `available` is how many samples it could be asked
-    about.
+    """A judge on the sample of a benchmark; `available` is the number of samples that
+    it could judge.
     """
 
     benchmark: Benchmark
@@ -90,29 +96,29 @@ class PlannedEntry:
 
     @property
     def stem(self) -> str:
-        """The beginning of the names of its files."""
+        """Start of its file names."""
+        names = (self.benchmark.name, self.prepared.spec.name, self.prepared.setting)
         return "_".join(
             filter(
                 None,
-                (self.benchmark.name, self.prepared.spec.name, self.prepared.setting),
+                names,
             )
         )
 
     @property
     def unit(self) -> str:
-        """The name of its samples."""
+        """Name of its samples."""
         return "contests" if isinstance(self.judged[0], Contest) else "samples"
 
     @property
     def cells(self) -> Mapping[tuple[str, str], int]:
-        """The number of samples by part and image model; contests have no image model."""
-        return Counter(
-            (judged.id.part, judged.id.image_model) for judged in self.judged
-        )
+        """Number of samples by part and image model; contests have no image model."""
+        cell_names = ((judged.id.part, judged.id.image_model) for judged in self.judged)
+        return Counter(cell_names)
 
     @property
     def source(self) -> SampleSource:
-        """Its samples as what is to be judged."""
+        """Its samples as a source to judge."""
         texts = [
             text
             for j in self.judged
@@ -120,41 +126,43 @@ class PlannedEntry:
         ]
         rows = [SampleRow(judged, str(judged.id)) for judged in self.judged]
         name = f"a sample of {self.benchmark.name}"
+        digest = fingerprint_of([], *texts)
         return SampleSource(
-            name, lambda: iter(rows), fingerprint_of([], *texts), total=len(rows)
+            name,
+            lambda: iter(rows),
+            digest,
+            total=len(rows),
         )
 
 
 def draw_sample(judged: Sequence[Judged], n: int, seed: int) -> list[Judged]:
-    """At most n samples, as many of each part and image model as of any other, as far as there are
-    so many.
+    """Draw at most n samples, spread as evenly as possible over parts and image models.
 
-    What is left over after that goes to cells at random, one each. A larger sample of the same seed
-    holds a smaller one but for these.
+    Remaining samples go to random cells, at most one each. A larger sample with the
+    same seed contains a smaller one, apart from these.
 
     Args:
-        judged: in any order, on which the outcome does not depend.
-        n: how many.
-        seed: of what is drawn.
+        judged: in any order, which does not affect the result.
+        n: size of the sample.
+        seed: of the draw.
     """
     cells: dict[tuple[str, str], list[Judged]] = defaultdict(list)
     for sample in sorted(judged, key=lambda sample: str(sample.id)):
         cells[sample.id.part, sample.id.image_model].append(sample)
-    sizes = dict(
-        zip(cells, even_sizes(list(map(len, cells.values())), n, seed), strict=True)
-    )
+    cell_sizes = even_sizes(list(map(len, cells.values())), n, seed)
+    sizes = dict(zip(cells, cell_sizes, strict=True))
     sampled: list[Judged] = []
     for cell, members in cells.items():
-        rng = np.random.default_rng([seed, zlib.crc32("/".join(cell).encode())])
-        sampled += [
-            members[index]
-            for index in sorted(rng.permutation(len(members))[: sizes[cell]])
-        ]
+        cell_digest = zlib.crc32("/".join(cell).encode())
+        rng = np.random.default_rng([seed, cell_digest])
+        indexes = rng.permutation(len(members))[: sizes[cell]]
+        sampled += [members[index] for index in sorted(indexes)]
     return sampled
 
 
 def even_sizes(capacities: Sequence[int], n: int, seed: int) -> list[int]:
-    """Sizes of samples of cells, n in all, as even as can be, none larger than its cell.
+    """Sizes of samples of cells, n in total, as even as possible, none larger than its
+    cell.
 
     >>> even_sizes([5, 100, 100], 25, 0), sum(even_sizes([5, 100, 100], 26, 0)), even_sizes([2, 3], 9, 0)
     ([5, 10, 10], 26, [2, 3])
@@ -166,11 +174,8 @@ def even_sizes(capacities: Sequence[int], n: int, seed: int) -> list[int]:
     ):
         level += 1
     sizes = [min(capacity, level) for capacity in capacities]
-    room = [
-        index
-        for index in np.random.default_rng(seed).permutation(len(sizes))
-        if capacities[index] > sizes[index]
-    ]
+    random_order = np.random.default_rng(seed).permutation(len(sizes))
+    room = [index for index in random_order if capacities[index] > sizes[index]]
     for index in room[: n - sum(sizes)]:
         sizes[index] += 1
     return sizes
@@ -183,15 +188,16 @@ def planned(
     n: int | None,
     seed: int,
 ) -> tuple[list[PlannedEntry], list[str]]:
-    """The entries of a benchmark, and lines on what of it is not prepared.
+    """Plan the entries of a benchmark; also return lines on unprepared parts.
 
-    A benchmark of contests is judged by judges of contests, where any of these is one.
+    A benchmark of contests is judged by judges of contests, if any of these judges is
+    one.
 
     Args:
         benchmark: with samples that people rated or voted on.
-        judges: those that were asked for.
-        options: which say where data is.
-        n: samples of each judge; None for as many as is usual.
+        judges: the requested ones.
+        options: with the data folder.
+        n: samples of each judge; None for the default.
         seed: of the sample.
 
     Raises:
@@ -233,8 +239,8 @@ def planned(
 
 
 def _loaded(benchmark: Benchmark, options: Config) -> tuple[list[Judged], list[str]]:
-    """The samples of all parts that are there, and lines on parts that are not, or whose images
-    are not.
+    """Load the samples of all available parts; also return lines on parts without data
+    or images.
     """
     loaded: list[Judged] = []
     unprepared: list[str] = []
@@ -250,9 +256,8 @@ def _loaded(benchmark: Benchmark, options: Config) -> tuple[list[Judged], list[s
             without_images |= {part: missing} if missing else {}
     states = [(unprepared, "is not prepared")] if unprepared else []
     if missing := list(chain.from_iterable(without_images.values())):
-        first = next(
-            (line for line in missing if " image" in line), missing[0]
-        ).partition("; ")[0]
+        image_lines = (line for line in missing if " image" in line)
+        first = next(image_lines, missing[0]).partition("; ")[0]
         more = (
             f", and more in {plural(len(missing) - 1, 'place')}"
             if len(missing) > 1
@@ -273,15 +278,15 @@ def _loaded(benchmark: Benchmark, options: Config) -> tuple[list[Judged], list[s
 
 
 def _is_labelled(judged: Judged) -> bool:
-    """True where people rated a sample, or gave a contest a vote that counts."""
+    """True if people rated a sample, or gave a contest a vote that counts."""
     return (
         bool(judged.votes.vote) if isinstance(judged, Contest) else bool(judged.ratings)
     )
 
 
 def _require_cells(entry: PlannedEntry, askable: Sequence[Judged]) -> None:
-    """VievalError where a cell that could have enough samples for a statistic is planned with
-    fewer.
+    """Raise VievalError if a cell is planned with too few samples for a statistic
+    although it has enough.
     """
     report = entry.benchmark.report
     spec = entry.prepared.spec
@@ -289,7 +294,8 @@ def _require_cells(entry: PlannedEntry, askable: Sequence[Judged]) -> None:
     needed_of_each = max(
         (statistic.least_samples for statistic in report.statistics(rating)), default=1
     )
-    available = Counter((judged.id.part, judged.id.image_model) for judged in askable)
+    cell_names = ((judged.id.part, judged.id.image_model) for judged in askable)
+    available = Counter(cell_names)
     poor = [
         cell
         for cell, size in available.items()
@@ -297,10 +303,13 @@ def _require_cells(entry: PlannedEntry, askable: Sequence[Judged]) -> None:
     ]
     if poor:
         needed = sum(min(needed_of_each, size) for size in available.values())
+        cell_name = "/".join(filter(None, poor[0]))
+        cell_size = entry.cells.get(poor[0], 0)
+        sample_words = f"{len(entry.judged)} {entry.unit}"
         raise VievalError(
-            f"{entry.benchmark.name}: {len(entry.judged)} {entry.unit} leave "
-            f"{'/'.join(filter(None, poor[0]))} with {entry.cells.get(poor[0], 0)}, "
-            f"but each needs {needed_of_each}; use --samples {needed} or more"
+            f"{entry.benchmark.name}: with {sample_words}, {cell_name} has only "
+            f"{cell_size}, but each combination of part and image model needs "
+            f"{needed_of_each}; use --samples {needed} or more"
         )
 
 
@@ -312,14 +321,14 @@ async def calls_of(
     options: Config,
     seed: int,
 ) -> list[PlannedCalls]:
-    """Count the calls of a card before anything is asked.
+    """Count the calls of a card before the model is asked.
 
     Args:
         entries: that are to be judged.
         repeats: samples of each judge that are judged again, three times past the store.
         audited: samples of each judge whose images are changed.
-        session: which knows the store.
-        options: those in force.
+        session: with the store.
+        options: in force.
         seed: of the samples that are judged again and changed.
     """
     lines = list[PlannedCalls]()
@@ -331,13 +340,14 @@ async def calls_of(
         text: str = "",
         times: int = 0,
     ) -> None:
-        """A row on some samples; `times` is how often each is asked past the store, 0 where
-        answers are stored.
+        """Add a row on some samples; `times` is how often each is asked without the
+        store, 0 to store answers.
         """
         counts = QuestionCounts()
         await session.count(judged, entry.prepared, counts)
+        size = f"{len(judged)} {entry.unit}{text}"
         row = planned_calls(
-            f"{subject}, {len(judged)} {entry.unit}{text}",
+            f"{subject}, {size}",
             counts,
             entry.prepared,
             options,
@@ -349,15 +359,15 @@ async def calls_of(
         lines.append(row)
 
     for entry in entries:
-        await add(
-            entry, entry.judged, f"{entry.benchmark.name} by {entry.prepared.spec.name}"
-        )
+        entry_subject = f"{entry.benchmark.name} by {entry.prepared.spec.name}"
+        await add(entry, entry.judged, entry_subject)
     sessions = sum(row.calls > 0 for row in lines)
     first = first_of_each_judge(entries)
     for entry in first if repeats else ():
+        repeated = draw_sample(entry.judged, repeats, seed)
         await add(
             entry,
-            draw_sample(entry.judged, repeats, seed),
+            repeated,
             entry.prepared.spec.name,
             " three times",
             REPEATS,
@@ -370,8 +380,13 @@ async def calls_of(
             continue
         # as they are too: these are in the store, unless it is not used or answers of before do not
         # count
+        change_count = len(changes()) + 1
         await add(
-            entry, samples, entry.prepared.spec.name, " changed", len(changes()) + 1
+            entry,
+            samples,
+            entry.prepared.spec.name,
+            " changed",
+            change_count,
         )
         sessions += 1
     if any(row.calls for row in lines):
@@ -387,34 +402,41 @@ async def calls_of(
 
 
 def audited_samples(entry: PlannedEntry, n: int, seed: int) -> list[Judged]:
-    """Samples of an entry whose images are changed.
+    """Choose the samples of an entry whose images are changed.
 
     Raises:
-        VievalError: there is none, or no effect of so few can be significant.
+        VievalError: there are none, or too few for a significant effect.
     """
-    samples = random_judgeable_samples(entry.judged, entry.prepared, n, seed)
-    effects = len(changes()) * (len(entry.prepared.spec.aspects) or 1)
+    samples = random_judgeable_samples(
+        entry.judged,
+        entry.prepared,
+        n,
+        seed,
+    )
+    aspect_count = len(entry.prepared.spec.aspects) or 1
+    effects = len(changes()) * aspect_count
     needed = math.ceil(1 + math.log2(effects / SIGNIFICANCE_LEVEL))
-    if (groups := len({(sample.kind, sample.group) for sample in samples})) < needed:
+    groups = len({(sample.kind, sample.group) for sample in samples})
+    if groups < needed:
         raise VievalError(
-            f"{plural(groups, 'instruction')} are too few to find any of {effects} "
-            f"effects; use --audit {needed} or more"
+            f"an audit of {effects} effects requires at least {needed} instructions, "
+            f"got {groups}; use --audit {needed} or more"
         )
     return samples
 
 
 def first_of_each_judge(entries: Sequence[PlannedEntry]) -> list[PlannedEntry]:
-    """The first entry of each judge, of which some samples are judged again and changed."""
-    return list(
-        {entry.prepared.spec.name: entry for entry in reversed(entries)}.values()
-    )[::-1]
+    """First entry of each judge, some of whose samples are judged again and changed."""
+    by_judge = {entry.prepared.spec.name: entry for entry in reversed(entries)}
+    return list(by_judge.values())[::-1]
 
 
 def require_budget(calls: Sequence[PlannedCalls], budget: int | None) -> None:
-    """VievalError where calls are more than a budget."""
+    """Raise VievalError if the calls exceed the budget."""
     needed = sum(row.calls for row in calls)
     if budget is not None and needed > budget:
-        raise VievalError(
-            f"the card takes {needed:,} calls, but --budget is {budget:,}; use "
-            "smaller --samples, --repeats and --audit"
+        message = (
+            f"the card needs {needed:,} calls, but --budget is {budget:,}; reduce "
+            "--samples, --repeats or --audit"
         )
+        raise VievalError(message)

@@ -1,4 +1,4 @@
-"""Cards from their files, and the runs whose verdicts lie beside them."""
+"""Read cards from their files, and the runs of the verdicts next to them."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ _LARGEST = 1 << 24
 
 
 def is_card(path: Path) -> bool:
-    """Tell by its name whether a path leads to a card, or to a folder with one."""
+    """Tell by its name whether a path is a card, or a folder with one."""
     return path.suffix == ".json" if isfile(path) else isfile(path / CARD_JSON)
 
 
 def read_card(path: Path) -> Card:
-    """A card of this version from its file or folder.
+    """Read a card of this version from its file or folder.
 
     Raises:
-        VievalError: it cannot be read, is of another version, or holds what no card does.
+        VievalError: the card cannot be read, has another version, or is malformed.
     """
     file = path / CARD_JSON if isdir(path) else path
     try:
@@ -43,22 +43,21 @@ def read_card(path: Path) -> Card:
             document = read_json(stream.read(_LARGEST + 1))
     except (OSError, ValueError) as error:
         raise VievalError(
-            f"{file}: the card cannot be read ({error}); `vieval card` writes one"
+            f"{file}: the card cannot be read ({error}); create one with `vieval card`"
         ) from None
     if not isinstance(document, dict) or "card" not in document:
-        raise VievalError(f"{file}: not a model card; `vieval card` writes one")
+        raise VievalError(f"{file}: not a model card; create one with `vieval card`")
     if (version := document["card"]) != VERSION:
         mismatch = (
             f"the card has version {version}, but this VIEval reads version {VERSION}"
         )
-        raise VievalError(
-            f"{file}: {mismatch}; make it again with this VIEval: vieval card"
-        )
+        raise VievalError(f"{file}: {mismatch}; create it again with `vieval card`")
     try:
         card = _CARD.validate_python(document)
     except ValidationError as error:
         first = error.errors()[0]
-        problem = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        place = ".".join(map(str, first["loc"]))
+        problem = f"{place}: {first['msg']}"
         raise VievalError(
             f"{file}: {problem}; restore the card, or make it again"
         ) from None
@@ -66,7 +65,8 @@ def read_card(path: Path) -> Card:
         (entry.benchmark, entry.judge, entry.setting, tuple(entry.files))
         for entry in card.entries
     )
-    if repeated := next((key for key, times in keys.items() if times > 1), None):
+    repeated_keys = (key for key, times in keys.items() if times > 1)
+    if repeated := next(repeated_keys, None):
         raise VievalError(
             f"{file}: lists {repeated[1]} on {repeated[0]} twice; restore the card, "
             "or make it again"
@@ -75,20 +75,20 @@ def read_card(path: Path) -> Card:
 
 
 def json_text(card: Card) -> str:
-    """A card as the text of `card.json`."""
+    """Serialise a card to the text of `card.json`."""
     return json.dumps(_CARD.dump_python(card, mode="json"), indent=1, allow_nan=False)
 
 
 def runs_of(card: Card, path: Path, label: str) -> list[Run]:
-    """The runs of a card from the files beside it, under a label.
+    """Read the runs of a card from the files next to it, under a label.
 
     Args:
-        card: as it was read.
+        card: as read.
         path: its file or folder.
-        label: what tables are to call it.
+        label: name of the card in tables.
 
     Raises:
-        VievalError: a file of verdicts is gone, or is not the one that the card was made from.
+        VievalError: a file of verdicts is missing, or is not the one that the card was made from.
     """
     folder = path if isdir(path) else path.parent
     return [
@@ -103,13 +103,14 @@ def _runs_of(entry: CardEntry, folder: Path) -> tuple[Run, ...]:
         if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
             outside = f"refers to a file outside its folder ({name[:80]})"
             raise VievalError(f"{folder}: the card {outside}; make the card again")
-    files = {folder / name: sha256 for name, sha256 in entry.files.items()}
+    named_files = entry.files.items()
+    files = {folder / name: sha256 for name, sha256 in named_files}
     for file, sha256 in files.items():
         try:
             body = file.read_bytes()
         except OSError:
             raise VievalError(
-                f"{file}: not found; a card needs its verdicts in the same folder"
+                f"{file}: not found; a card requires its verdicts in the same folder"
             ) from None
         if hashlib.sha256(body).hexdigest() != sha256:
             problem = "not the verdicts that the card was made from"
@@ -119,30 +120,30 @@ def _runs_of(entry: CardEntry, folder: Path) -> tuple[Run, ...]:
 
 
 def results_of_cards(paths: Sequence[Path], labels: Sequence[str]) -> Results:
-    """The verdicts of cards as results, of the benchmarks and judges that all of them have.
+    """Read the verdicts of cards as results, for the benchmarks and judges that all
+    cards share.
 
     Args:
         paths: files or folders of cards.
-        labels: what tables are to call them, one a card; empty for the names of their models.
+        labels: names of the cards in tables, one per card; empty for the names of their models.
 
     Raises:
-        VievalError: a card cannot be read or is of another version, its verdicts are gone, two are
-            of different samples, or they have nothing in common.
+        VievalError: a card cannot be read or has another version, its verdicts are missing, two
+            cards cover different samples, or no benchmark and judge is common to all.
     """
     if labels and len(labels) != len(paths):
+        label_count = len(labels)
         raise VievalError(
-            f"{len(labels)} labels for {len(paths)} cards; give one --label per card, "
-            "in the same order"
+            f"got {label_count} labels for {len(paths)} cards; pass one --label per "
+            "card, in the same order"
         )
     cards = [read_card(path) for path in paths]
-    names = [
-        label or card.model
-        for label, card in zip(labels or [""] * len(cards), cards, strict=True)
-    ]
+    labelled_cards = zip(labels or [""] * len(cards), cards, strict=True)
+    names = [label or card.model for label, card in labelled_cards]
     if len(set(names)) < len(names):
         raise VievalError(
-            f"two cards have the same name, {names[0]}; give one --label per card to "
-            "tell them apart"
+            f"two cards have the same name, {names[0]}; pass one --label per card to "
+            "distinguish them"
         )
     entries = [
         {(entry.benchmark, entry.judge): entry for entry in card.entries}
@@ -161,15 +162,12 @@ def results_of_cards(paths: Sequence[Path], labels: Sequence[str]) -> Results:
     common = set.intersection(*map(set, entries))
     if not common:
         raise VievalError(
-            f"{paths[0]} and {paths[1]} share no benchmark judged by the same judge; "
-            "make the cards with the same benchmarks and judges"
+            f"{paths[0]} and {paths[1]} have no benchmark and judge in common; make "
+            "the cards with the same benchmarks and judges"
         )
     judges = Counter(benchmark for benchmark, _ in common)
-    runs = [
-        run
-        for card_source in zip(cards, paths, names, strict=True)
-        for run in runs_of(*card_source)
-    ]
+    card_sources = zip(cards, paths, names, strict=True)
+    runs = [run for card_source in card_sources for run in runs_of(*card_source)]
     return Results(
         tuple(
             replace(run, label=f"{run.label} {run.judge}")

@@ -1,7 +1,7 @@
-"""A card in sentences: where the model stands, what it is good for and what not, and what limits
-that.
+"""A card in sentences: the model's level, its strengths and weaknesses, and the limits
+of the numbers.
 
-What a report says of the same verdicts, `report.answer` says here as well.
+Sentences on the verdicts are the same as in a report (`report.answer`).
 """
 
 from __future__ import annotations
@@ -36,55 +36,58 @@ from vieval_plugin.stats.decisions import (
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.text.wording import enumeration, plural
 
-#: Beginnings of an audit's findings: of what ought not to be, and of what the samples do not show.
+#: Beginnings of an audit's findings: unexpected effects, and undecided ones.
 FLAGGED, UNDECIDED = "FLAGGED", "undecided"
-#: Judges that a sentence names; of more it says how many there are.
+#: Largest number of judges that a sentence lists by name.
 _MOST_NAMED = 4
 
 
 class Level(StrEnum):
-    """How well a model judges, as its card's title says it."""
+    """Level of a model as a judge, as the title of its card."""
 
     UNREAD = "{subject} cannot be measured: {unread}."
     UNSCORED = "{subject} cannot be measured: it has too few scores on {benchmark}."
-    ONE_ANSWER = "{subject} cannot judge: it gives nearly always the same answer."
+    ONE_ANSWER = "{subject} cannot judge: it nearly always gives the same answer."
     WORSE = "{subject} is a poor judge: worse than {constant}."
     POOR = "{subject} is a poor judge: hardly better than {constant}."
-    UNSHOWN = "On so few samples, {subject} is not shown to be better than {constant}."
+    UNSHOWN = (
+        "With so few samples, {subject} is not shown to be better than {constant}."
+    )
     ABOVE = "{subject} agrees with {truth} better than {constant} does{where}."
     BETTER = "{subject} is better than {best}, the best published judge."
     AS_GOOD = "{subject} is as good as {best}, the best published judge."
     BELOW = "{subject} is below {best}, the best published judge."
     UNDECIDED = (
-        "{subject} beats {constant}, but has too few samples to compare it with {best}, the best "
-        "published judge."
+        "{subject} beats {constant}, but there are too few samples to compare it "
+        "with {best}, the best published judge."
     )
 
 
 @dataclass(frozen=True)
 class Standing:
-    """The numbers that the level of a judge follows from."""
+    """Numbers that determine the level of a judge."""
 
     number: Estimate
     #: Share of its replies without a score, in [0, 1].
     unread: float
-    #: True where nearly all of its answers are the same.
+    #: True if nearly all of its answers are the same.
     one_answer: bool
     #: Number of the best constant answer.
     constant: float
-    #: True where a test shows it above that over all samples; by task type, where it has a number.
+    #: True if a test shows a higher number over all samples; by task type, if it has a number.
     above: bool
     above_by_type: tuple[bool, ...]
-    #: Its difference to the best published judge on the samples that both scored, undefined where
-    #: there are none; None without a published judge.
+    #: Its difference to the best published judge on the samples that both scored, undefined
+    #: without such samples; None without a published judge.
     difference: Estimate | None
 
 
 def level(standing: Standing) -> Level:
-    """The level of a judge: whether it can be read, whether it beats one answer for all, and
-    where it stands beside the best published judge.
+    """Determine the level of a judge: whether it can be read, whether it beats one
+    answer for all, and how it compares with the best published judge.
 
-    A lead that is clear over all samples counts where tests by task type have too few to show it.
+    A clear lead over all samples counts even if tests by task type have too few samples
+    to show it.
     """
     number = standing.number
     difference = standing.difference
@@ -113,7 +116,7 @@ def level(standing: Standing) -> Level:
 
 
 def standing_of_judge(judge: PlacedJudge) -> Standing:
-    """The numbers of a placed judge that its level follows from."""
+    """Numbers of a placed judge that determine its level."""
     label = judge.run.label
     board = judge.board
     best = judge.best_published
@@ -140,11 +143,11 @@ def standing_of_judge(judge: PlacedJudge) -> Standing:
 
 
 def title(judge: PlacedJudge, subject: str) -> str:
-    """The sentence on the level of a judge, without numbers of agreement.
+    """Sentence on the level of a judge, without numbers of agreement.
 
     Args:
         judge: placed among the published judges.
-        subject: the model, and what it judges where it has several entries.
+        subject: the model, with its judge and benchmark if it has several entries.
     """
     standing = standing_of_judge(judge)
     best = judge.best_published
@@ -166,18 +169,20 @@ def title(judge: PlacedJudge, subject: str) -> str:
 
 
 def constant_words(judge: PlacedJudge) -> str:
-    """The constant answer that a judge has to beat."""
+    """Constant answer that a judge has to beat."""
     scores = judge.board.comparison.compared.unit == "samples"
     return "one score for every image" if scores else "one answer for every pair"
 
 
 def _unread_words(judge: PlacedJudge, share: float) -> str:
-    """The share of replies without a score, by the reason that most of them have."""
-    most_common_status = "".join(status for status, _ in judge.unread.most_common(1))
-    what = {
+    """Share of replies without a score, with the most common reason."""
+    most_common = judge.unread.most_common(1)
+    most_common_status = "".join(status for status, _ in most_common)
+    reasons = {
         Status.REFUSAL: "of its replies are refusals",
         Status.API_ERROR: "of its calls failed",
-    }.get(
+    }
+    what = reasons.get(
         Status(most_common_status) if most_common_status else Status.OK,
         "of its replies cannot be read",
     )
@@ -185,7 +190,9 @@ def _unread_words(judge: PlacedJudge, share: float) -> str:
 
 
 def answers(judges: Sequence[PlacedJudge]) -> list[str]:
-    """The first sentences of a card: the level of each judge, the numbers behind it, its use."""
+    """First sentences of a card: each judge's level, the numbers behind it, and its
+    strengths.
+    """
     subjects = [judge.run.label for judge in judges]
     if len(judges) > 1:
         subjects = [f"{judge.run.label} as {judge.heading}" for judge in judges]
@@ -193,19 +200,19 @@ def answers(judges: Sequence[PlacedJudge]) -> list[str]:
     for judge, subject in zip(judges, subjects, strict=True):
         texts += filter(None, [_place(judge, subject), _use(judge, subject)])
     if any(judge.benchmark.synthetic for judge in judges):
-        texts.append("Synthetic images do not show how it judges real ones.")
+        texts.append("Synthetic images do not show how well it judges real ones.")
     return list(dict.fromkeys(texts))
 
 
 def outcome(pair: SystemPair) -> str:
-    """`better` or `worse`, as the first of a pair is; empty where no test shows either."""
+    """`better` or `worse` for the first of a pair; empty if no test shows either."""
     if not pair.significant or not pair.result.difference.value:
         return ""
     return "better" if pair.result.difference.value > 0 else "worse"
 
 
 def _place(judge: PlacedJudge, subject: str) -> str:
-    """The number and the rank among the published judges, and which of them are better and
+    """Number and rank among the published judges, and which of them are better and
     worse.
     """
     number = judge.number
@@ -223,9 +230,8 @@ def _place(judge: PlacedJudge, subject: str) -> str:
         if ranked
         else ""
     )
-    value_text = (
-        f"with {statistic_words(board.measured)} {sentence_number(number.estimate)}"
-    )
+    statistic = statistic_words(board.measured)
+    value_text = f"with {statistic} {sentence_number(number.estimate)}"
     where = f" on {judge.title}" if subject == judge.run.label else ""
     if number.ranks is None:
         why = f" ({reason_words(number.unranked)})" if number.unranked else ""
@@ -235,7 +241,7 @@ def _place(judge: PlacedJudge, subject: str) -> str:
         )
     rank = rank_text(number.ranks).replace("-", " to ")
     return (
-        f"{subject} is number {rank} of {len(board.ranked)} ranked judges{where}, "
+        f"{subject} has rank {rank} of {len(board.ranked)} ranked judges{where}, "
         f"{value_text}{relations}."
     )
 
@@ -267,8 +273,8 @@ def _relations(judge: PlacedJudge, rivals: Sequence[str]) -> list[str]:
 
 
 def _use(judge: PlacedJudge, subject: str) -> str:
-    """The parts on which it is shown to be better than a constant answer, and those of which
-    little is known.
+    """Parts on which the judge is shown to be better than a constant answer, and parts
+    with too few scores.
     """
     by_value = judge.values_by_statistic(judge.run.label)
     numbers = {
@@ -278,13 +284,13 @@ def _use(judge: PlacedJudge, subject: str) -> str:
     if len(by_value) < 2 or not useful:
         return ""
     texts = [
-        f"{subject} beats {constant_words(judge)} on {_areas(useful, numbers)}",
+        f"{subject} beats {constant_words(judge)} on {_areas(useful, numbers)}.",
     ]
     if useless := [value for value in numbers if value in judge.useless]:
-        texts.append(f"no test shows that on {_areas(useless, numbers)}")
+        texts.append(f"No test shows this on {_areas(useless, numbers)}.")
     unknown = [task_type(value) for value in by_value if value not in numbers]
-    texts += [f"too little is known about {enumeration(unknown)}"] if unknown else []
-    return f"{'; '.join(texts)}."
+    texts += [f"Scores on {enumeration(unknown)} are too few."] if unknown else []
+    return " ".join(texts)
 
 
 def _areas(values: Sequence[str], numbers: Mapping[str, Estimate]) -> str:
@@ -298,8 +304,8 @@ def _areas(values: Sequence[str], numbers: Mapping[str, Estimate]) -> str:
 
 
 def limits(judges: Sequence[PlacedJudge], card: Card) -> list[str]:
-    """Sentences on what limits the numbers: one answer, the ceiling, disagreement with itself,
-    what the judge is fooled by.
+    """Sentences on the limits of the numbers: constant answers, the ceiling,
+    disagreement with itself, and changes that fool the judge.
     """
     lines = []
     for judge in judges:
@@ -311,55 +317,50 @@ def limits(judges: Sequence[PlacedJudge], card: Card) -> list[str]:
             estimate.low
         ):
             lines.append(
-                f"{name}: no interval is shown, because with so few samples it "
-                "excludes the number itself."
+                f"{name}: no interval is shown: with so few samples, it would not "
+                "contain the number itself."
             )
         if judge.consistency and judge.consistency.defined:
+            share = judge.consistency.value
             lines.append(
-                f"{name}: {judge.consistency.value:.0%} of contests get the same "
-                "answer in both orders."
+                f"{name}: {share:.0%} of contests get the same answer in both orders."
             )
     lines += [f"{repeats.judge}: {repeats_text(repeats)}." for repeats in card.repeats]
     return [*lines, *(f"{audit.judge}: {audit_text(audit)}." for audit in card.audits)]
 
 
 def repeats_text(repeats: CardRepeats) -> str:
-    """What repeats show, in words without a full stop."""
+    """Result of the repeats, in words without a full stop."""
     agreement = repeats.numbers[0].estimate
     times = f"asked {number_word(repeats.repeats)} times"
     if not agreement.defined:
         return f"{times}, it never gave an answer"
     if agreement.value == 1:
         return f"{times}, it gave the same answer every time"
-    return (
-        f"{times}, two of its answers were the same in {agreement.value:.0%} of pairs"
-    )
+    return f"{times}, it gave the same answer in {agreement.value:.0%} of pairs"
 
 
 def audit_text(audit: CardAudit) -> str:
-    """What an audit shows, in words without a full stop."""
+    """Result of an audit, in words without a full stop."""
     flagged = fooled_by(audit)
     undecided = [row for row in audit.effects if row.finding == UNDECIDED]
-    finding = "nothing is shown to fool it"
+    finding = "no change is shown to fool it"
     if flagged:
         finding = f"it is fooled by {enumeration(flagged)}"
     elif len(undecided) == len(audit.effects) or any(
         row.estimate.low > 0 or row.estimate.high < 0 for row in undecided
     ):
-        finding = "it is not decided what fools it"
+        finding = "it is unclear what fools it"
     samples = plural(audit.samples, "sample")
     if not undecided:
         return f"{finding} on {samples}"
     return (
-        f"{finding}; {len(undecided)} of {len(audit.effects)} effects are undecided on "
-        f"{samples} (--audit N for more)"
+        f"{finding}; {len(undecided)} of {len(audit.effects)} effects are undecided "
+        f"on {samples} (increase --audit to decide more)"
     )
 
 
 def fooled_by(audit: CardAudit) -> list[str]:
     """Changes that fool a judge."""
-    return list(
-        dict.fromkeys(
-            row.change for row in audit.effects if row.finding.startswith(FLAGGED)
-        )
-    )
+    changes = (row.change for row in audit.effects if row.finding.startswith(FLAGGED))
+    return list(dict.fromkeys(changes))

@@ -29,8 +29,8 @@ def _board_tables(judge: PlacedJudge) -> list[Table]:
 
 
 def tables_of(judge: PlacedJudge) -> list[Table]:
-    """The judge among published judges, its pairs with them, and its numbers by task type or
-    part.
+    """Tables of a judge: its place among published judges, its pairs with them, and its
+    numbers by task type or part.
     """
     tables = _board_tables(judge)
     by_value = judge.values_by_statistic(judge.run.label)
@@ -50,18 +50,18 @@ def tables_of(judge: PlacedJudge) -> list[Table]:
         sides: dict[str, list[str]] = {"better": [], "worse": [], "": []}
         for rival, pairs in judge.by_part.items():
             if pair := pairs.get(value):
-                sides[outcome(pair)].append(
-                    f"{rival} ({short_number(pair.result.difference)})"
-                )
+                described_rival = f"{rival} ({short_number(pair.result.difference)})"
+                sides[outcome(pair)].append(described_rival)
         mark = (
             "not shown to be better than the same answer for everything"
             if value in judge.useless
             else ""
         )
+        coverage = str(estimate.coverage) if estimate.defined else estimate.reason
         marks = "; ".join(
             filter(
                 None,
-                (str(estimate.coverage) if estimate.defined else estimate.reason, mark),
+                (coverage, mark),
             )
         )
         number = short_number(estimate)
@@ -75,19 +75,20 @@ def tables_of(judge: PlacedJudge) -> list[Table]:
             )
         )
     title = (
-        f"{judge.board.aspect} by {units}; better and worse where p, adjusted by Holm over "
-        f"the rows for each judge, is at most {SIGNIFICANCE_LEVEL}"
+        f"{judge.board.aspect} by {units} (better and worse: p at most "
+        f"{SIGNIFICANCE_LEVEL}, Holm-adjusted over the rows for each judge)"
     )
     return [*tables, Table("parts", title, header, tuple(rows))]
 
 
 def tables_of_all(card: Card, judges: Sequence[PlacedJudge]) -> list[Table]:
-    """The ways in which judges answer, what fools them, what their verdicts took, and how the
-    card was made.
+    """Tables on how judges answer, what fools them, what their verdicts cost, and how
+    the card was made.
     """
+    audit_tables = map(_audit_table, card.audits)
     return [
         _answers_table(card, judges),
-        *map(_audit_table, card.audits),
+        *audit_tables,
         _cost_table(card),
         _origin_table(card),
     ]
@@ -109,28 +110,37 @@ def _answers_table(card: Card, judges: Sequence[PlacedJudge]) -> Table:
             for share in (entry.ties, entry.round_numbers)
         )
         consistent = short_number(judge.consistency) if judge.consistency else ""
+        repeat_cells = repeats.get((entry.judge, entry.benchmark), ("", ""))
         rows.append(
             (
                 entry.judge,
                 entry.title,
                 *shares,
                 consistent,
-                *repeats.get((entry.judge, entry.benchmark), ("", "")),
+                *repeat_cells,
             )
         )
-    return Table("answers", "How the judge answers", header, tuple(rows))
+    return Table(
+        "answers",
+        "How the judge answers",
+        header,
+        tuple(rows),
+    )
 
 
 def _audit_table(audit: CardAudit) -> Table:
-    """Effects that fool a judge or that its samples do not decide; the others are counted."""
+    """Table of the effects that fool a judge or are undecided; other effects are only
+    counted.
+    """
     odd = [row for row in audit.effects if row.finding != "as expected"]
+    expected_count = len(audit.effects) - len(odd)
     fine = (
-        f"{len(audit.effects) - len(odd)} of {len(audit.effects)} effects are as "
+        f"{expected_count} of {len(audit.effects)} effects are as "
         "expected and are not listed"
     )
     title = (
-        f"{audit.judge}: {plural(audit.samples, 'sample')} of {audit.benchmark} with changed "
-        f"images; {fine}"
+        f"{audit.judge}: audit on {plural(audit.samples, 'sample')} of "
+        f"{audit.benchmark} with changed images; {fine}"
     )
     return effects_table(sorted(odd, key=lambda row: row.finding == UNDECIDED), title)
 
@@ -149,8 +159,8 @@ def _cost_table(card: Card) -> Table:
     for entry in card.entries:
         available = f" of {entry.available}" if entry.available else ""
         sample = (
-            f"{entry.samples}{available} {entry.unit}, over {entry.cells} cells of task "
-            "type and image model"
+            f"{entry.samples}{available} {entry.unit}, in {entry.cells} combinations "
+            "of task type and image model"
         )
         totals = (
             "not known" if count is None else f"{count:,.0f}"
@@ -174,18 +184,18 @@ def _cost_table(card: Card) -> Table:
         (audit.judge, audit.benchmark, "audit", audit.calls) for audit in card.audits
     ]
     rows += [(*names, "", f"{calls:,}", "", "") for *names, calls in further]
-    total = sum(entry.cost.answers for entry in card.entries) + sum(
-        calls for *_, calls in further
-    )
+    entry_answers = sum(entry.cost.answers for entry in card.entries)
+    further_answers = sum(calls for *_, calls in further)
+    total = entry_answers + further_answers
     title = (
-        f"Failures and cost: {total:,} answers in all, from calls, from the store or "
-        "shared with an identical question"
+        f"Failures and cost: {total:,} answers in total (from calls, from the "
+        "store, or shared between identical questions)"
     )
     return Table("cost", title, header, tuple(rows))
 
 
 def _origin_table(card: Card) -> Table:
-    """The exact model, wording, options, seed, date and versions."""
+    """Table of the exact model, prompt packs, options, seed, date and versions."""
     rows = [
         ("model", card.model),
         ("made from", card.made_from),

@@ -39,11 +39,13 @@ from vieval_plugin.text.html_page import policy, style_sheet, template
 from vieval_plugin.text.versions import VERSION
 
 PROTOCOL = (
-    "All judges are measured on the same samples, spread evenly over task types and image models "
-    "by the seed. Intervals: 95%, by a bootstrap over instructions. Judges are compared two by "
-    "two on the samples that both scored, by permutation tests; p is adjusted by Holm over the "
-    "pairs of the card's model, and separately over those of the others; a rank such as 2-4 is the "
-    "range that significant differences leave. A card says nothing about other kinds of samples."
+    "All judges are measured on the same samples, which the seed spreads evenly over "
+    "task types and image models. Intervals are 95% bootstrap intervals over "
+    "instructions. Judges are compared in pairs by permutation tests on the samples "
+    "that both scored. p is Holm-adjusted over the pairs of the card's model, and "
+    "separately over the pairs of the other judges. A rank such as 2-4 is the range "
+    "that significant differences leave. A card does not apply to other kinds of "
+    "samples."
 )
 #: Samples on which the judge erred most that the page shows.
 _WORST = 6
@@ -51,16 +53,17 @@ _TEMPLATE = Path(__file__).with_name("card.html.jinja")
 
 
 def write_card(card: Card, judges: Sequence[PlacedJudge], folder: Path) -> None:
-    """Write a card to a folder with its verdicts; `card.json` comes last, so that where it is all
-    is there.
+    """Write a card to the folder of its verdicts; `card.json` comes last, so that its
+    presence means a complete card.
 
     Args:
         card: in full.
-        judges: whose entries it has, in their order.
+        judges: of its entries, in their order.
         folder: of the verdicts.
     """
+    markdown_page = markdown_text(card, judges)
     texts = {
-        CARD_MD: markdown_text(card, judges),
+        CARD_MD: markdown_page,
         CARD_HTML: page(card, judges),
         CARD_JSON: json_text(card),
     }
@@ -69,10 +72,12 @@ def write_card(card: Card, judges: Sequence[PlacedJudge], folder: Path) -> None:
 
 
 def markdown_text(card: Card, judges: Sequence[PlacedJudge]) -> str:
-    """The text of `card.md`."""
+    """Render the text of `card.md`."""
     first, *further = map(escaping.markdown_sentence, card.answers)
-    parts = [f"# {first}\n", *(f"{text}\n" for text in further)]
-    parts += [f"- {escaping.markdown_sentence(line)}" for line in limits(judges, card)]
+    further_lines = (f"{text}\n" for text in further)
+    parts = [f"# {first}\n", *further_lines]
+    limit_lines = limits(judges, card)
+    parts += [f"- {escaping.markdown_sentence(line)}" for line in limit_lines]
     for judge in judges:
         parts.append(f"\n## {escaping.markdown(judge.heading)}\n")
         parts += map(markdown, tables_of(judge))
@@ -83,7 +88,7 @@ def markdown_text(card: Card, judges: Sequence[PlacedJudge]) -> str:
 
 
 def page(card: Card, judges: Sequence[PlacedJudge]) -> str:
-    """The text of `card.html`: one file that loads nothing."""
+    """Render the text of `card.html`, a single file without external resources."""
     style = style_sheet(STYLE)
     first, *further = card.answers
     items = [
@@ -129,8 +134,8 @@ def page(card: Card, judges: Sequence[PlacedJudge]) -> str:
 
 
 def _chart(judge: PlacedJudge) -> Markup:
-    """The card's judge among the published ones by name, then its task types or parts with the
-    published judges as ticks.
+    """Chart of the card's judge among the published ones by name, then of its task
+    types or parts with the published judges as ticks.
     """
     model = judge.run.label
     board = judge.board
@@ -158,7 +163,8 @@ def _chart(judge: PlacedJudge) -> Markup:
         for value, estimate in judge.values_by_statistic(model).items()
     ]
     units = breakdown_words(judge.breakdown)
-    parts = scale(f"{model} by {units}: {title}", rows, board)
+    parts_title = f"{model} by {units}: {title}"
+    parts = scale(parts_title, rows, board)
     if not parts:
         return chart
     notes = [f"By {units}"]

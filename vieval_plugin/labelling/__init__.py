@@ -1,1 +1,3 @@
-"""A page on which people rate samples or vote on contests, without knowing who made what."""
+"""A page on which people rate samples or vote on contests without seeing the models'
+names.
+"""

@@ -1,5 +1,5 @@
-"""Stratified random choice of the samples or contests to label, prompt by prompt: the same for
-the same seed.
+"""Choose the samples or contests to label: a random sample, stratified and by prompt,
+that depends only on the seed.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from vieval_plugin.text.errors import VievalError
 
 
 def choose(judged: Sequence[Judged], count: int, seed: int) -> list[int]:
-    """The numbers of those to be labelled, in a random order of prompts; images of one prompt
-    follow each other.
+    """Choose the numbers of the samples to label, in a random order of prompts; images
+    of one prompt are consecutive.
 
-    Prompts of one group follow each other too. So the first prompts of the order, how many they may
-    be, are a random part of all of each image model and kind.
+    Prompts of one group are consecutive too. Any number of prompts from the start of
+    the order is therefore a random sample of all, for each image model and kind.
 
-    Each image model, or pair of them in contests, gets as many labels as the others, where it has
-    as many outputs. Within one, kinds are drawn in proportion to their numbers, so that the mean
-    over its labels is an unbiased estimate of the mean over its outputs. Which outputs are drawn
-    depends on their uid and draw alone: image models that made images under the same conditions are
-    labelled on the same ones, as far as their numbers allow, which makes differences between them
-    paired.
+    Each image model, or pair of them in contests, gets the same number of labels if it
+    has enough outputs. Within a model, kinds are drawn in proportion to their numbers,
+    so that the mean over its labels is an unbiased estimate of the mean over its
+    outputs. The outputs drawn depend only on their uid and draw: image models with the
+    same conditions are labelled on the same ones where possible, so that differences
+    between them are paired.
 
     Args:
         judged: samples, or contests, in any order.
-        count: how many are wanted, from 1; all are chosen where there are no more.
-        seed: of everything random; the order of `judged` has no influence.
+        count: number to choose, at least 1; all are chosen if there are fewer.
+        seed: of all random choices; the order of `judged` has no influence.
 
     Raises:
-        VievalError: there is nothing to label.
+        VievalError: there are no samples.
     """
     if not judged:
-        raise VievalError("it contains nothing to label")
+        raise VievalError("there are no samples to label")
     by_makers = _numbers_by_makers(judged)
     sizes = {
         makers: sum(map(len, kinds.values())) for makers, kinds in by_makers.items()
@@ -45,8 +45,9 @@ def choose(judged: Sequence[Judged], count: int, seed: int) -> list[int]:
     chosen_numbers = []
     for makers, share in _split_evenly(sizes, count, seed).items():
         kinds = by_makers[makers]
+        kind_sizes = {k: len(numbers) for k, numbers in kinds.items()}
         for kind, number_of_kind in _split_proportionally(
-            {k: len(numbers) for k, numbers in kinds.items()}, share, seed
+            kind_sizes, share, seed
         ).items():
             candidates = sorted(
                 kinds[kind],
@@ -59,12 +60,10 @@ def choose(judged: Sequence[Judged], count: int, seed: int) -> list[int]:
     def sort_key(number: int) -> tuple[str, ...]:
         identity = judged[number].id
         group = judged[number].group
-        prompts = [
-            (identity.benchmark, identity.part, name) for name in (group, identity.uid)
-        ]
-        return *(_chance(seed, "prompt", *prompt) for prompt in prompts), _chance(
-            seed, "shown", str(identity)
-        )
+        names = (group, identity.uid)
+        prompts = [(identity.benchmark, identity.part, name) for name in names]
+        prompt_chances = (_chance(seed, "prompt", *prompt) for prompt in prompts)
+        return *prompt_chances, _chance(seed, "shown", str(identity))
 
     return sorted(chosen_numbers, key=sort_key)
 
@@ -72,7 +71,7 @@ def choose(judged: Sequence[Judged], count: int, seed: int) -> list[int]:
 def _numbers_by_makers(
     judged: Sequence[Judged],
 ) -> dict[tuple[str, ...], dict[str, list[int]]]:
-    """The numbers of samples by image model, or pair of them, and kind."""
+    """Numbers of samples by image model, or pair of models, and kind."""
     by_makers: dict[tuple[str, ...], dict[str, list[int]]] = {}
     for number, sample in enumerate(judged):
         by_kind = by_makers.setdefault(_makers(sample), {})
@@ -81,13 +80,13 @@ def _numbers_by_makers(
 
 
 def strata(judged: Sequence[Judged]) -> Counter[tuple[str, tuple[str, ...]]]:
-    """Count samples by kind and image model, or pair of them."""
+    """Count samples by kind and image model, or pair of models."""
     return Counter((sample.kind, _makers(sample)) for sample in judged)
 
 
 def swapped(judged: Sequence[Judged], seed: int) -> list[bool]:
-    """Draw the contests whose second candidate is shown first: half of them, rounded down; True
-    for these.
+    """Choose at random the contests whose second candidate is shown first: half of
+    them, rounded down; True for these.
     """
     order = sorted(
         range(len(judged)), key=lambda n: _chance(seed, "side", str(judged[n].id))
@@ -105,14 +104,15 @@ def _makers(judged: Judged) -> tuple[str, ...]:
 def _split_evenly(
     sizes: Mapping[tuple[str, ...], int], count: int, seed: int
 ) -> dict[tuple[str, ...], int]:
-    """Split a count as evenly as the sizes allow; who gets one more is drawn."""
+    """Split a count as evenly as the sizes allow, with remainders at random."""
     shares = {}
     remaining = count
     names = sorted(
         sizes, key=lambda name: (sizes[name], _chance(seed, "evenly", *name))
     )
     for number, name in enumerate(names):
-        shares[name] = min(sizes[name], remaining // (len(names) - number))
+        share = remaining // (len(names) - number)
+        shares[name] = min(sizes[name], share)
         remaining -= shares[name]
     return shares
 
@@ -120,7 +120,9 @@ def _split_evenly(
 def _split_proportionally(
     sizes: Mapping[str, int], count: int, seed: int
 ) -> dict[str, int]:
-    """Split a count in proportion to the sizes by largest remainders; equal ones are drawn."""
+    """Split a count in proportion to the sizes by largest remainders, with ties at
+    random.
+    """
     exact = {name: count * size / sum(sizes.values()) for name, size in sizes.items()}
     shares = {name: math.floor(share) for name, share in exact.items()}
     order = sorted(
@@ -136,5 +138,6 @@ def _split_proportionally(
 
 
 def _chance(seed: int, *names: Hashable) -> str:
-    """A random place in an order, the same for the same names."""
-    return hashlib.sha256(json.dumps([seed, *names]).encode()).hexdigest()
+    """Random sort key, the same for the same names."""
+    document = json.dumps([seed, *names]).encode()
+    return hashlib.sha256(document).hexdigest()

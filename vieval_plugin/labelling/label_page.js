@@ -61,7 +61,7 @@ function answer (question, key) {
   else if (open >= 0) show(at, open)
   else if (at + 1 < keys.length) show(at + 1)
   else show(at, question)
-  say(missing() ? '' : 'All are answered. Download the file and send it back; thank you.')
+  say(missing() ? '' : 'Everything is answered. Download the file and send it back. Thank you!')
 }
 
 /* What is seen */
@@ -87,7 +87,7 @@ function show (n, question) {
   })
   const done = keys.length - missing()
   element('place').textContent = `${n + 1} of ${keys.length}`
-  element('answered').textContent = `${done} answered${kept ? '' : ', none kept'}`
+  element('answered').textContent = `${done} answered${kept ? '' : ', not saved'}`
   element('progress').value = done
   element('back').disabled = n === 0
   element('next').disabled = n + 1 === keys.length
@@ -97,7 +97,7 @@ function show (n, question) {
 function nextOpen () {
   const order = keys.map((_, step) => (at + 1 + step) % keys.length)
   const open = order.find(n => !answered(n))
-  if (open === undefined) say('All are answered.')
+  if (open === undefined) say('Everything is answered.')
   else show(open)
 }
 
@@ -123,7 +123,7 @@ function download () {
   link.click()
   setTimeout(() => URL.revokeObjectURL(link.href), 60000)
   const left = missing()
-  say(left ? `Downloaded what is there: ${left} of ${keys.length} are missing.` : `Downloaded: all ${keys.length} are answered.`)
+  say(left ? `Downloaded, but ${left} of ${keys.length} are unanswered.` : `Downloaded: all ${keys.length} are answered.`)
 }
 
 /* Hands */

@@ -1,5 +1,5 @@
-"""The labelling page: one HTML file with everything in it, which asks for nothing and names
-nobody.
+"""The labelling page: one HTML file that contains everything, loads no resources and
+shows no model names.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from vieval_plugin.records import fingerprint
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.html_page import policy, style_sheet, template
 
-#: Bytes from which on a page takes long to open, and says so.
+#: Size in bytes from which a page warns that it may be slow.
 LARGE = 64 << 20
 
 _HOME = Path(__file__).parent
@@ -68,20 +68,21 @@ class LabelCard:
 
 
 def label_page(to_label: Sequence[ToLabel], seed: int) -> bytes:
-    """The page for these samples or contests, in their order.
+    """Build the page for samples or contests, in their order.
 
-    Who made an output is in the page as the answer file needs it, encoded, and nowhere else. Of a
-    contest either side may be shown first, which the answer file puts right. Images are at most 768
-    pixels wide and high, each once. Every text is escaped, and the page's own policy lets the
-    browser load nothing and run no script but the page's.
+    The models' names are in the page only in encoded form, for the answer file. In a
+    contest, either side may be shown first; the answer file restores the order. Images
+    are at most 768 pixels wide and high, and each is embedded once. Every text is
+    escaped, and the page's content policy prevents the browser from loading anything
+    and from running other scripts.
 
     Args:
         to_label: all samples, or all contests with votes of one scheme.
-        seed: what they were chosen with, which the page shows; it also draws the sides.
+        seed: of the choice; the page shows it, and it also determines the sides.
 
     Raises:
-        VievalError: in one line with the row, for a sample without an output, a contest of more
-            than two, and an image that cannot be read.
+        VievalError: a sample has no output, a contest has more than two candidates, or an image
+            cannot be read; the message names the row.
     """
     sides = swapped([labelled.judged for labelled in to_label], seed)
     embedded = _Embedded()
@@ -92,13 +93,11 @@ def label_page(to_label: Sequence[ToLabel], seed: int) -> bytes:
         disable=None,
     )
     cards = [_card(labelled, swap, embedded) for labelled, swap in bar]
-    keys = [
-        _key(labelled, swap) for labelled, swap in zip(to_label, sides, strict=True)
-    ]
+    labelled_sides = zip(to_label, sides, strict=True)
+    keys = [_key(labelled, swap) for labelled, swap in labelled_sides]
     questions = _questions(to_label)
-    identity = json.dumps(
-        [seed, keys, [fingerprint(labelled.judged) for labelled in to_label]]
-    )
+    fingerprints = [fingerprint(labelled.judged) for labelled in to_label]
+    identity = json.dumps([seed, keys, fingerprints])
     name = hashlib.sha256(identity.encode()).hexdigest()[:12]
     answers = {
         question.aspect: {answer.key: answer.value for answer in question.answers}
@@ -130,14 +129,14 @@ def label_page(to_label: Sequence[ToLabel], seed: int) -> bytes:
 
 @dataclass
 class _Embedded:
-    """The images of a page, each once."""
+    """Images of a page, each embedded once."""
 
     images: list[str] = field(default_factory=list)
     numbers: dict[str, int] = field(default_factory=dict)
 
     @property
     def size(self) -> int:
-        """Bytes that they take of the page."""
+        """Size of the embedded images in bytes."""
         return sum(map(len, self.images))
 
     def picture(self, role: str, image: Image) -> LabelPicture:
@@ -161,8 +160,8 @@ def _card(labelled: ToLabel, swap: bool, embedded: _Embedded) -> LabelCard:
     samples = list(judged.candidates) if isinstance(judged, Contest) else [judged]
     if len(samples) > 2:
         raise VievalError(
-            f"{labelled.where}: {len(samples)} candidates, but the page can show only "
-            "two; leave this contest out"
+            f"{labelled.where}: a contest must have two candidates, got "
+            f"{len(samples)}; leave this contest out"
         )
     try:
         conditions, *_ = (
@@ -179,13 +178,18 @@ def _card(labelled: ToLabel, swap: bool, embedded: _Embedded) -> LabelCard:
         (name.replace("_", " "), text) for name, text in samples[0].texts.items()
     )
     task = (TASKS if isinstance(judged, Contest) else QUESTIONS).get(judged.kind, "")
-    return LabelCard(task, texts, conditions, tuple(reversed(sides) if swap else sides))
+    return LabelCard(
+        task,
+        texts,
+        conditions,
+        tuple(reversed(sides) if swap else sides),
+    )
 
 
 def _pictures(
     sample: Sample, embedded: _Embedded, are_outputs: bool
 ) -> tuple[LabelPicture, ...]:
-    """The images that an image model made, or those that it was given."""
+    """Images that an image model made, or those that it was given."""
     roles = sample.images.items()
     return tuple(
         embedded.picture(role, image)
@@ -195,17 +199,18 @@ def _pictures(
 
 
 def _key(labelled: ToLabel, swap: bool) -> list[Any]:
-    """Identity of a sample or contest in the answer file's columns, and whether its sides are
-    swapped.
+    """Identity of a sample or contest in the answer file's columns, and whether its
+    sides are swapped.
     """
     identity = labelled.judged.id
     contest = isinstance(labelled.judged, Contest)
+    draw = "" if contest else identity.draw
     return [
         identity.benchmark,
         identity.part,
         identity.uid,
         identity.image_model,
-        "" if contest else identity.draw,
+        draw,
         contest and swap,
     ]
 
@@ -220,10 +225,10 @@ def _questions(to_label: Sequence[ToLabel]) -> tuple[PageQuestion, ...]:
 
 
 def _hidden(keys: object) -> str:
-    """Not to be read by who glances at the page's source, or searches it for a name."""
+    """Encode keys so that they are not readable or searchable in the page's source."""
     return base64.b64encode(json.dumps(keys).encode()).decode()
 
 
 def _json(data: Mapping[str, Any]) -> Markup:
-    """JSON within a script element, which a text cannot end."""
+    """Serialise JSON for a script element, so that no text can end the element."""
     return Markup(json.dumps(data).replace("<", "\\u003c"))

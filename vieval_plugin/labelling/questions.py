@@ -12,11 +12,11 @@ from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, FIRST, SECOND, TI
 class PageAnswer:
     """Answer to a question of the page."""
 
-    #: Key that gives it.
+    #: Key to press.
     key: str
     #: Value in the CSV file.
     value: str
-    #: Words on the page.
+    #: Text on the page.
     text: str
 
 
@@ -32,12 +32,12 @@ class PageQuestion:
     explanation: str
     #: Answers in their order.
     answers: tuple[PageAnswer, ...]
-    #: Key that leads to it, where there are several.
+    #: Key that selects it, if there are several questions.
     letter: str = ""
 
 
 def _rating_steps(*texts: str) -> tuple[PageAnswer, ...]:
-    """Steps of a rating from 0 to 1, the worst first."""
+    """Steps of a rating from 0 to 1, worst first."""
     last = len(texts) - 1
     return tuple(
         PageAnswer(str(n), f"{n / last:g}", text) for n, text in enumerate(texts)
@@ -48,23 +48,35 @@ RATINGS = (
     PageQuestion(
         "SC",
         "Semantic consistency",
-        "Does the output do what was asked?",
-        _rating_steps("not at all", "little", "partly", "mostly", "fully"),
+        "Does the output follow the prompt?",
+        _rating_steps(
+            "not at all",
+            "little",
+            "partly",
+            "mostly",
+            "fully",
+        ),
         "s",
     ),
     PageQuestion(
         "PQ",
         "Perceptual quality",
-        "Does it look sound and natural, regardless of the prompt: no artefacts, "
-        "nothing distorted?",
-        _rating_steps("very poor", "poor", "fair", "good", "flawless"),
+        "Does it look natural and free of artefacts and distortions, regardless of "
+        "the prompt?",
+        _rating_steps(
+            "very poor",
+            "poor",
+            "fair",
+            "good",
+            "flawless",
+        ),
         "p",
     ),
 )
 _BETTER = (PageAnswer("1", FIRST, "the first"), PageAnswer("2", SECOND, "the second"))
 _ALIKE: Mapping[str, tuple[PageAnswer, ...]] = {
     "two_way": (),
-    "three_way": (PageAnswer("3", TIE, "neither, they are alike"),),
+    "three_way": (PageAnswer("3", TIE, "neither (they are equal)"),),
     "four_way": (
         PageAnswer("3", BOTH_GOOD.replace("_", " "), "both are good"),
         PageAnswer("4", BOTH_BAD.replace("_", " "), "both are bad"),
@@ -73,21 +85,37 @@ _ALIKE: Mapping[str, tuple[PageAnswer, ...]] = {
 
 
 def vote(scheme: str) -> PageQuestion:
-    """The question about a contest; without a scheme, three answers."""
-    hint = "Think of both: what was asked, and how sound the image looks."
+    """Question about a contest; without a scheme, with three answers."""
+    hint = (
+        "Consider both how well the output follows the prompt and how natural it looks."
+    )
     answers = _BETTER + _ALIKE[scheme or "three_way"]
-    return PageQuestion("vote", "Which output is better?", hint, answers)
+    return PageQuestion(
+        "vote",
+        "Which output is better?",
+        hint,
+        answers,
+    )
 
 
 #: Task of an image model, by kind of sample.
 TASKS = {
-    "tig": "The output was made from the text.",
-    "tie": "The output is the source image, edited by the instruction.",
-    "mie": "The output is the source image, edited by the instruction within a region.",
-    "cig": "The output was made from the text, and should follow the control image.",
-    "sdig": "The output was made from the text, and should show the given subject.",
-    "sdie": "The output is the source image, into which the given subject was put.",
-    "mcic": "The output was made from the text, and should combine the given concepts.",
+    "tig": "The output was generated from the text.",
+    "tie": "The output is the source image, edited as the instruction says.",
+    "mie": (
+        "The output is the source image, edited within a region as the instruction "
+        "says."
+    ),
+    "cig": (
+        "The output was generated from the text, and should follow the control image."
+    ),
+    "sdig": (
+        "The output was generated from the text, and should show the given subject."
+    ),
+    "sdie": "The output is the source image with the given subject inserted.",
+    "mcic": (
+        "The output was generated from the text, and should combine the given concepts."
+    ),
 }
 
 #: The first question about a sample, by kind.
@@ -99,6 +127,6 @@ QUESTIONS = {
     ),
     "cig": "Does the image show everything that the prompt asks for, and follow the control image?",
     "sdig": "Does the image show everything that the prompt asks for, with the given subject?",
-    "sdie": "Is the given subject put into the image, and the rest unchanged?",
+    "sdie": "Is the given subject inserted into the image, and the rest unchanged?",
     "mcic": "Does the image combine the given concepts as the prompt asks?",
 }

@@ -1,5 +1,5 @@
-"""Sources of what is labelled: a samples file, a file of contests, a run of image models, or a
-benchmark's part.
+"""Sources of samples to label: a samples file, a file of contests, a run of image
+models, or a benchmark's part.
 """
 
 from __future__ import annotations
@@ -56,22 +56,22 @@ def read_to_label(
     columns: Mapping[str, str] | None = None,
     prompts: Path | None = None,
 ) -> list[ToLabel]:
-    """Read the samples or contests that a user names.
+    """Read the samples or contests of the given inputs.
 
     Args:
-        inputs: samples (tables or folders, as `vieval score` takes them); or files that `vieval
-            score` wrote; or alone, a JSONL file of contests (`readers/contest_rows.py`), what a run
-            of `generate_*` tasks with `--predict_only` left, or `BENCHMARK` or `BENCHMARK/PART`; or
-            a folder of shards, of which a sample is read, and behind it the rows that are meant,
-            each a uid or FILE:ROW.
-        kind: that of samples whose line names none, and of contests.
-        partial: read also what a run has judged that is not complete.
-        columns: what the columns of a table are, by `parse_columns`.
-        prompts: what images in folders were made of, see `read_folders`.
+        inputs: samples (tables or folders, as for `vieval score`), or verdict files of `vieval
+            score`. Alternatively one of: a JSONL file of contests
+            (`readers/contest_rows.py`), the output of `generate_*` tasks with
+            `--predict_only`, `BENCHMARK`, or `BENCHMARK/PART`. Or a folder of shards, which
+            is sampled unless rows follow it, each as a uid or FILE:ROW.
+        kind: of samples without a kind, and of contests.
+        partial: read incomplete runs too.
+        columns: meaning of a table's columns, from `parse_columns`.
+        prompts: of images in folders, see `read_folders`.
 
     Raises:
-        VievalError: there is nothing of that name, a line of the file is bad, a kind is lacking, or
-            the benchmark's data is absent.
+        VievalError: an input does not exist, a line of the file is malformed, a kind is missing, or
+            the benchmark's data is missing.
     """
     if is_shards(path_of(inputs[0])):
         return _read_shards(path_of(inputs[0]), inputs[1:], partial)
@@ -103,8 +103,8 @@ def read_to_label(
 
 
 def _of_verdicts(files: Sequence[str], partial: bool) -> list[ToLabel]:
-    """The samples of files of verdicts, each once; VievalError where two files have other images
-    for one id.
+    """Read the samples of verdict files, each once; VievalError if two files have
+    different images for one id.
     """
     judged: dict[SampleId, Judged] = {}
     for file in files:
@@ -116,8 +116,9 @@ def _of_verdicts(files: Sequence[str], partial: bool) -> list[ToLabel]:
                 ):
                     raise VievalError(
                         f"{record.id} must have the same images in all files, but "
-                        f"{file} has others; name each image model as its folder: "
-                        "`vieval score NEW OLD --out both.jsonl`"
+                        f"{file} has others; put the images of each model in a "
+                        "folder of its own and score them together: `vieval score "
+                        "NEW OLD --out both.jsonl`"
                     )
     return [ToLabel(sample, str(sample.id)) for sample in judged.values()]
 
@@ -125,11 +126,10 @@ def _of_verdicts(files: Sequence[str], partial: bool) -> list[ToLabel]:
 def choose_readable(
     samples: Sequence[ToLabel], count: int, seed: int
 ) -> tuple[list[ToLabel], dict[int, str]]:
-    """Choose what is labelled, with its images read, among samples whose images are there and can
-    be read.
+    """Choose samples to label among those with readable images, and read their images.
 
-    Only what is chosen is looked through, as all may be many; others take the place of what cannot
-    be read.
+    Only chosen samples are examined, because there may be many; unreadable ones are
+    replaced.
 
     Args:
         samples: samples, or contests.
@@ -140,7 +140,7 @@ def choose_readable(
         The choice in its order, and by its number the reason why a sample was left out.
 
     Raises:
-        VievalError: as `choose`, and where images of all are missing or cannot be read.
+        VievalError: as `choose`, and if no sample has readable images.
     """
     reasons = {
         number: reason
@@ -151,15 +151,10 @@ def choose_readable(
     while True:
         available = [number for number in range(len(samples)) if number not in reasons]
         if reasons and not available:
-            raise VievalError(
-                f"{samples[0].where}: {reasons[0]}; no sample has images that can be read"
-            )
-        choice = [
-            available[number]
-            for number in choose(
-                [samples[number].judged for number in available], count, seed
-            )
-        ]
+            where = samples[0].where
+            raise VievalError(f"{where}: {reasons[0]}; no sample has readable images")
+        judged = [samples[number].judged for number in available]
+        choice = [available[number] for number in choose(judged, count, seed)]
         if readable.keys() >= set(choice):
             return [readable[number] for number in choice], reasons
         for number in set(choice) - readable.keys():
@@ -172,24 +167,24 @@ def choose_readable(
 def read_planned(
     samples: Sequence[ToLabel], planned: Sequence[SampleId]
 ) -> list[ToLabel]:
-    """The samples of a plan in its order, with their images read; VievalError where one is
+    """Read the samples of a plan in its order, with their images; VievalError if one is
     missing.
     """
     by_id = {sample.judged.id: sample for sample in samples}
     if missing := [identity for identity in planned if identity not in by_id]:
         raise VievalError(
-            f"{len(missing)} of the plan's {len(planned)} images are missing from the "
-            f"samples (first: {missing[0]}); pass the same samples the plan was made "
-            "from"
+            f"{len(missing)} of the plan's {len(planned)} images are missing from "
+            f"the samples (first: {missing[0]}); pass the samples that the plan was "
+            "made from"
         )
     return [_read_images(by_id[identity]) for identity in planned]
 
 
 def _missing_image(labelled: ToLabel) -> str:
-    """The reason why a sample or contest cannot be shown, if that is an image which is not there;
-    empty where all are.
+    """Reason why a sample or contest cannot be shown, if an image is missing; empty if
+    none is.
 
-    Images in shards are looked for where they are read.
+    Images in shards are checked when they are read.
     """
     if labelled.row:
         return ""
@@ -201,7 +196,7 @@ def _missing_image(labelled: ToLabel) -> str:
 
 
 def _read_images(labelled: ToLabel) -> ToLabel:
-    """The same with its images read; VievalError where one cannot be read."""
+    """Read the images of a sample; VievalError if one cannot be read."""
     if labelled.row is None:
         judged = reread_cells(labelled.judged)
     else:
@@ -216,18 +211,16 @@ def _read_shards(
     folder: Path, row_names: Sequence[str], partial: bool
 ) -> list[ToLabel]:
     opened = open_shards(folder, partial)
-    records = [record_named(opened, name) for name in row_names] or sample_shards(
-        folder, partial
-    ).records
-    return [
-        ToLabel(
-            Sample(record.id, {}, kind=record.kind, group=record.row.group),
-            f"{record.row.file}:{record.row.row}",
-            record.row,
-        )
-        for record in records
-        if record.row and record.row.digest
-    ]
+    named_records = [record_named(opened, name) for name in row_names]
+    records = named_records or sample_shards(folder, partial).records
+    labelled = []
+    for record in records:
+        row = record.row
+        if row and row.digest:
+            sample = Sample(record.id, {}, kind=record.kind, group=row.group)
+            where = f"{row.file}:{row.row}"
+            labelled.append(ToLabel(sample, where, row))
+    return labelled
 
 
 def _samples_to_label(source: SampleSource, name: str) -> list[ToLabel]:
@@ -246,8 +239,8 @@ def _read_benchmark(benchmark_part: str) -> list[ToLabel]:
     if name not in benchmark_registry.benchmarks():
         hint = did_you_mean(name, benchmark_registry.benchmarks(), 0.6)
         raise VievalError(
-            f"{benchmark_part}: no such file, and no such benchmark{hint}; pass a samples file, or "
-            "BENCHMARK/PART"
+            f"{benchmark_part}: no such file or benchmark{hint}; pass a samples "
+            "file, or BENCHMARK/PART"
         )
     parts: Sequence[str] = (
         [part] if part else list(benchmark_registry.benchmark(name).parts)
@@ -263,9 +256,8 @@ def _contests(path: Path, kind: str | None) -> list[ToLabel]:
     rows = read_lines(path, "pass a file of contests")
     common = ContestRows(OWN, kind or "", kind or "", _scheme(rows))
     contests = read_contests(rows, path.parent, common)
-    labelled = [
-        ToLabel(contest, row.where) for contest, row in zip(contests, rows, strict=True)
-    ]
+    contest_rows = zip(contests, rows, strict=True)
+    labelled = [ToLabel(contest, row.where) for contest, row in contest_rows]
     for contest in labelled:
         _require_kind(contest)
         _require_below(contest, path.parent)
@@ -273,19 +265,20 @@ def _contests(path: Path, kind: str | None) -> list[ToLabel]:
 
 
 def _require_below(labelled: ToLabel, folder: Path) -> None:
-    """VievalError for a link out of the folder of a contest's file: it would put any image of
-    this machine on the page.
+    """Raise VievalError for a link out of the folder of a contest's file, which would
+    put any image of this machine on the page.
     """
     for file in files_of(candidates_of(labelled.judged)):
         if not is_below(file, folder):
+            name = name_of(Image(file))
             raise VievalError(
-                f"{labelled.where}: {name_of(Image(file))} links to a file outside "
+                f"{labelled.where}: {name} links to a file outside "
                 f"{folder}; copy the image there"
             )
 
 
 def _scheme(rows: Sequence[Row]) -> str:
-    """The scheme of votes that are there already: four-way where one of them says so."""
+    """Scheme of existing votes: four-way if one of them requires it."""
     votes = {
         vote
         for row in rows
@@ -307,11 +300,11 @@ def _require_kind(labelled: ToLabel) -> None:
     inputs = list(INPUTS)
     if not kind:
         raise VievalError(
-            f"{labelled.where}: has no kind, such as tig; set the kind of all samples "
-            "with --kind"
+            f"{labelled.where}: kind is missing; set the kind of all samples with "
+            "--kind, such as tig"
         )
     if kind not in inputs:
         raise VievalError(
-            f"{labelled.where}: unknown kind {kind!r}{did_you_mean(kind, inputs)} The "
-            f"kinds are {', '.join(inputs)}"
+            f"{labelled.where}: unknown kind {kind!r}{did_you_mean(kind, inputs)} "
+            f"known kinds: {', '.join(inputs)}"
         )

@@ -1,3 +1,3 @@
-"""The leaderboard of published judges: their numbers recomputed, beside the printed ones, and
-what others submit.
+"""Leaderboard of published judges: recomputed numbers, printed numbers, and
+submissions.
 """

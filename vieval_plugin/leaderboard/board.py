@@ -1,4 +1,4 @@
-"""A leaderboard as data: judges, their leaderboards by choice, and printed numbers beside
+"""A leaderboard as data: judges, leaderboards by choice, and printed numbers with the
 recomputed ones.
 """
 
@@ -15,36 +15,36 @@ from vieval_plugin.stats.estimate import Estimate
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """A leaderboard for one choice of aspect, failure policy and so on."""
+    """A leaderboard for one choice of aspect, failure policy, setting or part."""
 
     choice: Mapping[str, str]
     #: The judges.
     board: Leaderboard
-    #: Metrics and random answers beside them.
+    #: Metrics and random answers.
     baselines: tuple[Number, ...]
     #: Sentences on it, the answer first.
     lines: tuple[str, ...]
     #: How often each judge orders two image models as people do (soft pairwise accuracy).
     generators: Mapping[str, Estimate]
-    #: True for the default choice of all but the first, whose rows open to more.
+    #: True if all choices but the first are the default; its rows have details.
     is_default: bool
 
     @property
     def part(self) -> str:
-        """The benchmark's part that it is of, or `all`."""
+        """Part of the benchmark, or `all`."""
         return self.choice.get("part", ALL)
 
     @property
     def numbers(self) -> list[Number]:
-        """Numbers of the judges, then of what stands beside them, the best first."""
-        references = [
-            number
-            for number in (*self.baselines, *self.board.references)
-            if number.estimate.defined
-        ]
+        """Numbers of the judges, then of the references, best first."""
+        all_references = (*self.baselines, *self.board.references)
+        references = [number for number in all_references if number.estimate.defined]
+        sorted_references = sorted(
+            references, key=lambda number: -number.estimate.value
+        )
         return [
             *self.board.numbers,
-            *sorted(references, key=lambda number: -number.estimate.value),
+            *sorted_references,
         ]
 
 
@@ -53,37 +53,36 @@ class BenchmarkBoard:
     """The leaderboard of a benchmark."""
 
     benchmark: str
-    #: What sentences call it.
+    #: Its name in sentences.
     title: str
     #: Leaderboards by choice, the default first.
     views: tuple[View, ...]
-    #: Judges that are here, by their titles.
+    #: Judges with verdicts, by their titles.
     judges: Mapping[str, PublishedJudge]
-    #: Titles of those that somebody submitted.
+    #: Titles of submitted judges.
     submitted: frozenset[str]
-    #: Published judges whose logs are not here.
+    #: Published judges without available logs.
     absent: tuple[PublishedJudge, ...]
     printed: tuple[PrintedNumber, ...]
     printed_source: str
-    #: Parts of which no judge's logs are here.
+    #: Parts without available logs of any judge.
     missing_parts: tuple[str, ...] = ()
 
     @property
     def errata(self) -> list[PrintedNumber]:
-        """The printed numbers that the published logs do not give."""
+        """Printed numbers that the published logs do not reproduce."""
         return [number for number in self.printed if number.reason]
 
     def printed_of(self, view: View, label: str) -> list[PrintedNumber]:
-        """The printed numbers of a judge's average that a leaderboard is about, by part where none
-        of all parts was printed.
+        """Printed averages of a judge for a leaderboard, by part if no average over all
+        parts was printed.
 
         Printed votes are four-way.
         """
         if view.choice.get("ties", "four_way") != "four_way":
             return []
-        aspect = (
-            view.board.aspect if any(number.aspect for number in self.printed) else ""
-        )
+        has_aspects = any(number.aspect for number in self.printed)
+        aspect = view.board.aspect if has_aspects else ""
         average = (label, aspect, "")
         averages = [
             n for n in self.printed if (n.label, n.aspect, n.image_model) == average

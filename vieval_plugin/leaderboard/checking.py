@@ -1,5 +1,6 @@
-"""Checks of a submission, which is a card with its verdict files: every score again from the raw
-replies in the traces by the judge's own program, and every number again from the scores.
+"""Check submissions, which are cards with their verdict files: recompute every score
+from the raw replies in the traces with the judge's own program, and every number from
+the scores.
 
 No check can show which model wrote the replies.
 """
@@ -33,9 +34,9 @@ from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.errors import VievalError
 
 CANNOT_SHOW = (
-    "no check can show which model wrote the replies, nor that it was asked once"
+    "no check can show which model wrote the replies, or that it was asked only once"
 )
-#: Problems of an entry that are told one by one.
+#: Largest number of problems that are listed per entry.
 MOST_PROBLEMS = 20
 MOST_DRAWS = 10_000
 _OPTIONS = TypeAdapter(StatisticsOptions)
@@ -47,15 +48,15 @@ CheckedEntry: TypeAlias = tuple[CardEntry, Sequence[Record]]
 def check_submission(
     folder: Path, sources: Sources
 ) -> tuple[Card, list[CheckedEntry], list[str]]:
-    """Check a submission: its card, the records of each entry on a benchmark with a leaderboard,
-    and a line a problem.
+    """Check a submission; return its card, the records of each entry on a benchmark
+    with a leaderboard, and one line per problem.
 
     Args:
-        folder: with `card.json` and the verdict files that it names.
-        sources: where people's ratings and votes are, and the published verdicts.
+        folder: with `card.json` and its verdict files.
+        sources: folders of human ratings and votes, and of the published verdicts.
 
     Raises:
-        VievalError: there is no card that can be read.
+        VievalError: the card cannot be read.
     """
     card = read_card(folder)
     checked: list[CheckedEntry] = []
@@ -65,45 +66,53 @@ def check_submission(
             continue
         try:
             records = _records(card, entry, folder)
-            lines = list(_problems(card, entry, records, folder, sources))
+            lines = list(
+                _problems(
+                    card,
+                    entry,
+                    records,
+                    folder,
+                    sources,
+                )
+            )
         except VievalError as error:
             problems.append(str(error))
             continue
         checked.append((entry, records))
         problems += lines[:MOST_PROBLEMS]
         if len(lines) > MOST_PROBLEMS:
-            problems.append(
-                f"{entry.title}: {len(lines) - MOST_PROBLEMS} problems more of this sort"
-            )
+            more = len(lines) - MOST_PROBLEMS
+            problems.append(f"{entry.title}: {more} more problems")
     if not checked and not problems:
+        benchmarks = ", ".join(descriptions())
         problems.append(
-            f"{folder}: a card of none of the leaderboard's benchmarks "
-            f"({', '.join(descriptions())})"
+            f"{folder}: the card covers none of the leaderboard's benchmarks "
+            f"({benchmarks})"
         )
     return card, checked, problems
 
 
 def _records(card: Card, entry: CardEntry, folder: Path) -> list[Record]:
-    """The records of an entry's files; VievalError for a file that is gone or another, and for a
-    verdict that is there twice.
+    """Read the records of an entry's files; VievalError for a missing or changed file,
+    or a repeated verdict.
     """
     runs = runs_of(replace(card, entries=(entry,)), folder, card.model)
-    if foreign := ", ".join(
+    other_benchmarks = (
         run.benchmark for run in runs if run.benchmark != entry.benchmark
-    ):
-        files = f"verdicts of {foreign} among its files"
-        raise VievalError(
-            f"{entry.title}: {files}; a card has files of each benchmark alone"
-        )
+    )
+    if foreign := ", ".join(other_benchmarks):
+        files = f"its files also hold verdicts on {foreign}"
+        raise VievalError(f"{entry.title}: {files}; use one file per benchmark")
     if len(runs) != 1:
         raise VievalError(
-            f"{entry.title}: its files have verdicts of {len(runs)} runs, and an entry is of one"
+            f"{entry.title}: its files must hold verdicts from one run, got {len(runs)}"
         )
     judged = runs[0].records_by_sample
-    if repeated := next((records for records in judged if len(records) > 1), None):
+    repeated_records = (records for records in judged if len(records) > 1)
+    if repeated := next(repeated_records, None):
         raise VievalError(
-            f"{entry.title}: {len(repeated)} verdicts on {repeated[0].id}; a submission has one of "
-            "each"
+            f"{entry.title}: each sample must have one verdict, got {len(repeated)} "
+            f"on {repeated[0].id}"
         )
     return [record for [record] in judged]
 
@@ -124,25 +133,25 @@ def _problems(
     by_id = {judged.id: judged for judged in sources.judged(benchmark, parts)}
     if foreign := [record.id for record in records if record.id not in by_id]:
         yield (
-            f"{entry.title}: {len(foreign)} of {len(records)} verdicts are on samples that it "
-            f"does not have, first {foreign[0]}"
+            f"{entry.title}: {len(foreign)} of {len(records)} verdicts are on "
+            f"unknown samples (first: {foreign[0]})"
         )
         return
     if entry.samples != len(records):
+        found_count = len(records)
         yield (
-            f"{entry.title}: the card is of {entry.samples} verdicts, and its files have "
-            f"{len(records)}"
+            f"{entry.title}: the card counts {entry.samples} verdicts, but its files "
+            f"hold {found_count}"
         )
     if problem := _options_problem(card, entry, records):
         yield problem
         return
     judge = judge_of(records[0].provenance)
-    if ((provenance := judge.provenance).pack, provenance.pack_hash) != (
-        entry.pack,
-        entry.pack_hash,
-    ):
+    provenance = judge.provenance
+    if (provenance.pack, provenance.pack_hash) != (entry.pack, entry.pack_hash):
         judged_with = f"judged with pack {entry.pack} ({entry.pack_hash})"
-        yield f"{entry.title}: {judged_with}, and here it is {provenance.pack} ({provenance.pack_hash})"
+        now = f"the pack is now {provenance.pack} ({provenance.pack_hash})"
+        yield f"{entry.title}: {judged_with}, but {now}"
         return
     for record in records:
         yield from _problems_of(record, by_id[record.id], judge)
@@ -150,8 +159,8 @@ def _problems(
 
 
 def _options_problem(card: Card, entry: CardEntry, records: Sequence[Record]) -> str:
-    """The difference between what the card says of its judge and what the verdicts do; empty
-    where there is none.
+    """Describe how the card's judge differs from the judge of the verdicts; empty if it
+    does not.
     """
     source: Provenance = records[0].provenance
     if any(
@@ -159,8 +168,8 @@ def _options_problem(card: Card, entry: CardEntry, records: Sequence[Record]) ->
         for record in records
     ):
         return (
-            f"{entry.title}: verdicts of several runs; a submission has one judge with one "
-            "set of options"
+            f"{entry.title}: contains verdicts from several runs; a submission must "
+            "have one judge with one set of options"
         )
     card_names = (entry.judge, entry.setting, entry.pack, entry.pack_hash, card.model)
     file_names = (
@@ -173,20 +182,24 @@ def _options_problem(card: Card, entry: CardEntry, records: Sequence[Record]) ->
     names = ("judge", "setting", "pack", "pack hash", "model")
     for name, on_card, in_files in zip(names, card_names, file_names, strict=True):
         if on_card != in_files:
-            return f"{entry.title}: {name} is {on_card!r} on the card and {in_files!r} in its verdicts"
+            return (
+                f"{entry.title}: {name} is {on_card!r} on the card, but {in_files!r} "
+                "in its verdicts"
+            )
     if run_hash(replace(source, options=entry.options)) != run_hash(source):
-        return f"{entry.title}: the options on the card are not those in its verdicts"
+        return (
+            f"{entry.title}: the options on the card differ from those in its verdicts"
+        )
     return (
-        f"{entry.title}: a replay of recorded verdicts, which has no raw replies"
+        f"{entry.title}: a replay of recorded verdicts cannot be submitted, because "
+        "it has no raw replies"
         if source.recorded
         else ""
     )
 
 
 def _problems_of(record: Record, judged: Judged, judge: PreparedJudge) -> Iterator[str]:
-    """The problems of a verdict: what people said, its images and texts, its scores and its
-    reasons.
-    """
+    """Yield the problems of a verdict: its ratings, images, texts, scores and reasons."""
     verdict = record.verdict
     if isinstance(judged, Contest):
         candidates = tuple(candidate.id for candidate in judged.candidates)
@@ -194,11 +207,11 @@ def _problems_of(record: Record, judged: Judged, judge: PreparedJudge) -> Iterat
     else:
         is_same = record.ratings == judged.ratings
     if not is_same:
-        yield f"{record.id}: what people said of it is not what the benchmark has"
+        yield f"{record.id}: its human ratings or votes differ from the benchmark's"
     if record.sample is not None and (
         difference := next(_changed_from(record.sample, judged), "")
     ):
-        yield f"{record.id}: judged with other {difference} than the benchmark's"
+        yield f"{record.id}: judged with {difference} other than the benchmark's"
     if verdict.status in (Status.MISSING, Status.NOT_APPLICABLE, Status.NO_IMAGE):
         yield f"{record.id}: no verdict ({verdict.status}); judge it, or leave the sample out"
         return
@@ -210,15 +223,18 @@ def _problems_of(record: Record, judged: Judged, judge: PreparedJudge) -> Iterat
         ),
         None,
     ):
+        step_name = "/".join(empty.path)
         yield (
-            f"{record.id}: the step {'/'.join(empty.path)} failed ({empty.status}) and has no "
-            "reason"
+            f"{record.id}: the step {step_name} failed ({empty.status}) "
+            "without a reason"
         )
     if not verdict.status.usable and not verdict.trace:
-        yield f"{record.id}: failed ({verdict.status}) and has no reason"
+        yield f"{record.id}: failed ({verdict.status}) without a reason"
     if not was_asked(verdict):
         if verdict.scores or verdict.choice:
-            yield f"{record.id}: has scores, and its trace says that the judge gave none"
+            yield (
+                f"{record.id}: has scores, but its trace shows that the judge gave none"
+            )
         return
     try:
         _, again = rerun(judge.program, record.sample or judged, verdict)
@@ -226,9 +242,10 @@ def _problems_of(record: Record, judged: Judged, judge: PreparedJudge) -> Iterat
         yield str(error)
         return
     if again.status is Status.NOT_APPLICABLE:
+        benchmark = record.id.benchmark
         yield (
-            f"{record.id}: {again.reason}; run `vieval prepare {record.id.benchmark}`, which "
-            "fetches its conditions"
+            f"{record.id}: {again.reason}; run `vieval prepare "
+            f"{benchmark}` to download its conditions"
         )
         return
     recorded, now = (
@@ -236,7 +253,9 @@ def _problems_of(record: Record, judged: Judged, judge: PreparedJudge) -> Iterat
     )
     if recorded != now:
         scores, scores_now = (_outcome_words(v) for v in (recorded, now))
-        yield f"{record.id}: {scores} is not what its replies give, which is {scores_now}"
+        yield (
+            f"{record.id}: the verdict is {scores}, but its replies give {scores_now}"
+        )
 
 
 def _outcome_words(
@@ -253,7 +272,7 @@ def _outcome_words(
 
 
 def _changed_from(judged_then: Judged, judged: Judged) -> Iterator[str]:
-    """The texts and the images, of those that are here, of which others were judged."""
+    """Yield the texts and available images that differ from the ones judged."""
     for submitted, current in zip(
         candidates_of(judged_then), candidates_of(judged), strict=False
     ):
@@ -266,27 +285,29 @@ def _changed_from(judged_then: Judged, judged: Judged) -> Iterator[str]:
 
 
 def _wrong_numbers(
-    card: Card, entry: CardEntry, records: Sequence[Record], folder: Path
+    card: Card,
+    entry: CardEntry,
+    records: Sequence[Record],
+    folder: Path,
 ) -> Iterator[str]:
-    """A line for each number of the card that its verdicts do not give."""
+    """Yield a line for each number of the card that its verdicts do not give."""
     try:
         options = _OPTIONS.validate_python(card.statistics)
     except ValidationError:
         options = None
     if options is None or not 0 < options.draws <= MOST_DRAWS:
         yield (
-            f"{entry.title}: the card's statistics are none that vieval card has "
-            f"({MOST_DRAWS:,} draws at most)"
+            f"{entry.title}: the card's statistics are not those of vieval card (at "
+            f"most {MOST_DRAWS:,} draws); make the card again"
         )
         return
     [run] = results_of(records).runs
-    # in its own folder are no published verdicts: the leaderboard computes its place anew
+    # its own folder has no published verdicts: the leaderboard recomputes its place
     judge = place_judge(replace(run, label=card.model), folder, options)
-    again = entry_of(
-        judge, [folder / name for name in entry.files], folder, entry.available
-    )
+    files = [folder / name for name in entry.files]
+    again = entry_of(judge, files, folder, entry.available)
     if again.sample_digest != entry.sample_digest:
-        yield f"{entry.title}: the digest of its samples is another than the card's"
+        yield f"{entry.title}: the digest of its samples differs from the card's"
     claimed, computed = (
         {_place(row): row for row in rows_of_entry.numbers if row.system == card.model}
         for rows_of_entry in (entry, again)
@@ -298,7 +319,8 @@ def _wrong_numbers(
         if texts[0] != texts[1]:
             name = " ".join(text for text in key if text)
             yield (
-                f"{entry.title}: {name} is {texts[0]} on the card, and its verdicts give {texts[1]}"
+                f"{entry.title}: {name} is {texts[0]} on the card, but its verdicts "
+                f"give {texts[1]}"
             )
 
 
@@ -314,7 +336,7 @@ def _place(row: NumberRow) -> tuple[str, ...]:
 
 def _number(row: NumberRow | None) -> str:
     if row is None:
-        return "not there"
+        return "missing"
     numbers = {"value": row.value, "low": row.low, "high": row.high, "n": row.n}
     parts = (
         f"{name} {number:g}" for name, number in numbers.items() if number is not None

@@ -1,8 +1,8 @@
-"""Results as records of Every Eval Ever, which boards of several harnesses read: a JSON document for
-each model, and beside it its samples, a line each.
+"""Write results as records of Every Eval Ever, a format of several leaderboards: one
+JSON document per model, and its samples in a JSONL file.
 
-A judge that is measured against people is a model with its agreement; so is a generator, whose
-scores name the judge as their scorer.
+A judge that is measured against people is a model with its agreement. A generator is a
+model whose scores name the judge as their scorer.
 
 Source: Every Eval Ever, schemas `eval` and `instance_level_eval` 0.3.0.
 """
@@ -37,7 +37,7 @@ _NO_ANSWER = "no single answer is right: scores are compared over all samples"
 
 @dataclass(frozen=True)
 class Publication:
-    """The publisher of results, and the time at which they were made into documents."""
+    """Publisher of results, and the time of the export."""
 
     organization: str
     #: Seconds since the epoch.
@@ -47,7 +47,7 @@ class Publication:
 
 @dataclass(frozen=True)
 class _Model:
-    """A judge or a generator whose numbers one document has."""
+    """A judge or a generator with the numbers of one document."""
 
     section: Section
     #: The judge's run, of a generator that which scored its images.
@@ -62,18 +62,20 @@ class _Model:
 
     @property
     def evaluation(self) -> str:
-        """Name of the evaluation, which is another for each judge of generators."""
+        """Name of the evaluation, which for generators includes the judge."""
         name = self.section.benchmark.name
         if not self.generator:
             return name
-        judge = dict.fromkeys((self.run.judge, self.run.model or self.run.label))
+        model = self.run.model or self.run.label
+        judge = dict.fromkeys((self.run.judge, model))
         return file_name("_".join([name, "by", *judge]))
 
     @property
     def records(self) -> list[Record]:
+        all_records = self.run.all_records
         return [
             record
-            for record in self.run.all_records
+            for record in all_records
             if self.generator in ("", record.id.image_model)
         ]
 
@@ -81,7 +83,8 @@ class _Model:
 def export(report: Report, folder: Path, publication: Publication) -> list[Path]:
     """Write a document and the samples of each model of a report below `folder/data`.
 
-    The same results have the same file names, so that a second export replaces the first.
+    The same results have the same file names, so that a second export replaces the
+    first.
 
     Args:
         report: with its sections.
@@ -101,7 +104,7 @@ def export(report: Report, folder: Path, publication: Publication) -> list[Path]
 
 
 def _models(sections: Iterable[Section]) -> Iterator[_Model]:
-    """Judges with their agreement, then generators by each judge."""
+    """Yield judges with their agreement, then generators by each judge."""
     for section in sections:
         numbers = [n for n in section.findings.numbers if n.estimate.defined]
         for run in section.runs:
@@ -134,17 +137,19 @@ def _samples_document(
 
 def _write_model(model: _Model, folder: Path, publication: Publication) -> Path:
     evaluation_id = f"{model.evaluation}/{model.name}/{publication.time}"
-    rows = [
-        json.dumps(row, ensure_ascii=False) + "\n"
-        for row in _sample_rows(model, evaluation_id)
-    ]
+    sample_rows = _sample_rows(model, evaluation_id)
+    rows = [json.dumps(row, ensure_ascii=False) + "\n" for row in sample_rows]
     results = [_result(model, number, publication.options) for number in model.numbers]
     developer, _, name = model.name.rpartition("/")
-    target = Path(
-        "data", *(file_name(part) for part in (model.evaluation, developer, name))
-    )
+    names = (model.evaluation, developer, name)
+    target = Path("data", *(file_name(part) for part in names))
     verdicts = [f"{record.id} {record.verdict.scores}" for record in model.records]
-    stem = _stable_uuid(model.evaluation, model.name, json.dumps(results), *verdicts)
+    stem = _stable_uuid(
+        model.evaluation,
+        model.name,
+        json.dumps(results),
+        *verdicts,
+    )
     samples = target / f"{stem}_samples.jsonl"
     document = {
         "schema_version": SCHEMA,
@@ -164,7 +169,12 @@ def _write_model(model: _Model, folder: Path, publication: Publication) -> Path:
     path = folder / target / f"{stem}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(folder / samples, rows, "--out")
-    text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(
+        document,
+        indent=1,
+        ensure_ascii=False,
+        allow_nan=False,
+    )
     write_whole(path, [text + "\n"], "--out")
     return path
 
@@ -175,13 +185,13 @@ def _status_counts(records: Iterable[Record]) -> dict[str, str]:
 
 
 def file_name(text: str) -> str:
-    """A text as one part of a path."""
+    """Convert a text to one part of a path."""
     name = "".join(sign if sign.isalnum() or sign in "-_.+" else "_" for sign in text)
     return name.strip(".") or _UNKNOWN
 
 
 def _stable_uuid(*texts: str) -> uuid.UUID:
-    """A UUID in the form of version 4, the same for the same texts."""
+    """UUID in the form of version 4, the same for the same texts."""
     digest = hashlib.sha256("\0".join(texts).encode()).digest()
     return uuid.UUID(bytes=digest[:16], version=4)
 
@@ -193,10 +203,11 @@ def _model_info(model: _Model) -> JsonObject:
 
 def _model_document(name: str, details: Mapping[str, str]) -> JsonObject:
     developer = name.rpartition("/")[0]
+    developer_field = {"developer": developer} if developer else {}
     return {
         "name": name,
         "id": name,
-        **({"developer": developer} if developer else {}),
+        **developer_field,
         "additional_details": {
             "deployment_type": _UNKNOWN,
             "model_availability": _UNKNOWN,
@@ -210,7 +221,7 @@ def _provenance(run: Run) -> Provenance:
 
 
 def _judge_details(provenance: Provenance) -> dict[str, str]:
-    """The facts that a judge's number depends on, beside its model."""
+    """Facts that a judge's number depends on, in addition to its model."""
     details = {
         "judge": provenance.judge,
         "setting": provenance.setting,
@@ -232,16 +243,20 @@ def _result(model: _Model, number: Number, options: StatisticsOptions) -> JsonOb
             "confidence_level": NUMBER_LEVEL,
             "method": f"{options.draws} bootstrap resamples, seed {options.seed}",
         }
+    result_id = _result_id(number)
+    source_data = _source_data(model.section.benchmark)
+    metric_config = _metric_config(model, number, options)
+    score_details = {
+        "score": estimate.value,
+        "details": _score_details(number),
+        "uncertainty": uncertainty,
+    }
     return {
-        "evaluation_result_id": _result_id(number),
+        "evaluation_result_id": result_id,
         "evaluation_name": model.evaluation,
-        "source_data": _source_data(model.section.benchmark),
-        "metric_config": _metric_config(model, number, options),
-        "score_details": {
-            "score": estimate.value,
-            "details": _score_details(number),
-            "uncertainty": uncertainty,
-        },
+        "source_data": source_data,
+        "metric_config": metric_config,
+        "score_details": score_details,
     }
 
 
@@ -252,27 +267,30 @@ def _result_id(number: Number) -> str:
 
 
 def _source_data(benchmark: Benchmark) -> JsonObject:
+    details = {
+        "source": benchmark.source,
+        "licence": benchmark.licence,
+    }
     return {
         "dataset_name": benchmark.title or benchmark.name,
         "source_type": "other",
-        "additional_details": {
-            "source": benchmark.source,
-            "licence": benchmark.licence,
-        },
+        "additional_details": details,
     }
 
 
 def _metric_config(
     model: _Model, number: Number, options: StatisticsOptions
 ) -> JsonObject:
+    metric_id = f"vieval.{number.statistic}".replace(" ", "_")
+    parameters = {
+        "aspect": number.aspect,
+        "failed_verdicts": str(options.policy),
+    }
     metric: JsonObject = {
-        "metric_id": f"vieval.{number.statistic}".replace(" ", "_"),
+        "metric_id": metric_id,
         "metric_name": number.statistic,
         "lower_is_better": False,
-        "metric_parameters": {
-            "aspect": number.aspect,
-            "failed_verdicts": str(options.policy),
-        },
+        "metric_parameters": parameters,
     }
     ranked = (s for s in model.section.findings.ranked if s.has(number))
     if statistic := next(ranked, None):
@@ -292,24 +310,26 @@ def _metric_config(
 
 
 def _scoring(provenance: Provenance, run: Run) -> JsonObject:
-    """The model that a generator's judge asks, and the name of its wording."""
+    """Model that a generator's judge asks, and the name of its prompt pack."""
     model = _model_document(run.model or run.label, _judge_details(provenance))
     wording = f"prompt pack {provenance.pack} ({provenance.pack_hash}) of vieval"
     return {"judges": [{"model_info": model}], "input_prompt": wording}
 
 
 def _score_details(number: Number) -> dict[str, str]:
-    details = {str(status): str(count) for status, count in number.statuses.items()}
+    counts = number.statuses.items()
+    details = {str(status): str(count) for status, count in counts}
     if number.ranks:
-        details["rank"] = "-".join(map(str, dict.fromkeys(number.ranks)))
+        ranks = dict.fromkeys(number.ranks)
+        details["rank"] = "-".join(map(str, ranks))
     if number.reason:
         details["reason"] = number.reason
     return details
 
 
 def _sample_rows(model: _Model, evaluation_id: str) -> Iterator[JsonObject]:
-    """A row for each score that a result is of, and for each contest; what failed has no score,
-    and the document counts verdicts by status.
+    """Yield a row for each score of a result, and for each contest; failed verdicts
+    have no score and are counted in the document.
     """
     for record in model.records:
         common = {
@@ -337,7 +357,7 @@ def _sample_rows(model: _Model, evaluation_id: str) -> Iterator[JsonObject]:
 
 
 def _result_of(numbers: Sequence[Number], record: Record, aspect: str) -> str:
-    """The result that a score counts in; empty where nothing is said of its aspect."""
+    """Id of the result that a score counts in; empty if its aspect has no result."""
     ids = (
         _result_id(number)
         for number in numbers
@@ -351,32 +371,41 @@ def _result_of(numbers: Sequence[Number], record: Record, aspect: str) -> str:
 def _aspect_fields(record: Record, aspect: str) -> JsonObject:
     score = record.verdict.scores[aspect]
     ratings = [str(rating) for rating in record.ratings.get(aspect, ())]
+    inputs = {"raw": _input_text(record), "reference": ratings}
+    attribution = _attribution(record, str(score))
+    evaluation = {"score": score, "is_correct": False}
+    metadata = {
+        **_metadata(record),
+        "aspect": aspect,
+        "is_correct": _NO_ANSWER,
+    }
     return {
-        "input": {"raw": _input_text(record), "reference": ratings},
-        "answer_attribution": _attribution(record, str(score)),
-        "evaluation": {"score": score, "is_correct": False},
-        "metadata": {
-            **_metadata(record),
-            "aspect": aspect,
-            "is_correct": _NO_ANSWER,
-        },
+        "input": inputs,
+        "answer_attribution": attribution,
+        "evaluation": evaluation,
+        "metadata": metadata,
     }
 
 
 def _contest_fields(record: Record) -> JsonObject:
-    """The fields of a contest: right where the judge's answer is what people said."""
+    """Fields of a contest, which is correct if the judge's answer matches the human
+    vote.
+    """
     votes = record.votes
     answers = record.verdict.choice.votes if record.verdict.choice else {}
     answer = answers.get(FORWARD, next(iter(answers.values()), ""))
     preference = votes.vote if votes else ""
     is_right = bool(answer) and answer == preference
+    inputs = {
+        "raw": _input_text(record),
+        "reference": [preference] if preference else [],
+    }
+    attribution = _attribution(record, answer)
+    evaluation = {"score": float(is_right), "is_correct": is_right}
     return {
-        "input": {
-            "raw": _input_text(record),
-            "reference": [preference] if preference else [],
-        },
-        "answer_attribution": _attribution(record, answer),
-        "evaluation": {"score": float(is_right), "is_correct": is_right},
+        "input": inputs,
+        "answer_attribution": attribution,
+        "evaluation": evaluation,
         "metadata": _metadata(record),
     }
 
@@ -387,20 +416,22 @@ def _input_text(record: Record) -> str:
 
 
 def _attribution(record: Record, value: str) -> list[JsonObject]:
-    """The way in which the score was read from the replies."""
+    """Description of how a score was read from the replies."""
+    method = f"vieval {record.provenance.judge}"
     return [
         {
             "turn_idx": 0,
             "source": "output.raw",
             "extracted_value": value,
-            "extraction_method": f"vieval {record.provenance.judge}",
+            "extraction_method": method,
             "is_terminal": True,
         }
     ]
 
 
 def _metadata(record: Record) -> dict[str, str]:
-    identity = {name: str(text) for name, text in asdict(record.id).items() if text}
+    fields = asdict(record.id).items()
+    identity = {name: str(text) for name, text in fields if text}
     further = {"status": str(record.verdict.status), "category": record.category}
     if record.verdict.rationale:
         further["rationale"] = record.verdict.rationale

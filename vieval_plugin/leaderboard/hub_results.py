@@ -1,5 +1,6 @@
-"""Agreement of judges with people as the hub shows it on a model's page: `.eval_results/*.yaml` for
-the repository of each model, and `eval.yaml` for that of the benchmark.
+"""Write agreement of judges with people for model pages of the hub:
+`.eval_results/*.yaml` for the repository of each model, and `eval.yaml` for that of the
+benchmark.
 
 Source: huggingface/hub-docs, `docs/hub/eval-results.md`, as it was in 2026.
 """
@@ -23,13 +24,17 @@ from vieval_plugin.text.versions import VERSION
 from vieval_plugin.text.yaml_json import JsonObject
 
 _FRAMEWORK = "vieval"
-_DESCRIPTION = "Agreement of judges of images with people."
+_DESCRIPTION = "Agreement of image judges with people."
 
 
 def export(
-    report: Report, folder: Path, publication: Publication, dataset: str
+    report: Report,
+    folder: Path,
+    publication: Publication,
+    dataset: str,
 ) -> list[Path]:
-    """Write the results of each judge that was measured on a benchmark, and what registers this.
+    """Write the results of each judge that was measured on a benchmark, and the
+    benchmark's registration.
 
     Args:
         report: of verdicts on one benchmark that people rated.
@@ -47,8 +52,8 @@ def export(
     if len(sections) != 1:
         names = ", ".join(section.benchmark.name for section in sections) or "none"
         raise VievalError(
-            "--to hub-eval-results takes verdicts on one benchmark that people rated, as --dataset "
-            f"names one; here: {names}"
+            "--to hub-eval-results requires verdicts on one rated benchmark, "
+            f"the one in --dataset, got {names}"
         )
     [section] = sections
     paths = []
@@ -63,9 +68,14 @@ def export(
 
 
 def _entries(
-    section: Section, run: Run, publication: Publication, dataset: str
+    section: Section,
+    run: Run,
+    publication: Publication,
+    dataset: str,
 ) -> Iterator[JsonObject]:
-    """An entry for each leaderboard that leads the benchmark and has a number of the judge."""
+    """Yield an entry for each main leaderboard of the benchmark that has a number of
+    the judge.
+    """
     date = datetime.fromtimestamp(publication.time, UTC).date().isoformat()
     provenance = run.all_records[0].provenance
     for board in section.headlines:
@@ -74,18 +84,17 @@ def _entries(
         if number is None or not number.estimate.defined:
             continue
         estimate = number.estimate
+        interval = f"{estimate.low:.3f} to {estimate.high:.3f}"
+        measured = f"{board.measured}, 95% interval {interval}"
         notes = [
-            f"{board.measured}, 95% interval {estimate.low:.3f} to {estimate.high:.3f}",
+            measured,
             f"n {estimate.n}",
             f"judge {run.name}",
-            *(
-                [f"prompt pack {provenance.pack} ({provenance.pack_hash})"]
-                if provenance.pack
-                else []
-            ),
-            f"failed verdicts: {publication.options.policy}",
-            f"vieval {VERSION}",
         ]
+        if provenance.pack:
+            notes.append(f"prompt pack {provenance.pack} ({provenance.pack_hash})")
+        notes.append(f"failed verdicts: {publication.options.policy}")
+        notes.append(f"vieval {VERSION}")
         yield {
             "dataset": {"id": dataset, "task_id": _task_id(board)},
             "value": round(estimate.value, 6),
@@ -101,19 +110,27 @@ def _task_id(board: Leaderboard) -> str:
 
 
 def _registration(section: Section) -> JsonObject:
-    """The file that a data set has at its root so that results name its tasks."""
+    """Registration file at the root of a data set, to whose tasks results refer."""
     benchmark = section.benchmark
     ids = dict.fromkeys(map(_task_id, section.headlines))
+    title = benchmark.title or benchmark.name
+    description = f"{section.page_words(_DESCRIPTION)} {benchmark.source}"
+    tasks = [{"id": name, "config": "default", "split": "test"} for name in ids]
     return {
-        "name": benchmark.title or benchmark.name,
-        "description": f"{section.page_words(_DESCRIPTION)} {benchmark.source}",
+        "name": title,
+        "description": description,
         "evaluation_framework": _FRAMEWORK,
-        "tasks": [{"id": name, "config": "default", "split": "test"} for name in ids],
+        "tasks": tasks,
     }
 
 
 def _write_yaml(path: Path, document: JsonObject | Sequence[Any]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=1000)
+    text = yaml.safe_dump(
+        document,
+        sort_keys=False,
+        allow_unicode=True,
+        width=1000,
+    )
     write_whole(path, [text], "--out")
     return path

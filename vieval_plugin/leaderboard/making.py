@@ -1,5 +1,5 @@
-"""Makes the leaderboards from published logs and submissions, by the statistics that `vieval
-report` uses.
+"""Make the leaderboards from published logs and submissions, with the statistics of
+`vieval report`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _Choice: TypeAlias = tuple[
 
 @dataclass(frozen=True)
 class Sources:
-    """Folders that leaderboards are made from."""
+    """Folders from which leaderboards are made."""
 
     #: Published verdicts.
     published: Path
@@ -69,11 +69,12 @@ class Sources:
     data: Path
 
     def judged(self, benchmark: Benchmark, parts: Sequence[str]) -> list[Judged]:
-        """The samples or contests of parts of a benchmark, with what people said of them.
+        """Load the samples or contests of parts of a benchmark, with their human
+        ratings or votes.
 
         Raises:
-            VievalError: they are neither in the data folder nor, without images, in the published
-                logs.
+            VievalError: they are missing both from the data folder and, without images, from the
+                published logs.
         """
         try:
             return [
@@ -95,17 +96,16 @@ def make_boards(
     options: StatisticsOptions,
     on_step: Callable[[str], object] = lambda line: None,
 ) -> list[BenchmarkBoard]:
-    """Make the leaderboard of each benchmark of which verdicts were published.
+    """Make the leaderboard of each benchmark with published verdicts.
 
     Args:
         sources: the folders.
-        submissions: judges beside the published ones.
+        submissions: judges to add to the published ones.
         options: number of resamples, the seed.
-        on_step: is told in a line what is done.
+        on_step: called with a line on each step.
 
     Raises:
-        VievalError: no logs are there, people's ratings or votes are not, or a log is not the
-            published one.
+        VievalError: logs, ratings or votes are missing, or a log is not the published one.
     """
     return [
         _board(
@@ -134,7 +134,8 @@ def _board(
 ) -> BenchmarkBoard:
     judges = _present_judges(benchmark, sources.published)
     judged = sources.judged(benchmark, list(benchmark.parts))
-    on_step(f"{benchmark.title}: reading the logs of {plural(len(judges), 'judge')}")
+    judge_count = plural(len(judges), "judge")
+    on_step(f"{benchmark.title}: reading the logs of {judge_count}")
     runs = [run_of(judge, sources.published, judged) for judge in judges]
     submitted = list(_submitted(benchmark, submissions, judged))
     published = published_judges(benchmark.name)
@@ -142,7 +143,13 @@ def _board(
     baseline_numbers = list(_runs_with_values(baselines, sources, judged))
     described = descriptions()[benchmark.name]
     ranked = [*runs, *(run for run, _ in submitted)]
-    views = views_of(benchmark, ranked, baseline_numbers, options, on_step)
+    views = views_of(
+        benchmark,
+        ranked,
+        baseline_numbers,
+        options,
+        on_step,
+    )
     names = {judge.name: judge.title for judge in (*published, *baselines)}
     return BenchmarkBoard(
         benchmark.name,
@@ -151,7 +158,12 @@ def _board(
         {judge.title: judge for judge in (*judges, *(judge for _, judge in submitted))},
         frozenset(judge.title for _, judge in submitted),
         tuple(judge for judge in published if judge not in judges),
-        compare_printed(benchmark, [*runs, *baseline_numbers], names, options),
+        compare_printed(
+            benchmark,
+            [*runs, *baseline_numbers],
+            names,
+            options,
+        ),
         described["printed"],
         _parts_without_records(benchmark, runs),
     )
@@ -161,7 +173,7 @@ def _runs_with_values(
     baselines: Sequence[PublishedJudge], sources: Sources, judged: Sequence[Judged]
 ) -> Iterator[Run]:
     for baseline in baselines:
-        # the published files may hold no value of it for what is here
+        # the published files may lack its values for these samples
         with suppress(VievalError):
             yield run_of(baseline, sources.published, judged)
 
@@ -176,14 +188,12 @@ def _parts_without_records(
 def _submitted(
     benchmark: Benchmark, submissions: Sequence[Submission], judged: Sequence[Judged]
 ) -> Iterator[tuple[Run, PublishedJudge]]:
-    """The runs of submissions on a benchmark, each under a name of its own."""
-    labels = {
-        judge.title
-        for judge in (
-            *published_judges(benchmark.name),
-            *published_baselines(benchmark.name),
-        )
-    }
+    """Yield the runs of submissions on a benchmark, each with a unique name."""
+    published = (
+        *published_judges(benchmark.name),
+        *published_baselines(benchmark.name),
+    )
+    labels = {judge.title for judge in published}
     for submission in submissions:
         for submitted in (
             run for run in submission.runs if run.benchmark == benchmark.name
@@ -202,13 +212,17 @@ def _submitted(
                 "folder": "",
             }
             judge = PublishedJudge(
-                source.judge, label, benchmark.name, source.judge, **submission_fields
+                source.judge,
+                label,
+                benchmark.name,
+                source.judge,
+                **submission_fields,
             )
             yield run_of_submission(submitted, label, judged), judge
 
 
 def _soft_estimates(board: Leaderboard, findings: Findings) -> dict[str, Estimate]:
-    """The soft accuracy of each system, where the findings have it."""
+    """Soft accuracy of each system, if the findings have it."""
     soft = (SOFT, board.aspect, board.part, "")
     return {
         n.system: n.estimate
@@ -221,7 +235,10 @@ def _baseline_numbers(
     numbers: Iterable[Number], baselines: Sequence[Run]
 ) -> tuple[Number, ...]:
     labels = {run.label for run in baselines}
-    return tuple(replace(n, role="baseline") for n in numbers if n.system in labels)
+    baseline_numbers = (
+        replace(n, role="baseline") for n in numbers if n.system in labels
+    )
+    return tuple(baseline_numbers)
 
 
 def views_of(
@@ -231,14 +248,14 @@ def views_of(
     options: StatisticsOptions,
     on_step: Callable[[str], object] = lambda line: None,
 ) -> list[View]:
-    """A leaderboard for each choice, the default first.
+    """Make a leaderboard for each choice, the default first.
 
     Args:
-        benchmark: whose report has the statistics.
-        judges: the runs that are ranked, labels all different.
-        baselines: runs that stand beside them.
+        benchmark: with the statistics of its report.
+        judges: the runs to rank, with different labels.
+        baselines: runs to show with the judges.
         options: number of resamples, the seed.
-        on_step: is told in a line which is made, and of how many.
+        on_step: called with a line on each table.
     """
     views = list[View]()
     title = descriptions().get(benchmark.name, {}).get("title", benchmark.title)
@@ -259,7 +276,16 @@ def views_of(
         lines += () if views else tuple(_better_elsewhere(statistic, board, varied))
         references = _baseline_numbers(numbers, baselines)
         generators = _soft_estimates(board, findings) if is_default else {}
-        views.append(View(choice, board, references, lines, generators, is_default))
+        views.append(
+            View(
+                choice,
+                board,
+                references,
+                lines,
+                generators,
+                is_default,
+            )
+        )
         on_step(f"{benchmark.title}: table {len(views)} of {len(choices)}")
     return views
 
@@ -267,10 +293,11 @@ def views_of(
 def _better_elsewhere(
     statistic: RankedStatistic, board: Leaderboard, options: StatisticsOptions
 ) -> Iterator[str]:
-    """A sentence for each part on which another ranked judge is better than the leader; p is
-    adjusted over all of these.
+    """Yield a sentence for each part on which another ranked judge is better than the
+    leader; p is adjusted over all parts and judges.
     """
-    leader, *rivals = [number.system for number in board.ranked] or [""]
+    systems = [number.system for number in board.ranked]
+    leader, *rivals = systems or [""]
     by_part = (
         board.breakdowns.get(statistic.parts, {}) if statistic.statistic_in_part else {}
     )
@@ -292,7 +319,9 @@ def _better_elsewhere(
     adjusted = holm([pair.result.p for _, pair in tests])
     for (part, pair), p in zip(tests, adjusted, strict=True):
         if p <= SIGNIFICANCE_LEVEL and pair.result.difference.value > 0:
-            values = f"{short_decimal(pair.result.first)} to {short_decimal(pair.result.second)}"
+            first = short_decimal(pair.result.first)
+            second = short_decimal(pair.result.second)
+            values = f"{first} to {second}"
             common = f"on the {pair.n:,} {board.unit} that both scored"
             yield f"{pair.first} is better than {leader} on {task_type(part)} ({values} {common})."
 
@@ -303,18 +332,24 @@ def _choices(
     baselines: Sequence[Run],
     options: StatisticsOptions,
 ) -> Iterator[_Choice]:
-    """A choice for each statistic and part of votes; of ratings for each failure policy, aspect and
-    setting of judges.
+    """Yield a choice for each statistic and part of votes; for ratings, for each
+    failure policy, aspect and setting of judges.
 
-    Of votes a missing answer is wrong under every policy.
+    With votes, a missing answer is wrong under every policy.
     """
     parts = tuple(benchmark.parts)
     all_runs = [*judges, *baselines]
-    findings = benchmark.report.findings(benchmark.name, parts, all_runs, options)
+    findings = benchmark.report.findings(
+        benchmark.name,
+        parts,
+        all_runs,
+        options,
+    )
     if any(statistic.choice for statistic in findings.ranked):
         for statistic in (s for s in findings.ranked if s.choice):
+            choice = {"part": statistic.value or ALL, **statistic.choice}
             yield (
-                {"part": statistic.value or ALL, **statistic.choice},
+                choice,
                 statistic,
                 findings,
                 judges,
@@ -330,7 +365,12 @@ def _choices(
         policy_findings = (
             findings
             if is_done
-            else benchmark.report.findings(benchmark.name, parts, all_runs, varied)
+            else benchmark.report.findings(
+                benchmark.name,
+                parts,
+                all_runs,
+                varied,
+            )
         )
         for statistic in (s for s in policy_findings.ranked if s.is_headline):
             for setting, setting_rows in settings.items():

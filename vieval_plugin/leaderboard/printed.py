@@ -1,8 +1,8 @@
-"""Printed numbers beside those that the published logs give by the papers' own protocol, and why
-some differ.
+"""Compare printed numbers with those that the published logs give by the papers' own
+protocol, and explain differences.
 
-A reason is computed: a printed row that holds another image model's numbers, an average of such a
-row, rows of another run than the published one.
+A reason is computed: a printed row holds another image model's numbers, an average
+includes such a row, or rows come from another run than the published one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _STATISTICS = ("spearman", "accuracy_paper")
 
 @dataclass(frozen=True)
 class PrintedNumber:
-    """A printed number beside the recomputed one."""
+    """A printed number and its recomputed counterpart."""
 
     #: Name of the judge.
     label: str
@@ -43,9 +43,9 @@ class PrintedNumber:
     printed: float
     #: Number of decimals that were printed.
     decimals: int = 4
-    #: The recomputed number, None where the logs are not here.
+    #: The recomputed number, None without available logs.
     computed: float | None = None
-    #: Reason why the two differ by more than a unit of the last digit; empty where they do not.
+    #: Reason why the two differ by more than a unit of the last digit; empty if they do not.
     reason: str = ""
 
     def differs(self, computed: float) -> bool:
@@ -55,46 +55,42 @@ class PrintedNumber:
         >>> number.differs(0.36562), number.differs(0.3668)
         (False, True)
         """
-        units = (round(computed, self.decimals) - self.printed) * 10**self.decimals
+        difference = round(computed, self.decimals) - self.printed
+        units = difference * 10**self.decimals
         return math.isnan(computed) or abs(round(units)) > 1
 
     def digits(self, value: float | None) -> str:
-        """The printed number or the recomputed one with as many decimals as were printed; empty
-        where there is none.
+        """Format the printed or the recomputed number with as many decimals as were
+        printed; empty for None.
         """
         return "" if value is None else f"{value:.{self.decimals}f}"
 
 
 @cache
 def printed_numbers(benchmark: str) -> tuple[PrintedNumber, ...]:
-    """Return the printed numbers of a benchmark, with the names that the authors' repository has
-    for judges.
-    """
+    """Return the printed numbers of a benchmark, with the authors' names of judges."""
     numbers = []
     for row in (
         row for row in _published_rows("printed.csv") if row["benchmark"] == benchmark
     ):
         key = (row["table"], row["task"], row["image_model"], row["aspect"])
         printed = row["printed"]
-        numbers.append(
-            PrintedNumber(
-                row["judge"], *key, float(printed), len(printed.partition(".")[2])
-            )
-        )
+        value = float(printed)
+        decimals = len(printed.partition(".")[2])
+        numbers.append(PrintedNumber(row["judge"], *key, value, decimals))
     return tuple(numbers)
 
 
 def printed_elsewhere() -> list[dict[str, str]]:
-    """Return what was printed of judges on benchmarks without a leaderboard, in the words of its
-    source.
+    """Return the printed numbers of judges on benchmarks without a leaderboard, in the
+    words of their sources.
     """
     return _published_rows("printed_elsewhere.csv")
 
 
 def _published_rows(name: str) -> list[dict[str, str]]:
-    with (Path(vieval_plugin.results.published.__file__).parent / name).open(
-        encoding="utf-8", newline=""
-    ) as file:
+    path = Path(vieval_plugin.results.published.__file__).parent / name
+    with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 
@@ -104,21 +100,24 @@ def compare_printed(
     labels: Mapping[str, str],
     options: StatisticsOptions,
 ) -> tuple[PrintedNumber, ...]:
-    """Set the printed numbers of a benchmark beside recomputed ones, with the reason where they
-    differ.
+    """Compare the printed numbers of a benchmark with recomputed ones, with the reason
+    if they differ.
 
     Args:
         benchmark: with its statistics.
-        runs: of the published judges whose logs are here.
-        labels: what tables call each judge, by its name in the repository; the others' numbers are
-            printed alone.
-        options: the seed; the numbers have no interval, and take what the authors recorded for
+        runs: of the published judges with available logs.
+        labels: names of judges in tables, by their names in the repository; numbers of other judges
+            are not recomputed.
+        options: with the seed; the numbers have no interval, and use the authors' records of
             failed answers.
     """
     as_printed = replace(options, policy="as_recorded", draws=2)
     cells = (
         benchmark.report.findings(
-            benchmark.name, tuple(benchmark.parts), runs, as_printed
+            benchmark.name,
+            tuple(benchmark.parts),
+            runs,
+            as_printed,
         ).cells
         if runs
         else {}
@@ -132,16 +131,20 @@ def compare_printed(
 
 
 def _computed(
-    number: PrintedNumber, label: str, cells: Mapping[Key, float], full: Collection[str]
+    number: PrintedNumber,
+    label: str,
+    cells: Mapping[Key, float],
+    full: Collection[str],
 ) -> PrintedNumber:
-    """The number under its label, with the recomputed one; an average over all parts needs the
-    logs of all.
+    """Add the recomputed number and the label; an average over all parts requires the
+    logs of all parts.
     """
     keys = (
         Key(number.table, number.task, number.image_model, label, name, number.aspect)
         for name in _STATISTICS
     )
-    computed = next((cells[key] for key in keys if key in cells), None)
+    found_cells = (cells[key] for key in keys if key in cells)
+    computed = next(found_cells, None)
     is_whole = number.task != ALL or label in full or (label == HUMAN and bool(full))
     return replace(number, label=label, computed=computed if is_whole else None)
 
@@ -159,19 +162,19 @@ def _reason(number: PrintedNumber, numbers: Sequence[PrintedNumber]) -> str:
         ]
         names = ", ".join(n.image_model or n.task for n in errors)
         return (
-            f"The average of printed numbers, of which these are wrong: {names}."
+            f"It is an average of printed numbers, of which these are wrong: {names}."
             if errors
             else _UNKNOWN
         )
     return _UNKNOWN
 
 
-_UNKNOWN = "The published answers give another number; no reason is known."
+_UNKNOWN = "The published answers give another number, for an unknown reason."
 
 
 def _reason_of_row(number: PrintedNumber, alike: Sequence[PrintedNumber]) -> str:
-    """The reason of a number by image model: the row of another one, or of other answers than
-    the published ones.
+    """Explain a number by image model: it belongs to another row, or to other answers
+    than the published ones.
     """
     part_numbers = [n for n in alike if n.task == number.task]
     for n in part_numbers:
@@ -185,14 +188,15 @@ def _reason_of_row(number: PrintedNumber, alike: Sequence[PrintedNumber]) -> str
         and not average.differs(average.computed)
     ):
         return (
-            "The published answers give the paper's own average of the task, "
-            f"{average.digits(average.printed)}, and not this row: it is of other answers."
+            "The published answers reproduce the paper's own average of the task, "
+            f"{average.digits(average.printed)}, but not this row, which comes from "
+            "other answers."
         )
     return _UNKNOWN
 
 
 def _is_part_of(number: PrintedNumber, average: PrintedNumber) -> bool:
-    """Tell whether a number is one of those that an average is made of."""
+    """Tell whether an average includes a number."""
     if average.task == ALL:
         return number.task != ALL and not number.image_model
     return number.task == average.task and bool(number.image_model)

@@ -1,5 +1,5 @@
-"""Submissions in the form in which the leaderboard keeps them: a small JSON file each, with
-scores and without replies.
+"""Submissions as the leaderboard stores them: a small JSON file each, with scores but
+without replies.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FOLDER = "submissions"
 
 @dataclass(frozen=True)
 class SubmittedRun:
-    """A judge's verdicts on a benchmark, without what was replied."""
+    """Verdicts of a judge on a benchmark, without replies."""
 
     benchmark: str
     #: The judge.
@@ -39,7 +39,7 @@ class SubmittedRun:
 
 @dataclass(frozen=True)
 class Submission:
-    """The part of a card that the leaderboard keeps."""
+    """Part of a card that the leaderboard stores."""
 
     #: Version of its form.
     submission: int
@@ -56,7 +56,7 @@ _SUBMISSION = TypeAdapter(Submission)
 def submission_of(
     card: Card, records: Sequence[tuple[CardEntry, Sequence[Record]]]
 ) -> Submission:
-    """The submission of a card that was checked, with the records of its entries."""
+    """Build the submission of a checked card from the records of its entries."""
     runs = []
     for entry, rows in records:
         verdicts = {
@@ -66,36 +66,44 @@ def submission_of(
             for r in rows
         }
         source = replace(
-            rows[0].provenance, options={}, config_hash="", label="", recorded=True
+            rows[0].provenance,
+            options={},
+            config_hash="",
+            label="",
+            recorded=True,
         )
         runs.append(SubmittedRun(entry.benchmark, source, entry.files, verdicts))
     return Submission(VERSION, card.model, str(card.date), tuple(runs))
 
 
 def write_submission(submission: Submission, folder: Path) -> Path:
-    """Write a submission to the folder of submissions, and return its file; VievalError where it
-    is there with others.
+    """Write a submission to the folder of submissions, and return its file; VievalError
+    if the file exists with other content.
     """
+    name = submission.model.rpartition("/")[2]
+    title = f"{name}-{submission.date}"
     stem = re.sub(
         r"[^A-Za-z0-9_.-]+",
         "-",
-        f"{submission.model.rpartition('/')[2]}-{submission.date}",
+        title,
     ).strip("-.")
     path = folder / f"{stem}.json"
     content = _SUBMISSION.dump_json(submission, exclude_defaults=True) + b"\n"
     if path.exists() and path.read_bytes() != content:
         raise VievalError(
-            f"{path} holds another submission of this name and date; remove it, or rename the model"
+            f"{path} already holds a different submission with this name and date; "
+            "remove it, or rename the model"
         )
     write_whole(path, content)
     return path
 
 
 def read_submissions(folder: Path) -> list[Submission]:
-    """The submissions of a folder, by the names of their files; none where it is not there.
+    """Read the submissions of a folder, by file name; empty if the folder does not
+    exist.
 
     Raises:
-        VievalError: a file is none, or of another version.
+        VievalError: a file is not a submission, or has another version.
     """
     return [_read(path) for path in sorted(folder.glob("*.json"))]
 
@@ -105,7 +113,8 @@ def _read(path: Path) -> Submission:
         document = read_json(path.read_bytes())
         if not isinstance(document, dict) or document.get("submission") != VERSION:
             raise VievalError(
-                f"{path}: no submission of version {VERSION}; `vieval leaderboard add` writes one"
+                f"{path}: not a submission of version {VERSION}; create one with "
+                "`vieval leaderboard add`"
             )
         return _SUBMISSION.validate_python(document)
     except (OSError, ValueError) as error:  # of validation too, in several lines
@@ -118,20 +127,19 @@ def _read(path: Path) -> Submission:
 def run_of_submission(
     submitted: SubmittedRun, label: str, judged: Sequence[Judged]
 ) -> Run:
-    """The verdicts of a submission as a run beside others.
+    """Build a run from the verdicts of a submission.
 
     Args:
         submitted: a run of a submission.
-        label: what tables are to call it.
+        label: name of the run in tables.
         judged: the benchmark's samples or contests.
 
     Raises:
-        VievalError: a verdict is on none of these.
+        VievalError: a verdict is on an unknown sample.
     """
     by_id = {str(sample.id): sample for sample in judged}
-    if foreign := next(
-        (name for name in submitted.verdicts if name not in by_id), None
-    ):
+    foreign_names = (name for name in submitted.verdicts if name not in by_id)
+    if foreign := next(foreign_names, None):
         problem = f"{foreign} is not among the samples of {submitted.benchmark}"
         raise VievalError(f"{label}: {problem}; add the submission again")
     source = replace(submitted.provenance, backbone=label, label=label)

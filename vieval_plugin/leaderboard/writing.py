@@ -1,4 +1,6 @@
-"""Leaderboards in their files: one page that loads nothing, and its data as CSV and JSON."""
+"""Write leaderboards to files: a single page without external resources, and its data
+as CSV and JSON.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,7 @@ _TEXTS: Mapping[str, str] = {
     "1shot": "one-shot",
     "four_way": "four-way",
     "three_way": "three-way",
-    "decisive": "decided votes alone",
+    "decisive": "decided votes only",
 }
 #: Version of the form of `leaderboard.json`.
 FORM_VERSION = 1
@@ -65,7 +67,7 @@ FORM_VERSION = 1
 
 @dataclass(frozen=True, kw_only=True)
 class LeaderboardRow(NumberRow):
-    """Number of a leaderboard, with the choice that it is of and what was printed."""
+    """Number of a leaderboard, with its choice and the printed number."""
 
     setting: str
     ties: str
@@ -73,7 +75,7 @@ class LeaderboardRow(NumberRow):
     version: str
     #: Month or day of its verdicts.
     date: str
-    #: With as many decimals as were printed; empty where nothing was.
+    #: Printed number with its original decimals; empty without one.
     printed: str
     recomputed_as_printed: str
     marks: str
@@ -81,7 +83,7 @@ class LeaderboardRow(NumberRow):
 
 @dataclass(frozen=True, kw_only=True)
 class LeaderboardDocument:
-    """All that `leaderboard.json` holds."""
+    """Content of `leaderboard.json`."""
 
     #: Version of its form.
     leaderboard: int = FORM_VERSION
@@ -112,7 +114,7 @@ def write_boards(
 
 
 def rows_of(boards: Sequence[BenchmarkBoard]) -> list[LeaderboardRow]:
-    """The rows of all tables."""
+    """Rows of all tables."""
     return [
         _row(board, view, number)
         for board in boards
@@ -123,12 +125,13 @@ def rows_of(boards: Sequence[BenchmarkBoard]) -> list[LeaderboardRow]:
 
 def _row(board: BenchmarkBoard, view: View, number: Number) -> LeaderboardRow:
     judge = board.judges.get(number.system)
-    printed = next(
-        (n for n in board.printed_of(view, number.system) if n.task == view.part), None
-    )
+    all_printed = board.printed_of(view, number.system)
+    part_printed = (n for n in all_printed if n.task == view.part)
+    printed = next(part_printed, None)
     row = number_row(board.benchmark, number, view.choice.get("failures", ""))
+    fields = asdict(replace(row, part=view.part))
     return LeaderboardRow(
-        **asdict(replace(row, part=view.part)),
+        **fields,
         setting=view.choice.get("setting", ""),
         ties=view.choice.get("ties", ""),
         version=judge.version if judge else "",
@@ -140,7 +143,7 @@ def _row(board: BenchmarkBoard, view: View, number: Number) -> LeaderboardRow:
 
 
 def json_text(boards: Sequence[BenchmarkBoard], options: StatisticsOptions) -> str:
-    """The leaderboards for programs."""
+    """Serialise the leaderboards as JSON."""
     default_boards = [
         view.board for board in boards for view in board.views if view.is_default
     ]
@@ -157,7 +160,7 @@ def json_text(boards: Sequence[BenchmarkBoard], options: StatisticsOptions) -> s
 
 
 def page(boards: Sequence[BenchmarkBoard], options: StatisticsOptions) -> str:
-    """The page as HTML."""
+    """Render the page as HTML."""
     style = style_sheet(STYLE)
     script = (_HOME / "leaderboard.js").read_text(encoding="utf-8")
     style += (_HOME / "leaderboard.css").read_text(encoding="utf-8")
@@ -190,8 +193,8 @@ def page(boards: Sequence[BenchmarkBoard], options: StatisticsOptions) -> str:
 
 
 def title(boards: Sequence[BenchmarkBoard]) -> str:
-    """The title of each leaderboard's answer, or that none of its judges agrees with people as
-    people do.
+    """Title of each leaderboard's answer, or that none of its judges agrees with people
+    as well as people do.
     """
     return " ".join(
         _none_as_people(board) or board.views[0].lines[0] for board in boards
@@ -199,8 +202,8 @@ def title(boards: Sequence[BenchmarkBoard]) -> str:
 
 
 def _none_as_people(benchmark_board: BenchmarkBoard) -> str:
-    """Sentence on a first table all of whose judges are below the human ceiling; empty for any
-    other.
+    """Sentence on a first table in which all judges are below the human ceiling; empty
+    for other tables.
     """
     board = benchmark_board.views[0].board
     ceilings = [
@@ -224,22 +227,18 @@ def _none_as_people(benchmark_board: BenchmarkBoard) -> str:
 
 
 def notes_of(view: View, number: Number) -> tuple[str, ...]:
-    """What is to be read beside a number: why it has no rank, what it rests on, marks, failures."""
+    """Notes on a number: why it has no rank, its coverage, marks, and failures."""
     unranked = f"not ranked: {reason_words(number.unranked)}" if number.unranked else ""
-    rests_on = (
-        f"on {number.estimate.coverage}"
-        if number.role != "judge" and str(number.estimate.coverage)
-        else ""
-    )
+    has_coverage = number.role != "judge" and str(number.estimate.coverage)
+    rests_on = f"on {number.estimate.coverage}" if has_coverage else ""
     cost = view.board.costs.get(number.system)
     marks = marks_of(view.board, number.system) if cost else ()
-    return tuple(
-        filter(None, (unranked, rests_on, *marks, cost.warning if cost else ""))
-    )
+    notes = (unranked, rests_on, *marks, cost.warning if cost else "")
+    return tuple(filter(None, notes))
 
 
 def _age(boards: Sequence[BenchmarkBoard]) -> str:
-    """Sentence on the years of the judges that are here."""
+    """Sentence on the years of the available judges."""
     years = sorted(
         {
             judge.date[:4]
@@ -250,13 +249,13 @@ def _age(boards: Sequence[BenchmarkBoard]) -> str:
     )
     span = " and ".join(years) if len(years) < 3 else f"{years[0]} to {years[-1]}"
     return (
-        f"All published judges date from {span}; a newer model is here only where somebody "
-        "submitted its verdicts."
+        f"All published judges date from {span}; newer models appear only if their "
+        "verdicts were submitted."
     )
 
 
 def _choices(board: BenchmarkBoard) -> Mapping[str, list[str]]:
-    """The values of each choice, those of the first table first."""
+    """Values of each choice, those of the first table first."""
     return {
         name: list(dict.fromkeys(view.choice[name] for view in board.views))
         for name in board.views[0].choice
@@ -264,21 +263,21 @@ def _choices(board: BenchmarkBoard) -> Mapping[str, list[str]]:
 
 
 def _agreement(board: BenchmarkBoard) -> str:
-    """Sentence on how many printed numbers come out."""
+    """Sentence on how many printed numbers are reproduced."""
     computed = [number for number in board.printed if number.computed is not None]
     errata_count = len(board.errata)
     errata = f"; the other {errata_count} are errata" if errata_count else ""
     return (
-        f"{len(board.printed)} printed numbers ({board.printed_source}), {len(computed)} of them "
-        "of judges whose logs are here. "
-        f"By the authors' own protocol {len(computed) - errata_count} come out to within one "
-        f"unit of the last printed digit{errata}."
+        f"{len(board.printed)} numbers were printed ({board.printed_source}), "
+        f"{len(computed)} of them for judges whose logs are available. "
+        f"With the authors' own protocol, {len(computed) - errata_count} match to within "
+        f"one unit of the last printed digit{errata}."
     )
 
 
 def _chart(board: BenchmarkBoard, view: View) -> Markup:
-    """The judges of a table, and the printed numbers of those whose logs are not here, from
-    guessing to people.
+    """Chart of the judges of a table, and of printed numbers without available logs,
+    from guessing to people.
     """
     rows = [
         ScaleRow(number.system, number.estimate, "printed") for number in view.baselines
@@ -291,12 +290,17 @@ def _chart(board: BenchmarkBoard, view: View) -> Markup:
         rows.append(ScaleRow(number.system, number.estimate, kind, note))
     in_percent = any(number.printed > 1 for number in board.printed)
     for judge in board.absent:
-        for n in (
-            n for n in board.printed_of(view, judge.title) if n.task == view.part
-        ):
+        judge_numbers = board.printed_of(view, judge.title)
+        for n in (n for n in judge_numbers if n.task == view.part):
             value = Estimate(n.printed / (100 if in_percent else 1))
             rows.append(
-                ScaleRow(judge.title, value, "printed", "printed, not recomputed")
+                ScaleRow(
+                    judge.title,
+                    value,
+                    "printed",
+                    "printed, not recomputed",
+                )
             )
     rows.sort(key=lambda row: (not row.estimate.defined, -row.estimate.value))
-    return scale(f"{board.title}: {view.board.title}", rows, view.board)
+    chart_title = f"{board.title}: {view.board.title}"
+    return scale(chart_title, rows, view.board)

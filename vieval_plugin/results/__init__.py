@@ -1,1 +1,1 @@
-"""Results on disk -> records, conversations and trees; one reader a host."""
+"""Read results from disk as records, conversations and trees, with one reader per host."""

@@ -1,5 +1,5 @@
-"""Verdicts of an earlier build as the other side of a ranking, and the history of nights beside
-such a baseline.
+"""Verdicts of an earlier build as the second side of a ranking, and the history of
+nightly gates.
 """
 
 from __future__ import annotations
@@ -44,22 +44,22 @@ class Baseline:
 
     #: The file.
     path: Path
-    #: Its verdicts; of an anchor those of its first repeat.
+    #: Its verdicts; for an anchor, those of its first repeat.
     records: tuple[Record, ...]
-    #: True of a file of `vieval anchor make`.
+    #: True if `vieval anchor make` wrote the file.
     is_anchor: bool
 
     @property
     def has_images(self) -> bool:
-        """True where all of its images are there."""
+        """True if all of its images exist."""
         return all(
             record.sample and all(map(is_there, images_of(record.sample)))
             for record in self.records
         )
 
     def judged_anew(self, verdicts: Mapping[SampleId, Verdict]) -> Baseline:
-        """The baseline with the verdicts that its judge gives today, by the samples' ids in the
-        file.
+        """Return the baseline with today's verdicts of its judge, by the sample ids in
+        the file.
         """
         today = {
             _rename_generator(identity, ""): verdict
@@ -77,18 +77,17 @@ class Baseline:
 def read_baseline(
     path: Path, records: Sequence[Record], partial: bool = False
 ) -> Baseline:
-    """Read verdicts of an earlier build, or an anchor, under a name that is not that of the new
-    generator.
+    """Read verdicts of an earlier build, or an anchor, under a name that differs from
+    the new generator's.
 
     Args:
-        path: their file.
-        records: the new verdicts, or those that are to be; an anchor may have fewer prompts than
-            these.
+        path: the file of the earlier verdicts.
+        records: the new verdicts; an anchor may have fewer prompts than these.
         partial: as for `open_results`.
 
     Raises:
-        VievalError: one of both sides cannot be read, or is of contests, several judges or several
-            generators; or the earlier one is by another judge or on other prompts.
+        VievalError: a side cannot be read, or consists of contests, several judges or several
+            generators; or the earlier side has another judge or other prompts.
     """
     earlier = open_results([path], partial).records
     is_anchor = all(record.provenance.label.startswith(REPEAT) for record in earlier)
@@ -109,8 +108,8 @@ def read_baseline(
     if then != now:
         raise VievalError(
             f"--against {path}: the prompts differ (digest {_digest(then)}, now "
-            f"{_digest(now)}): {_first_difference(then, now)}; make a baseline from "
-            "these prompts"
+            f"{_digest(now)}): {_first_difference(then, now)}; make a new baseline "
+            "from these prompts"
         )
     _require_same_fields(records, earlier, path)
     names = (generator, path.stem, f"{path.stem} (baseline)")
@@ -119,9 +118,8 @@ def read_baseline(
         for name in names
         if name not in ("", new_generator, new_generator or YOUR_IMAGES)
     )
-    return Baseline(
-        path, tuple(_set_generator(record, name) for record in earlier), is_anchor
-    )
+    renamed_records = tuple(_set_generator(record, name) for record in earlier)
+    return Baseline(path, renamed_records, is_anchor)
 
 
 def _require_one_judge(
@@ -143,47 +141,49 @@ def _require_same_fields(
 ) -> None:
     judged = [record.verdict for record in records if record.verdict.trace]
     if judged:
-        then_fields, now_fields = (
-            {"fields": unsent_fields(side)}
-            for side in ([record.verdict for record in earlier], judged)
-        )
+        earlier_verdicts = [record.verdict for record in earlier]
+        sides = (earlier_verdicts, judged)
+        then_fields, now_fields = ({"fields": unsent_fields(side)} for side in sides)
         _require_same_judge(path, then_fields, now_fields)
 
 
 def add_baseline(results: Results, baseline: Baseline) -> Results:
-    """Results of one generator by one judge, with a baseline of `read_baseline` as the second
-    generator.
+    """Add a baseline of `read_baseline` as the second generator to results of one
+    generator by one judge.
 
     Raises:
-        VievalError: the results are of several judges.
+        VievalError: the results come from several judges.
     """
     if len(results.runs) != 1:
+        labels = [run.label for run in results.runs]
         raise VievalError(
-            "--against: expected results from one judge, got "
-            f"{abbreviated([run.label for run in results.runs])}"
+            f"--against requires results from one judge, got {abbreviated(labels)}"
         )
     [run], records = results.runs, results.records
     prompts = {_key(record.id) for record in baseline.records}
     compared = [record for record in records if _key(record.id) in prompts]
     by_part: RecordsByPart = {}
     for record in (*compared, *baseline.records):
-        by_part.setdefault(record.id.part, []).append(
-            (replace(record, provenance=records[0].provenance),)
-        )
+        compared_record = replace(record, provenance=records[0].provenance)
+        by_part.setdefault(record.id.part, []).append((compared_record,))
     note = (
-        f"only the {len(compared)} of {len(records)} verdicts on prompts from "
-        f"{baseline.path} are compared"
+        f"only {len(compared)} of {len(records)} verdicts are compared: those on "
+        f"prompts from {baseline.path}"
     )
-    notes = (*results.notes, note) if len(compared) < len(records) else results.notes
+    is_partial = len(compared) < len(records)
+    notes = (*results.notes, note) if is_partial else results.notes
     paths = results.paths and (*results.paths, baseline.path)
     return replace(
-        results, runs=(replace(run, records=by_part),), notes=notes, paths=paths
+        results,
+        runs=(replace(run, records=by_part),),
+        notes=notes,
+        paths=paths,
     )
 
 
 def _generator_of(records: Sequence[Record], name: str) -> str:
-    """The one generator of records, empty where it has no name; VievalError, which `name`
-    begins, where they are of others.
+    """Return the one generator of records, empty if it has no name; `name` begins the
+    VievalError raised if there are several.
     """
     if any(record.candidates for record in records):
         raise VievalError(
@@ -193,8 +193,9 @@ def _generator_of(records: Sequence[Record], name: str) -> str:
     generators = sorted({record.id.image_model for record in records})
     if len(generators) > 1:
         names = abbreviated([generator or YOUR_IMAGES for generator in generators])
+        generator_count = len(generators)
         raise VievalError(
-            f"{name}: contains {len(generators)} generators ({names}); keep only one"
+            f"{name}: contains {generator_count} generators ({names}); keep only one"
         )
     return generators[0]
 
@@ -205,27 +206,31 @@ def _require_same_judge(
     if name := next(
         (name for name in {**now, **then} if then.get(name) != now.get(name)), None
     ):
-        values = f"{then.get(name) or 'unset'}, but is now {now.get(name) or 'unset'}"
-        advice = "use the same judge, wording and backbone for both"
+        before = then.get(name) or "unset"
+        after = now.get(name) or "unset"
+        values = f"{before}, now {after}"
+        advice = "use the same judge, prompt pack and backbone for both"
         raise VievalError(f"--against {path}: judged with {name} {values}; {advice}")
 
 
 def judge_fields(provenance: Provenance) -> dict[str, str]:
-    """All that makes a judge what it is, by name."""
+    """Properties that identify a judge, by name."""
+    aspects = " ".join(provenance.aspects)
     fields = {
         "judge": provenance.judge,
         "setting": provenance.setting,
-        "aspects": " ".join(provenance.aspects),
+        "aspects": aspects,
     }
+    calibration = " ".join(provenance.calibration)
     return {
         **fields,
         **dict(source_of(provenance).details),
-        "calibration": " ".join(provenance.calibration),
+        "calibration": calibration,
     }
 
 
 def unsent_fields(verdicts: Iterable[Verdict]) -> str:
-    """The sampling fields that a judge's model refused, in words; empty for none."""
+    """Sampling fields that a judge's model refused, in words; empty if it refused none."""
     refused = {
         finding
         for verdict in verdicts
@@ -236,7 +241,7 @@ def unsent_fields(verdicts: Iterable[Verdict]) -> str:
 
 
 def _shown(sample: Judged | None) -> dict[str, str]:
-    """Texts of a prompt, and the SHA-256 of each image that it shows."""
+    """Texts of a prompt, and the SHA-256 of each of its images."""
     if not isinstance(sample, Sample):
         return {}
     images = {
@@ -251,22 +256,24 @@ def _shown(sample: Judged | None) -> dict[str, str]:
 
 
 def prompts_digest(records: Iterable[Record]) -> str:
-    """The first digits of the SHA-256 of the prompts of records, with the images that prompts
-    show.
+    """First digits of the SHA-256 of the prompts of records, including the prompts'
+    images.
     """
-    samples = chain.from_iterable(
+    judged_candidates = (
         candidates_of(record.sample) for record in records if record.sample
     )
+    samples = chain.from_iterable(judged_candidates)
     return _digest({_key(sample.id): _shown(sample) for sample in samples})
 
 
 def _digest(prompts: Mapping[PromptKey, Mapping[str, str]]) -> str:
-    """The first digits of the SHA-256 of prompts: their uids and what each shows."""
+    """First digits of the SHA-256 of prompts: their uids and contents."""
     rows = [
         [*key, dict(sorted(contents.items()))]
         for key, contents in sorted(prompts.items())
     ]
-    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:_SHOWN_DIGITS]
+    document = json.dumps(rows).encode()
+    return hashlib.sha256(document).hexdigest()[:_SHOWN_DIGITS]
 
 
 def _first_difference(
@@ -277,12 +284,13 @@ def _first_difference(
         if key in now and (difference := text_difference(then[key], now[key])):
             return f"{key[2]!r} has {difference}"
     if missing := [key for key in then if key not in now]:
+        missing_count = len(missing)
+        uid = missing[0][2]
         return (
-            f"{len(missing)} of its {len(then)} are missing, the first "
-            f"{missing[0][2]!r}"
+            f"{missing_count} of its {len(then)} prompts are missing (first: {uid!r})"
         )
     added = [key for key in now if key not in then]
-    return f"{len(added)} are new, the first {added[0][2]!r}"
+    return f"{len(added)} prompts are new (first: {added[0][2]!r})"
 
 
 def _key(identity: SampleId) -> PromptKey:
@@ -305,11 +313,11 @@ def _set_generator(record: Record, name: str) -> Record:
 
 @dataclass(frozen=True)
 class Night:
-    """A build as a gate judged it."""
+    """Outcome of one nightly gate."""
 
     #: Date in UTC, as ISO 8601.
     date: str
-    #: Digest of its images, or of their scores where an image is not known.
+    #: Digest of its images, or of their scores if an image is unknown.
     images: str
     #: Digest of the baseline's images, or of their scores.
     baseline: str
@@ -324,7 +332,7 @@ class Night:
 
     @property
     def series(self) -> tuple[str, str, str]:
-        """The digests that all nights of a series share."""
+        """Digests that all nights of a series share."""
         return self.baseline, self.judge, self.prompts
 
 
@@ -336,7 +344,7 @@ def night_of(
     n: int,
     now: datetime | None = None,
 ) -> Night:
-    """A night of a gate.
+    """Summarise a nightly gate.
 
     Args:
         records: verdicts on the images of both.
@@ -353,20 +361,27 @@ def night_of(
         ]
         for name in (challenger, reference)
     }
-    if not all(sides.values()):  # contests are of both
+    if not all(sides.values()):  # contests involve both
         sides = {name: list(records) for name in sides}
-    images, baseline = (_images_digest(side, name) for name, side in sides.items())
+    named_sides = sides.items()
+    images, baseline = (_images_digest(side, name) for name, side in named_sides)
     judge = _short_digest(sorted(judge_fields(records[0].provenance).items()))
     today = (now or datetime.now(UTC)).date().isoformat()
     return Night(
-        today, images, baseline, judge, prompts_digest(sides[challenger]), difference, n
+        today,
+        images,
+        baseline,
+        judge,
+        prompts_digest(sides[challenger]),
+        difference,
+        n,
     )
 
 
 def add_night(path: Path, night: Night) -> list[Night]:
     """Append a night to a history, and return its series.
 
-    A build whose images are in the series already is not added once more.
+    A build is not added again if its images are already in the series.
 
     Raises:
         VievalError: the file cannot be read or written, or a line is not a night.
@@ -377,9 +392,8 @@ def add_night(path: Path, night: Night) -> list[Night]:
             fcntl.flock(file, fcntl.LOCK_EX)
             file.seek(0)
             lines = file.read().splitlines()
-            nights = [
-                _read(path, number, line) for number, line in enumerate(lines, start=1)
-            ]
+            numbered_lines = enumerate(lines, start=1)
+            nights = [_read(path, number, line) for number, line in numbered_lines]
             series = _series(nights, night)
             if any(earlier.images == night.images for earlier in series):
                 return series
@@ -388,19 +402,18 @@ def add_night(path: Path, night: Night) -> list[Night]:
             os.fsync(file)
     except (OSError, UnicodeDecodeError) as error:
         raise VievalError(
-            f"{path}: cannot be read and written ({error}); choose another --history"
+            f"{path}: cannot be read or written ({error}); choose another --history"
         ) from None
     return [*series, night]
 
 
 def _series(nights: Sequence[Night], night: Night) -> list[Night]:
-    """The last nights with the baseline, judge and prompts of a night; a change began a new
-    series.
+    """Return the last nights with the baseline, judge and prompts of a night; any
+    change of these begins a new series.
     """
+    numbered_nights = enumerate(nights, start=1)
     changes = [
-        number
-        for number, earlier in enumerate(nights, start=1)
-        if earlier.series != night.series
+        number for number, earlier in numbered_nights if earlier.series != night.series
     ]
     return list(nights[changes[-1] if changes else 0 :])
 
@@ -412,14 +425,16 @@ def _read(path: Path, number: int, line: str) -> Night:
             str(row[name]) for name in ("images", "baseline", "judge", "prompts")
         )
         day = date.fromisoformat(row["date"]).isoformat()
+        difference = float(row["difference"])
+        prompt_count = int(row["n"])
         night = Night(
             day,
             images,
             baseline,
             judge,
             prompts,
-            float(row["difference"]),
-            int(row["n"]),
+            difference,
+            prompt_count,
         )
         if math.isfinite(night.difference):
             return night
@@ -446,4 +461,5 @@ def _images_digest(records: Sequence[Record], generator: str) -> str:
 
 
 def _short_digest(content: object) -> str:
-    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:_SHORT_DIGITS]
+    document = json.dumps(content).encode()
+    return hashlib.sha256(document).hexdigest()[:_SHORT_DIGITS]

@@ -1,5 +1,5 @@
-"""Calibration of a judge by people's ratings of images that it scored, and its score added to
-results.
+"""Calibrate a judge with human ratings of images that it scored, and add the calibrated
+score to results.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from vieval_plugin.text.wording import enumeration, plural
 
 @dataclass(frozen=True)
 class CalibrationResult:
-    """A calibration and what its labels show."""
+    """A calibration and the evidence for it."""
 
     calibration: Calibration
     #: Gain on held-out labels of all task types together.
@@ -53,56 +53,58 @@ class CalibrationResult:
     ties: tuple[float, float]
     #: Number of labels of all task types.
     labels: int
-    #: Labels of each task type that takes the common function.
+    #: Labels of each task type that uses the common function.
     common: Mapping[str, int]
-    #: The judge's mean of labelled images less that of the others where a test says that they
-    #: differ; None elsewhere.
+    #: The judge's mean on labelled images minus its mean on the others if they differ
+    #: significantly; otherwise None.
     selection: Estimate | None
 
 
 def calibrate(
-    run: Run, options: StatisticsOptions, anyway: bool = False, random: bool = False
+    run: Run,
+    options: StatisticsOptions,
+    anyway: bool = False,
+    random: bool = False,
 ) -> CalibrationResult:
     """Fit a judge's scores to people's mean ratings, by task type where it has 30 labels, and
     validate the fit.
 
-    It is decided for all task types together and, if that passes, for each with a function of its
-    own. O is calibrated where people rated it, else the first aspect that they rated and the judge
-    scores.
+    Calibration is decided for all task types together and, if accepted, for each task
+    type with its own function. O is calibrated if people rated it, otherwise the first
+    aspect that both people and the judge scored.
 
     Args:
-        run: one judge's, with people's ratings in its records.
+        run: of one judge, with human ratings in its records.
         options: resamples and seed; verdicts without a score are left out.
-        anyway: keep the function of each task type, also where labels do not show that it helps.
-        random: the labels are known to be a random part of the images.
+        anyway: keep the function of each task type even if labels do not show that it helps.
+        random: the labelled images are known to be a random sample.
 
     Raises:
-        VievalError: labels are too few to say anything.
+        VievalError: there are too few labels.
     """
-    images = [  # prompts are named with their part, as two parts may have one of a name
-        replace(image, group=f"{part}/{image.group}", cluster=f"{part}/{image.cluster}")
-        for part, samples in run.records.items()
-        for image in (
-            observe(records) for records in samples if records[0].votes is None
-        )
-    ]
+    images = list(_images(run))
     aspect = min(
         run.aspects,
         key=lambda name: (not _labels(images, name).kinds, name != "O"),
         default="O",
     )
     labels = _labels(images, aspect)
-    _require_enough(
-        labels, run.aspects, {name for image in images for name in image.ratings}
-    )
+    rated_aspects = {name for image in images for name in image.ratings}
+    _require_enough(labels, run.aspects, rated_aspects)
     on_prompts = held_out(labels, options.seed)
     on_generators = held_out(labels, options.seed, by_generator=True)
     better = improvement(labels, on_prompts, options.draws, options.seed)
     selection = None if random else _selection(images, aspect)
     accepted = better.accepted and selection is None
+    may_refuse = accepted and not anyway
     refused = (
-        refused_kinds(labels, on_prompts, options.draws, options.seed)
-        if accepted and not anyway
+        refused_kinds(
+            labels,
+            on_prompts,
+            options.draws,
+            options.seed,
+        )
+        if may_refuse
         else {}
     )
     accepted = accepted and len(refused) < len({*labels.kinds})
@@ -141,13 +143,28 @@ def calibrate(
     )
     small = Counter(kind for kind in labels.kinds if kind not in labels.large_kinds)
     return CalibrationResult(
-        calibration, better, (raw, calibrated), len(labels.kinds), small, selection
+        calibration,
+        better,
+        (raw, calibrated),
+        len(labels.kinds),
+        small,
+        selection,
     )
 
 
+def _images(run: Run) -> Iterator[Observation]:
+    """Images of a run, with prompts named by part, because two parts may share a name."""
+    for part, samples in run.records.items():
+        for records in samples:
+            if records[0].votes is None:
+                image = observe(records)
+                group = f"{part}/{image.group}"
+                yield replace(image, group=group, cluster=f"{part}/{image.cluster}")
+
+
 def _selection(images: Sequence[Observation], aspect: str) -> Estimate | None:
-    """The judge's mean of labelled images less that of the others, if these surely differ, so
-    labels are no random part.
+    """Return the judge's mean on labelled images minus its mean on the others if these
+    differ significantly, so that the labels are not a random sample.
     """
     scored = [image for image in images if aspect in image.scores]
     scores = np.array([image.scores[aspect] for image in scored])
@@ -165,46 +182,51 @@ def _selection(images: Sequence[Observation], aspect: str) -> Estimate | None:
 def _require_enough(
     labels: Labels, aspects: Sequence[str], rated: Collection[str]
 ) -> None:
-    """VievalError where labels are too few to fit and to hold some out."""
+    """Raise VievalError if there are too few labels to fit a calibration and hold some
+    out.
+    """
     if rated and not {*rated} & {*aspects}:
         missing = enumeration(aspects, "or")
+        rated_names = enumeration(sorted(rated))
         raise VievalError(
-            f"people rated {enumeration(sorted(rated))}, but the judge scores "
+            f"people rated {rated_names}, but the judge scores "
             f"{missing}; label {missing}"
         )
     if not labels.are_enough:
-        number = f"{plural(len(labels.prompts), 'label')} on {plural(len({*labels.prompts}), 'prompt')}"
+        label_count = plural(len(labels.prompts), "label")
+        prompt_count = plural(len({*labels.prompts}), "prompt")
+        number = f"{label_count} on {prompt_count}"
         raise VievalError(
-            f"calibration needs {LEAST_LABELS} labels on {LEAST_PROMPTS} prompts, got "
-            f"{number} for images with a score; label more"
+            f"calibration requires at least {LEAST_LABELS} labels on {LEAST_PROMPTS} "
+            f"prompts, got {number} for images with a score; label more images"
         )
 
 
 def _labels(images: Sequence[Observation], aspect: str) -> Labels:
-    """The labels of images that people rated and the judge scored."""
+    """Labels of images that people rated and the judge scored."""
     rated = [
         o for o in images if aspect in o.scores and not np.isnan(mean_rating(o, aspect))
     ]
     scores = [o.scores[aspect] for o in rated]
     ratings = [mean_rating(o, aspect) for o in rated]
-    names = (
-        [getattr(o, name) for o in rated] for name in ("kind", "cluster", "image_model")
-    )
+    fields = ("kind", "cluster", "image_model")
+    names = ([getattr(o, name) for o in rated] for name in fields)
     return Labels(np.array(scores), np.array(ratings), *names)
 
 
 def _errors(labels: Labels, predicted: Floats) -> TypicalErrors:
     calibrated, _mean, median = predicted
     values = np.array([calibrated, labels.scores, median])
-    return TypicalErrors(*np.abs(values - labels.ratings).mean(axis=1).tolist())
+    errors = np.abs(values - labels.ratings)
+    return TypicalErrors(*errors.mean(axis=1).tolist())
 
 
 def calibrate_scores(results: Results, calibration: Calibration) -> Results:
-    """The same results, in which each verdict on an image has the calibrated score, and a line on
-    one that it replaces.
+    """Add the calibrated score to each verdict on an image, with a note on the score
+    that it replaces.
 
     Raises:
-        VievalError: a verdict is another judge's, or on a task type without labels.
+        VievalError: a verdict is from another judge, or on a task type without labels.
     """
     notes: dict[str, None] = {}
 
@@ -233,7 +255,7 @@ def calibrate_scores(results: Results, calibration: Calibration) -> Results:
 
 
 def calibration_lines(result: CalibrationResult) -> Iterator[str]:
-    """The title, its evidence, and the limits."""
+    """Lines on a calibration: the title, its evidence, and its limits."""
     calibration, better, (raw_ties, ties) = (
         result.calibration,
         result.better,
@@ -243,14 +265,14 @@ def calibration_lines(result: CalibrationResult) -> Iterator[str]:
     score = f"{calibration.aspect} of {judge} ({calibration.backbone})"
     gains = {
         "the raw score": better.over_raw,
-        "the mean of the labels": better.over_constant,
+        "the mean label": better.over_constant,
     }
     if calibration.accepted:
         yield f"{score} is {calibration.sentence}."
     elif result.selection:
         yield (
-            f"Not calibrated: the images of the {calibration.labels} ratings are not "
-            "a random sample."
+            f"Not calibrated: the {calibration.labels} rated images are not a random "
+            "sample."
         )
         yield (
             "The judge's mean on the rated images minus its mean on the others is "
@@ -258,8 +280,8 @@ def calibration_lines(result: CalibrationResult) -> Iterator[str]:
         )
     elif better.accepted:
         yield (
-            f"Not calibrated: {calibration.labels} ratings do not show for any task type that "
-            "calibration helps."
+            f"Not calibrated: {calibration.labels} ratings do not show that "
+            "calibration helps for any task type."
         )
     else:
         unbeaten = enumeration(
@@ -272,22 +294,20 @@ def calibration_lines(result: CalibrationResult) -> Iterator[str]:
     for name, gain in gains.items():
         interval = f"{gain.value:+.4f} [{gain.low:+.4f}, {gain.high:+.4f}]"
         yield (
-            f"Squared error on all {result.labels} held-out labels minus that of "
-            f"{name}: {interval}; it must lie below 0."
+            f"Squared error on {result.labels} held-out labels, calibrated minus "
+            f"{name}: {interval}. The interval must be below 0."
         )
     if not better.accepted:
         needed = better.labels_needed(calibration.labels)
-        number = (
-            f"About {needed:,} labels"
-            if needed
-            else f"No number of labels up to {MOST_LABELS:,}"
-        )
-        yield f"{number} would show it four times in five, judging by these ratings."
+        if needed:
+            yield f"With about {needed:,} labels, the difference would be found four times in five."
+        else:
+            yield f"Even with {MOST_LABELS:,} labels, a difference would not be found four times in five."
     if calibration.refused:
         kinds = enumeration(calibration.refused)
         yield (
-            f"No {calibration.name} for {kinds}: their own ratings do not show that "
-            "calibration helps."
+            f"No {calibration.name} for {kinds}: ratings of these task types do not "
+            "show that calibration helps."
         )
     if result.common:
         kinds = enumeration(
@@ -303,28 +323,29 @@ def calibration_lines(result: CalibrationResult) -> Iterator[str]:
         (calibration.on_generators, "generators"),
     ):
         numbers = errors and (
-            f"{errors.calibrated:.3f}, {errors.raw:.3f} raw, {errors.median:.3f} by the "
-            "labels' median"
+            f"{errors.calibrated:.3f} calibrated, {errors.raw:.3f} raw, "
+            f"{errors.median:.3f} with the median label"
         )
-        yield (
-            f"Typical error on {where} without labels: "
-            f"{numbers or 'not known, as all labels of a task type are of one'}."
-        )
+        unknown = "unknown, because a task type has labels from one generator only"
+        yield f"Typical error on unlabelled {where}: {numbers or unknown}."
     if (
         calibration.accepted
         and calibration.on_prompts.calibrated >= calibration.on_prompts.median
     ):
         yield (
-            "Predicting the median for every image is, on average, no less accurate: "
-            "the calibrated score shows which images are better, but not by how "
-            "much."
+            "Predicting the median label for every image is, on average, at least as "
+            "accurate: the calibrated score shows which images are better, but not "
+            "by how much."
         )
     tied = (
         ""
         if math.isnan(ties)
-        else f" ({ties:.0%} of pairs on one prompt, {raw_ties:.0%} by the raw score)"
+        else (
+            f" ({ties:.0%} of pairs on the same prompt, {raw_ties:.0%} with the raw "
+            "score)"
+        )
     )
     yield (
-        f"Calibration makes ties{tied}, so order, tests and rewards use the raw "
+        f"Calibration creates ties{tied}, so rankings, tests and rewards use the raw "
         "score. The error is typical, not an upper bound."
     )

@@ -1,8 +1,8 @@
-"""The JSON of verdicts and targets -> records.
+"""Read records from the JSON of verdicts and targets.
 
-What is no document of this version is a VievalError. One whose fields are not as they were written
-is the ValueError, KeyError, TypeError or AttributeError that it comes to, which readers of files
-catch with the file and the line.
+A document of another version raises VievalError. A document with malformed fields
+raises ValueError, KeyError, TypeError or AttributeError, which the readers of files
+report with the file and the line.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _DEEPEST = 60  # as of JSON
 
 
 def read_response(text: str) -> tuple[SampleId, Verdict, Provenance]:
-    """The inverse of `records.response_json`; VievalError for anything else."""
+    """Read what `records.response_json` writes; VievalError for any other text."""
     return _response(_document(text, "verdict"))
 
 
@@ -45,11 +45,12 @@ def read_record(
     tokens: int | None = None,
     summary: Path | None = None,
 ) -> Record:
-    """A record from a host's response and target, with the tokens and the summary that the host
-    has of it; VievalError if either is not ours or they name different samples.
+    """Read a record from a host's response and target, with the host's token count and
+    summary; VievalError if either is not from VIEval or their sample ids differ.
     """
+    verdict_document = _document(response, "verdict")
     responded, (targeted, conditions, fields) = (
-        _document(response, "verdict"),
+        verdict_document,
         _target(target),
     )
     identity, verdict, provenance = _response(responded)
@@ -57,7 +58,8 @@ def read_record(
         replace(identity, image_model="", draw=0) if conditions else identity
     ):
         raise VievalError(
-            f"response and target name different samples ({identity} and {targeted})"
+            f"response and target must have the same sample id, got {identity} and "
+            f"{targeted}"
         )
     generation = _generation_of(responded) if conditions else None
     sample = (
@@ -82,7 +84,7 @@ def read_record(
 
 
 def plain(record: Record) -> Record:
-    """The record; VievalError for one with a name that no table can show, or a step deeper than
+    """Return the record; VievalError if it has an overlong name, or a step deeper than
     any judge asks.
     """
     verdict = record.verdict
@@ -108,43 +110,51 @@ def plain(record: Record) -> Record:
         for sample in (record.id, *record.candidates)
         for name in (sample.part, sample.image_model, sample.uid)
     )
-    if overlong_name_reason := overlong(
-        *names, *labels, *by, *(part for step in verdict.trace for part in step.path)
-    ):
+    step_names = (part for step in verdict.trace for part in step.path)
+    if overlong_name_reason := overlong(*names, *labels, *by, *step_names):
         raise VievalError(overlong_name_reason)
-    if (deep := max((len(step.path) for step in verdict.trace), default=0)) > _DEEPEST:
+    depths = (len(step.path) for step in verdict.trace)
+    if (deep := max(depths, default=0)) > _DEEPEST:
         raise VievalError(
-            f"a step is nested {deep} levels deep; the limit is {_DEEPEST}"
+            f"a step must be nested at most {_DEEPEST} levels deep, got {deep}"
         )
     return record
 
 
 def read_target(text: str) -> tuple[SampleId, Mapping[str, Any]]:
-    """The sample of a target and the fields of its record; VievalError where it is none."""
+    """Read the sample id and the record fields of a target; VievalError if it is not a
+    target.
+    """
     identity, _, fields = _target(text)
     return identity, fields
 
 
 @lru_cache(maxsize=1 << 14)
 def _target(text: str) -> tuple[SampleId, Sample | None, Mapping[str, Any]]:
-    """A target's sample, the conditions of a generator where it has them, and the fields of a
-    record.
+    """Read the sample id of a target, the generator's conditions if present, and the
+    record fields.
 
     Cached, because all judges of a benchmark have the same targets.
     """
     document = _document(text, "ratings")
     identity = _ID.validate_python(document["id"])
+    ratings = _ratings(document["ratings"])
+    rated = tuple(map(_ratings, document.get("rated", ())))
+    texts = {name: str(document[name]) for name in ("kind", "group")}
+    place = tuple(map(int, document["place"]))
+    tags = tuple(map(str, document["tags"]))
+    votes = _VOTES.validate_python(document["votes"]) if "votes" in document else None
+    candidates = tuple(map(_ID.validate_python, document.get("candidates", ())))
+    category = str(document.get("category", ""))
     fields = {
-        "ratings": _ratings(document["ratings"]),
-        "rated": tuple(map(_ratings, document.get("rated", ()))),
-        **{name: str(document[name]) for name in ("kind", "group")},
-        "place": tuple(map(int, document["place"])),
-        "tags": tuple(map(str, document["tags"])),
-        "votes": _VOTES.validate_python(document["votes"])
-        if "votes" in document
-        else None,
-        "candidates": tuple(map(_ID.validate_python, document.get("candidates", ()))),
-        "category": str(document.get("category", "")),
+        "ratings": ratings,
+        "rated": rated,
+        **texts,
+        "place": place,
+        "tags": tags,
+        "votes": votes,
+        "candidates": candidates,
+        "category": category,
     }
     return identity, _conditions(identity, document), fields
 
@@ -158,22 +168,21 @@ def _ratings(by_aspect: Mapping[str, Any]) -> Mapping[str, tuple[float, ...]]:
 
 def _rating(value: Any) -> float:
     if type(value) not in (int, float) or math.isinf(value):
-        raise ValueError(f"{value!r} is not a rating")
+        raise ValueError(f"a rating must be a finite number or null, got {value!r}")
     return float(value)
 
 
 def read_unjudged(response: str, target: str) -> Unjudged:
-    """An image that a run made and did not judge, from a host's response and target; VievalError
-    for anything else.
+    """Read a generated but unjudged image from a host's response and target;
+    VievalError for any other text.
     """
     responded = _document(response, "made")
     document = _document(target, "images")
     identity = _ID.validate_python(responded["id"])
     targeted = _ID.validate_python(document["id"])
     conditions = _conditions(targeted, document)
-    judge_fields = {
-        name: str(responded[name]) for name in ("judge", "setting", "reason")
-    }
+    names = ("judge", "setting", "reason")
+    judge_fields = {name: str(responded[name]) for name in names}
     findings = tuple(map(str, responded["findings"]))
     status = Status(responded.get("status", Status.NO_IMAGE))
     generation = _generation_of(responded)
@@ -183,33 +192,45 @@ def read_unjudged(response: str, target: str) -> Unjudged:
         or targeted != replace(identity, image_model="", draw=0)
     ):
         raise VievalError(
-            f"response and target name different samples ({identity} and {targeted})"
+            f"response and target must have the same sample id, got {identity} and "
+            f"{targeted}"
         )
     sample = _generated_sample(conditions, identity, generation)
     return Unjudged(
-        sample, generation, **judge_fields, findings=findings, status=status
+        sample,
+        generation,
+        **judge_fields,
+        findings=findings,
+        status=status,
     )
 
 
 def _conditions(identity: SampleId, document: Mapping[str, Any]) -> Sample | None:
-    """Conditions that a generator was given, where a target has them."""
+    """Conditions for a generator, if a target has them."""
     if "texts" not in document:
         return None
     images = {
         str(role): Image(path_of(path)) for role, path in document["images"].items()
     }
-    texts = {str(name): str(text) for name, text in document["texts"].items()}
+    named_texts = document["texts"].items()
+    texts = {str(name): str(text) for name, text in named_texts}
     tags = tuple(map(str, document["tags"]))
     category = str(document.get("category", ""))
     kind = str(document["kind"])
     group = str(document["group"])
     return Sample(
-        identity, images, texts, tags=tags, kind=kind, group=group, category=category
+        identity,
+        images,
+        texts,
+        tags=tags,
+        kind=kind,
+        group=group,
+        category=category,
     )
 
 
 def _generation_of(document: Mapping[str, Any]) -> Generation | None:
-    """Origin of a generated image, where a response has it."""
+    """Origin of a generated image, if a response has it."""
     return (
         _GENERATION_ADAPTER.validate_python(document["made"])
         if "made" in document
@@ -220,7 +241,9 @@ def _generation_of(document: Mapping[str, Any]) -> Generation | None:
 def _generated_sample(
     conditions: Sample, identity: SampleId, generation: Generation
 ) -> Sample:
-    """The sample that a generator made of conditions; without an output where it made no image."""
+    """Build the sample that a generator made from conditions; without an output if it
+    made no image.
+    """
     output = {"output": Image(path_of(generation.image))} if generation.image else {}
     return replace(conditions, id=identity, images={**conditions.images, **output})
 
@@ -235,28 +258,31 @@ def _response(document: Mapping[str, Any]) -> tuple[SampleId, Verdict, Provenanc
 
 
 def read_verdict(document: Mapping[str, Any]) -> Verdict:
-    """A verdict from its JSON; pydantic's ValidationError for what is none, VievalError for
-    scores that none has.
+    """Read a verdict from its JSON; pydantic's ValidationError if it is malformed,
+    VievalError for impossible scores.
     """
     verdict = _VERDICT.validate_python(document)
     for aspect, score in document["scores"].items():
         if (
             type(score) not in (int, float) or not -1 <= score <= 1
         ):  # a cosine may be negative
-            raise VievalError(f"{aspect} is {score!r}, not a score; restore the file")
+            raise VievalError(
+                f"score {aspect} must be a number from -1 to 1, got {score!r}; "
+                "restore the file"
+            )
     return verdict
 
 
 def read_provenance(document: Mapping[str, Any]) -> Provenance:
-    """A provenance from its JSON; pydantic's ValidationError for what is none."""
+    """Read a provenance from its JSON; pydantic's ValidationError if it is malformed."""
     fields: Any = dict(document)
     return _provenance(marshal.dumps(fields))
 
 
 @lru_cache(maxsize=64)
 def _provenance(document: bytes) -> Provenance:
-    """Thousands of rows share one provenance, options included. Marshalled, as the quickest way
-    to a key for a cache.
+    """Thousands of rows share one provenance, including its options. Marshalling is the
+    fastest way to a cache key.
     """
     source = _PROVENANCE.validate_python(marshal.loads(document))
     return replace(
@@ -275,7 +301,7 @@ def _document(text: str, part: str) -> JsonObject:
 
 
 def current(document: JsonObject) -> JsonObject:
-    """A document in the form of this version; VievalError for one of a later version."""
+    """Return a document in this version's form; VievalError if its version is later."""
     written = document.get("vieval")
     if written != SCHEMA:
         raise VievalError(

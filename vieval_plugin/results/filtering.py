@@ -1,5 +1,5 @@
-"""The rows of a data set that pass a condition on their verdicts, written file by file as they
-are, with their scores.
+"""Filter a data set by a condition on its verdicts, and write the matching rows with
+their scores, file by file.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from vieval_plugin.text.suggestions import abbreviated, did_you_mean
 from vieval_plugin.text.untrusted import exists
 from vieval_plugin.text.wording import plural
 
-#: The column with the uid under which a row was judged.
+#: Column with the uid that a row was judged under.
 UID = "verdict_uid"
 _KEY = ("row", "prompt")
 _MOST_BYTES, _MOST_ROWS = 64 << 20, 4096  # of a row group that is written
 _NO_COLUMN = re.compile(r'Referenced (?:column|table) "(.+?)" not found')
 #: A query in a condition, in DuckDB's JSON of its syntax, where quotes in texts are escaped.
 _QUERY = re.compile('"class":"SUBQUERY"|"error_type":"not implemented"')
-#: Options of DuckDB while it runs a condition, which may come from a stranger.
+#: Options of DuckDB for conditions, which may be untrusted.
 _LIMITS: Mapping[str, Any] = {
     "threads": 1,
     "memory_limit": "4GB",
@@ -56,14 +56,14 @@ _LIMITS: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class FilteredRows:
-    """Counts of a data set that was filtered."""
+    """Counts of a filtered data set."""
 
     verdicts: int
-    #: Verdicts that passed.
+    #: Verdicts that match.
     passed: int
-    #: Files that were written.
+    #: Files written.
     files: int
-    #: Lines on a calibrated score, and on a run that is not complete.
+    #: Notes on a calibrated score, and on an incomplete run.
     notes: tuple[str, ...] = ()
 
 
@@ -75,47 +75,51 @@ def filter_shards(
     partial: bool = False,
     calibration: Calibration | None = None,
 ) -> FilteredRows:
-    """Write the rows of a data set whose verdicts pass, and nothing at all where that ends early.
+    """Write the rows of a data set whose verdicts match a condition; an interrupted run
+    writes no rows.
 
-    A parquet file becomes one with the same columns, then the scores, `status`, `verdict_uid` and,
-    with a calibrated score, `calibration`, the hash of its file. A tar becomes a tar, with a
-    further member `KEY.vieval.json` in each sample that has the same. A row whose prompts are
-    several is written once for each that passes.
+    A parquet file becomes a parquet file with the same columns, followed by the scores,
+    `status`, `verdict_uid` and, with a calibrated score, `calibration`, the hash of its
+    file. A tar becomes a tar whose samples have an additional member `KEY.vieval.json`
+    with the same fields. A row with several prompts is written once for each matching
+    prompt.
 
     Args:
         path: a folder of shards.
-        where: an SQL condition on the columns of verdicts and on scores by their names.
-        out: the folder, which is not there yet or empty.
-        prefix: before the names of the columns that are added, and before `vieval.json`.
-        partial: filter also what a run has judged that is not complete.
-        calibration: of the judge; its score is one more column.
+        where: an SQL condition on the columns of verdicts and on scores by name.
+        out: the output folder, which must not exist or must be empty.
+        prefix: of the names of added columns, and of `vieval.json`.
+        partial: filter incomplete runs too.
+        calibration: of the judge; adds its score as a column.
 
     Raises:
-        VievalError: the condition is none, an input is not as it was judged, `out` cannot be
-            written, or no row passes.
+        VievalError: the condition is invalid, an input has changed since it was judged, `out`
+            cannot be written, or no row matches.
     """
     opened = open_shards(path, partial)
     if exists(out) and (not out.is_dir() or any(out.iterdir())):
         raise VievalError(f"{out}: already exists; choose another --out")
-    _passing(opened, opened.plan.schema.arrow().empty_table(), where, calibration)
+    _passing(
+        opened,
+        opened.plan.schema.arrow().empty_table(),
+        where,
+        calibration,
+    )
     unfinished = unfinished_file(out)
     verdicts = passed = files = 0
     uncalibrated = Counter[str]()
     try:
         for file in opened.plan.files:
-            tables = [
-                table
-                for _, table in verdict_tables(opened, _columns(opened, where), [file])
-            ]
+            columns = _columns(opened, where)
+            tables = [table for _, table in verdict_tables(opened, columns, [file])]
             if not tables:
                 continue
             read = arrow().concat_tables(tables)
             passing = _passing(opened, read, where, calibration)
             if calibration:
+                kinds = read["kind"].to_pylist()
                 uncalibrated.update(
-                    kind
-                    for kind in read["kind"].to_pylist()
-                    if kind in calibration.refused
+                    kind for kind in kinds if kind in calibration.refused
                 )
             verdicts += read.num_rows
             passed += passing.num_rows
@@ -124,11 +128,18 @@ def filter_shards(
                     name if name in _KEY else f"{prefix}{name}"
                     for name in passing.column_names
                 ]
-                _write(opened, file, passing.rename_columns(names), unfinished, prefix)
+                _write(
+                    opened,
+                    file,
+                    passing.rename_columns(names),
+                    unfinished,
+                    prefix,
+                )
                 files += 1
         if not passed:
             raise VievalError(
-                f"none of {verdicts:,} verdicts passes --where {where!r}; nothing was written"
+                f"--where {where!r}: matches none of {verdicts:,} verdicts, so no "
+                "file was written; change the condition"
             )
         os.replace(unfinished, out)
     except OSError as error:
@@ -146,8 +157,9 @@ def filter_shards(
         lines = [
             replaced,
             *(
-                f"{plural(count, 'row')} of task type {kind} have no {calibration.name}, "
-                "because ratings of that type do not show that calibration helps"
+                f"{plural(count, 'row')} of task type {kind} have no "
+                f"{calibration.name}, because ratings of that type do not show that "
+                "calibration helps"
                 for kind, count in uncalibrated.items()
             ),
         ]
@@ -157,7 +169,7 @@ def filter_shards(
 
 
 def _columns(opened: VerdictFolder, where: str) -> list[str]:
-    """The columns of verdicts that are read: what is written, and what a condition names."""
+    """Columns of verdicts to read: those to write, and those in the condition."""
     identifiers = {name.lower() for name in re.findall(r"\w+", where)}
     names = {*_KEY, "uid", "status", "kind", "scores", *identifiers}
     if not opened.plan.schema.scores:
@@ -166,16 +178,19 @@ def _columns(opened: VerdictFolder, where: str) -> list[str]:
 
 
 def _passing(
-    opened: VerdictFolder, table: Any, where: str, calibration: Calibration | None
+    opened: VerdictFolder,
+    table: Any,
+    where: str,
+    calibration: Calibration | None,
 ) -> Any:
-    """The verdicts that pass, in order: their rows and prompts, and the columns that are
-    written.
+    """Return the matching verdicts in order, with their rows, their prompts and the
+    columns to write.
     """
     try:
         import duckdb
     except ImportError:
         raise VievalError(
-            f"vieval filter needs DuckDB; {install_advice('filter')}"
+            f"vieval filter requires DuckDB; {install_advice('filter')}"
         ) from None
     scores = opened.plan.schema.scores
     columns = (
@@ -185,8 +200,9 @@ def _passing(
         table = table.append_column(name, column)
     if calibration:
         calibration.require(opened.plan.provenance)
+        other_scores = (name for name in scores if name != calibration.name)
         scores = (
-            *(name for name in scores if name != calibration.name),
+            *other_scores,
             calibration.name,
         )
         table = _add_calibrated(table, calibration)
@@ -196,10 +212,9 @@ def _passing(
             passing = connection.from_arrow(table).filter(where).to_arrow_table()
         except duckdb.Error as error:
             names = [*scores, *opened.plan.schema.arrow().names]
-            raise VievalError(
-                f"--where {where!r}: {_problem(str(error), names)}"
-            ) from None
-        except RuntimeError:  # DuckDB's word for Ctrl-C
+            problem = _problem(str(error), names)
+            raise VievalError(f"--where {where!r}: {problem}") from None
+        except RuntimeError:  # how DuckDB reports Ctrl-C
             raise KeyboardInterrupt from None
     return _added_columns(passing, scores, calibration, opened)
 
@@ -210,9 +225,9 @@ def _added_columns(
     calibration: Calibration | None,
     opened: VerdictFolder,
 ) -> Any:
-    added = passing.select([*_KEY, *scores, "status", "uid"]).sort_by(
-        [(name, "ascending") for name in _KEY]
-    )
+    columns = [*_KEY, *scores, "status", "uid"]
+    order = [(name, "ascending") for name in _KEY]
+    added = passing.select(columns).sort_by(order)
     added = added.rename_columns([*_KEY, *scores, "status", UID])
     described = (
         calibration.described if calibration else opened.plan.provenance.calibration
@@ -224,8 +239,8 @@ def _added_columns(
 
 
 def _require_no_query(connection: Any, where: str) -> None:
-    """Refuse a condition with a query in it: it cannot read verdicts, and functions that read
-    files, report settings or print logs can be called in queries only.
+    """Refuse a condition that contains a query. Only queries can call functions that
+    read files, report settings or print logs.
     """
     [[syntax]] = connection.execute(
         "SELECT json_serialize_sql('SELECT ' || $1::VARCHAR)", [where]
@@ -238,44 +253,51 @@ def _require_no_query(connection: Any, where: str) -> None:
 
 
 def _add_calibrated(table: Any, calibration: Calibration) -> Any:
-    """Verdicts with the calibrated score, in the place of one that they have; VievalError for a
-    task type without labels.
+    """Add the calibrated score to verdicts, replacing an existing one; VievalError for
+    a task type without labels.
     """
     scores = table[calibration.aspect].to_numpy()
     kinds = table["kind"].to_numpy()
     calibration.require_kinds(kinds.tolist())
     calibrated = np.full(len(scores), np.nan)
     for kind, knots in calibration.knots.items():
-        calibrated[kinds == kind] = np.interp(scores[kinds == kind], *knots)
-    uncalibrated = table.select(
-        [name for name in table.column_names if name != calibration.name]
-    )
+        kind_scores = scores[kinds == kind]
+        calibrated[kinds == kind] = np.interp(kind_scores, *knots)
+    kept_names = [name for name in table.column_names if name != calibration.name]
+    uncalibrated = table.select(kept_names)
     return uncalibrated.append_column(
         calibration.name, arrow().array(calibrated, from_pandas=True)
     )
 
 
 def _problem(error: str, columns: Sequence[str]) -> str:
-    """The message of DuckDB on a condition in a sentence; `columns` are the columns."""
+    """Turn DuckDB's message about a condition into a sentence; `columns` are the known
+    columns.
+    """
     if missing := _NO_COLUMN.search(error):
         hint = did_you_mean(missing[1], columns, 0.6) or ";"
+        known_columns = abbreviated(columns)
         return (
-            f"verdicts have no column {missing[1]!r}{hint} the columns are "
-            f"{abbreviated(columns)}; columns of the data set cannot be used, and "
+            f"unknown column {missing[1]!r}{hint} known columns: "
+            f"{known_columns}; columns of the data set cannot be used, and "
             "texts need single quotes"
         )
-    reason = error.splitlines()[0].partition(" Error: ")[2][:200]
+    first_line = error.splitlines()[0]
+    reason = first_line.partition(" Error: ")[2][:200]
     return (
-        f'not a usable condition ({reason}); write one such as "SC > .7 and status = '
-        "'ok'\""
+        f"invalid condition ({reason}); use one such as \"SC > .7 and status = 'ok'\""
     )
 
 
 def _write(
-    opened: VerdictFolder, file: InputFile, passing: Any, out: Path, prefix: str
+    opened: VerdictFolder,
+    file: InputFile,
+    passing: Any,
+    out: Path,
+    prefix: str,
 ) -> None:
-    """Write the rows of a file that pass; `passing` has their numbers, and the columns that are
-    added.
+    """Write the matching rows of a file; `passing` has their numbers and the columns to
+    add.
     """
     root = place_at(opened.plan.root)
     require_same(file, root)
@@ -286,16 +308,16 @@ def _write(
         return
     verdicts: dict[int, list[Any]] = {}
     for row in passing.to_pylist():
-        verdicts.setdefault(row["row"], []).append(
-            {name: row[name] for name in row if name not in _KEY}
-        )
+        fields = {name: row[name] for name in row if name not in _KEY}
+        verdicts.setdefault(row["row"], []).append(fields)
     members = {
         n: json.dumps(row_verdicts if row_verdicts[1:] else row_verdicts[0]).encode()
         for n, row_verdicts in verdicts.items()
     }
     index = tar_members(file, root, opened.folder.indexes)
+    source_path = Path(opened.plan.root) / file.path
     copy_samples(
-        Path(opened.plan.root) / file.path,
+        source_path,
         target,
         index,
         members,
@@ -303,7 +325,12 @@ def _write(
     )
 
 
-def _write_parquet(source: Place, target: Path, file: InputFile, passing: Any) -> None:
+def _write_parquet(
+    source: Place,
+    target: Path,
+    file: InputFile,
+    passing: Any,
+) -> None:
     pyarrow = arrow()
     with reading_table(source):
         schema = parquet_file(source).schema_arrow
@@ -318,13 +345,11 @@ def _write_parquet(source: Place, target: Path, file: InputFile, passing: Any) -
         for start, batch in _batches(source, file, numbers):
             first, last = np.searchsorted(numbers, [start, start + batch.num_rows])
             if first < last:
-                rows = pyarrow.Table.from_batches(
-                    [batch.take(pyarrow.array(numbers[first:last] - start))]
-                )
+                offsets = numbers[first:last] - start
+                rows = pyarrow.Table.from_batches([batch.take(pyarrow.array(offsets))])
                 for name in added.column_names:
-                    rows = rows.append_column(
-                        name, added[name].slice(first, last - first)
-                    )
+                    added_column = added[name].slice(first, last - first)
+                    rows = rows.append_column(name, added_column)
                 group.append(rows)
                 written += rows.num_rows
             if (
@@ -349,14 +374,14 @@ def _require_new_columns(added: Any, schema: Any, source: Place) -> None:
 def _require_all_written(written: int, numbers: Any, source: Place) -> None:
     if written != len(numbers):
         raise VievalError(
-            f"{source}: lacks rows that have verdicts; `vieval shards --verify` shows "
-            "which"
+            f"{source}: rows with verdicts are missing; list them with `vieval "
+            "shards --verify`"
         )
 
 
 def _batches(source: Place, file: InputFile, numbers: Any) -> Iterator[tuple[int, Any]]:
-    """Batches of the row groups that hold rows of these numbers, each with the number of its
-    first row.
+    """Yield batches of the row groups that contain rows of these numbers, each with the
+    number of its first row.
     """
     with reading_table(source):
         opened = parquet_file(source)
@@ -367,6 +392,11 @@ def _batches(source: Place, file: InputFile, numbers: Any) -> Iterator[tuple[int
             start += rows
             if first == last:
                 continue
-            for batch in batches_of(source, opened, opened.schema_arrow.names, [group]):
+            for batch in batches_of(
+                source,
+                opened,
+                opened.schema_arrow.names,
+                [group],
+            ):
                 yield row, batch
                 row += batch.num_rows

@@ -1,5 +1,5 @@
-"""Verdicts as a flat table, for spreadsheets and data frames: a row a verdict, in CSV or
-parquet.
+"""Verdicts as a flat table with one row per verdict, for spreadsheets and data frames,
+in CSV or parquet.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ JSONL, CSV, PARQUET = ".jsonl", ".csv", ".parquet"
 _BEFORE_SCORES = ("uid", "image_model", "kind", "draw", "category")
 _BEHIND_SCORES = ("status", "reason", "judge", "model", "setting", "label")
 _BATCH = 1000
-#: Columns of rows that are no scores, whatever they hold.
+#: Columns of rows that are never scores.
 _KNOWN = {*_BEFORE_SCORES, *_BEHIND_SCORES, "generator", "rationale", "findings"}
 _DEFAULTS = {
     **dict.fromkeys(_KNOWN, ""),
@@ -36,13 +36,13 @@ _STATUSES = {str(status) for status in Status}
 
 
 def is_flat(path: Path) -> bool:
-    """Return whether a file is to be a flat table, by its name."""
+    """Return whether a file name belongs to a flat table."""
     return path.suffix.lower() in (CSV, PARQUET)
 
 
 def require_known_format(path: Path) -> None:
-    """VievalError for a name that is of no format of verdicts, or of one whose package is
-    absent.
+    """Raise VievalError for a name without a known format of verdicts, or with a format
+    whose package is missing.
     """
     require_suffix(path, (JSONL, CSV, PARQUET))
     if path.suffix.lower() == PARQUET:
@@ -50,23 +50,24 @@ def require_known_format(path: Path) -> None:
 
 
 def write_flat(path: Path, records: Iterable[Record], aspects: Iterable[str]) -> None:
-    """Write a table with the columns uid, image_model, kind, draw, category, a score each aspect,
-    status, reason, judge ...
+    """Write a table with the columns uid, image_model, kind, draw, category, one score
+    per aspect, status, reason, judge ...
 
     Args:
-        path: a `.csv` or `.parquet`; a score that there is not is an empty cell, or null.
+        path: a `.csv` or `.parquet`; missing scores are empty cells or null.
         records: its rows.
-        aspects: of the judges; each is a column once.
+        aspects: of the judges; each becomes one column.
 
     Raises:
-        VievalError: it cannot be written there.
+        VievalError: the file cannot be written.
     """
     scores = list(dict.fromkeys(aspects))
     rows = (_row(record, scores) for record in records)
     if path.suffix.lower() == CSV:
         texts = (["" if cell is None else str(cell) for cell in row] for row in rows)
         header = [*_BEFORE_SCORES, *scores, *_BEHIND_SCORES]
-        write_whole(path, (csv_text([row]) for row in chain([header], texts)))
+        table_rows = chain([header], texts)
+        write_whole(path, (csv_text([row]) for row in table_rows))
     else:
         write_whole(path, _parquet(rows, scores))
 
@@ -97,7 +98,7 @@ def _row(record: Record, scores: Sequence[str]) -> list[Any]:
 
 
 def _parquet(rows: Iterator[Sequence[Any]], scores: Sequence[str]) -> Iterator[bytes]:
-    """The file, which is written at the end: compressed, even many rows are small."""
+    """Yield the file at the end: even many rows are small once compressed."""
     pyarrow = arrow()
     types = {**dict.fromkeys(scores, pyarrow.float64()), "draw": pyarrow.int64()}
     names = [*_BEFORE_SCORES, *scores, *_BEHIND_SCORES]
@@ -107,29 +108,31 @@ def _parquet(rows: Iterator[Sequence[Any]], scores: Sequence[str]) -> Iterator[b
     content = io.BytesIO()
     with pyarrow.parquet.ParquetWriter(content, schema) as writer:
         while batch := list(islice(rows, _BATCH)):
-            writer.write_table(
-                pyarrow.table(list(zip(*batch, strict=True)), schema=schema)
-            )
+            columns = list(zip(*batch, strict=True))
+            writer.write_table(pyarrow.table(columns, schema=schema))
     yield content.getvalue()
 
 
 def records_of_rows(rows: Sequence[Mapping[str, Any]]) -> list[Record]:
-    """The records of rows as data frames have them.
+    """Read records from the rows of a data frame.
 
     Args:
-        rows: with the columns of `write_flat`, of which `uid` must be there; `generator` may stand
-            for `image_model`. Each further column of numbers is a score, of texts a condition such
-            as `prompt`. NaN and None are no score: its verdict is `missing`, unless `status` says
-            why.
+        rows: with the columns of `write_flat`, of which `uid` is required; `generator` may
+            replace `image_model`. Any other column is a score if it holds numbers, and a
+            condition such as `prompt` if it holds texts. With NaN or None for a score, the
+            verdict is `missing` unless `status` is set.
 
     Raises:
-        VievalError: there is no row, no uid, no score, an unknown status, or an infinite score.
+        VievalError: rows, uids or scores are missing, a status is unknown, or a score is infinite.
     """
     if not rows or "uid" not in rows[0]:
-        raise VievalError("a data frame of verdicts must have rows and the column uid")
+        raise VievalError(
+            "a data frame of verdicts must have a column `uid` and at least one row"
+        )
     if "preference" in rows[0]:
         raise VievalError(
-            "a data frame holds scores, not preferences; pass the Verdicts"
+            "a data frame of verdicts must hold scores, got preferences; pass the "
+            "Verdicts instead"
         )
     columns = [name for name in rows[0] if name not in _KNOWN]
     scores = [name for name in columns if _holds_numbers(row[name] for row in rows)]
@@ -147,26 +150,38 @@ def _holds_numbers(values: Iterable[Any]) -> bool:
 
 
 def _record(
-    row: Mapping[str, Any], number: int, scores: Sequence[str], texts: Sequence[str]
+    row: Mapping[str, Any],
+    number: int,
+    scores: Sequence[str],
+    texts: Sequence[str],
 ) -> Record:
-    """The record of a row."""
+    """Read the record of one row."""
     present = {name: value for name, value in row.items() if not _is_missing(value)}
     values = {name: float(present[name]) for name in scores if name in present}
     if any(map(math.isinf, values.values())):
-        raise VievalError(f"row {number} of the data frame: a score must be finite")
-    cells = {**_DEFAULTS, **{name: str(value) for name, value in present.items()}}
+        raise VievalError(f"row {number} of the data frame: scores must be finite")
+    given_cells = {name: str(value) for name, value in present.items()}
+    cells = {**_DEFAULTS, **given_cells}
     judge = cells["judge"]
     generator = cells["generator"] or cells["image_model"]
+    settings = tuple(filter(None, [cells["setting"]]))
+    model = cells["model"] or judge
     source = Provenance(
         judge,
-        tuple(filter(None, [cells["setting"]])),
+        settings,
         tuple(scores),
-        cells["model"] or judge,
+        model,
         label=cells["label"],
     )
     kind = cells["kind"]
     draw = int(float(cells["draw"]))
-    identity = SampleId(OWN, kind, generator, cells["uid"], draw)
+    identity = SampleId(
+        OWN,
+        kind,
+        generator,
+        cells["uid"],
+        draw,
+    )
     conditions = {name: cells[name] for name in texts if name in cells}
     sample = Sample(identity, {}, conditions, kind=kind)
     verdict = _verdict(cells, values, number)

@@ -1,7 +1,8 @@
-"""Reads the verdicts that hosts leave behind: `..._samples_*.jsonl`, a row a sample.
+"""Read the verdicts that hosts write: `..._samples_*.jsonl`, with one row per sample.
 
-lmms-eval writes them below --output_path, with --log_samples; in VLMEvalKit VIEval does, below
---work-dir. There some runs have folders of their own, and links to their files above them.
+lmms-eval writes them below --output_path, with --log_samples. In VLMEvalKit, VIEval
+writes them below --work-dir, where some runs have their own folder and are linked from
+the folder above.
 """
 
 from __future__ import annotations
@@ -20,20 +21,21 @@ from vieval_plugin.text.errors import VievalError, line_of
 from vieval_plugin.text.untrusted import exists, isfile, real
 from vieval_plugin.text.yaml_json import first_row, read_json
 
-#: How hosts call their files of samples.
+#: Pattern of hosts' samples files.
 SAMPLES = "*_samples_*.jsonl"
-#: The file of a card, and the folder beside it with its verdicts.
+#: File of a card, and the folder next to it with its verdicts.
 CARD_JSON, VERDICTS = "card.json", "verdicts"
-#: How VLMEvalKit calls the folder of a run, after its day.
+#: Name of a VLMEvalKit run folder, after its day.
 _RUN = re.compile(r"T[0-9]{8}(_G|-)")
 
 
 def samples_files(result: Path) -> list[Path]:
-    """The samples files of a result, or the folder of shards that it is; of a card's folder its
-    verdicts.
+    """Find the samples files of a result: the verdicts of a card's folder, or the
+    result itself if it is a folder of shards.
 
-    Of several by one task and judge in one folder, or in one of its runs, it is the newest. One
-    judge under other options, such as another temperature, is another.
+    If a folder, or one of its runs, has several files of one task and judge, the newest
+    is used. A judge with other options, such as another temperature, is a different
+    judge.
     """
     if isfile(result) or is_shards(result):
         return [result]
@@ -44,13 +46,11 @@ def samples_files(result: Path) -> list[Path]:
     by_folder_and_task: dict[tuple[Path, str], list[Path]] = {}
     for path in sorted({real(path) for path in result.rglob(SAMPLES)}):
         folder = path.parent.parent if _RUN.match(path.parent.name) else path.parent
-        by_folder_and_task.setdefault(
-            (folder, re.sub(r"^.*_samples_", "", path.name)), []
-        ).append(path)
+        task = re.sub(r"^.*_samples_", "", path.name)
+        by_folder_and_task.setdefault((folder, task), []).append(path)
+    task_files = by_folder_and_task.values()
     newest = [
-        _newest(by_one)
-        for files in by_folder_and_task.values()
-        for by_one in _group_by_judge(files)
+        _newest(by_one) for files in task_files for by_one in _group_by_judge(files)
     ]
     if not newest and (
         verdicts := sorted(result.rglob("*.jsonl"))
@@ -69,15 +69,15 @@ def samples_files(result: Path) -> list[Path]:
 
 
 def _verdicts_of_card(result: Path) -> list[Path]:
-    """The files of verdicts of a card, from its folder or that of its verdicts, without its
-    repeats.
+    """Find a card's verdict files, without its repeats, from the card's folder or its
+    verdict folder.
     """
     card = result.parent if result.name == VERDICTS else result
     return sorted((card / VERDICTS).glob("*.jsonl")) if isfile(card / CARD_JSON) else []
 
 
 def _group_by_judge(files: Sequence[Path]) -> Collection[Sequence[Path]]:
-    """Files by one task, those of one judge together."""
+    """Group the files of one task by judge."""
     if len(files) == 1:
         return [files]
     by_source: dict[Source | None, list[Path]] = {}
@@ -87,7 +87,7 @@ def _group_by_judge(files: Sequence[Path]) -> Collection[Sequence[Path]]:
 
 
 def _first_source(path: Path) -> Source | None:
-    """Whose the first verdict of a file is; None where that cannot be told."""
+    """Source of a file's first verdict; None if it cannot be read."""
     try:
         return source_of(read_response(responses_of(first_row(path))[0])[2])
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, VievalError):
@@ -95,8 +95,8 @@ def _first_source(path: Path) -> Source | None:
 
 
 def _newest(files: Sequence[Path]) -> Path:
-    """The newest of some files by one task: by their names in one folder, as lmms-eval has it,
-    else by when they were written.
+    """Return the newest of several files of one task: by name within one folder, as in
+    lmms-eval, otherwise by modification time.
     """
     if len({path.parent for path in files}) == 1:
         return files[-1]
@@ -104,7 +104,9 @@ def _newest(files: Sequence[Path]) -> Path:
 
 
 def records_of(path: Path) -> list[tuple[Record, ...]]:
-    """The records of a samples file, each sample's together; VievalError names a malformed row."""
+    """Read the records of a samples file, grouped by sample; VievalError with the line
+    of a malformed row.
+    """
     records = []
     summary = _summary(path)
     for number, line in enumerate(lines_of(path.read_text(encoding="utf-8")), start=1):
@@ -130,20 +132,19 @@ def records_of(path: Path) -> list[tuple[Record, ...]]:
                 if is_sample
                 else ""
             )
-            raise VievalError(
-                f"{path}: line {number} is not a VIEval result ({reason}){hint}"
-            ) from None
+            message = f"{path}: line {number} is not a VIEval result ({reason}){hint}"
+            raise VievalError(message) from None
     return records
 
 
 def _summary(path: Path) -> Path | None:
-    """Path of the host's results of the whole run, beside its samples."""
+    """Path of the host's results for the whole run, in the same folder as its samples."""
     summary = path.with_name(path.name.split("_samples_")[0] + "_results.json")
     return summary if isfile(summary) else None
 
 
 def _tokens(row: Mapping[str, Any]) -> list[int | None]:
-    """Tokens that each response of a row took, as far as the host says."""
+    """Tokens used by each response of a row, if the host records them."""
     token_counts = row.get("token_counts")
     counts = (
         [count if isinstance(count, dict) else {} for count in token_counts]
@@ -162,7 +163,7 @@ def _tokens(row: Mapping[str, Any]) -> list[int | None]:
 
 
 def responses_of(sample: Mapping[str, Any]) -> list[str]:
-    """The response texts of a row: one, or one for each repeat."""
+    """Response texts of a row: one per repeat."""
     responses = sample["filtered_resps"]
     return (
         [str(r) for r in responses] if isinstance(responses, list) else [str(responses)]

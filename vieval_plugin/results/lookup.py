@@ -1,4 +1,6 @@
-"""Results on disk -> records, with the samples they judge and the judges that made them."""
+"""Read records from results on disk, with the samples that they judge and the judges
+that made them.
+"""
 
 from __future__ import annotations
 
@@ -35,18 +37,18 @@ _prepared: dict[str, PreparedJudge] = {}
 
 @dataclass(frozen=True)
 class Lookup:
-    """Records of results that samples are looked up for."""
+    """Records in which to look up samples."""
 
-    #: Records, whose samples are in them, in the rows that they name or in the data folder.
+    #: Records; their samples are in them, in input rows or in the data folder.
     records: tuple[Record, ...]
-    #: Lines on what they are of.
+    #: Notes on the records.
     notes: tuple[str, ...] = ()
 
     def find(self, name: str, judge: str | None = None) -> Record:
-        """The record whose id is or ends in `name`, else whose file is called so; VievalError names
-        those it could be.
+        """Find the record whose id is or ends in `name`, otherwise the one whose file
+        has that name; VievalError with the candidates if several match.
 
-        With `judge` only that one's records are looked at.
+        With `judge`, search only records of that judge.
         """
         candidates = [
             record
@@ -63,46 +65,46 @@ class Lookup:
         if len(matches) == 1:
             return matches[0]
         like = [str(record.id) for record in matches or self.records]
-        examples = ", ".join(like[:_MOST_EXAMPLES]) + (
-            ", ..." if len(like) > _MOST_EXAMPLES else ""
-        )
+        more = ", ..." if len(like) > _MOST_EXAMPLES else ""
+        examples = ", ".join(like[:_MOST_EXAMPLES]) + (more)
         if len({record.id for record in matches}) == 1:
-            judges = ", ".join(
-                dict.fromkeys(record.provenance.judge for record in matches)
-            )
+            judge_names = dict.fromkeys(record.provenance.judge for record in matches)
+            judges = ", ".join(judge_names)
+            match_count = len(matches)
             raise VievalError(
-                f"{name}: {len(matches)} verdicts match this sample ({judges}); "
+                f"{name}: {match_count} verdicts match this sample ({judges}); "
                 "choose one with --judge, or pass one samples file"
             )
         if matches:
+            match_count = len(matches)
             raise VievalError(
-                f"{name}: {len(matches)} verdicts match; use the full id ({examples})"
+                f"{name}: {match_count} verdicts match; use the full id ({examples})"
             )
+        record_count = len(self.records)
         raise VievalError(
-            f"{name}: not found among {len(self.records)} verdicts; ids look like "
-            f"{examples}"
+            f"{name}: not found among {record_count} verdicts; ids look like {examples}"
         )
 
     def sample(self, record: Record) -> Judged:
-        """The sample or contest of a record; VievalError says what is missing to find it."""
+        """Find the sample or contest of a record; VievalError with what is missing."""
         sample = sample_of(record) or _samples(record.id.benchmark, record.id.part).get(
             record.id
         )
         if sample is None:
             raise VievalError(
-                f"{record.id}: not among the samples; check that this is the data "
-                "that was judged"
+                f"{record.id}: not found among the samples; check that the data "
+                "folder holds the data that was judged"
             )
         return sample
 
     def conversation(self, record: Record) -> list[Exchange]:
-        """The conversation behind a record (see `conversation`); VievalError where it cannot be
-        had.
+        """Rebuild the conversation of a record (see `conversation`); VievalError if it
+        is not available.
         """
         if record.row and not record.row.traced:
             raise VievalError(
-                f"{record.id}: its prompts and replies were not kept; score into a "
-                "folder with --trace"
+                f"{record.id}: prompts and replies were not kept; score again with "
+                "--trace"
             )
         source = record.provenance
         prepared = judge_of(source)
@@ -124,8 +126,8 @@ class Lookup:
 
 
 def require_as_judged(record: Record, judged: Judged) -> None:
-    """VievalError where the texts or images of a record's sample or contest are not those that
-    were judged.
+    """Raise VievalError if the texts or images of a record's sample or contest differ
+    from those that were judged.
     """
     if image := next(filter(is_changed, images_of(judged)), None):
         raise VievalError(
@@ -145,12 +147,12 @@ def _names_of_file(record: Record) -> tuple[str, ...]:
 
 
 def open_results(results: Sequence[Path], partial: bool = False) -> Lookup:
-    """Records of lmms-eval runs (--output_path, or a samples file) or of `vieval score`;
-    VievalError names a bad row.
+    """Open records of lmms-eval runs (--output_path, or a samples file) or of `vieval
+    score`; VievalError with the line of a malformed row.
 
-    Of a folder of shards they are a sample, by `sample_shards`.
+    A folder of shards yields a sample of its records (`sample_shards`).
 
-    With `partial` also those of a run that is not complete.
+    With `partial`, read incomplete runs too.
     """
     records = list[Record]()
     notes = list[str]()
@@ -175,13 +177,16 @@ def open_results(results: Sequence[Path], partial: bool = False) -> Lookup:
 
 
 def find_record(
-    result: Path, name: str, judge: str | None = None, partial: bool = False
+    result: Path,
+    name: str,
+    judge: str | None = None,
+    partial: bool = False,
 ) -> Record:
-    """The record of results that a name means, as `Lookup.find` has it; in a folder of shards a
-    name may be FILE:ROW.
+    """Find the record with a name, as `Lookup.find` does; in a folder of shards a name
+    may be FILE:ROW.
 
     Raises:
-        VievalError: the results cannot be read, or the name means none or several of them.
+        VievalError: the results cannot be read, or the name matches none or several of them.
     """
     if is_shards(result):
         from vieval_plugin.results.shard_verdicts import open_shards, record_named
@@ -191,7 +196,7 @@ def find_record(
 
 
 def judge_of(source: Provenance) -> PreparedJudge:
-    """The judge of a verdict, prepared with the options of its run."""
+    """Prepare the judge of a verdict with the options of its run."""
     from vieval_plugin.run.prepare import prepare, setting_of
 
     key = repr(source)
@@ -202,7 +207,9 @@ def judge_of(source: Provenance) -> PreparedJudge:
 
 
 def samples_by_id(benchmark: str, part: str) -> dict[SampleId, Judged]:
-    """The samples of a benchmark in the data folder; VievalError where it is not there."""
+    """Load the samples of a benchmark from the data folder; VievalError if they are
+    missing.
+    """
     folder = config.current().data_folder()
     return {
         sample.id: sample
@@ -216,28 +223,29 @@ _samples = cache(samples_by_id)
 def conversation(
     judge: Callable[[Judged], Program], judged: Judged, verdict: Verdict
 ) -> list[Exchange]:
-    """Every question behind a verdict with its answer, in order: the program is run again on its
-    recorded answers.
+    """Rebuild every question behind a verdict with its answer, in order, by running the
+    program again on its recorded answers.
 
-    A verdict's trace holds every answer word for word, under the path of its question; judges have
-    no I/O, so the same program asks the same questions again. Nothing is known of a program that
-    broke, and a sample that the judge was not asked about has none. VievalError where the judge now
-    asks something else, because its pack or its options are not those of the run.
+    A verdict's trace holds every answer word for word, under the path of its question.
+    Judges have no I/O, so the same program asks the same questions again. The result is
+    empty if the program failed or the judge was not asked. VievalError if the judge now
+    asks different questions, because its pack or options have changed since the run.
     """
     if not was_asked(verdict):
         return []
     exchanges, again = rerun(judge, judged, verdict)
-    if dict(again.scores) != dict(verdict.scores) or again.choice != verdict.choice:
+    scores_differ = dict(again.scores) != dict(verdict.scores)
+    if scores_differ or again.choice != verdict.choice:
         raise VievalError(
-            f"{judged.id}: the recorded answers now give other scores; use the run's "
-            "original options"
+            f"{judged.id}: the recorded answers now give different scores; use the "
+            "run's original options"
         )
     return exchanges
 
 
 def was_asked(verdict: Verdict) -> bool:
-    """Tell whether a verdict is what the judge's program returned: it was asked, and did not
-    break.
+    """Tell whether a verdict was returned by the judge's program: it was asked and did
+    not fail.
     """
     return not any(
         step.path == BROKEN or UNJUDGED in (step.path, step.path[1:])
@@ -248,11 +256,11 @@ def was_asked(verdict: Verdict) -> bool:
 def rerun(
     judge: Callable[[Judged], Program], judged: Judged, verdict: Verdict
 ) -> tuple[list[Exchange], Verdict]:
-    """Run a judge's program again on the answers in a verdict's trace: every question with its
-    answer, and its verdict now.
+    """Run a judge's program again on the answers in a verdict's trace; return every
+    question with its answer, and the new verdict.
 
     Raises:
-        VievalError: the judge now asks something that was not asked.
+        VievalError: the judge now asks a question that was not asked then.
     """
     from vieval_plugin.run.router import recorded_reply
 
@@ -268,14 +276,13 @@ def rerun(
             return exchanges, end.value
         replies = []
         for ask in asks:
-            attempt, asks_by_path[ask.path] = (
-                asks_by_path[ask.path],
-                asks_by_path[ask.path] + 1,
-            )
+            attempt = asks_by_path[ask.path]
+            asks_by_path[ask.path] += 1
             step = steps.get((ask.path, attempt))
             if step is None:
+                question = "/".join(ask.path)
                 raise VievalError(
-                    f"{judged.id}: no recorded answer to {'/'.join(ask.path)}; use "
+                    f"{judged.id}: no recorded answer to {question}; use "
                     "the run's original options"
                 )
             replies.append(recorded_reply(ask, step))
@@ -283,7 +290,7 @@ def rerun(
 
 
 def require_consistent(records: Iterable[Record]) -> None:
-    """VievalError for the first verdict that contradicts itself."""
+    """Raise VievalError for the first verdict that contradicts itself."""
     for record in records:
         if reason := contradiction(record):
             raise VievalError(
@@ -292,9 +299,11 @@ def require_consistent(records: Iterable[Record]) -> None:
 
 
 def contradiction(record: Record) -> str:
-    """Contradiction of a verdict to its status, its trace or its judge, in words; empty for none.
+    """Describe how a verdict contradicts its status, its trace or its judge; empty if
+    it does not.
 
-    A replay may keep numbers that its log has and no reply gives, so it has none.
+    A replay is never contradictory, because it may keep numbers of its log that no
+    reply gives.
     """
     verdict = record.verdict
     source = record.provenance
@@ -316,16 +325,21 @@ def contradiction(record: Record) -> str:
     )  # a metric such as a cosine may be negative
     for aspect, score in verdict.scores.items():
         if score < lowest:
-            return f"{aspect} is {score:g}, but scores of {source.judge} are at least {lowest}"
+            return (
+                f"{aspect} of {source.judge} must be at least {lowest}, got {score:g}"
+            )
         steps = [step for step in verdict.trace if step.path == (aspect,)]
         if steps and not any(step.status.usable for step in steps):
-            return f"it has a score of {aspect}, but that question failed ({steps[-1].status})"
+            return (
+                f"it has a score for {aspect}, but that question failed "
+                f"({steps[-1].status})"
+            )
     return _trace_contradiction(record)
 
 
 def _trace_contradiction(record: Record) -> str:
-    """Contradiction of a verdict to its trace, where the judge's code and wording are those of
-    its run.
+    """Describe how a verdict contradicts its trace, if the judge's code and prompts are
+    those of its run.
     """
     verdict = record.verdict
     source = record.provenance
@@ -357,22 +371,29 @@ def _trace_contradiction(record: Record) -> str:
         source.calibrated_scores
     ):
         if verdict.scores.get(aspect) != again.scores.get(aspect):
-            return (
-                f"its {aspect} is {verdict.scores.get(aspect)}, but its replies give "
-                f"{again.scores.get(aspect)}"
-            )
+            score_then = verdict.scores.get(aspect)
+            score_now = again.scores.get(aspect)
+            return f"its {aspect} is {score_then}, but its replies give {score_now}"
     if verdict.choice != again.choice or verdict.status.usable != again.status.usable:
-        return f"its choice or status ({verdict.status}) is not what its replies give ({again.status})"
+        return (
+            f"its choice or status ({verdict.status}) differs from what its replies "
+            f"give ({again.status})"
+        )
     if verdict.bounds != again.bounds:
-        return "its bounds are not what its replies give"
+        return "its bounds differ from what its replies give"
     return _step_contradiction(verdict, again)
 
 
 def _step_contradiction(verdict: Verdict, again: Verdict) -> str:
-    """Contradiction of a step to the same step of the verdict that its replies give now."""
+    """Describe how a step contradicts the same step of the verdict that its replies
+    give now.
+    """
     steps_now = {(step.path, step.attempt): step for step in again.trace}
     for step in verdict.trace:
         now = steps_now.get((step.path, step.attempt), step)
         if (step.status.usable, step.scores) != (now.status.usable, now.scores):
-            return f"its step {'/'.join(step.path)} is not what its reply gives ({now.status})"
+            return (
+                f"its step {'/'.join(step.path)} differs from what its reply gives "
+                f"({now.status})"
+            )
     return ""

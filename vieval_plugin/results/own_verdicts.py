@@ -1,5 +1,5 @@
-"""Reads the lines of verdicts that `vieval score` writes, with who judged and where the images
-are.
+"""Read the lines of verdicts that `vieval score` writes, with their judges and image
+locations.
 """
 
 from __future__ import annotations
@@ -40,21 +40,20 @@ _VERDICT = (
 
 
 def is_own(path: Path) -> bool:
-    """Tell by its first line whether a file was written by `vieval score`."""
+    """Tell by its first line whether `vieval score` wrote a file."""
     names = first_row(path).keys()
     return names >= {"run", "vieval"} or names >= HEADER
 
 
 def records_of(path: Path) -> Iterator[Record]:
-    """The records of a file; VievalError names a malformed line, or one whose run is not in the
-    file beside it.
+    """Yield the records of a file; VievalError with the line if it is malformed or its
+    run is not in the accompanying run file.
     """
     with path.open(encoding="utf-8", newline="\n") as file:
         header = read_header(first := file.readline())
         common, runs = _common_and_runs(path, header)
-        for number, line in enumerate(
-            file if header else chain([first], file), start=2 if header else 1
-        ):
+        verdict_lines = file if header else chain([first], file)
+        for number, line in enumerate(verdict_lines, start=2 if header else 1):
             if header and '"usage": {' in line and "usage" in read_json(line):
                 continue
             try:
@@ -68,17 +67,18 @@ def records_of(path: Path) -> Iterator[Record]:
             ) as error:
                 reason = line_of(error)
                 raise VievalError(
-                    f"{path}: line {number} is not a verdict of vieval score ({reason})"
+                    f"{path}: line {number} is not a verdict from vieval score "
+                    f"({reason})"
                 ) from None
 
 
 def missing_note(path: Path, records: Sequence[Record]) -> str:
-    """A note where a file has fewer verdicts on images than its runs wrote; empty where none is
-    missing, and for contests, whose number is not kept.
+    """Note on a file that has fewer verdicts on images than its runs wrote; empty if
+    none are missing, and for contests, whose number is not recorded.
 
     Args:
         path: a file of verdicts.
-        records: all that it has.
+        records: all of its records.
     """
     if any(isinstance(record.sample, Contest) for record in records):
         return ""
@@ -90,17 +90,18 @@ def missing_note(path: Path, records: Sequence[Record]) -> str:
     if len(records) >= written:
         return ""
     return (
-        f"{path} contains {len(records)} of the {written} verdicts of its runs; the others "
-        "are not counted"
+        f"{path} contains only {len(records)} of the {written} verdicts of its runs; "
+        "the missing ones are not counted"
     )
 
 
 def _common_and_runs(
     path: Path, header: Mapping[str, Any] | None
 ) -> tuple[Mapping[str, Any], Mapping[str, Provenance]]:
-    """The fields that all records of a file share, and the origins of its verdicts by their hash.
+    """Fields that all records of a file share, and the provenances of its verdicts by
+    their hash.
 
-    They are in its own first line, or in the file beside it.
+    They come from the file's first line, or from the accompanying run file.
     """
     document_file = run_file(path)
     try:
@@ -113,14 +114,16 @@ def _common_and_runs(
             document, ensure_ascii=False
         ).encode()  # half a character could be written nowhere
         version = str(document.get("versions", {}).get("vieval", ""))
+        totals = document.get("inputs", {}).get("totals")
         common = {
             "version": version,
-            "totals": _read_totals(document.get("inputs", {}).get("totals")),
+            "totals": _read_totals(totals),
         }
-        return common, {
-            run: read_provenance(entry["provenance"])
-            for run, entry in document["runs"].items()
+        named_runs = document["runs"].items()
+        provenances = {
+            run: read_provenance(entry["provenance"]) for run, entry in named_runs
         }
+        return common, provenances
     except FileNotFoundError:
         raise VievalError(
             f"{path}: {document_file.name}, which records the judges used, is missing "
@@ -138,10 +141,11 @@ def _read_totals(document: Mapping[str, Any] | None) -> Totals | None:
         return None
     threshold = document["threshold"]
     names = tuple(map(str, document["names"]))
+    limit = None if threshold is None else float(threshold)
     return Totals(
         str(document["benchmark"]),
         names,
-        None if threshold is None else float(threshold),
+        limit,
     )
 
 
@@ -151,17 +155,17 @@ def record_of_line(
     runs: Mapping[str, Provenance],
     common: Mapping[str, Any] = MappingProxyType({}),
 ) -> Record:
-    """The record of a line of verdicts.
+    """Read the record of a line of verdicts.
 
     Args:
-        line: as `run/verdict_lines.py` writes it.
-        folder: of its file, where relative paths start.
-        runs: origins of verdicts by their hash.
-        common: fields of the record that all verdicts of the file share.
+        line: as written by `run/verdict_lines.py`.
+        folder: of its file; relative paths start there.
+        runs: provenances of verdicts by their hash.
+        common: fields that all records of the file share.
 
     Raises:
-        VievalError: it names a run that is not among these, or holds what no verdict does;
-            ValueError, KeyError, TypeError or AttributeError where it is no such line at all.
+        VievalError: its run is unknown, or its verdict is impossible; ValueError, KeyError,
+            TypeError or AttributeError if it is malformed.
     """
     row = read_json(line)
     if "\\u" in line:
@@ -171,17 +175,24 @@ def record_of_line(
     if (written := row.get("vieval")) != SCHEMA:
         raise VievalError(f"unsupported schema version {written}; {UPGRADE}")
     if row["run"] not in runs:
+        run = str(row["run"])[:40]
         raise VievalError(
-            f"it belongs to run {str(row['run'])[:40]}, which the accompanying run "
+            f"it belongs to run {run}, which the accompanying run "
             "file does not describe; restore that file"
         )
     source = runs[row["run"]]
     _require_same_run(source, row)
     kind = str(row["kind"])
     uid = str(row["uid"])
-    verdict = read_verdict({name: row[name] for name in _VERDICT if name in row})
+    verdict_fields = {name: row[name] for name in _VERDICT if name in row}
+    verdict = read_verdict(verdict_fields)
+    draw = int(row.get("draw", 0))
     identity = SampleId(
-        OWN, kind, str(row["image_model"]), uid, int(row.get("draw", 0))
+        OWN,
+        kind,
+        str(row["image_model"]),
+        uid,
+        draw,
     )
     fields: Mapping[str, Any] = {}
     if "target" in row:
@@ -200,33 +211,30 @@ def _require_same_run(source: Provenance, row: Mapping[str, Any]) -> None:
         ("setting", source.setting),
     ):
         if row.get(name, value) != value:
+            row_value = str(row[name])[:40]
             raise VievalError(
-                f"its {name} is {str(row[name])[:40]!r}, but its run has {value!r}; "
-                "restore the file"
+                f"its {name} is {row_value!r}, but its run has {value!r}; restore the file"
             )
 
 
 def _judged(identity: SampleId, row: Mapping[str, Any], folder: Path) -> Judged:
-    """The sample or contest of a line, with its texts and as many of its images as are in files."""
+    """Build the sample or contest of a line, with its texts and those of its images
+    that are files.
+    """
     tags = tuple(map(str, row.get("tags", ())))
     kind = str(row["kind"])
     if "candidates" in row:
         samples = [
-            _sample(
-                replace(
-                    identity,
-                    image_model=str(candidate["image_model"]),
-                    uid=str(candidate["uid"]),
-                    draw=int(candidate["draw"]),
-                ),
-                kind,
-                candidate,
-                folder,
-            )
+            _candidate(identity, kind, candidate, folder)
             for candidate in row["candidates"]
         ]
+        contest_group = str(row["group"])
         return Contest(
-            identity, tuple(samples), Votes(), group=str(row["group"]), tags=tags
+            identity,
+            tuple(samples),
+            Votes(),
+            group=contest_group,
+            tags=tags,
         )
     sample = _sample(identity, kind, row, folder)
     category = str(row.get("category", ""))
@@ -234,26 +242,44 @@ def _judged(identity: SampleId, row: Mapping[str, Any], folder: Path) -> Judged:
     return replace(sample, tags=tags, category=category, group=group)
 
 
+def _candidate(
+    contest: SampleId,
+    kind: str,
+    row: Mapping[str, Any],
+    folder: Path,
+) -> Sample:
+    identity = replace(
+        contest,
+        image_model=str(row["image_model"]),
+        uid=str(row["uid"]),
+        draw=int(row["draw"]),
+    )
+    return _sample(identity, kind, row, folder)
+
+
 def _sample(
-    identity: SampleId, kind: str, row: Mapping[str, Any], folder: Path
+    identity: SampleId,
+    kind: str,
+    row: Mapping[str, Any],
+    folder: Path,
 ) -> Sample:
     images = {
         str(role): _image(image, folder)
         for role, image in row["images"].items()
         if "file" in image
     }
-    texts = {str(name): str(text) for name, text in row["texts"].items()}
+    named_texts = row["texts"].items()
+    texts = {str(name): str(text) for name, text in named_texts}
     return Sample(identity, images, texts, kind=kind)
 
 
 def _image(document: Mapping[str, Any], folder: Path) -> Image:
-    """The image that a line names; one that could not be read then is never the one that was
-    judged.
+    """Build an image of a line; an image that was unreadable then never matches the one
+    that was judged.
     """
     file = path_of(str(document["file"]), folder)
     sha256 = str(document.get("sha256") or "unknown")
     if "column" in document:
-        return Image(
-            file, TableCell(file, int(document["row"]), str(document["column"])), sha256
-        )
+        column = str(document["column"])
+        return Image(file, TableCell(file, int(document["row"]), column), sha256)
     return Image(file, str(document.get("address", "")), sha256)

@@ -1,5 +1,5 @@
-"""Samples of one uid that are of different prompts, as two tables may call theirs by the same
-file names.
+"""Detect samples with one uid but different prompts, for example from two tables with
+the same file names.
 """
 
 from __future__ import annotations
@@ -16,14 +16,13 @@ from vieval_plugin.text.errors import VievalError
 
 _MOST_CHARACTERS = 40
 _MOST_WORDS = 200
-_DIGITS = 64  # of a SHA-256; anything else stands for one that is not known
+_DIGITS = 64  # of a SHA-256; other lengths mean an unknown one
 
 
 def prompt_difference(first: Sample, second: Sample) -> str:
-    """The difference of two samples that are said to be of one prompt, in words; empty where there
-    is none.
+    """Describe how the prompts of two samples differ; empty if they do not.
 
-    Texts are compared, and the images that a prompt shows, as far as the SHA-256 of both is known.
+    Texts are compared, and also the prompts' images if the SHA-256 of both is known.
     """
     if difference := text_difference(first.texts, second.texts):
         return difference
@@ -42,7 +41,7 @@ def prompt_difference(first: Sample, second: Sample) -> str:
 
 
 def text_difference(first: Mapping[str, str], second: Mapping[str, str]) -> str:
-    """The first of two mappings' texts that differs, in words; empty where none does.
+    """Describe the first text that differs between two mappings; empty if none does.
 
     >>> text_difference({"prompt": "a cat"}, {"prompt": "a dog"})
     "prompt 'a cat' and 'a dog'"
@@ -63,10 +62,10 @@ def text_difference(first: Mapping[str, str], second: Mapping[str, str]) -> str:
 
 
 def prompt_forms(sample: Sample) -> frozenset[str]:
-    """Texts of a prompt with one word masked at a time: two prompts that differ in one word share
-    one of them.
+    """Texts of a prompt with one word masked at a time: two prompts that differ in one
+    word share one of these forms.
 
-    The images that a prompt shows are part of each form, as far as their SHA-256 is known.
+    Images of the prompt are part of each form, if their SHA-256 is known.
 
     >>> samples = [
     ...     Sample(SampleId("own", "tig", "m", text), {}, {"prompt": text}) for text in ("a red cat", "a red dog")
@@ -84,7 +83,8 @@ def prompt_forms(sample: Sample) -> frozenset[str]:
         for role, image in sorted(sample.images.items())
         if role not in shown_roles
     )
-    text_words = " ".join(sample.texts.values()).lower().split()[:_MOST_WORDS]
+    text = " ".join(sample.texts.values())
+    text_words = text.lower().split()[:_MOST_WORDS]
     masked = (
         " ".join([*text_words[:position], "_", *text_words[position + 1 :]])
         for position in range(len(text_words))
@@ -93,10 +93,11 @@ def prompt_forms(sample: Sample) -> frozenset[str]:
 
 
 def similar_prompts_note(samples: Iterable[Sample]) -> str:
-    """Line on prompts that differ from another in one word only; empty without such prompts.
+    """Note on prompts that differ from another prompt in only one word; empty if there
+    are none.
 
     Args:
-        samples: one a prompt, of prompts that no column `group` puts together.
+        samples: one per prompt, of prompts without a column `group`.
     """
     forms = [prompt_forms(sample) for sample in samples]
     counts = Counter(chain.from_iterable(forms))
@@ -104,17 +105,17 @@ def similar_prompts_note(samples: Iterable[Sample]) -> str:
     if not similar:
         return ""
     return (
-        f"{similar} of {len(forms)} prompts differ from another prompt by at most one "
-        "word; if they come from templates, add a column `group` with the template, "
-        "so that its prompts count as one unit."
+        f"{similar} of {len(forms)} prompts differ from another prompt by at most "
+        "one word. If they come from templates, add a column `group` with the "
+        "template, so that its prompts count as one unit."
     )
 
 
 def drop_different_prompts(results: Results) -> Results:
-    """Results without the uids under which a run has several prompts, and with a note on them.
+    """Drop the uids under which a run has several prompts, and add a note on them.
 
     Raises:
-        VievalError: nothing is left of a run.
+        VievalError: no records of a run are left.
     """
     runs = list[Run]()
     notes = list(results.notes)
@@ -135,23 +136,21 @@ def drop_different_prompts(results: Results) -> Results:
             (identity, text), *further = differences.items()
             have = f"{len(differences)} uids have" if further else "1 uid has"
             note = (
-                f"{run.label}: {have} different texts in two generators, first "
-                f"{identity.uid!r} ({text})"
+                f"{run.label}: {have} different texts for two generators (first: "
+                f"{identity.uid!r}, {text})"
             )
             if not records:
                 raise VievalError(
                     f"{note}, and no other prompts are left to rank; give each prompt "
                     "its own uid"
                 )
-            notes.append(f"{note}; these are left out: give each prompt its own uid")
+            notes.append(f"{note}; these are left out. Give each prompt its own uid")
         runs.append(replace(run, records=records))
     return replace(results, runs=tuple(runs), notes=tuple(notes))
 
 
 def _differences(run: Run) -> dict[SampleId, str]:
-    """The uids of a run under which there are several prompts, with the first difference of each
-    in words.
-    """
+    """Uids of a run with several prompts, each with its first difference in words."""
     first: dict[SampleId, Sample] = {}
     differences: dict[SampleId, str] = {}
     for record in run.all_records:
@@ -169,6 +168,5 @@ def _uid_of(identity: SampleId) -> SampleId:
 
 
 def _shortened(text: str) -> str:
-    return repr(
-        text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}..."
-    )
+    is_short = len(text) <= _MOST_CHARACTERS
+    return repr(text if is_short else f"{text[:_MOST_CHARACTERS]}...")

@@ -1,5 +1,5 @@
-"""Recorded verdicts instead of a judge: authors' logs, and the samples files of earlier lmms-eval
-runs.
+"""Recorded verdicts in place of a judge: authors' logs, and samples files of earlier
+lmms-eval runs.
 
 Logs hold verdicts, not raw replies, so a replay enters where verdicts come out.
 """
@@ -35,8 +35,8 @@ Verdicts: TypeAlias = dict[SampleId, tuple[Recorded, ...]]
 class Recording:
     """A judge's recorded verdicts.
 
-    A contest of which nothing is recorded is answered by what is recorded of its candidates, put
-    together.
+    A contest without a recorded verdict is answered by combining the verdicts on its
+    candidates.
     """
 
     #: File or folder.
@@ -50,14 +50,14 @@ class Recording:
 
     @cached_property
     def covered(self) -> frozenset[str]:
-        """The parts (`benchmark/part`) of which it holds a verdict."""
+        """Parts (`benchmark/part`) with at least one recorded verdict."""
         return frozenset(
             f"{identity.benchmark}/{identity.part}" for identity in self.verdicts
         )
 
     @cached_property
     def _verdicts_by_folded_name(self) -> Mapping[SampleId, tuple[Recorded, ...]]:
-        """The same with image models in lower case, less those that two are called by."""
+        """Verdicts by id with lower-case image models, without ambiguous ids."""
         recorded_by_folded_id: dict[SampleId, list[tuple[Recorded, ...]]] = {}
         for identity, recorded in self.verdicts.items():
             recorded_by_folded_id.setdefault(_folded(identity), []).append(recorded)
@@ -68,17 +68,18 @@ class Recording:
         }
 
     def recordings_for(self, judged: SampleId | Judged) -> tuple[Recorded, ...]:
-        """Recorded verdicts of a sample or contest, whatever the case of its image model's name."""
+        """Recorded verdicts on a sample or contest, regardless of the case of its image
+        model.
+        """
         identity = _id(judged)
-        recorded = self.verdicts.get(identity) or self._verdicts_by_folded_name.get(
-            _folded(identity), ()
-        )
+        exact = self.verdicts.get(identity)
+        recorded = exact or self._verdicts_by_folded_name.get(_folded(identity), ())
         return recorded or (
             self._candidate_recordings(judged) if isinstance(judged, Contest) else ()
         )
 
     def _candidate_recordings(self, contest: Contest) -> tuple[Recorded, ...]:
-        """Verdicts on a contest from those on its candidates, as many as there are of any;
+        """Combine the verdicts on a contest's candidates into verdicts on the contest;
         absent ones are missing.
         """
         columns = [self.recordings_for(candidate) for candidate in contest.candidates]
@@ -94,8 +95,8 @@ class Recording:
     def verdict(self, judged: SampleId | Judged, repeat: int = 0) -> Recorded:
         """The recorded verdict, or one with status `missing`.
 
-        VievalError when the recording holds nothing at all of the sample's benchmark: it is of
-        another task.
+        VievalError if the recording contains no verdict on the sample's benchmark: it
+        belongs to another task.
         """
         recorded = self.recordings_for(judged)
         identity = _id(judged)
@@ -106,14 +107,14 @@ class Recording:
         return recorded[repeat] if repeat < len(recorded) else (_MISSING, None)
 
     def covers(self, benchmark: str) -> bool:
-        """Tell whether it has verdicts of any part of a benchmark, so that a part it lacks is
-        `missing` and no mistake.
+        """Tell whether any part of a benchmark has verdicts, so that another part is
+        `missing` instead of an error.
         """
         return any(part.startswith(f"{benchmark}/") for part in self.covered)
 
     def has_candidates(self, judged: SampleId | Judged) -> bool:
-        """Tell whether it has verdicts of a part that a candidate of a contest is of, perhaps
-        another benchmark's.
+        """Tell whether a part of a contest's candidates has verdicts, possibly in
+        another benchmark.
         """
         candidates = judged.candidates if isinstance(judged, Contest) else ()
         return any(
@@ -122,21 +123,20 @@ class Recording:
         )
 
     def lacks(self, benchmark: str, part: str) -> str:
-        """A line that says that nothing of a part is recorded; empty where something is."""
+        """Message for a part without recorded verdicts; empty if it has some."""
         if f"{benchmark}/{part}" in self.covered:
             return ""
-        covered_parts_text = (
-            ", ".join(sorted(self.covered))
-            or f"nothing of {self.judge} that can be read"
-        )
+        parts = ", ".join(sorted(self.covered))
+        covered_parts_text = parts or f"no readable verdicts of {self.judge}"
         return (
-            f"{self.source}: no recorded verdicts for {benchmark}/{part} (it contains "
-            f"{covered_parts_text}); pass logs= of that task, or another --tasks"
+            f"{self.source}: no recorded verdicts for {benchmark}/{part} (it "
+            f"contains {covered_parts_text}); pass the logs of that task with logs=, "
+            "or choose other --tasks"
         )
 
     def uncovered(self, judged: Iterable[SampleId | Judged]) -> list[str]:
-        """A phrase a part on the samples or contests that it lacks; VievalError where the ids of
-        a part fit none.
+        """Describe the missing samples or contests of each part; VievalError if no id
+        of a part matches.
         """
         by_part: dict[str, dict[SampleId, SampleId | Judged]] = {}
         for sample in judged:
@@ -154,16 +154,20 @@ class Recording:
                 any(verdict.status is Status.MISSING for verdict, _ in recorded)
                 for recorded in recordings
             )
-            what = (
-                "contests"
-                if any(isinstance(sample, Contest) for sample in part_samples.values())
-                else "samples"
+            are_contests = any(
+                isinstance(sample, Contest) for sample in part_samples.values()
             )
+            what = "contests" if are_contests else "samples"
             is_sibling_part_covered = part not in self.covered and self.covers(
                 part.partition("/")[0]
             )
             if missing_count == len(recordings) and not is_sibling_part_covered:
-                raise self._nothing_recorded(part, missing_count, what, part_samples)
+                raise self._nothing_recorded(
+                    part,
+                    missing_count,
+                    what,
+                    part_samples,
+                )
             if missing_count or partly:
                 more = f", {partly} more in part" if partly else ""
                 phrases.append(
@@ -184,10 +188,10 @@ class Recording:
             if f"{identity.benchmark}/{identity.part}" == part
         ]
         return VievalError(
-            f"{self.source}: none of the {missing_count} {what} of {part} is recorded "
-            f"for {self.judge}: 0 of {len(recorded_ids)} recorded ids match (first "
-            f"requested: {next(iter(part_samples))}; recorded, for example: "
-            f"{next(iter(recorded_ids), 'none')})"
+            f"{self.source}: {self.judge} has no recorded verdicts on the "
+            f"{missing_count} {what} of {part}: 0 of {len(recorded_ids)} recorded "
+            f"ids match (first requested: {next(iter(part_samples))}; first "
+            f"recorded: {next(iter(recorded_ids), 'none')})"
         )
 
 
@@ -215,38 +219,48 @@ def replayed(
     name: str,
     options: Config,
 ) -> tuple[Verdict, Provenance]:
-    """A recorded verdict as the answer of a run, under the `name` that tables call the judge by
-    (its own, if empty).
+    """Return a recorded verdict as the answer of a run, under the `name` that tables
+    show (default: the judge's own).
     """
     verdict, recorded = recording.verdict(judged, repeat)
     if recorded is None:
         spec = options.judges.narrowed(judge_registry.judge(judge))
         settings = tuple(spec.setting_labels(options.judges.options_of(spec), setting))
+        pack = "as recorded" if spec.pack else ""
         recorded = Provenance(
             judge,
             settings,
             spec.aspects,
-            pack="as recorded" if spec.pack else "",
+            pack=pack,
             options=options.resolved(spec),
         )
     return verdict, replace(
-        recorded, backbone=name or judge, config_hash=options.hash, recorded=True
+        recorded,
+        backbone=name or judge,
+        config_hash=options.hash,
+        recorded=True,
     )
 
 
-def load(source: Path, judge: str, name: str = "", setting: str = "") -> Recording:
-    """Read recorded verdicts of a judge from a folder of either format, or from one samples file.
+def load(
+    source: Path,
+    judge: str,
+    name: str = "",
+    setting: str = "",
+) -> Recording:
+    """Read recorded verdicts of a judge from a folder in either format, or from one
+    samples file.
 
-    Of a judge that it does not hold, a recording is empty. Where authors' logs hold several models
-    as that judge, `name` is the one that is meant, and where they hold several settings of it,
-    `setting`.
+    A recording without verdicts of the judge is empty. If authors' logs hold several
+    models for the judge, `name` selects one; if they hold several settings, `setting`
+    does.
 
-    Raises VievalError naming the file when nothing fits or a file is malformed.
+    Raises VievalError with the file name if no log fits or a file is malformed.
     """
     if not exists(source):
         raise VievalError(
-            f"{source}: no such file or folder; logs= takes the authors' results folder or an "
-            "earlier --output_path"
+            f"{source}: no such file or folder; set logs= to the authors' results "
+            "folder or an earlier --output_path"
         )
     files = [source] if isfile(source) else sorted(source.rglob("*samples_*.jsonl"))
     if files:
@@ -254,50 +268,63 @@ def load(source: Path, judge: str, name: str = "", setting: str = "") -> Recordi
             (file, file.stat().st_mtime_ns, file.stat().st_size) for file in files
         )
         by_judge, unread_lines = _read_samples(stamps)
-        return Recording(source, judge, by_judge.get(judge, {}), unread_lines)
+        return Recording(
+            source,
+            judge,
+            by_judge.get(judge, {}),
+            unread_lines,
+        )
     folders = {
         source / folder: known_part
         for folder, known_part in benchmark_registry.folders().items()
         if _holds(source, folder)
     }
     if not folders:
+        examples = ", ".join(list(benchmark_registry.folders())[:3])
         raise VievalError(
-            f"{source}: neither authors' logs (folders such as "
-            f"{', '.join(list(benchmark_registry.folders())[:3])}) nor "
-            "samples_*.jsonl of a run with --log_samples"
+            f"{source}: contains neither authors' logs (folders such as "
+            f"{examples}) nor "
+            "samples_*.jsonl files from a run with --log_samples"
         )
     return Recording(source, judge, _read_logs(folders, judge, name, setting))
 
 
 def _holds(source: Path, folder: str) -> bool:
-    """Tell whether authors' logs of a part are there: a folder of its own, or files with its
-    name behind the judge's.
+    """Tell whether authors' logs of a part exist: as a folder, or as files whose names
+    end in the part's.
     """
-    return (source / folder).is_dir() or any(source.glob(f"*_{folder}.json"))
+    is_folder = (source / folder).is_dir()
+    return is_folder or any(source.glob(f"*_{folder}.json"))
 
 
 def _read_logs(
-    folders: Mapping[Path, tuple[Benchmark, str]], judge: str, name: str, setting: str
+    folders: Mapping[Path, tuple[Benchmark, str]],
+    judge: str,
+    name: str,
+    setting: str,
 ) -> Verdicts:
-    """Verdicts of authors' logs; VievalError where none of their judges is called so in any
-    part.
-    """
+    """Read verdicts of authors' logs; VievalError if no part has a judge of that name."""
     read = logs.reader(judge)
     verdicts: Verdicts = {}
     unnamed: list[VievalError] = []
     for folder, (benchmark, part) in folders.items():
         try:
             verdicts_of_part = (
-                read(folder, partial(SampleId, benchmark.name, part), name, setting)
+                read(
+                    folder,
+                    partial(SampleId, benchmark.name, part),
+                    name,
+                    setting,
+                )
                 if read
                 else {}
             )
         except logs.NotNamedError as error:
             unnamed.append(error)
             continue
+        named_verdicts = verdicts_of_part.items()
         verdicts |= {
-            identity: ((verdict, None),)
-            for identity, verdict in verdicts_of_part.items()
+            identity: ((verdict, None),) for identity, verdict in named_verdicts
         }
     if unnamed and not verdicts:
         raise unnamed[0]
@@ -308,9 +335,10 @@ def _read_logs(
 def _read_samples(
     stamps: tuple[tuple[Path, int, int], ...],
 ) -> tuple[dict[str, Verdicts], tuple[str, ...]]:
-    """Verdicts of samples files by judge, and the lines that could not be read.
+    """Read verdicts of samples files by judge, and the lines that could not be read.
 
-    The sample of such a line is not recorded; where none can be read that is an error.
+    The sample of an unreadable line counts as not recorded; it is an error if no line
+    can be read.
     """
     verdicts: dict[str, Verdicts] = {}
     unread_lines: list[str] = []

@@ -1,6 +1,4 @@
-"""Reads the verdicts of a file, whoever wrote it: a host's samples file, or what `vieval score`
-wrote.
-"""
+"""Read the verdicts of a file: a host's samples file, or the output of `vieval score`."""
 
 from __future__ import annotations
 
@@ -19,11 +17,11 @@ from vieval_plugin.text.errors import VievalError
 
 
 def rows_of(path: Path, partial: bool = False) -> list[tuple[Record, ...]]:
-    """The records of a file, each sample's together, in the order of its lines.
+    """Read the records of a file, grouped by sample, in line order.
 
     Args:
         path: the file.
-        partial: read also what a run has judged that is not complete.
+        partial: read incomplete runs too.
 
     Raises:
         VievalError: in one line, for a file that cannot be read, a malformed line, or two lines
@@ -33,12 +31,12 @@ def rows_of(path: Path, partial: bool = False) -> list[tuple[Record, ...]]:
     if path.name.endswith(PARTIAL) and not partial:
         raise VievalError(
             f"{path}: from an incomplete run; run the same command again to resume, "
-            "or read it as it is with --partial"
+            "or pass --partial to read it as it is"
         )
     if is_flat(path):
         raise VievalError(
-            f"{path}: a flat table for spreadsheets; pass the JSONL that vieval score "
-            "--out writes"
+            f"{path}: this is a flat table for spreadsheets; pass the JSONL file "
+            "from vieval score --out"
         )
     try:
         rows: list[tuple[Record, ...]] = (
@@ -49,8 +47,8 @@ def rows_of(path: Path, partial: bool = False) -> list[tuple[Record, ...]]:
     except (OSError, UnicodeDecodeError) as error:
         if isinstance(error, UnicodeDecodeError) and format_of(path.read_bytes()):
             raise VievalError(
-                f"{path}: an image, not results; to rank images, put each generator's "
-                "in a folder and pass --prompts"
+                f"{path}: this is an image, not results; to rank images, put the "
+                "images of each generator in a folder and pass --prompts"
             ) from None
         raise VievalError(
             f"{path}: cannot be read ({error}); restore it, or leave it out"
@@ -74,8 +72,8 @@ def rows_of(path: Path, partial: bool = False) -> list[tuple[Record, ...]]:
 
 
 def sample_of(record: Record) -> Judged | None:
-    """The sample or contest of a record, its images read; None where it is in the data of its
-    benchmark.
+    """Return the sample or contest of a record, with its images read; None if it is in
+    the data of its benchmark.
 
     Raises:
         VievalError: it cannot be read, or its file is not what was judged.

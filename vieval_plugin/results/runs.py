@@ -1,5 +1,5 @@
-"""Results on disk -> records, grouped into runs: one judge in one setting with one backbone on
-one benchmark.
+"""Read records from results on disk, grouped into runs: one judge in one setting with
+one backbone on one benchmark.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class Results:
     runs: tuple[Run, ...]
     #: A line for each file that could not be read.
     unreadable: tuple[str, ...] = ()
-    #: Lines on what was left out.
+    #: Notes on what was left out.
     notes: tuple[str, ...] = ()
-    #: Counts over all verdicts of folders of shards, of which the runs may have a sample.
+    #: Counts over all verdicts of folders of shards, which the runs may sample.
     totals: tuple[FolderTotals, ...] = ()
-    #: Files and folders that they were read from, none of verdicts that were just given.
+    #: Files and folders that they were read from; empty for verdicts in memory.
     paths: tuple[Path, ...] = ()
 
     @property
@@ -54,27 +54,28 @@ class Results:
 def load_results(
     results: Sequence[Path], labels: Sequence[str] = (), partial: bool = False
 ) -> Results:
-    """Read the verdicts below each path: a run's --output_path, one samples file, or what `vieval
-    score` wrote.
+    """Read the verdicts below each path: a run's --output_path, one samples file, or
+    output of `vieval score`.
 
-    Of a folder of shards a sample is read, by `sample_shards`. Of several samples files of a folder
-    and task the newest counts. A file that cannot be read is named, and the others are read all the
-    same.
+    A folder of shards is sampled by `sample_shards`. If a folder has several samples
+    files of one task, the newest is used. Unreadable files are listed, and the others
+    are read.
 
     Args:
         results: folders or files.
-        labels: what tables are to call the runs of each path, one a path, empty for what they are
-            called by themselves; none for all by themselves.
-        partial: read also what a run has judged that is not complete.
+        labels: names of the runs of each path in tables, one per path; empty texts, or no labels,
+            mean the runs' own names.
+        partial: read incomplete runs too.
 
     Raises:
-        VievalError: for a path without samples, where nothing could be read, for another number of
-            labels, and for a judge's sample that two files hold.
+        VievalError: a path has no samples, no file can be read, the number of labels is wrong, or
+            two files hold the same judge's verdict on a sample.
     """
     if labels and len(labels) != len(results):
+        label_count = len(labels)
         raise VievalError(
-            f"{len(labels)} labels for {len(results)} results; give one --label per "
-            "result, in the same order ('' for none)"
+            f"got {label_count} labels for {len(results)} results; pass one --label "
+            "per result, in the same order ('' for none)"
         )
     records_by_source: dict[tuple[SampleId, Source], tuple[Record, ...]] = {}
     origin: dict[tuple[SampleId, Source], str] = {}
@@ -109,11 +110,12 @@ def load_results(
             where = f"{row.file}:{row.row}" if row else f"line {number}"
             if key in records_by_source:
                 raise VievalError(
-                    f"{path}: {where}: {judged[0].id} by {source.name} {source.judge} "
-                    f"is in {origin[key]} as well; pass only one of the two, or "
-                    "distinguish the runs with --label"
+                    f"{path}: {where}: the verdict on {judged[0].id} by "
+                    f"{source.name} {source.judge} is also in {origin[key]}; pass "
+                    "only one of the two, or distinguish the runs with --label"
                 )
-            records_by_source[key], origin[key] = judged, f"{where} of {path}"
+            records_by_source[key] = judged
+            origin[key] = f"{where} of {path}"
     if unreadable and not records_by_source:
         raise VievalError(unreadable[0])
     return Results(
@@ -126,7 +128,7 @@ def load_results(
 
 
 def results_of(records: Iterable[Record]) -> Results:
-    """Results of verdicts that were just given, as `load_results` reads those of files."""
+    """Build results from verdicts in memory, as `load_results` does from files."""
     return Results(
         tuple(
             _runs(
@@ -140,7 +142,7 @@ def results_of(records: Iterable[Record]) -> Results:
 
 
 def _files(results: Sequence[Path], labels: Sequence[str]) -> Mapping[Path, str]:
-    """The files of each result, with its label."""
+    """Files of each result, with its label."""
     results_and_labels = zip(results, labels or [""] * len(results), strict=True)
     return {
         file: label
@@ -166,7 +168,8 @@ def _runs(
         name: [source for benchmark, source in recorded if benchmark == name]
         for name, _ in recorded
     }
-    labels = {name: labels_of(group, titles) for name, group in sources.items()}
+    named_sources = sources.items()
+    labels = {name: labels_of(group, titles) for name, group in named_sources}
     runs = []
     for (benchmark, source), by_part in recorded.items():
         recorded_by = next(iter(by_part.values()))[0][0].provenance
@@ -203,7 +206,7 @@ def _grouped(
 
 
 def _shard_sample(path: Path, partial: bool) -> ShardSample | None:
-    """The sample of a folder of shards; None for another file."""
+    """Sample a folder of shards; None for a file."""
     if not is_shards(path):
         return None
     from vieval_plugin.results.shard_sample import sample_shards

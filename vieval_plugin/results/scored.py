@@ -1,5 +1,5 @@
-"""Verdicts of `vieval score` in the samples' order: counted, written to the file that is asked
-for, and in words.
+"""Count the verdicts of `vieval score` in sample order, write them to a file, and
+summarise them.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ _MOST_STEPS = 4  # lines below an image's scores
 
 @dataclass(frozen=True)
 class _ImageScore:
-    """Score of an image of a benchmark."""
+    """Score of one benchmark image."""
 
     #: Category of its prompt.
     category: str
     #: Uid of its prompt.
     prompt: str
-    #: Its main score, or 1 and 0 for right and wrong; NaN for one without a score.
+    #: Its main score, or 1 and 0 for right and wrong; NaN without a score.
     score: float
 
 
 @dataclass
 class BenchmarkScores:
-    """Scores of the images of benchmarks, of which totals are made."""
+    """Scores of benchmark images, from which totals are computed."""
 
     #: Scores by benchmark, judge and generator.
     by_system: dict[tuple[Totals, str, str], list[_ImageScore]] = field(
@@ -53,8 +53,8 @@ class BenchmarkScores:
     )
 
     def add(self, record: Record, judge: str) -> None:
-        """Count the main score of a verdict; 1 and 0 for right and wrong where the benchmark has
-        a threshold.
+        """Count the main score of a verdict; if the benchmark has a threshold, as 1 or
+        0 for right or wrong.
         """
         totals = record.totals
         aspects = record.provenance.aspects
@@ -68,8 +68,8 @@ class BenchmarkScores:
         images.append(_ImageScore(record.category, record.id.uid, score))
 
     def tables(self) -> list[Table]:
-        """A table a benchmark, with the totals of each judge and generator and the mean of each
-        category.
+        """Build one table per benchmark, with totals per judge and generator and the
+        mean of each category.
         """
         benchmarks = dict.fromkeys(totals for totals, _, _ in self.by_system)
         return [
@@ -90,20 +90,22 @@ class BenchmarkScores:
         if totals.threshold is not None:
             unit = (
                 f"share of correct images (score at least {totals.threshold:g}), and "
-                "of prompts with all or any correct"
+                "of prompts with all or any images correct"
             )
         shares = [(f"{share} right", f"prompts ({share})") for share in _shares(totals)]
         header = ("judge", "generator", "category", "mean", "images", "scored")
+        title = f"Totals of {totals.benchmark}: {unit}"
+        columns = (*header, *chain(*shares))
         return Table(
             name,
-            f"Totals of {totals.benchmark}: {unit}",
-            (*header, *chain(*shares)),
+            title,
+            columns,
             tuple(rows),
         )
 
 
 def _shares(totals: Totals) -> list[str]:
-    """The shares of prompts among the totals of a benchmark."""
+    """Shares of prompts among the totals of a benchmark."""
     has_threshold = totals.threshold is not None
     return [name for name in ("all", "any") if has_threshold and name in totals.names]
 
@@ -111,8 +113,8 @@ def _shares(totals: Totals) -> list[str]:
 def _total_rows(
     totals: Totals, images: Sequence[_ImageScore]
 ) -> Iterator[tuple[str, ...]]:
-    """The totals of a judge and a generator from the category on: those of all images, and of each
-    category.
+    """Yield the totals of a judge and a generator, starting with the category: first
+    for all images, then for each category.
     """
     by_category = defaultdict[str, list[_ImageScore]](list)
     if "categories" in totals.names:
@@ -121,14 +123,16 @@ def _total_rows(
     means = [_mean_score(part) for part in by_category.values()]
     unit = "category" if len(means) == 1 else "categories"
     rows: list[tuple[str, float, Sequence[_ImageScore]]]
-    rows = [(f"mean of {len(means)} {unit}", _mean(means), images)]
+    mean_title = f"mean of {len(means)} {unit}"
+    rows = [(mean_title, _mean(means), images)]
     for category, part in sorted(by_category.items()):
         rows.append((category or "no category", _mean_score(part), part))
     if not by_category:
         rows = [("all images", _mean_score(images), images)]
     for category, mean, scores in rows:
         scored = sum(not math.isnan(image.score) for image in scores)
-        cells = [category, _decimals(mean), str(len(scores)), str(scored)]
+        image_count = str(len(scores))
+        cells = [category, _decimals(mean), image_count, str(scored)]
         for share in _shares(totals):
             decided = _decided_prompts(scores, share)
             cells += [_decimals(_mean(decided)), str(len(decided))]
@@ -136,7 +140,7 @@ def _total_rows(
 
 
 def benchmark_tables(runs: Iterable[Run]) -> list[Table]:
-    """The totals of the benchmarks whose layouts the images of runs had."""
+    """Build tables with the totals of the benchmarks whose layouts the images follow."""
     scores = BenchmarkScores()
     for run in runs:
         for record in run.all_records:
@@ -146,22 +150,22 @@ def benchmark_tables(runs: Iterable[Run]) -> list[Table]:
 
 @dataclass
 class Scored:
-    """Verdicts of one or several judges as they are counted."""
+    """Verdicts of one or several judges while they are counted."""
 
     #: Judge and summary of each run.
     summaries: dict[str, tuple[str, ScoreSummary]] = field(default_factory=dict)
     #: Cost and statuses of all.
     progress: Progress = field(default_factory=Progress)
-    #: Verdicts of judges that were asked.
+    #: Verdicts for which the judge was asked.
     judged: int = 0
-    #: Verdicts on rows that nobody could judge.
+    #: Verdicts on rows that could not be judged.
     bad_rows: int = 0
     #: Scores of the images of benchmarks.
     benchmarks: BenchmarkScores = field(default_factory=BenchmarkScores)
 
     @property
     def any_scores(self) -> bool:
-        """Return whether a verdict has a score."""
+        """Return whether any verdict has a score."""
         return any(
             counts.scored
             for _, summary in self.summaries.values()
@@ -169,7 +173,7 @@ class Scored:
         )
 
     def add(self, summary: ScoreSummary, record: Record) -> None:
-        """Count a verdict, in the summary of its run too."""
+        """Count a verdict, also in the summary of its run."""
         verdict = record.verdict
         summary.add(record.id, verdict)
         self.benchmarks.add(record, record.provenance.judge)
@@ -182,9 +186,10 @@ class Scored:
             verdict.status is Status.NO_IMAGE
         ):  # a file that is named is one to look after, and an answer in words is none
             samples = candidates_of(record.sample) if record.sample else ()
-            self.bad_rows += any(
+            are_outputs = (
                 role in OUTPUTS for sample in samples for role in sample.images
             )
+            self.bad_rows += any(are_outputs)
         else:
             self.bad_rows += unasked and verdict.status is not Status.NOT_APPLICABLE
 
@@ -196,15 +201,15 @@ def read_scored(
     scored: Scored,
     totals: Totals | None = None,
 ) -> Iterator[tuple[str, Record]]:
-    """The lines and records of runs, one run after another, each in the samples' order; they are
-    counted on the way.
+    """Yield and count the lines and records of runs, one run after another, each in
+    sample order.
 
     Args:
-        log: which holds them.
-        runs: those that are read.
+        log: to read from.
+        runs: to read.
         folder: where relative paths start.
-        scored: what they are added to.
-        totals: those of the benchmark whose layout the images have.
+        scored: to add the counts to.
+        totals: of the benchmark whose layout the images follow.
     """
     scored.progress.usage = log.usage(*runs)
     for run, provenance in runs.items():
@@ -217,19 +222,27 @@ def read_scored(
 
 
 def write_scored(
-    out: Path, log: VerdictLog, inputs: Inputs, runs: Mapping[str, Provenance]
+    out: Path,
+    log: VerdictLog,
+    inputs: Inputs,
+    runs: Mapping[str, Provenance],
 ) -> Scored:
-    """Write the verdicts of complete runs, as lines or as a flat table, with what they have in
-    common beside them.
+    """Write the verdicts of complete runs, as lines or as a flat table, with a run file
+    for their shared fields.
 
     Raises:
-        VievalError: a file cannot be written there.
+        VievalError: a file cannot be written.
     """
     scored = Scored()
-    read = read_scored(log, runs, out.parent, scored, inputs.totals)
-    with write_run_file(
-        out, runs_document(inputs, runs, {run: log.usage(run) for run in runs})
-    ):
+    read = read_scored(
+        log,
+        runs,
+        out.parent,
+        scored,
+        inputs.totals,
+    )
+    usage = {run: log.usage(run) for run in runs}
+    with write_run_file(out, runs_document(inputs, runs, usage)):
         if is_flat(out):
             scores = [
                 score
@@ -243,8 +256,8 @@ def write_scored(
 
 
 def image_summary(record: Record) -> Iterator[str]:
-    """At most five lines on an image: its scores, and the sub-scores and reason of the first
-    answers.
+    """Yield at most five lines on an image: its scores, and the sub-scores and reasons
+    of the first answers.
     """
     verdict = record.verdict
     source = record.provenance
@@ -263,38 +276,40 @@ def image_summary(record: Record) -> Iterator[str]:
         and len({step.failure for step in steps}) == 1
         and not any(s.scores for s in steps)
     ):
-        yield (
-            f"  {', '.join(step.label for step in steps)}: "
-            f"{' '.join(steps[0].failure.split())[:_REASON]}"
-        )
+        labels = (step.label for step in steps)
+        failure = " ".join(steps[0].failure.split())[:_REASON]
+        yield (f"  {', '.join(labels)}: {failure}")
         return
     for step in steps[:last]:
-        numbers = ", ".join(f"{score:.3g}" for score in step.scores)
+        rounded = (f"{score:.3g}" for score in step.scores)
+        numbers = ", ".join(rounded)
         yield _step_line(step, numbers)
     if steps[last:]:
         yield (
-            f"  and {len(steps) - last} further answers: --out FILE keeps them all, and "
-            "`vieval show FILE` shows them"
+            f"  and {len(steps) - last} more answers: --out FILE stores all of them, "
+            "and `vieval show FILE` prints them"
         )
 
 
 def _judge_words(source: Provenance) -> str:
+    model = ["by", source.backbone] if source.pack else []
     return " ".join(
         [
             source.judge,
             *source.settings,
-            *(["by", source.backbone] if source.pack else []),
+            *model,
         ]
     )
 
 
 def _step_line(step: Step, numbers: str) -> str:
     failure = " ".join(step.failure.split())[:_REASON]
-    return f"  {': '.join(filter(None, (step.label, numbers, failure)))}"
+    parts = (step.label, numbers, failure)
+    return f"  {': '.join(filter(None, parts))}"
 
 
 def _mean(scores: Iterable[float]) -> float:
-    """The mean of the scores that are there; NaN where none is."""
+    """Mean of the defined scores; NaN if there are none."""
     defined = [score for score in scores if not math.isnan(score)]
     return sum(defined) / len(defined) if defined else math.nan
 
@@ -308,8 +323,8 @@ def _decimals(value: float) -> str:
 
 
 def _decided_prompts(images: Sequence[_ImageScore], share: str) -> list[bool]:
-    """For each prompt whether all or any of its images are right; one that a failure leaves open
-    is left out.
+    """Return for each prompt whether all or any of its images are right, without
+    prompts that a failure leaves open.
     """
     by_prompt: dict[str, list[float]] = defaultdict(list)
     for image in images:
@@ -318,7 +333,8 @@ def _decided_prompts(images: Sequence[_ImageScore], share: str) -> list[bool]:
     for scores in by_prompt.values():
         defined = [score for score in scores if not math.isnan(score)]
         is_right = all(defined) if share == "all" else any(defined)
-        is_open = len(defined) < len(scores) and is_right == (share == "all")
+        has_failures = len(defined) < len(scores)
+        is_open = has_failures and is_right == (share == "all")
         if not is_open:
             decided.append(is_right)
     return decided

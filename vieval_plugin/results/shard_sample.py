@@ -1,5 +1,5 @@
-"""A folder of shards for reports: counts over all its verdicts, and a random sample of its
-prompts as records.
+"""Summarise a folder of shards for reports: counts over all its verdicts, and a random
+sample of its prompts as records.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from vieval_plugin.results.shard_verdicts import (
     verdict_tables,
 )
 
-#: Prompts whose verdicts are records; of a folder with more a random sample is.
+#: Largest number of prompts read as records; larger folders are sampled.
 MOST_PROMPTS = 200_000
 #: Equal bins of a histogram, from 0 to 1.
 BINS = 10
 _MOST_MODELS = 1000
-#: Image models together beyond the first thousand of a folder.
+#: Label for all image models beyond the first thousand of a folder.
 OTHER_MODELS = "(others)"
 
 
@@ -42,18 +42,19 @@ class ScoreTotals:
     #: Number of scores.
     scored: int = 0
     sum: float = 0.0
-    #: Scores by bin, of which the first is below 0.
+    #: Scores by bin; the first bin is below 0.
     histogram: NDArray[np.int64] = field(
         default_factory=lambda: np.zeros(BINS + 1, np.int64)
     )
 
     def add(self, scores: NDArray[np.float64]) -> None:
-        """Count scores, of which NaN is none."""
+        """Count scores, ignoring NaN."""
         scores = scores[~np.isnan(scores)]
         self.scored += len(scores)
         self.sum += float(scores.sum())
         # a score such as .3 is in the bin that begins with it
-        bins = np.clip(np.floor(scores * BINS + 1e-9).astype(np.int64) + 1, 0, BINS)
+        floors = np.floor(scores * BINS + 1e-9).astype(np.int64)
+        bins = np.clip(floors + 1, 0, BINS)
         self.histogram += np.bincount(bins, minlength=BINS + 1)
 
 
@@ -89,7 +90,7 @@ class ShardSample:
     records: tuple[Record, ...]
     #: Counts over all verdicts.
     totals: FolderTotals
-    #: Lines on what the records are of all.
+    #: Notes on how the records were sampled.
     notes: tuple[str, ...]
 
 
@@ -98,13 +99,13 @@ def sample_shards(
 ) -> ShardSample:
     """Count all verdicts of a folder of shards, and read those on a random sample of its prompts.
 
-    Prompts are drawn by a hash of their uid and the seed of the options, so that all images of a
-    prompt are in the sample or none, also where several folders are compared.
+    Prompts are drawn by a hash of their uid and the seed of the options. The sample
+    therefore contains all images of a prompt or none, even across several folders.
 
     Args:
         path: the folder.
-        partial: read also what a run has judged that is not complete.
-        max_prompts: prompts of the sample.
+        partial: read incomplete runs too.
+        max_prompts: size of the sample.
 
     Raises:
         VievalError: a file cannot be read, or the run is not complete, unless `partial` is given.
@@ -114,19 +115,25 @@ def sample_shards(
     totals = FolderTotals(path, {})
     draw = _Draw(max_prompts)
     names = opened.plan.schema.scores
-    for _, table in verdict_tables(
-        opened, ["uid", "image_model", "status", *(["scores"] if names else [])]
-    ):
+    columns = ["uid", "image_model", "status", *(["scores"] if names else [])]
+    for _, table in verdict_tables(opened, columns):
         _count(totals, table, names)
         draw.add(_random_keys(table, seed))
     records, repeated = _distinct(_sampled_records(opened, seed, draw.last))
-    return ShardSample(
-        tuple(records), totals, tuple(_notes(opened, totals, draw, seed, repeated))
+    notes = tuple(
+        _notes(
+            opened,
+            totals,
+            draw,
+            seed,
+            repeated,
+        )
     )
+    return ShardSample(tuple(records), totals, notes)
 
 
 class _Draw:
-    """The lowest of the places that are drawn: those of the sample's prompts."""
+    """The lowest hashes seen so far: those of the sampled prompts."""
 
     def __init__(self, max_prompts: int) -> None:
         self._max_prompts = max_prompts
@@ -148,7 +155,7 @@ class _Draw:
 
 
 def _random_keys(table: Any, seed: int) -> NDArray[np.uint64]:
-    """A random place for each row of a table, the same for the same uid."""
+    """Return a random hash for each row of a table, the same for the same uid."""
     key = str(seed).encode()
     digests = (
         hashlib.blake2b(uid.encode(), digest_size=8, key=key).digest()
@@ -162,11 +169,8 @@ def _count(totals: FolderTotals, table: Any, names: Sequence[str]) -> None:
 
     columns = table.column("scores").combine_chunks().flatten() if names else []
     for model in compute.unique(table["image_model"]).to_pylist():
-        label = (
-            model
-            if model in totals.by_model or len(totals.by_model) < _MOST_MODELS
-            else OTHER_MODELS
-        )
+        is_named = model in totals.by_model or len(totals.by_model) < _MOST_MODELS
+        label = model if is_named else OTHER_MODELS
         is_model = compute.equal(table["image_model"], model)
         model_totals = totals.by_model.setdefault(label, ModelTotals())
         model_totals.statuses.update(table["status"].filter(is_model).to_pylist())
@@ -184,15 +188,13 @@ def _sampled_records(
 ) -> Iterator[Record]:
     for _, table in verdict_tables(opened):
         rows = np.nonzero(_random_keys(table, seed) <= last)[0]
-        yield from (
-            _add_candidates(record_of_row(row, opened))
-            for row in table.take(rows).to_pylist()
-        )
+        sampled_rows = table.take(rows).to_pylist()
+        yield from (_add_candidates(record_of_row(row, opened)) for row in sampled_rows)
 
 
 def _add_candidates(record: Record) -> Record:
-    """A record of a contest with the ids of its candidates, which stand in the input alone; any
-    other as it is.
+    """Add the ids of a contest's candidates, which only the input has, to its record;
+    other records are unchanged.
     """
     if record.votes is None or record.row is None:
         return record
@@ -203,8 +205,8 @@ def _add_candidates(record: Record) -> Record:
 
 
 def _distinct(records: Iterator[Record]) -> tuple[list[Record], int]:
-    """Records with ids of their own, and how many are called as one before them; these get their
-    row as well.
+    """Make the ids of records unique by adding the row to repeated ones; return the
+    records and the number of repeats.
     """
     ids = set[SampleId]()
     distinct = list[Record]()
@@ -222,15 +224,19 @@ def _distinct(records: Iterator[Record]) -> tuple[list[Record], int]:
 
 
 def _notes(
-    opened: VerdictFolder, totals: FolderTotals, draw: _Draw, seed: int, repeated: int
+    opened: VerdictFolder,
+    totals: FolderTotals,
+    draw: _Draw,
+    seed: int,
+    repeated: int,
 ) -> Iterator[str]:
     if opened.note:
         yield f"{opened.note}, and the final numbers may differ"
     if not draw.is_all:
         yield (
-            f"{opened.folder.name}: {totals.verdicts:,} verdicts are counted; "
-            f"intervals, tests and pictures use only those on {draw.prompts:,} "
-            f"prompts drawn at random, seed {seed}"
+            f"{opened.folder.name}: counts use all {totals.verdicts:,} verdicts; "
+            f"intervals, tests and pictures use those on {draw.prompts:,} randomly "
+            f"drawn prompts (seed {seed})"
         )
     if repeated:
         yield (

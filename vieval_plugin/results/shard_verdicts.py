@@ -1,5 +1,5 @@
-"""Verdicts of a folder of shards, read a shard at a time in the order of its inputs, so that
-memory stays flat.
+"""Read the verdicts of a folder of shards one shard at a time, in input order, so that
+memory use stays constant.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ _MOST_EXAMPLES = 5
 
 @dataclass(frozen=True)
 class VerdictFolder:
-    """A folder of shards that is read."""
+    """An open folder of shards."""
 
     folder: ShardFolder
     plan: Plan
-    #: File of each shard that is done, and its number there.
+    #: File of each finished shard, and its number there.
     entries: Mapping[str, tuple[str, int]]
 
     @property
     def note(self) -> str:
-        """A line on a run that is not complete; empty where each row has its verdict."""
+        """Note on an incomplete run; empty if each row has its verdict."""
         rows = sum(
             shard.rows for shard in self.plan.shards() if shard.name in self.entries
         )
@@ -59,15 +59,15 @@ class VerdictFolder:
 
 
 def open_shards(path: Path, partial: bool = False) -> VerdictFolder:
-    """A folder of shards, to be read.
+    """Open a folder of shards for reading.
 
     Args:
         path: the folder.
-        partial: read also what a run has judged that is not complete.
+        partial: read incomplete runs too.
 
     Raises:
-        VievalError: it is none, holds no verdicts, or is of a run that is not complete, unless
-            `partial` is given.
+        VievalError: it is not a folder of shards, holds no verdicts, or belongs to an incomplete
+            run without `partial`.
     """
     if isfile(path):
         raise VievalError(
@@ -78,8 +78,8 @@ def open_shards(path: Path, partial: bool = False) -> VerdictFolder:
     opened = VerdictFolder(folder, _plan_of(folder), folder.entries())
     if (note := opened.note) and not partial:
         raise VievalError(
-            f"{note}; run the same command again to resume, or read it as it is with "
-            "--partial"
+            f"{note}; run the same command again to resume, or pass --partial to "
+            "read it as it is"
         )
     if not opened.entries:
         raise VievalError(f"{folder.name}: contains no verdicts; judge again")
@@ -101,7 +101,8 @@ def verdict_tables(
     columns: Sequence[str] | None = None,
     files: Iterable[InputFile] | None = None,
 ) -> Iterator[tuple[Shard, Any]]:
-    """The table of each shard that is done, in the order of the inputs, of all their files or some.
+    """Yield the table of each finished shard in input order, for all input files or
+    some.
 
     Raises:
         VievalError: a file cannot be read.
@@ -118,43 +119,55 @@ def verdict_tables(
 def verdict_batches(
     folder: Path | str, columns: Sequence[str] | None = None, *, partial: bool = False
 ) -> Iterator[Any]:
-    """The verdicts of a folder of shards as Arrow record batches, a shard or less each, in the
-    order of the inputs.
+    """Yield the verdicts of a folder of shards as Arrow record batches of at most one
+    shard, in input order.
 
     Args:
-        folder: that `vieval score` was given with `--out`.
-        columns: those that are read, such as `["file", "row", "status", "scores"]` (default: all).
-        partial: read also what a run has judged that is not complete.
+        folder: the `--out` folder of `vieval score`.
+        columns: to read, such as `["file", "row", "status", "scores"]` (default: all).
+        partial: read incomplete runs too.
 
     Raises:
-        VievalError: the folder cannot be read, or is of a run that is not complete, unless
-            `partial` is given.
+        VievalError: the folder cannot be read, or belongs to an incomplete run without
+            `partial`.
     """
     for _, table in verdict_tables(open_shards(Path(folder), partial), columns):
         yield from table.to_batches()
 
 
 def record_of_row(row: Mapping[str, Any], opened: VerdictFolder) -> Record:
-    """The record of a verdict in the form of a table's row; VievalError where it is none."""
+    """Build the record of a verdict from a table row; VievalError if it cannot be read."""
     plan = opened.plan
     try:
         choice = _choice(row["choice"])
         digest = (row["digest"] or b"").hex()
         verdict = Verdict(
-            _numbers(row.get("scores")),
-            Status(row["status"]),
-            row["rationale"],
-            _trace(row, plan.schema.trace),
-            {
-                name: (ends[0], ends[1])
-                for name, ends in (row.get("bounds") or {}).items()
-                if ends
-            },
-            tuple(row["findings"]),
+            scores=_numbers(row.get("scores")),
+            status=Status(row["status"]),
+            rationale=row["rationale"],
+            trace=_trace(row, plan.schema.trace),
+            bounds=_bounds(row.get("bounds")),
+            findings=tuple(row["findings"]),
             choice=choice,
         )
+        identity = SampleId(
+            OWN,
+            row["kind"],
+            row["image_model"],
+            row["uid"],
+            row["draw"],
+        )
+        input_row = InputRow(
+            folder=opened.folder.location,
+            file=row["file"],
+            row=row["row"],
+            prompt=row["prompt"],
+            digest=digest,
+            traced=plan.schema.trace,
+            group=row["group"],
+        )
         record = Record(
-            SampleId(OWN, row["kind"], row["image_model"], row["uid"], row["draw"]),
+            identity,
             verdict,
             plan.provenance,
             {},
@@ -163,29 +176,28 @@ def record_of_row(row: Mapping[str, Any], opened: VerdictFolder) -> Record:
             category=row["category"],
             votes=Votes() if choice else None,
             tokens=sum(row["tokens"].values()),
-            row=InputRow(
-                *(
-                    opened.folder.location,
-                    row["file"],
-                    row["row"],
-                    row["prompt"],
-                    digest,
-                    plan.schema.trace,
-                ),
-                group=row["group"],
-            ),
+            row=input_row,
         )
     except (KeyError, TypeError, ValueError, ValidationError) as error:
         reason = line_of(error)
         where = f"{row.get('file')}:{row.get('row')}"
+        folder_name = opened.folder.name
         raise VievalError(
-            f"{opened.folder.name}: the verdict on {where} cannot be read ({reason})"
+            f"{folder_name}: the verdict on {where} cannot be read ({reason})"
         ) from None
     return plain(record)
 
 
 def _numbers(scores: Mapping[str, float | None] | None) -> dict[str, float]:
-    return {name: score for name, score in (scores or {}).items() if score is not None}
+    known_scores = scores or {}
+    return {name: score for name, score in (known_scores).items() if score is not None}
+
+
+def _bounds(
+    bounds: Mapping[str, Sequence[float] | None] | None,
+) -> dict[str, tuple[float, float]]:
+    named_ends = (bounds or {}).items()
+    return {name: (ends[0], ends[1]) for name, ends in named_ends if ends}
 
 
 def _choice(choice: Mapping[str, Any] | None) -> Choice | None:
@@ -196,12 +208,13 @@ def _choice(choice: Mapping[str, Any] | None) -> Choice | None:
         preference["order"]: preference["preference"]
         for preference in choice["preferences"]
     }
-    return Choice(votes, preferences, tuple(map(_numbers, choice.get("scores") or ())))
+    scores = choice.get("scores") or ()
+    return Choice(votes, preferences, tuple(map(_numbers, scores)))
 
 
 def _trace(verdict: Mapping[str, Any], is_kept: bool) -> tuple[Step, ...]:
-    """The steps of a verdict; of one without its trace those that have scores, and the reason of
-    a failure.
+    """Steps of a verdict; without a stored trace, only the steps with scores and the
+    reason of a failure.
     """
     if is_kept:
         return _STEPS.validate_json(verdict["trace"])
@@ -218,18 +231,19 @@ def _trace(verdict: Mapping[str, Any], is_kept: bool) -> tuple[Step, ...]:
 
 
 def record_named(opened: VerdictFolder, name: str) -> Record:
-    """The verdict of a name: FILE:ROW with the row's number from 0, a uid, or an id that ends in
-    it.
+    """Find the verdict of a name: FILE:ROW with rows counted from 0, a uid, or an id
+    that ends in the name.
 
     Raises:
-        VievalError: there is none, or there are several.
+        VievalError: no verdict matches, or several do.
     """
     from pyarrow import compute
 
     file, _, number = name.rpartition(":")
     values: list[Any]
     column = "uid"
-    values = [name.split("/", count)[-1] for count in range(name.count("/") + 1)]
+    depths = range(name.count("/") + 1)
+    values = [name.split("/", count)[-1] for count in depths]
     files = None
     if file in opened.plan.by_path and number.isdecimal():
         column = "row"
@@ -237,15 +251,12 @@ def record_named(opened: VerdictFolder, name: str) -> Record:
         files = [opened.plan.by_path[file]]
     records: list[Record] = []
     for shard, table in verdict_tables(opened, [column], files):
-        indexes = compute.indices_nonzero(
-            compute.is_in(table[column], arrow().array(values))
-        )
+        wanted = arrow().array(values)
+        indexes = compute.indices_nonzero(compute.is_in(table[column], wanted))
         if len(indexes):
             table_of_shard = opened.folder.reader()(*opened.entries[shard.name], None)
-            records += [
-                record_of_row(row, opened)
-                for row in table_of_shard.take(indexes).to_pylist()
-            ]
+            found_rows = table_of_shard.take(indexes).to_pylist()
+            records += [record_of_row(row, opened) for row in found_rows]
         if len(records) > _MOST_EXAMPLES:
             break
     if column == "uid":
@@ -271,20 +282,20 @@ def _require_one(records: list[Record], opened: VerdictFolder, name: str) -> Non
             if record.row
         )
         raise VievalError(
-            f"{opened.folder.name}: {name!r} matches several verdicts; pick one, such "
-            f"as {like}"
+            f"{opened.folder.name}: {name!r} matches several verdicts; choose one, "
+            f"such as {like}"
         )
 
 
 def input_sample(row: InputRow) -> Judged:
-    """The sample or contest of a row, its images read; VievalError where it cannot be, or its
-    file is another now.
+    """Return the sample or contest of a row, with its images read; VievalError if it
+    cannot be read or its file has changed.
     """
     return _input_rows(row.folder).sample(row)
 
 
 class _InputRows:
-    """The inputs of a folder of shards: rows that follow each other are read in one pass."""
+    """Inputs of a folder of shards; consecutive rows are read in one pass."""
 
     def __init__(self, folder: str) -> None:
         self._folder = open_folder(folder)
@@ -299,9 +310,18 @@ class _InputRows:
         key = (input_row.file, group, input_row.row, input_row.prompt)
         if key[:2] != self._last[:2] or key <= self._last:
             require_same(file, self._root)
-            shard = Shard("", input_row.file, group, input_row.row, end - input_row.row)
+            shard = Shard(
+                "",
+                input_row.file,
+                group,
+                input_row.row,
+                end - input_row.row,
+            )
             self._rows = rows_of_shards(
-                self._plan, self._root, self._folder.indexes, [shard]
+                self._plan,
+                self._root,
+                self._folder.indexes,
+                [shard],
             )
         self._last = key
         for row in self._rows:
@@ -316,7 +336,7 @@ _input_rows = cache(_InputRows)
 
 
 def _group_of(file: InputFile, row: int) -> tuple[int, int]:
-    """The row group of a row, and the number of the first row after it."""
+    """Return the row group of a row, and the number of the first row after it."""
     end = 0
     for group, rows in enumerate(file.groups):
         end += rows

@@ -1,5 +1,5 @@
-"""Sources of verdicts and their labels in tables: two runs of one model are labelled by what
-differs.
+"""Sources of verdicts and their labels in tables; runs of one model are labelled by how
+they differ.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ _LONGEST = 60
 class Source(NamedTuple):
     """Identity of a run."""
 
-    #: Its label, or else its backbone; of a judge of one's own, in a file or a package, the judge.
+    #: Its label, otherwise its backbone; for a judge from a file or a package, the judge.
     name: str
     judge: str
     #: Settings of the judge.
     settings: tuple[str, ...]
-    #: Names and values of all else that may change an answer: prompt pack, sampling, options of the
-    #: judge.
+    #: Names and values of everything else that may change an answer: prompt pack, sampling,
+    #: options of the judge.
     details: Details
 
 
 def source_of(provenance: Provenance, label: str = "") -> Source:
-    """The run that a verdict belongs to.
+    """Return the run that a verdict belongs to.
 
     Args:
         provenance: the verdict's.
-        label: what the user calls the run now; it goes before the one that was given when the run
-            was made.
+        label: the user's current name of the run; it overrides the label from when the run was
+            made.
     """
     is_own = provenance.pack == provenance.judge or _is_of_a_package(provenance.judge)
     name = (
@@ -45,7 +45,12 @@ def source_of(provenance: Provenance, label: str = "") -> Source:
         or provenance.label
         or (provenance.judge if is_own else provenance.backbone)
     )
-    return Source(name, provenance.judge, provenance.settings, _details(provenance))
+    return Source(
+        name,
+        provenance.judge,
+        provenance.settings,
+        _details(provenance),
+    )
 
 
 def _is_of_a_package(judge: str) -> bool:
@@ -56,12 +61,12 @@ def _is_of_a_package(judge: str) -> bool:
 def labels_of(
     sources: Collection[Source], titles: Mapping[str, str] = MappingProxyType({})
 ) -> Mapping[Source, str]:
-    """Label each of a benchmark's runs: by its name, and in brackets as much more as tells it from
-    its namesakes.
+    """Label each run of a benchmark by its name and, in brackets, by what distinguishes
+    it from runs of the same name.
 
     Args:
         sources: all different.
-        titles: names of judges as papers have them; others are called by their own.
+        titles: judges' names in papers; other judges keep their own.
 
     >>> hot, cold = (Source("m", "viescore", (), (("temperature", t),)) for t in ("1.0", "0.0"))
     >>> list(labels_of([hot, cold]).values()), list(labels_of([hot]).values())
@@ -70,11 +75,8 @@ def labels_of(
     labels = {}
     for source in sources:
         namesakes = [namesake for namesake in sources if namesake.name == source.name]
-        differences = (
-            [titles.get(source.judge, source.judge)]
-            if len({namesake.judge for namesake in namesakes}) > 1
-            else []
-        )
+        several_judges = len({namesake.judge for namesake in namesakes}) > 1
+        differences = [titles.get(source.judge, source.judge)] if several_judges else []
         alike = [namesake for namesake in namesakes if namesake.judge == source.judge]
         if len({namesake.settings for namesake in alike}) > 1:
             differences.append(f"setting {' '.join(source.settings) or 'none'}")
@@ -86,8 +88,8 @@ def labels_of(
 
 
 def differing_details(source: Source, sources: Collection[Source]) -> str:
-    """Options of a run that differ from those of the runs with its name, judge and settings; empty
-    where none do.
+    """Options of a run that differ from those of runs with the same name, judge and
+    settings; empty if none do.
 
     >>> runs = [Source("m", "viescore", (), (("pack", pack),)) for pack in ("v1 abc", "v1 def", "mine 123")]
     >>> [differing_details(run, runs) for run in runs]
@@ -103,35 +105,44 @@ def differing_details(source: Source, sources: Collection[Source]) -> str:
             is_name_enough = key == "pack" and all(
                 option == value or option.partition(" ")[0] != name for option in values
             )
-            texts.append(
-                f"{key.rpartition('.')[2]}={(name if is_name_enough else value)[:_LONGEST]}"
-            )
+            option_name = key.rpartition(".")[2]
+            shown = (name if is_name_enough else value)[:_LONGEST]
+            texts.append(f"{option_name}={shown}")
     return ", ".join(texts)
 
 
 @lru_cache(maxsize=256)
 def _details(provenance: Provenance) -> Details:
-    """Cached by what provenances are compared by: their hash of options stands for the options."""
+    """Cached by the fields that provenances are compared by: a hash stands for the
+    options.
+    """
     options = provenance.options
     judges, backbones, scorers = (
         options.get(part) or {} for part in ("judges", "backbones", "scorers")
     )
+    judge_options = {**(judges.get(provenance.judge) or {}), "pack": None}
+    pack = f"{provenance.pack} {provenance.pack_hash}".strip()
+    judge_leaves = _leaves("judges", judge_options)
+    backbone_leaves = _leaves("backbones", backbones if provenance.pack else None)
+    scorer_leaves = _leaves("scorers", scorers.get(provenance.judge))
     details = {
         "backbone": provenance.backbone,
         "reader": provenance.reader,
-        "pack": f"{provenance.pack} {provenance.pack_hash}".strip(),
+        "pack": pack,
         # the pack that answered stands above, whatever the options call it
-        **_leaves("judges", {**(judges.get(provenance.judge) or {}), "pack": None}),
+        **judge_leaves,
         # what is told in words is asked of a backbone
-        **_leaves("backbones", backbones if provenance.pack else None),
-        **_leaves("scorers", scorers.get(provenance.judge)),
+        **backbone_leaves,
+        **scorer_leaves,
     }
-    return tuple((key, value) for key, value in sorted(details.items()) if value)
+    named_details = sorted(details.items())
+    return tuple((key, value) for key, value in named_details if value)
 
 
 def _leaves(name: str, value: Any) -> dict[str, str]:
-    """The values of nested options that answers depend on, with the names that lead to them."""
-    leaves = ((key, leaf) for key, leaf in flat(value, name) if leaf is not None)
+    """Values of nested options that affect answers, by their dotted names."""
+    named_leaves = flat(value, name)
+    leaves = ((key, leaf) for key, leaf in named_leaves if leaf is not None)
     return {
         key: str(leaf) for key, leaf in leaves if TRANSPORT.isdisjoint(key.split("."))
     }

@@ -1,5 +1,5 @@
-"""Training records of models: which samples they were trained on, and which verdicts are on such
-samples.
+"""Training records of models: the samples that they were trained on, and the verdicts
+on such samples.
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ from vieval_plugin.text.errors import VievalError, line_of
 from vieval_plugin.text.untrusted import isdir, isfile, path_of
 from vieval_plugin.text.yaml_json import read_json
 
-#: What the training record in a model's folder is called.
+#: Name of the training record in a model's folder.
 TRAINING_RECORD = "training_record.json"
 
 
 def trained_on(record: Path) -> frozenset[str]:
-    """The uids of what a model learnt from.
+    """Return the uids that a model was trained on.
 
     Args:
-        record: a folder that `vieval train` wrote, or the training record in it.
+        record: a folder written by `vieval train`, or the training record in it.
 
     Raises:
-        VievalError: there is no training record, or what is there is none.
+        VievalError: the training record is missing or malformed.
     """
     file = record / TRAINING_RECORD if isdir(record) else record
     try:
         uids = read_json(file.read_bytes())["uids"]
         if not isinstance(uids, list) or not all(isinstance(uid, str) for uid in uids):
-            raise ValueError("uids is not a list of strings")
+            raise ValueError("`uids` must be a list of strings")
     except OSError as error:
         raise VievalError(
-            f"{file}: the training record cannot be read ({error.strerror}); `vieval train` writes "
-            "one"
+            f"{file}: the training record cannot be read ({error.strerror}); create "
+            "one with `vieval train`"
         ) from None
     except (ValueError, KeyError, TypeError) as error:
         raise VievalError(
@@ -43,8 +43,8 @@ def trained_on(record: Path) -> frozenset[str]:
 
 
 def local_training_records(source: Provenance) -> list[Path]:
-    """The records in the folders of models that the options of a run name, as far as they are on
-    this machine.
+    """Find the training records in the folders of models in a run's options, if these
+    are on this machine.
     """
     parts = [source.options.get(part) for part in ("backbones", "scorers")]
     models = [
@@ -69,8 +69,9 @@ def local_training_records(source: Provenance) -> list[Path]:
 
 
 def was_trained_on(record: Record, uids: frozenset[str]) -> bool:
-    """Tell whether a record's sample or its group is among the uids; of a contest, any
-    candidate's.
+    """Tell whether a record's sample or its group is among the uids; for a contest,
+    also any candidate's.
     """
-    names = [str(record.id), record.group, *map(str, record.candidates)]
+    candidates = map(str, record.candidates)
+    names = [str(record.id), record.group, *candidates]
     return not uids.isdisjoint(names)

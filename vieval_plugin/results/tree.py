@@ -1,5 +1,5 @@
-"""A verdict as a tree that a person can read: what was asked, shown, answered and scored, step
-by step.
+"""Show a verdict as a readable tree: questions, images, answers and scores, step by
+step.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ class Node:
     lines: tuple[str, ...] = ()
     question: str = ""
     question_images: tuple[Image, ...] = ()
-    #: Image that a tool answered with.
+    #: Image in a tool's answer.
     answer_image: Image | None = None
     #: Nodes below it.
     children: list[Node] = field(default_factory=list)
-    #: Texts of the sample that a whole tree is of, such as its prompt.
+    #: Texts of the tree's sample, such as its prompt.
     texts: Mapping[str, str] = field(default_factory=dict)
 
 
 def outline(
     record: Record, exchanges: Sequence[Exchange] = (), judged: Judged | None = None
 ) -> Node:
-    """The tree of a record, by the paths of its steps; with questions and images where its
-    exchanges are known, and with the texts of what was judged where that is given.
+    """Build the tree of a record by the paths of its steps, with questions and images
+    from `exchanges` and texts from `judged`, if these are passed.
     """
     verdict = record.verdict
     source = record.provenance
@@ -52,7 +52,8 @@ def outline(
     lines = _root_lines(record)
     file = output_file(record)
     name = f"{record.id} ({file})" if file else str(record.id)
-    root = Node(f"{name}: {_answer(record)}", verdict.status, lines=tuple(lines))
+    title = f"{name}: {_answer(record)}"
+    root = Node(title, verdict.status, lines=tuple(lines))
     if judged is not None:
         root.texts = candidates_of(judged)[0].texts
     nodes: dict[Path, Node] = {(): root}
@@ -61,7 +62,8 @@ def outline(
     }
     for step in verdict.trace:
         parent = _node_at(nodes, step.path[:-1], titles)
-        name = step.path[-1] + (f" (reminder {step.attempt})" if step.attempt else "")
+        reminder = f" (reminder {step.attempt})" if step.attempt else ""
+        name = step.path[-1] + (reminder)
         node = _leaf(step, name, by_step.get((step.path, step.attempt)))
         parent.children.append(node)
         nodes.setdefault(step.path, node)
@@ -69,8 +71,10 @@ def outline(
 
 
 def _root_lines(record: Record) -> list[str]:
+    source = record.provenance
+    judge = " ".join((source.judge, *source.settings))
     lines = [
-        f"{' '.join([record.provenance.judge, *record.provenance.settings])} by {record.provenance.backbone or 'nobody'}"
+        " by ".join(filter(None, (judge, source.backbone))),
     ]
     lines += _voted(record) if record.votes else []
     lines += [
@@ -83,11 +87,12 @@ def _root_lines(record: Record) -> list[str]:
 
 
 def _answer(record: Record) -> str:
-    """The scores of a sample; of a contest the judge's votes, or the scores of its candidates."""
+    """Scores of a sample; for a contest, the judge's votes or the candidates' scores."""
     choice = record.verdict.choice
     if choice is None:
         return _scores_text(record.verdict.scores)
-    votes = " and ".join(dict.fromkeys(filter(None, choice.votes.values())))
+    given_votes = filter(None, choice.votes.values())
+    votes = " and ".join(dict.fromkeys(given_votes))
     return (
         f"vote {votes}"
         if votes
@@ -103,11 +108,14 @@ def _scores_text(scores: Mapping[str, float]) -> str:
 
 
 def _voted(record: Record) -> Iterator[str]:
-    """Lines on the votes of the judge and of people on a contest."""
+    """Yield lines on the votes of the judge and of people on a contest."""
     choice = record.verdict.choice or Choice()
     votes = record.votes or Votes("")
     models = [candidate.image_model for candidate in record.candidates]
-    yield f"between {', '.join(f'{n} {model}' for n, model in enumerate(models, start=1))}"
+    yield (
+        "candidates: "
+        f"{', '.join((f'{n} {model}' for n, model in enumerate(models, start=1)))}"
+    )
     yield from (
         f"{number}: {_scores_text(scores)}"
         for number, scores in enumerate(choice.scores, start=1)
@@ -124,11 +132,12 @@ def _voted(record: Record) -> Iterator[str]:
     if votes.vote:
         yield f"people: {votes.vote}"
     if any(votes.annotators):
-        yield f"annotators: {', '.join(vote or '-' for vote in votes.annotators)}"
+        annotators = (vote or "-" for vote in votes.annotators)
+        yield f"annotators: {', '.join(annotators)}"
 
 
 def _titles(record: Record, judge: JudgeSpec) -> Mapping[Path, str]:
-    """The words that belong to paths; those of a candidate stand below its number."""
+    """Titles of paths; those of a candidate are below its number."""
     if record.votes is None or judge.rates == "contest":
         return judge.titles(record.verdict.trace)
     titles: dict[Path, str] = {}
@@ -140,7 +149,8 @@ def _titles(record: Record, judge: JudgeSpec) -> Mapping[Path, str]:
             if step.path[0] == name
         ]
         titles[(name,)] = candidate.image_model
-        titles |= {(name, *path): title for path, title in judge.titles(steps).items()}
+        named_titles = judge.titles(steps).items()
+        titles |= {(name, *path): title for path, title in named_titles}
     return titles
 
 
@@ -148,7 +158,8 @@ def _node_at(nodes: dict[Path, Node], path: Path, titles: Mapping[Path, str]) ->
     if path not in nodes:
         title = f"{path[-1]} {titles[path]}" if path in titles else path[-1]
         nodes[path] = Node(title)
-        _node_at(nodes, path[:-1], titles).children.append(nodes[path])
+        parent = _node_at(nodes, path[:-1], titles)
+        parent.children.append(nodes[path])
     return nodes[path]
 
 
@@ -156,7 +167,8 @@ def _leaf(step: Step, name: str, exchange: Exchange | None) -> Node:
     lines = list(_answer_lines(step.answer))
     if step.reason and step.reason not in "\n".join(lines):
         lines.append(step.reason)
-    node = Node(name, step.status, step.scores or step.bounds or (), tuple(lines))
+    numbers = step.scores or step.bounds or ()
+    node = Node(name, step.status, numbers, tuple(lines))
     if exchange is None:
         return node
     node.question, node.question_images = question_display(exchange.ask)
@@ -166,7 +178,7 @@ def _leaf(step: Step, name: str, exchange: Exchange | None) -> Node:
 
 
 def _answer_lines(answer: str) -> Iterator[str]:
-    """An answer in lines: of a JSON object a line for each of its values."""
+    """Yield the lines of an answer; for a JSON object, one line per value."""
     try:
         document = read_json(answer)
     except ValueError:
@@ -175,19 +187,26 @@ def _answer_lines(answer: str) -> Iterator[str]:
         yield from answer.splitlines()
         return
     for key, value in document.items():
-        yield f"{key}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+        value_text = (
+            value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        )
+        yield f"{key}: {value_text}"
 
 
 def text(node: Node, depth: int = 0) -> list[str]:
-    """The tree as lines of text, indented, without the questions."""
+    """Render the tree as indented lines of text, without the questions."""
     indent = "  " * depth
-    numbers = " ".join(f"{score:g}" for score in node.scores)
+    rounded = (f"{score:g}" for score in node.scores)
+    numbers = " ".join(rounded)
+    status = [f"[{node.status}]"] if node.status else []
+    scores = [f"-> {numbers}"] if numbers else []
     head = [
         node.title,
-        *([f"[{node.status}]"] if node.status else []),
-        *([f"-> {numbers}"] if numbers else []),
+        *status,
+        *scores,
     ]
-    lines = [indent + " ".join(head), *(f"{indent}    {line}" for line in node.lines)]
+    indented = (f"{indent}    {line}" for line in node.lines)
+    lines = [indent + " ".join(head), *indented]
     return [
         *lines,
         *(line for child in node.children for line in text(child, depth + 1)),

@@ -1,5 +1,5 @@
-"""Images of a host's run -> samples: those left to be judged later, those judged, and those of
-its own tasks.
+"""Read the images of a host's run as samples: images to judge later, judged images, and
+images of the host's own tasks.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ _EDITS = ("tie", "mie")
 class UnjudgedRun:
     """The images of a run that are to be judged."""
 
-    #: The images, those that there are not decided already.
+    #: The images; missing ones already have a verdict.
     source: SampleSource
-    #: Judge that its tasks name; empty where they name none.
+    #: Judge of its tasks; empty if they have none.
     judge: str
     setting: str
 
 
 def is_run(path: Path) -> bool:
-    """Tell whether a path is what a host left: a folder with samples files of its own, or a file
-    whose rows are a host's.
+    """Tell whether a path is a host's output: a folder with samples files, or a file
+    with a host's rows.
 
     Raises:
-        VievalError: it is neither a folder nor a plain file.
+        VievalError: the path is neither a folder nor a plain file.
     """
     if isdir(path):
         return any(path.rglob("*_samples_*.jsonl"))
@@ -66,17 +66,17 @@ def is_run(path: Path) -> bool:
 def load_unjudged(
     path: Path, options: Config | None = None, kind: str | None = None
 ) -> UnjudgedRun:
-    """The images of a run and why others are lacking; what a judge said of them already is left
-    out.
+    """Load the images of a run, with the reasons for missing ones; earlier verdicts on
+    them are dropped.
 
     Args:
-        path: what the host wrote, a folder or one of its samples files.
-        options: name folders that are trusted beside that of the run (default: those of the file
-            that VIEVAL_CONFIG names).
-        kind: that of the images of tasks which say none: all that are not VIEval's.
+        path: the host's output folder, or one of its samples files.
+        options: with trusted folders in addition to the run's (default: options of the file in
+            VIEVAL_CONFIG).
+        kind: of images from tasks without a kind, which are all tasks not from VIEval.
 
     Raises:
-        VievalError: the run made none, or is of tasks with different judges.
+        VievalError: the run made no images, or its tasks have different judges.
     """
     rows = list[SampleRow]()
     judges = dict[tuple[str, str], None]()
@@ -85,8 +85,13 @@ def load_unjudged(
     for file in (files := samples_files(path)):
         for number, line in enumerate(_lines(file), start=1):
             try:
+                document = read_json(line)
                 for judge_and_setting, row in _rows_of(
-                    read_json(line), f"line {number}", file, kind, trusted
+                    document,
+                    f"line {number}",
+                    file,
+                    kind,
+                    trusted,
                 ):
                     judges[judge_and_setting] = None
                     rows.append(row)
@@ -99,9 +104,9 @@ def load_unjudged(
             ) as error:
                 reason = line_of(error)
                 raise VievalError(
-                    f"{file}: line {number} is not an image to judge ({reason}); pass "
-                    "a run in which a generator made images, such as generate_* "
-                    "tasks with --predict_only"
+                    f"{file}: line {number} is not an image to judge ({reason}); "
+                    "pass a run that generated images, such as generate_* tasks with "
+                    "--predict_only"
                 ) from None
     if not rows:
         raise VievalError(
@@ -110,10 +115,13 @@ def load_unjudged(
         )
     _require_one_judge(judges, path)
     [(judge, setting)] = judges
+    stamps = (image_stamps(row.sample) for row in rows)
+    name = str(path)
+    digest = fingerprint_of(files, kind or "", *stamps)
     source = SampleSource(
-        str(path),
+        name,
         lambda: iter(rows),
-        fingerprint_of(files, kind or "", *(image_stamps(row.sample) for row in rows)),
+        digest,
         total=len(rows),
     )
     return UnjudgedRun(source, judge, setting)
@@ -126,7 +134,7 @@ def _require_one_judge(judges: dict[tuple[str, str], None], path: Path) -> None:
             for judge_and_setting in judges
         )
         raise VievalError(
-            f"{path}: contains tasks of several judges ({names}); pass the samples "
+            f"{path}: contains tasks for several judges ({names}); pass the samples "
             "file of one of them"
         )
 
@@ -147,13 +155,18 @@ def _rows_of(
     kind: str | None,
     trusted: Sequence[Path],
 ) -> Iterator[tuple[tuple[str, str], SampleRow]]:
-    """The images of a host's row, each with the judge and setting that it was made for."""
+    """Yield the images of a host's row, each with its judge and setting."""
     if is_foreign(row):
         for generated in made_of_row(row, file, kind, trusted):
             verdict = missing_image_verdict(generated)
             yield (
                 ("", ""),
-                SampleRow(generated.sample, line_name, verdict, generated.findings),
+                SampleRow(
+                    generated.sample,
+                    line_name,
+                    verdict,
+                    generated.findings,
+                ),
             )
         return
     for response in responses_of(row):
@@ -164,8 +177,8 @@ def _rows_of(
             record = read_record(response, row["target"])
             if not isinstance(record.sample, Sample):
                 raise VievalError(
-                    "a verdict on an image of a benchmark, which another task of that benchmark "
-                    "judges"
+                    "it holds a verdict on a benchmark image, which another task of "
+                    "that benchmark judges"
                 )
             decided = None if "output" in record.sample.images else record.verdict
             yield (
@@ -175,14 +188,17 @@ def _rows_of(
         else:
             image = read_unjudged(response, row["target"])
             decided = unjudged(image.status, image.reason) if image.reason else None
+            sample_row = SampleRow(image.sample, line_name, decided, image.findings)
             yield (
                 (image.judge, image.setting),
-                SampleRow(image.sample, line_name, decided, image.findings),
+                sample_row,
             )
 
 
 def is_foreign(row: Mapping[str, Any]) -> bool:
-    """Tell whether a row of a samples file is of a task that is none of VIEval."""
+    """Tell whether a row of a samples file belongs to a task of the host instead of
+    VIEval.
+    """
     try:
         target = read_json(str(row.get("target")))
     except (ValueError, RecursionError):
@@ -191,19 +207,23 @@ def is_foreign(row: Mapping[str, Any]) -> bool:
 
 
 def made_of_row(
-    row: Mapping[str, Any], file: Path, kind: str | None, trusted: Sequence[Path]
+    row: Mapping[str, Any],
+    file: Path,
+    kind: str | None,
+    trusted: Sequence[Path],
 ) -> Iterator[GeneratedImage]:
-    """The images that the answers of a row name, made of its prompt and of the image that it shows.
+    """Yield the images in the answers of a row, generated from its prompt and its input
+    image.
 
     Args:
         row: a row of the host's, with `arguments` (the prompt first), `filtered_resps` and perhaps
             `input_media`.
-        file: the samples file; its folder is what the image model is called by.
-        kind: what the task asks of a generator, which no row says.
-        trusted: folders below which the files that answers name must lie.
+        file: the samples file; its folder gives the image model its name.
+        kind: of the task, which rows do not record.
+        trusted: folders that must contain the files in answers.
 
     Raises:
-        VievalError: no kind is named, or the row has no prompt.
+        VievalError: the kind or the prompt is missing.
     """
     if not kind:
         raise VievalError(
@@ -222,29 +242,30 @@ def made_of_row(
     number = row["doc_id"] if isinstance(row.get("doc_id"), int) else 0
     task = re.sub(r"^.*_samples_", "", file.stem)
     text = "instruction" if kind in _EDITS else "prompt"
-    conditions = Sample(
-        SampleId(OWN, kind, "", f"{task}-{number}"), _source_images(row), {text: prompt}
-    )
+    identity = SampleId(OWN, kind, "", f"{task}-{number}")
+    conditions = Sample(identity, _source_images(row), {text: prompt})
     answers = [read_answer(answer, number) for answer in responses_of(row)]
     image_count = max((len(answer.images) for answer in answers), default=0)
+    generator = real(file).parent.name
     yield from generated_images(
-        conditions, real(file).parent.name, answers, max(image_count, 1), trusted
+        conditions,
+        generator,
+        answers,
+        max(image_count, 1),
+        trusted,
     )
 
 
 def _source_images(row: Mapping[str, Any]) -> dict[str, Image]:
-    """The image that a generator was shown, where the row has it: as a file that is there, or in
-    it.
+    """Return the input image of a generator, if the row has one: an existing file, or
+    embedded data.
     """
     media = row.get("input_media")
     for image in media if isinstance(media, list) else ():
         if isinstance(image, str) and (head := _DATA.match(image)):
             try:
-                return {
-                    "source": Image(
-                        base64.b64decode(image[head.end() :], validate=True)
-                    )
-                }
+                content = base64.b64decode(image[head.end() :], validate=True)
+                return {"source": Image(content)}
             except (binascii.Error, ValueError):
                 continue
         if isinstance(image, str) and isfile(image):

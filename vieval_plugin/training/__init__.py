@@ -1,1 +1,3 @@
-"""Training data from runs: the conversations behind verdicts, in the formats that trainers read."""
+"""Training data from runs: the conversations behind verdicts, in the formats of
+trainers.
+"""

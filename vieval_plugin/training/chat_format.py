@@ -1,8 +1,8 @@
-"""Conversations as lines of JSON in TRL's form: the parts of a message as a list, and the images
-beside it.
+"""Write conversations as JSON lines in TRL's form: each message as a list of parts,
+with the images listed separately.
 
-What trainers and chat templates take for a place or a turn must not come from what a user wrote or
-a model said.
+User texts and replies must not contain what trainers and chat templates read as a
+placeholder or a turn.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _SPECIAL = re.compile(
 
 
 def write(path: Path, examples: Sequence[TrainingExample]) -> None:
-    """Write one example a line; images that are no files go to a folder beside it. VievalError
-    if that cannot be done.
+    """Write one example per line, and images that are not files to a folder next to it;
+    VievalError if writing fails.
     """
     folder = path.with_name(f"{path.stem}_images")
     write_whole(
@@ -62,7 +62,7 @@ def _rows(examples: Iterable[TrainingExample], folder: Path) -> Iterable[JsonObj
             "sub_task": example.sub_task,
             "messages": [_message(message) for message in example.messages],
             "images": [_file(image, folder) for image in images],
-            # TRL says nowhere which turns are learnt: `vieval train sft` does
+            # TRL has no field for the turns to train on; `vieval train sft` reads this one
             "trained": example.trained,
         }
 
@@ -76,8 +76,8 @@ def _message(message: Message) -> JsonObject:
 
 
 def _parts(message: Message) -> Iterable[str | None]:
-    """The texts of a message, defused, and None for each image; texts side by side are one, as
-    templates join them.
+    """Yield the texts of a message, defused, and None for each image; adjacent texts
+    are joined, as in templates.
     """
     for is_image, parts in groupby(message.parts, lambda part: isinstance(part, Image)):
         if is_image:
@@ -87,8 +87,8 @@ def _parts(message: Message) -> Iterable[str | None]:
 
 
 def defused(text: str) -> str:
-    """A text in which nothing stands for an image, a video, a sound or a turn: a space behind each
-    such bracket.
+    """Insert a space after each bracket that trainers would read as an image, a video,
+    a sound or a turn.
 
     >>> defused("an <image> of <|im_start|>")
     'an < image> of < |im_start|>'
@@ -100,7 +100,8 @@ def _file(image: Image, folder: Path) -> str:
     if isinstance(image.source, Path):
         return str(image.source.absolute())
     suffix = "jpg" if image.source.startswith(b"\xff\xd8") else "png"
-    file = folder / f"{hashlib.sha256(image.source).hexdigest()[:32]}.{suffix}"
+    digest = hashlib.sha256(image.source).hexdigest()[:32]
+    file = folder / f"{digest}.{suffix}"
     if not file.exists():
         write_whole(file, image.source)
     return str(file.absolute())
@@ -108,12 +109,11 @@ def _file(image: Image, folder: Path) -> str:
 
 @dataclass(frozen=True)
 class LearntTurn:
-    """A turn to learn and what comes before it, as TRL has messages."""
+    """A turn to train on, with the messages before it, in TRL's form."""
 
     #: Name of the turn.
     id: str
-    #: Id of what was judged, as far as its uid: benchmark, part, image model where there is one,
-    #: uid.
+    #: Id of the judged sample up to its uid: benchmark, part, image model if there is one, uid.
     sample: str
     #: The messages before it.
     prompt: tuple[JsonObject, ...]
@@ -124,12 +124,11 @@ class LearntTurn:
 
 
 def read(files: Sequence[Path]) -> list[LearntTurn]:
-    """The turns to learn of exported conversations, in order.
+    """Read the turns to train on from exported conversations, in order.
 
     Raises:
-        VievalError: in one line, a file that cannot be read, a row that is no
-            conversation, an image that is not there, and conversations about data that may not
-            train a model.
+        VievalError: a file cannot be read, a row is not a conversation, an image is missing, or a
+            licence does not allow training.
     """
     turns: list[LearntTurn] = []
     for file in files:
@@ -137,7 +136,8 @@ def read(files: Sequence[Path]) -> list[LearntTurn]:
             lines = lines_of(file.read_text(encoding="utf-8"))
         except OSError as error:
             raise VievalError(
-                f"{file}: cannot be read ({error.strerror}); `vieval export` writes it"
+                f"{file}: cannot be read ({error.strerror}); create it with `vieval "
+                "export`"
             ) from None
         for number, line in enumerate(lines, start=1):
             try:
@@ -151,11 +151,14 @@ def read(files: Sequence[Path]) -> list[LearntTurn]:
                 IndexError,
                 AttributeError,
             ) as error:
-                remedy = "vieval export writes them"
-                reason = f"no conversation ({line_of(error)[:100]}); {remedy}"
-                raise VievalError(f"{file}: row {number} is {reason}") from None
+                reason = f"not a conversation ({line_of(error)[:100]})"
+                raise VievalError(
+                    f"{file}: row {number}: {reason}; create the file with `vieval export`"
+                ) from None
     if not turns:
-        raise VievalError(f"{', '.join(map(str, files))}: no turns to learn")
+        raise VievalError(
+            f"{', '.join(map(str, files))}: contains no turns to train on"
+        )
     return turns
 
 
@@ -165,8 +168,10 @@ def _turns(row: JsonObject) -> list[LearntTurn]:
     images = row["images"]
     benchmark = benchmark_registry.benchmarks().get(identity.split("/")[0])
     if benchmark is not None and not benchmark.trainable:
-        reason = f"whose data may not train a model (licence: {benchmark.licence}); leave it out"
-        raise VievalError(f"{identity} is about {benchmark.name}, {reason}")
+        licence = f"the licence of {benchmark.name} ({benchmark.licence})"
+        raise VievalError(
+            f"{identity}: {licence} does not allow training; leave it out"
+        )
     for image in images:
         if not isfile(image):
             raise VievalError(f"the image {image} is missing; export the run again")
@@ -175,18 +180,20 @@ def _turns(row: JsonObject) -> list[LearntTurn]:
     for index in row["trained"]:
         turn = messages[index]
         if turn["role"] != "assistant":
-            raise ValueError(f"message {index} is not the model's")
+            raise ValueError(f"message {index} must have the role assistant")
         image_count = sum(
             part["type"] == "image"
             for message in messages[: index + 1]
             for part in message["content"]
         )
         images_so_far = tuple(images[:image_count])
+        name = f"{identity}#{index}"
+        prompt = tuple(messages[:index])
         turns.append(
             LearntTurn(
-                f"{identity}#{index}",
+                name,
                 uid,
-                tuple(messages[:index]),
+                prompt,
                 (turn,),
                 images_so_far,
             )

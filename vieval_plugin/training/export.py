@@ -1,9 +1,9 @@
-"""`vieval export`: from results to a file of training examples, rebalanced if asked, and a table of
-what is in it.
+"""Export results as training examples (`vieval export`), optionally rebalanced, and
+summarise them in tables.
 
-The two rebalancings are those of T2I-Eval's training data: of its sub-tasks, and of the scores
-within one. Source: Tu et al. (2024), section on the training set and Table 5. How often a kind is
-repeated is said by the judge.
+The two rebalancings are those of T2I-Eval's training data: of its sub-tasks, and of the
+scores within one. Source: Tu et al. (2024), section on the training set and Table 5.
+The judge sets how often each kind is repeated.
 """
 
 from __future__ import annotations
@@ -46,38 +46,39 @@ class ExportChoices:
 
 
 def export(
-    judge: str, lookup: Lookup, file: Path, choices: ExportChoices
+    judge: str,
+    lookup: Lookup,
+    file: Path,
+    choices: ExportChoices,
 ) -> Iterator[str]:
-    """Write a judge's conversations as examples; lines on how many, and of tables of what was found
-    and written.
+    """Write a judge's conversations as examples; yield their number, and tables of the
+    units found and written.
 
-    VievalError where there are no verdicts of that judge, or where a benchmark's data may not train
-    a model.
+    VievalError if there are no verdicts of that judge, or if a benchmark's licence does
+    not allow training.
     """
     spec = judge_registry.judge(judge)
     judge = spec.name
     how = spec.export
     if how is None:
-        exporting = [
-            name for name, spec in judge_registry.judges().items() if spec.export
-        ]
+        named_judges = judge_registry.judges().items()
+        exporting = [name for name, spec in named_judges if spec.export]
         raise VievalError(
-            f"{judge} has no conversations to export; those that have: {', '.join(exporting)}"
+            f"{judge} has no conversations to export; use one of: "
+            f"{', '.join(exporting)}"
         )
     if choices.rebalance and not how.repetitions:
-        raise VievalError(
-            f"{judge}'s examples are not rebalanced; leave --rebalance out"
-        )
+        raise VievalError(f"--rebalance is not supported for {judge}; remove it")
     judged = [record for record in lookup.records if record.provenance.judge == judge]
     if not judged:
-        raise VievalError(f"no verdicts of {judge} in these results")
+        raise VievalError(f"the results contain no verdicts of {judge}")
     require_trainable(judged)
     if how.human_aspect and not any(
         record.ratings.get(how.human_aspect) for record in judged
     ):
-        remedy = "export a run on a benchmark that has"
         raise VievalError(
-            f"these verdicts have no human ratings of {how.human_aspect} to be near to; {remedy}"
+            f"{judge} exports verdicts near human ratings of {how.human_aspect}, got "
+            "verdicts without such ratings; export a run on a rated benchmark"
         )
     exported = judged
     if how.human_aspect:
@@ -92,7 +93,10 @@ def export(
     )
     examples = [example for unit in written for example in unit.examples]
     write(file, examples)
-    yield from (f"wrote {file}: {len(examples)} examples of {len(judged)} verdicts", "")
+    yield from (
+        f"wrote {file}: {len(examples)} examples from {len(judged)} verdicts",
+        "",
+    )
     yield from (
         _part_lines(judged, exported, choices.margin)
         if how.human_aspect
@@ -107,12 +111,13 @@ def export(
 
 
 def is_near_human(record: Record, aspect: str, margin: float) -> bool:
-    """Return whether a verdict's score is at most `margin` from the mean of its human ratings;
-    not without either.
+    """Return whether a verdict's score is at most `margin` from the mean of its human
+    ratings; False without either.
     """
-    rated = [value for value in record.ratings.get(aspect, ()) if not math.isnan(value)]
+    ratings = record.ratings.get(aspect, ())
+    rated = [value for value in ratings if not math.isnan(value)]
     score = record.verdict.scores.get(aspect)
-    # scores and ratings are tenths and thirds: what is a margin apart on paper is so here
+    # scores and ratings are tenths and thirds: tolerate their rounding
     return (
         bool(rated)
         and score is not None
@@ -121,21 +126,22 @@ def is_near_human(record: Record, aspect: str, margin: float) -> bool:
 
 
 def require_trainable(judged: Sequence[Record]) -> None:
-    """VievalError where verdicts are about data that may not train a model."""
+    """Raise VievalError if verdicts are on data that may not be used for training."""
     for name in dict.fromkeys(record.id.benchmark for record in judged):
         if name == OWN:
             continue
         benchmark = benchmark_registry.benchmarks().get(name)
         if benchmark is None:
             remedy = (
-                "set VIEVAL_BENCHMARKS to the folder of its benchmark.yaml, or install the "
-                "package that brings it"
+                "set VIEVAL_BENCHMARKS to the folder of its benchmark.yaml, or "
+                "install its package"
             )
             raise VievalError(
-                f"{name}: no benchmark here says whether its data may train a model; {remedy}"
+                f"{name}: unknown benchmark, so its licence for training is unknown; "
+                f"{remedy}"
             )
         if not benchmark.trainable:
-            reason = f"its data may not train a model (licence: {benchmark.licence})"
+            reason = f"its licence does not allow training ({benchmark.licence})"
             raise VievalError(f"{name}: {reason}; export a run on other samples")
 
 
@@ -155,8 +161,8 @@ def _units(
 def _split_by_sample(
     record: Record, exchanges: Sequence[Exchange]
 ) -> Iterator[tuple[SampleId, Sequence[Exchange]]]:
-    """The conversations of a record: one, or that about each candidate of a contest, whose
-    number its paths begin with.
+    """Yield the conversations of a record: one, or for a contest one per candidate,
+    whose number begins its paths.
     """
     if (
         record.votes is None
@@ -186,7 +192,9 @@ def _sub_task_lines(
         (name, str(examples[name]), str(written[name]))
         for name in {**examples, **written}
     ]
-    rows.append(("all", str(examples.total()), str(written.total())))
+    total = str(examples.total())
+    written_total = str(written.total())
+    rows.append(("all", total, written_total))
     yield from text_table([("sub-task", "examples", "written"), *rows])
     numbers = [str(score) for score in range(BINS)]
     for name, units in (("scores", all_units), ("scores written", written_units)):
@@ -232,11 +240,11 @@ BINS = 11
 def rebalanced(
     units: Sequence[TrainingUnit], seed: int, repetitions: Mapping[str, int]
 ) -> list[TrainingUnit]:
-    """Bring every score's count to the third quartile of the counts of 0 to 10, then repeat the
-    kinds; shuffled.
+    """Repeat units until every score has the third quartile of the counts of 0 to 10,
+    then repeat the kinds; shuffled.
 
-    A score's units are repeated as often as they fit into the quartile, and the rest of it is
-    sampled from them.
+    The units of a score are repeated as often as they fit into the quartile, and
+    sampled for the remainder.
     """
     rng = random.Random(seed)
     by_category: dict[tuple[str, str], list[TrainingUnit]] = defaultdict(list)
@@ -259,22 +267,23 @@ def _balance_scores(
     bins: dict[int, list[TrainingUnit]] = {number: [] for number in range(BINS)}
     for unit in units:
         bins[bin_of(unit.score or 0.0)].append(unit)
-    target = int(np.percentile([len(in_bin) for in_bin in bins.values()], 75))
+    sizes = [len(in_bin) for in_bin in bins.values()]
+    target = int(np.percentile(sizes, 75))
     balanced: list[TrainingUnit] = []
     for in_bin in filter(None, bins.values()):
         times, remainder = divmod(target, len(in_bin))
         balanced += in_bin * times + rng.sample(in_bin, remainder)
-    # a category of so few that most scores never occur has a quartile of nothing: it stays as it is
+    # the quartile of a category is 0 if most scores never occur: such a category is not changed
     return balanced or list(units)
 
 
 def bin_of(score: float) -> int:
-    """The whole number at or below a score of 0 to 10."""
+    """Round a score of 0 to 10 down to a whole number."""
     return min(max(math.floor(score), 0), BINS - 1)
 
 
 def score_counts(units: Sequence[TrainingUnit]) -> Mapping[str, tuple[int, ...]]:
-    """For each category that is scored, how many units have each of the scores 0 to 10."""
+    """Count, for each scored category, the units with each of the scores 0 to 10."""
     histograms: dict[str, list[int]] = {}
     for unit in units:
         if unit.score is not None:

@@ -1,5 +1,5 @@
-"""Preference pairs for generators: a prompt with a better and a worse image of it, in the columns
-that trainers read.
+"""Preference pairs for generators: a prompt with a better and a worse image, in the
+columns of trainers.
 
 `trl` has the names of TRL's preference data sets (prompt, chosen, rejected), `diffusers` those of
 Pick-a-Pic, which the example for Diffusion-DPO of diffusers reads (caption, jpg_0, jpg_1, label_0).
@@ -64,18 +64,19 @@ class PreferencePair:
 
 
 def preference_pairs(lookup: Lookup, margin: float | None) -> list[PreferencePair]:
-    """The best and the worst image of each prompt or, with a margin, each two that are so far
-    apart.
+    """Pair the best and the worst image of each prompt or, with a margin, any two
+    images that differ by at least the margin.
 
-    Images of equal score are no pair, and one whose file is gone is in none.
+    Images with equal scores and images whose file is missing are not paired.
 
     Args:
-        lookup: verdicts of one judge on images, and where to find them.
+        lookup: verdicts of one judge on images.
         margin: the least difference of scores, in [0, 1]; None for the best and the worst.
 
     Raises:
-        VievalError: verdicts of several judges or without scores, a sample that cannot be found or
-            is not what was judged, two prompts of one uid, or data that may not train a model.
+        VievalError: verdicts come from several judges or lack scores, a sample is missing or has
+            changed since it was judged, a uid has two prompts, or a licence does not allow
+            training.
     """
     require_trainable(lookup.records)
     pairs = []
@@ -103,8 +104,8 @@ def preference_pairs(lookup: Lookup, margin: float | None) -> list[PreferencePai
 
 
 def write_pairs(path: Path, pairs: Sequence[PreferencePair], columns: Columns) -> None:
-    """Write pairs as JSONL with the paths of images or, where the file is called `.parquet`, with
-    the images themselves.
+    """Write pairs as JSONL with the paths of images or, for a `.parquet` file, with the
+    images themselves.
 
     Raises:
         VievalError: the file cannot be written, or cannot hold these columns.
@@ -114,8 +115,8 @@ def write_pairs(path: Path, pairs: Sequence[PreferencePair], columns: Columns) -
         return
     if columns == "diffusers":
         raise VievalError(
-            f"{path}: diffusers reads the bytes of images, which JSONL cannot hold; name a "
-            ".parquet file"
+            f"{path}: --trainer diffusers requires image bytes, which JSONL cannot "
+            "hold; use a .parquet file"
         )
     write_whole(
         path,
@@ -124,32 +125,37 @@ def write_pairs(path: Path, pairs: Sequence[PreferencePair], columns: Columns) -
 
 
 def _require_judged(judged: Sequence[tuple[Candidate, Sample]]) -> None:
-    """VievalError for images that changed since they were judged, or of which the prompts
-    differ.
+    """Raise VievalError for images that changed since they were judged, or whose
+    prompts differ.
     """
     for candidate, sample in judged:
         require_as_judged(candidate.record, sample)
         if difference := prompt_difference(judged[0][1], sample):
-            samples = f"{judged[0][0].record.id} and {candidate.record.id}"
+            first_id = judged[0][0].record.id
+            samples = f"{first_id} and {candidate.record.id}"
             raise VievalError(
-                f"{samples} are not of one prompt ({difference}); give each prompt a uid of its own"
+                f"{samples} have the same uid but different prompts ({difference}); "
+                "give each prompt its own uid"
             )
 
 
 def _pair(
-    better: Candidate, preferred: Sample, worse: Candidate, rejected: Sample
+    better: Candidate,
+    preferred: Sample,
+    worse: Candidate,
+    rejected: Sample,
 ) -> PreferencePair:
     texts = preferred.texts
+    prompts = (texts[name] for name in _TEXTS if name in texts)
+    images = preferred.images
     return PreferencePair(
-        better.record.id.uid,
-        next(
-            (texts[name] for name in _TEXTS if name in texts), " ".join(texts.values())
-        ),
-        preferred.images[_OUTPUT],
-        rejected.images[_OUTPUT],
-        better.score,
-        worse.score,
-        {role: image for role, image in preferred.images.items() if role != _OUTPUT},
+        uid=better.record.id.uid,
+        prompt=next(prompts, " ".join(texts.values())),
+        preferred=images[_OUTPUT],
+        rejected=rejected.images[_OUTPUT],
+        preferred_score=better.score,
+        rejected_score=worse.score,
+        conditions={role: images[role] for role in images if role != _OUTPUT},
     )
 
 
@@ -159,10 +165,11 @@ def _row(pair: PreferencePair, image_value: Any) -> JsonObject:
         "rejected_score": pair.rejected_score,
     }
     images = {"chosen": pair.preferred, "rejected": pair.rejected, **pair.conditions}
+    image_values = {name: image_value(i) for name, i in images.items()}
     return {
         "uid": pair.uid,
         "prompt": pair.prompt,
-        **{name: image_value(i) for name, i in images.items()},
+        **image_values,
         **scores,
     }
 
@@ -182,21 +189,23 @@ def _row_for_diffusers(pair: PreferencePair) -> JsonObject:
 def _path(image: Image) -> str:
     if isinstance(image.source, bytes):
         raise VievalError(
-            f"{name_of(image)} is no file that JSONL could name; name a .parquet file with --out"
+            f"{name_of(image)} is not a file, so JSONL cannot refer to it; set --out "
+            "to a .parquet file"
         )
     return str(image.source.absolute())
 
 
 def _embedded(image: Image) -> JsonObject:
-    """An image in the form of the feature `Image` of the library datasets."""
+    """Encode an image like the feature `Image` of the library datasets."""
+    path = None if isinstance(image.source, bytes) else image.source.name
     return {
         "bytes": read_bytes(image),
-        "path": None if isinstance(image.source, bytes) else image.source.name,
+        "path": path,
     }
 
 
 class _Pieces(io.BytesIO):
-    """A file that is handed on in pieces while it is written."""
+    """A file whose bytes can be taken in pieces while it is written."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -206,7 +215,7 @@ class _Pieces(io.BytesIO):
         return self._yielded + super().tell()
 
     def new_bytes(self) -> bytes:
-        """Take the bytes that were written since the last call."""
+        """Take the bytes written since the last call."""
         data = self.getvalue()
         self._yielded += len(data)
         self.seek(0)
@@ -215,7 +224,7 @@ class _Pieces(io.BytesIO):
 
 
 def _parquet(pairs: Sequence[PreferencePair], columns: Columns) -> Iterator[bytes]:
-    """The bytes of a parquet file, a row group at a time."""
+    """Yield the bytes of a parquet file, one row group at a time."""
     pyarrow = arrow()
     schema = _schema(pyarrow, pairs, columns)
     pieces = _Pieces()
@@ -235,19 +244,25 @@ def _schema(pyarrow: Any, pairs: Sequence[PreferencePair], columns: Columns) -> 
     text = pyarrow.string()
     number = pyarrow.float64()
     if columns == "diffusers":
+        text_types = dict.fromkeys(("uid", "caption"), text)
+        binary_types = dict.fromkeys(("jpg_0", "jpg_1"), pyarrow.binary())
+        number_types = dict.fromkeys(("label_0", "score_0", "score_1"), number)
         return pyarrow.schema(
             {
-                **dict.fromkeys(("uid", "caption"), text),
-                **dict.fromkeys(("jpg_0", "jpg_1"), pyarrow.binary()),
-                **dict.fromkeys(("label_0", "score_0", "score_1"), number),
+                **text_types,
+                **binary_types,
+                **number_types,
             }
         )
     image = pyarrow.struct([("bytes", pyarrow.binary()), ("path", text)])
     roles = [role for pair in pairs for role in pair.conditions]
+    text_types = dict.fromkeys(("uid", "prompt"), text)
+    image_types = dict.fromkeys(("chosen", "rejected", *roles), image)
+    number_types = dict.fromkeys(("chosen_score", "rejected_score"), number)
     types = {
-        **dict.fromkeys(("uid", "prompt"), text),
-        **dict.fromkeys(("chosen", "rejected", *roles), image),
-        **dict.fromkeys(("chosen_score", "rejected_score"), number),
+        **text_types,
+        **image_types,
+        **number_types,
     }
     features = {
         name: {"_type": "Image"}
@@ -255,51 +270,63 @@ def _schema(pyarrow: Any, pairs: Sequence[PreferencePair], columns: Columns) -> 
         else {"dtype": "float64" if type == number else "string", "_type": "Value"}
         for name, type in types.items()
     }
-    return pyarrow.schema(
-        types, metadata={"huggingface": json.dumps({"info": {"features": features}})}
-    )
+    info = json.dumps({"info": {"features": features}})
+    return pyarrow.schema(types, metadata={"huggingface": info})
 
 
 def write_pair_folders(
     folder: Path, pairs: Sequence[PreferencePair], trainer: str
 ) -> None:
-    """Write both images of each pair under one name, each with the prompt in a `.txt` beside it.
+    """Write both images of each pair under one name, each with the prompt in a `.txt`
+    file.
 
     Args:
-        folder: what holds the two folders; it appears when all of it is written.
+        folder: that will hold the two folders; it appears when it is complete.
         pairs: of images made from a prompt alone.
         trainer: one of `FOLDERS`.
 
     Raises:
-        VievalError: the folder is there, an image was made from another or cannot be read, or
-            nothing can be written there.
+        VievalError: the folder exists or cannot be written, or an image was made from another
+            image or cannot be read.
     """
     if folder.exists():
-        raise VievalError(f"{folder} must not exist; choose another --out")
+        raise VievalError(f"{folder}: already exists; choose another --out")
     if edits := [pair.uid for pair in pairs if pair.conditions]:
         raise VievalError(
-            f"--trainer {trainer} requires images made from a prompt alone, got {edits[0]}, which "
-            "has a source or another condition; use --trainer trl"
+            f"--trainer {trainer} requires images made from a prompt alone, got "
+            f"{edits[0]} with a source or another condition; use --trainer trl"
         )
     unfinished = unfinished_file(folder)
     try:
         for number, pair in enumerate(pairs):
-            _write_pair(unfinished, f"{number:06}", pair, FOLDERS[trainer])
+            _write_pair(
+                unfinished,
+                f"{number:06}",
+                pair,
+                FOLDERS[trainer],
+            )
         os.replace(unfinished, folder)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def _write_pair(
-    folder: Path, name: str, pair: PreferencePair, sides: Sequence[str]
+    folder: Path,
+    name: str,
+    pair: PreferencePair,
+    sides: Sequence[str],
 ) -> None:
     files = [read_bytes(pair.preferred), read_bytes(pair.rejected)]
     formats = {format_of(file) for file in files}
-    suffix = _SUFFIXES.get(formats.pop()) if len(formats) == 1 else None
+    is_same_format = len(formats) == 1
+    suffix = _SUFFIXES.get(formats.pop()) if is_same_format else None
     if suffix is None:  # one name for both files means one format
-        files = [encode(pixels(pair.preferred)), encode(pixels(pair.rejected))]
+        preferred = encode(pixels(pair.preferred))
+        rejected = encode(pixels(pair.rejected))
+        files = [preferred, rejected]
     # trainers read a caption's first line
     caption = " ".join(pair.prompt.split()).encode()
     for side, file in zip(sides, files, strict=True):
-        write_whole(folder / side / f"{name}{suffix or '.png'}", file)
+        file_name = f"{name}{suffix or '.png'}"
+        write_whole(folder / side / file_name, file)
         write_whole(folder / side / f"{name}.txt", caption)

@@ -1,4 +1,4 @@
-"""Supervised tuning of a backbone on a judge's conversations, by TRL and peft."""
+"""Supervised fine-tuning of a backbone on a judge's conversations, with TRL and peft."""
 
 from __future__ import annotations
 
@@ -41,13 +41,18 @@ class Losses:
     first: float
     #: Of learnt turns in the last tenth.
     last: float
-    #: Of held-out turns before the training, None where none are held out or it was resumed.
+    #: Of held-out turns before the training, None without held-out turns or after resuming.
     held_out_before: float | None
     #: Of held-out turns after it.
     held_out_after: float | None
 
 
-def _save(trainer: Any, processor: Any, tuning: Tuning, folder: Path) -> None:
+def _save(
+    trainer: Any,
+    processor: Any,
+    tuning: Tuning,
+    folder: Path,
+) -> None:
     tuned = trainer.accelerator.unwrap_model(trainer.model)
     if tuning.tune == "lora":
         tuned = tuned.merge_and_unload()
@@ -61,40 +66,46 @@ def tune(
     tuning: Tuning,
     folder: Path,
 ) -> Losses:
-    """Tune a backbone and write it with its training record; a tuning that was stopped goes on from
-    its last checkpoint.
+    """Tune a backbone and write it with its training record; an interrupted tuning
+    resumes from its last checkpoint.
 
     Args:
-        learnt: turns to learn.
-        held_out: turns that it is measured on.
-        tuning: how.
-        folder: a folder for the model, its adapters made part of it.
+        learnt: turns to train on.
+        held_out: turns to measure on.
+        tuning: options of the tuning.
+        folder: for the model, with adapters merged into it.
 
     Raises:
-        VievalError: the base cannot be loaded, asked or tuned, the folder has checkpoints of a
-            tuning by other options, or memory or room runs out.
+        VievalError: the base cannot be loaded, prompted or tuned, the folder has checkpoints of a
+            tuning with other options, or memory or disk space runs out.
     """
     transformers = library("transformers")
     trl = library("trl")
     network, processor = load_base(tuning.base)
     checkpoint = _resume_or_begin(folder / _CHECKPOINTS, tuning)
     peft_config = library("peft").LoraConfig(
-        r=8, lora_alpha=16, lora_dropout=0.05, target_modules=_TUNED
+        r=8,
+        lora_alpha=16,
+        lora_dropout=0.05,
+        target_modules=_TUNED,
     )
     try:
+        settings = _settings(tuning, folder)
+        eval_dataset = _dataset(held_out) if held_out else None
+        adapters = peft_config if tuning.tune == "lora" else None
         trainer = trl.SFTTrainer(
             network,
-            args=_settings(tuning, folder),
+            args=settings,
             train_dataset=_dataset(learnt),
-            eval_dataset=_dataset(held_out) if held_out else None,
+            eval_dataset=eval_dataset,
             processing_class=processor,
-            peft_config=peft_config if tuning.tune == "lora" else None,
+            peft_config=adapters,
         )
     except (
         ValueError
     ) as error:  # such as of a base that has none of the layers that adapters go to
         raise VievalError(
-            f"--base {tuning.base} cannot be tuned so: {line_of(error)}"
+            f"--base {tuning.base} cannot be tuned with these options: {line_of(error)}"
         ) from None
     trainer.remove_callback(transformers.PrinterCallback)
     with enough_memory(tuning, "turns"), _enough_room(folder):
@@ -108,11 +119,22 @@ def tune(
             for entry in trainer.state.log_history
             if "loss" in entry
         ]
+        first_loss = curve[0][1]
+        last_loss = curve[-1][1]
         losses = Losses(
-            curve[0][1], curve[-1][1], held_out_loss_before, held_out_loss_after
+            first_loss,
+            last_loss,
+            held_out_loss_before,
+            held_out_loss_after,
         )
         _save(trainer, processor, tuning, folder)
-    record = _training_record(tuning, learnt, held_out, curve, losses)
+    record = _training_record(
+        tuning,
+        learnt,
+        held_out,
+        curve,
+        losses,
+    )
     write_training_record(folder, record)
     shutil.rmtree(folder / _CHECKPOINTS, ignore_errors=True)
     return losses
@@ -125,9 +147,10 @@ def _training_record(
     curve: Sequence[tuple[Any, Any]],
     losses: Losses,
 ) -> dict[str, Any]:
-    """What stands beside the weights: how they were tuned, on what, and how it went."""
+    """Training record of the weights: options, data and losses."""
     benchmarks = benchmark_registry.benchmarks()
-    sources = dict.fromkeys(turn.sample.split("/")[0] for turn in learnt)
+    source_names = (turn.sample.split("/")[0] for turn in learnt)
+    sources = dict.fromkeys(source_names)
     licences = {
         name: benchmarks[name].licence if name in benchmarks else "the user's own"
         for name in sources
@@ -146,7 +169,7 @@ def _training_record(
 
 
 def _settings(tuning: Tuning, folder: Path) -> Any:
-    """The trainer's own settings: steps, evaluations and checkpoints of a tuning."""
+    """Settings of the trainer: steps, evaluations and checkpoints of a tuning."""
     on_gpu = library("torch").cuda.is_available()
     interval = max(1, tuning.steps // _EVALUATION_COUNT)
     return library("trl").SFTConfig(
@@ -173,8 +196,8 @@ def _settings(tuning: Tuning, folder: Path) -> Any:
 
 
 def _resume_or_begin(checkpoints: Path, tuning: Tuning) -> str | None:
-    """Path of the checkpoint to resume from; None once the folder is cleared and has the options of
-    this tuning.
+    """Return the checkpoint to resume from; None after clearing the folder and writing
+    this tuning's options.
 
     Raises:
         VievalError: the checkpoint was made with other options.
@@ -193,8 +216,9 @@ def _resume_or_begin(checkpoints: Path, tuning: Tuning) -> str | None:
     try:
         earlier = dict(read_json(file.read_bytes()))
     except (ValueError, TypeError, OSError) as error:
+        reason = line_of(error)
         raise VievalError(
-            f"{file}: cannot be read ({line_of(error)}); remove {checkpoints}"
+            f"{file}: cannot be read ({reason}); remove {checkpoints}"
         ) from None
     require_same_options(checkpoints, earlier, options)
     return str(last)
@@ -202,17 +226,17 @@ def _resume_or_begin(checkpoints: Path, tuning: Tuning) -> str | None:
 
 @contextlib.contextmanager
 def _enough_room(folder: Path) -> Iterator[None]:
-    """Room that runs out is one line with what to change."""
+    """Turn a full disk into a VievalError with a remedy."""
     try:
         yield
     except Exception as error:
         # what writes weights raises errors of its own when a disk is full
-        if getattr(error, "errno", None) in _UNWRITABLE or os.strerror(
-            errno.ENOSPC
-        ) in str(error):
-            remedy = "make room or choose another --out"
+        is_unwritable = getattr(error, "errno", None) in _UNWRITABLE
+        if is_unwritable or os.strerror(errno.ENOSPC) in str(error):
+            remedy = "free disk space or choose another --out"
+            reason = line_of(error)
             raise VievalError(
-                f"{folder}: cannot be written ({line_of(error)}); {remedy}"
+                f"{folder}: cannot be written ({reason}); {remedy}"
             ) from None
         raise
 
@@ -223,6 +247,5 @@ def _dataset(turns: Sequence[LearntTurn]) -> Any:
         {"prompt": turn.prompt, "completion": turn.completion, "images": turn.images}
         for turn in turns
     ]
-    return datasets.Dataset.from_list(rows).cast_column(
-        "images", datasets.List(datasets.Image())
-    )
+    image_list = datasets.List(datasets.Image())
+    return datasets.Dataset.from_list(rows).cast_column("images", image_list)

@@ -1,4 +1,4 @@
-"""Options that all trainings have in common: the tuned weights, the steps, and the share of the
+"""Options common to all trainings: the tuned weights, the steps, and the split of the
 data; and their record.
 """
 
@@ -24,7 +24,7 @@ Example = TypeVar("Example")
 
 @dataclass(frozen=True)
 class Tuning:
-    """The options by which a base is trained."""
+    """Options for training a base."""
 
     #: The model that is trained.
     base: str
@@ -47,11 +47,11 @@ class Tuning:
 def split(
     examples: Sequence[Example], group: Callable[[Example], str], tuning: Tuning
 ) -> tuple[list[Example], list[Example]]:
-    """The examples to learn from and those held out, whole groups of them; by the seed and the
-    group's name alone.
+    """Split examples into those to train on and those held out, by whole groups; the
+    split depends only on the seed and the group's name.
 
     Raises:
-        VievalError: nothing is left to learn from.
+        VievalError: no examples are left to train on.
     """
     groups = dict.fromkeys(map(group, examples))
     digests = {
@@ -66,32 +66,34 @@ def split(
     }
     if len(held_out_groups) == len(groups):
         raise VievalError(
-            f"--held-out {tuning.held_out:g} leaves nothing to learn from; give less"
+            f"--held-out {tuning.held_out:g} leaves no examples to train on; use a "
+            "smaller share"
         )
+    learnt = [example for example in examples if group(example) not in held_out_groups]
+    held_out = [example for example in examples if group(example) in held_out_groups]
     return (
-        [example for example in examples if group(example) not in held_out_groups],
-        [example for example in examples if group(example) in held_out_groups],
+        learnt,
+        held_out,
     )
 
 
 def require_same_options(
     path: Path, earlier: Mapping[str, Any], options: Mapping[str, Any]
 ) -> None:
-    """VievalError for a checkpoint of a training by other options."""
+    """Raise VievalError for a checkpoint of a training with other options."""
     for name, value in options.items():
         if earlier.get(name) != value:
-            remedy = "give that, or another --out"
             raise VievalError(
-                f"{path}: of a training with another {name} ({earlier.get(name)}); {remedy}"
+                f"{path}: trained with {name} {earlier.get(name)}, got {value}; use the "
+                "same value, or choose another --out"
             )
 
 
 def load_base(base: str, dtype: str = "float32") -> tuple[Any, Any]:
-    """An image-text model of transformers and its processor, to be trained.
+    """Load an image-text model of transformers and its processor for training.
 
     Raises:
-        VievalError: it cannot be loaded, or has no chat template, so that nothing could be asked of
-            it.
+        VievalError: it cannot be loaded, or has no chat template and cannot be prompted.
     """
     transformers = library("transformers")
     transformers.logging.set_verbosity_error()
@@ -111,16 +113,16 @@ def load_base(base: str, dtype: str = "float32") -> tuple[Any, Any]:
         processor, "chat_template", None
     ):
         raise VievalError(
-            f"--base {base} has no tokenizer with a chat template, so it cannot be asked; choose "
-            "another"
+            f"--base {base} has no tokenizer with a chat template, so it cannot be "
+            "prompted; choose another"
         )
     return network, processor
 
 
 @contextlib.contextmanager
 def enough_memory(tuning: Tuning, examples: str) -> Iterator[None]:
-    """Memory that runs out is one line with what to change; `examples` is what they are called
-    there.
+    """Turn exhausted memory into a VievalError with a remedy; `examples` names the
+    examples in it.
     """
     try:
         yield
@@ -128,28 +130,30 @@ def enough_memory(tuning: Tuning, examples: str) -> Iterator[None]:
         if not is_out_of_memory(error):
             raise
         remedy = (
-            "--tune lora needs less"
+            "use --tune lora"
             if tuning.tune == "full"
-            else "take a smaller base, or a larger device"
+            else "use a smaller base, or a larger device"
         )
         if tuning.batch_size > 1:
+            half_batch = tuning.batch_size // 2
             remedy = (
-                f"--batch-size {tuning.batch_size // 2} --accumulate "
-                f"{2 * tuning.accumulate} learns the same"
+                f"use --batch-size {half_batch} --accumulate "
+                f"{2 * tuning.accumulate}, which trains the same model"
             )
-        raise VievalError(
-            f"not enough memory for {tuning.batch_size} {examples} at once: {remedy}"
-        ) from None
+        message = (
+            f"out of memory with {tuning.batch_size} {examples} per batch; {remedy}"
+        )
+        raise VievalError(message) from None
 
 
 _PACKAGES = ("torch", "transformers", "peft", "accelerate", "trl")
 
 
 def write_training_record(folder: Path, record: Mapping[str, Any]) -> None:
-    """Write the training record into a model's folder: what it was made of, so that a report can
-    tell what it had seen.
+    """Write the training record into a model's folder, so that a report can tell what
+    the model was trained on.
 
-    Versions of what trained it are added. VievalError where it cannot be written.
+    Adds the versions of the training packages. VievalError if it cannot be written.
     """
     document = {**record, "versions": versions_of(*_PACKAGES)}
     write_whole(

@@ -127,7 +127,7 @@ def test_one_line_has_all_that_is_missing_whatever_the_reasons(site, vieval, tmp
         "prepare", "published_verdicts", *given, f"logs={host}", code=1
     ).out.splitlines()[1:]
     assert line.startswith(
-        "published_verdicts/imagenhub: 4 of 12 files missing (404 not found: 3; not the file of "
+        "published_verdicts/imagenhub: 4 of 12 files missing (404 not found: 3; not the file from "
     )
     assert len(fetched(tmp_path / files.NAME)) == 8
     [line] = vieval(

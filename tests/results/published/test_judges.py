@@ -143,7 +143,7 @@ def test_logs_of_another_commit_give_no_number(few_logs, tmp_path):
     with pytest.raises(VievalError) as refused:
         verdicts_of(judge("gpt4o_0shot"), tmp_path)
     assert "\n" not in str(refused.value)
-    assert "not the file of TIGER-AI-Lab/VIEScore at commit 1a2d178" in str(
+    assert "not the file from TIGER-AI-Lab/VIEScore at commit 1a2d178" in str(
         refused.value
     )
 

@@ -75,7 +75,7 @@ def test_verdicts_on_rows_that_are_not_there_are_no_rows_that_passed(
     changed = table.set_column(place, table.schema.field("row"), moved)
     parquet.write_table(changed.replace_schema_metadata(table.schema.metadata), first)
     command = ["filter", out, "--where", "PQ > 0", "--out", tmp_path / "kept"]
-    assert "lacks rows that have verdicts" in vieval(*command, code=1).err
+    assert "rows with verdicts are missing" in vieval(*command, code=1).err
     first.write_bytes(original)
     last.write_bytes(original)
     assert "the verdicts of another shard" in vieval(*command, code=1).err

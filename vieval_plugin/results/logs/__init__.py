@@ -1,9 +1,8 @@
-"""Readers of authors' logs: the module of a judge's name, or that of metrics, reads what its
-authors published.
+"""Readers of authors' logs, one module per judge and one for metrics.
 
-Such a module has ``read(folder, identity, name, setting)``: the verdicts of one part by sample or
-contest, from its folder in the logs. Where such a folder holds the logs of several judges, `name`
-says which is meant; where it holds those of several settings, `setting` does.
+Each module has ``read(folder, identity, name, setting)``, which returns the verdicts of
+one part by sample or contest, from its folder in the logs. If the folder holds the logs
+of several judges, `name` selects one; if it holds several settings, `setting` does.
 """
 
 from __future__ import annotations
@@ -25,15 +24,15 @@ Reader: TypeAlias = Callable[
 
 
 #: Advice on a file that cannot be read.
-RESTORE = "restore the file from the logs it came from"
+RESTORE = "restore the file from the original logs"
 
 
 class NotNamedError(VievalError):
-    """Logs of several judges, and none of them is called by the name that was given."""
+    """Logs of several judges, none of which has the requested name."""
 
 
 def reader(judge: str) -> Reader | None:
-    """The reader of a judge's logs; None where there is none."""
+    """Return the reader of a judge's logs; None if its logs are not supported."""
     name = f"{__name__}.{judge}"
     if importlib.util.find_spec(name):
         read: Reader = importlib.import_module(name).read

@@ -30,7 +30,9 @@ _VIESCORE_METRIC_NAMES = {
 
 
 def reader_of(judge: str) -> Reader | None:
-    """The reader of a metric's values; None for what is no metric of these logs."""
+    """Return the reader of a metric's values; None if these logs do not contain the
+    metric.
+    """
     metric = next(
         (
             metric
@@ -50,7 +52,9 @@ def _read(
     name: str = "",
     setting: str = "",
 ) -> Mapping[SampleId, Verdict]:
-    """Values called `value` in every row; files in which none has it are another judge's."""
+    """Read the values under the key `value`; files without such a key belong to another
+    judge.
+    """
     verdicts: dict[SampleId, Verdict] = {}
     for path in sorted(folder.glob("*.json")):
         rows = read_json(path, RESTORE)
@@ -66,7 +70,5 @@ def _read(
 
 def _verdict(metric: AutoMetric, name: str, row: Any) -> Verdict:
     value = number(row.get(name)) if isinstance(row, dict) else None
-    failure = Failure(
-        Status.PARSE_FAILURE, f"the log has no number under {name} in this row"
-    )
+    failure = Failure(Status.PARSE_FAILURE, f"the log row has no number for {name}")
     return verdict_of(metric, failure if value is None else Measurement(value))

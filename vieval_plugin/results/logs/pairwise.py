@@ -58,40 +58,39 @@ def read(
     name: str = "",
     setting: str = "",
 ) -> Mapping[SampleId, Verdict]:
-    """The verdicts of one part by contest, as one judge gave them.
+    """Read the verdicts of one judge on one part, by contest.
 
     A judge's log is `<judge>/pairwise.json` or `<judge>.json` in the folder, or
-    `<judge>_<folder>.json` beside it; or it is the folder's own `pairwise.json`, whoever gave it. A
-    malformed row is its contest's failure, if it says which contest.
+    `<judge>_<folder>.json` next to it; a `pairwise.json` in the folder itself serves
+    any judge. A malformed row is a failure of its contest, if its contest is known.
 
     Raises:
-        VievalError: a file that cannot be read or is of neither form, rows of which it is not clear
-            which contest they are of; `NotNamedError` where there are several judges and none is
-            called by the name.
+        VievalError: a file cannot be read or has neither form, or the contest of a row is
+            unclear; `NotNamedError` if there are several judges and none has the name.
     """
     files = _judges(folder)
     if not files:
         return {}
     if name not in files and len(files) > 1:
+        judges = ", ".join(files)
         raise NotNamedError(
-            f"{folder}: contains logs of {', '.join(files)}, but not {name!r}; pass "
-            "one of these as name="
+            f"{folder}: no logs of {name!r}; set name= to one of: {judges}"
         )
     path = files.get(name) or next(iter(files.values()))
     document = read_json(path, RESTORE)
     if isinstance(document, list):
-        return {
-            identity("", uid): _labelled(row) for uid, row in _numbered(document, path)
-        }
+        numbered_rows = _numbered(document, path)
+        return {identity("", uid): _labelled(row) for uid, row in numbered_rows}
     if isinstance(document, dict):
         return {identity("", uid): _lettered(row) for uid, row in document.items()}
     raise VievalError(
-        f"{path}: must be a list of replies or an object mapping ids to judgements"
+        f"{path}: must contain a list of replies, or an object that maps ids to "
+        "judgements"
     )
 
 
 def paper_vote_of(reply: str) -> str:
-    """The vote in the authors' reading; empty where they find none of their labels.
+    """Read the vote of a reply as the authors do; empty if they find no label.
 
     >>> paper_vote_of("[[A=B]]"), paper_vote_of("At first [[A>B]], but now [[A=B=Bad]]")
     ('tie', '')
@@ -101,21 +100,20 @@ def paper_vote_of(reply: str) -> str:
 
 
 def _judges(folder: Path) -> dict[str, Path]:
-    """The file of each judge, by its name; the folder's own log goes by any."""
+    """Log file of each judge, by name; the folder's own log serves any name."""
     if (folder / _FILE).is_file():
         return {"": folder / _FILE}
-    files = {path.parent.name: path for path in sorted(folder.glob(f"*/{_FILE}"))}
+    paths = sorted(folder.glob(f"*/{_FILE}"))
+    files = {path.parent.name: path for path in paths}
     files |= {path.stem: path for path in sorted(folder.glob("*.json"))}
     suffix = f"_{folder.name}"
-    return files | {
-        path.stem.removesuffix(suffix): path
-        for path in sorted(folder.parent.glob(f"*{suffix}.json"))
-    }
+    flat_paths = sorted(folder.parent.glob(f"*{suffix}.json"))
+    return files | {path.stem.removesuffix(suffix): path for path in flat_paths}
 
 
 def _numbered(rows: list[Any], path: Path) -> Iterator[tuple[str, Any]]:
-    """Rows by `idx`, or by place where they have none; a reply must not be taken for that to
-    another contest.
+    """Yield rows by `idx`, or by position if they have none, so that no reply is
+    matched to another contest.
     """
     uids = set()
     for number, row in enumerate(rows):
@@ -126,8 +124,9 @@ def _numbered(rows: list[Any], path: Path) -> Iterator[tuple[str, Any]]:
                 "the file"
             )
         if (uid := str(index)) in uids:
+            repeated_uid = excerpt(uid)
             raise VievalError(
-                f"{path}: row {number} repeats idx {excerpt(uid)}; correct the file"
+                f"{path}: row {number}: duplicate idx {repeated_uid}; correct the file"
             )
         uids.add(uid)
         yield uid, row
@@ -136,30 +135,36 @@ def _numbered(rows: list[Any], path: Path) -> Iterator[tuple[str, Any]]:
 def _labelled(row: Any) -> Verdict:
     reply = row.get("response") if isinstance(row, dict) else None
     if not isinstance(reply, str):
-        return _unreadable("the log has no reply in this row")
+        return _unreadable("the log row has no reply")
     ours = read_label(reply, recorded=True)
     paper = paper_vote_of(reply)
     # the authors' reading is there where it found nothing too: a missing answer counts as wrong
     votes = {**({FORWARD: ours.value} if ours.value else {}), PAPER: paper}
     status = Status.OK if ours.value or paper else ours.status
+    is_only_authors = paper and not ours.value
     reason = (
-        f"only the authors read a vote in it: {ours.reason}"
-        if paper and not ours.value
+        f"only the authors' parser found a vote: {ours.reason}"
+        if is_only_authors
         else excerpt(ours.reason)
     )
-    step = Step((FORWARD,), status, answer=excerpt(reply), reason=reason)
+    step = Step(
+        (FORWARD,),
+        status,
+        answer=excerpt(reply),
+        reason=reason,
+    )
     return Verdict({}, status, trace=(step,), choice=Choice(votes))
 
 
 def _lettered(row: Any) -> Verdict:
-    """An order that was not asked is no failure; one without a letter is."""
+    """An order that was not asked is not a failure; an order without a letter is."""
     judgements_by_order = (
         {order: row[order] for order in _LETTERS if row.get(order)}
         if isinstance(row, dict)
         else {}
     )
     if not judgements_by_order:
-        return _unreadable("the log has no judgement in this row")
+        return _unreadable("the log row has no judgement")
     votes = {}
     steps = []
     for order, judgements in judgements_by_order.items():
@@ -179,9 +184,10 @@ def _lettered(row: Any) -> Verdict:
                     reason="the judgement is neither A nor B",
                 )
             )
+    status = worst([step.status for step in steps])
     return Verdict(
         {},
-        worst([step.status for step in steps]),
+        status,
         trace=tuple(steps),
         choice=Choice(votes),
     )

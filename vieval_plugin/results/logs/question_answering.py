@@ -1,5 +1,5 @@
-"""Answers of VQA models to questions on TIFA160's prompts, as the Davidsonian scene graph's authors
-published them.
+"""Answers of VQA models to questions about TIFA160's prompts, as published by the
+authors of the Davidsonian scene graph.
 
 `<VQA model>_<setting>.csv` has a row a question and image; `tifa160-likert-anns.csv` has the images
 that people rated, and the names that TIFA160 has for them. An image without a question, and an
@@ -31,7 +31,7 @@ from vieval_plugin.results.logs import NotNamedError
 from vieval_plugin.text.errors import VievalError
 
 _RATED = "tifa160-likert-anns.csv"
-_ADVICE = "restore the files of github.com/j-min/DSG"
+_ADVICE = "restore the files from github.com/j-min/DSG"
 
 
 def read(
@@ -40,11 +40,11 @@ def read(
     name: str = "",
     setting: str = DSG,
 ) -> Mapping[SampleId, Verdict]:
-    """The verdicts of one VQA model on the images of TIFA160 that people rated.
+    """Read the verdicts of one VQA model on the images of TIFA160 that people rated.
 
     Raises:
-        VievalError: a file is absent or malformed; `NotNamedError` where several models answered
-            this setting's questions and none is called by the name.
+        VievalError: a file is missing or malformed; `NotNamedError` if several models answered
+            this setting's questions and none has the name.
     """
     files = {
         path.stem.removesuffix(f"_{setting}"): path
@@ -54,20 +54,23 @@ def read(
         return {}
     path = _answers_file(name, files, folder, setting)
     rows: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    dsg_columns = ("question_id", "dependency_id") if setting == DSG else ()
     columns = (
         "t2i_model",
         "item_id",
         "question",
         "answer",
-        *(("question_id", "dependency_id") if setting == DSG else ()),
+        *dsg_columns,
     )
     for row in read_table(path, columns, _ADVICE):
-        rows[row.text("t2i_model"), row.text("item_id")].append(row)
+        model_and_item = (row.text("t2i_model"), row.text("item_id"))
+        rows[model_and_item].append(row)
     dependencies = (
         setting == DSG and config.current().judges.options_of(SPEC).dependencies
     )
+    rated_file = next(folder.rglob(_RATED), folder / _RATED)
     rated = read_table(
-        next(folder.rglob(_RATED), folder / _RATED),
+        rated_file,
         ("t2i_model", "item_id", "source_id"),
         _ADVICE,
     )
@@ -85,12 +88,15 @@ def read(
 
 
 def _answers_file(
-    name: str, files: dict[str, Path], folder: Path, setting: str
+    name: str,
+    files: dict[str, Path],
+    folder: Path,
+    setting: str,
 ) -> Path:
     if name not in files and len(files) > 1:
         raise NotNamedError(
-            f"{folder}: contains answers to questions of {setting} by "
-            f"{', '.join(files)}, but not {name!r}; pass one of these as name="
+            f"{folder}: no answers by {name!r} to the {setting} questions; set name= "
+            f"to one of: {', '.join(files)}"
         )
     return files.get(name) or next(iter(files.values()))
 
@@ -98,24 +104,38 @@ def _answers_file(
 def _require_known_models(source_ids: dict[tuple[str, str], str], folder: Path) -> None:
     if unknown := {model for model, _ in source_ids} - MODEL_NAMES.keys():
         raise VievalError(
-            f"{folder}: {_RATED} has the unknown t2i_model {min(unknown)!r}; {_ADVICE}"
+            f"{folder}: unknown t2i_model {min(unknown)!r} in {_RATED}; {_ADVICE}"
         )
 
 
 def _verdict(rows: Sequence[Row], setting: str, dependencies: bool) -> Verdict:
     if not rows:
-        reason = "the log has no question on this image's prompt"
-        step = Step(QUESTIONS, Status.PARSE_FAILURE, reason=reason, recorded=(0.0,))
-        return Verdict({}, step.status, trace=(step,), recorded={ASPECT: 0.0})
-    questions = [
-        _question(number, row, setting) for number, row in enumerate(rows, start=1)
-    ]
+        reason = "the log has no question about this image's prompt"
+        step = Step(
+            QUESTIONS,
+            Status.PARSE_FAILURE,
+            reason=reason,
+            recorded=(0.0,),
+        )
+        return Verdict(
+            {},
+            step.status,
+            trace=(step,),
+            recorded={ASPECT: 0.0},
+        )
+    numbered_rows = enumerate(rows, start=1)
+    questions = [_question(number, row, setting) for number, row in numbered_rows]
     steps = [
         _step(question, str(row.cells["answer"] or ""))
         for question, row in zip(questions, rows, strict=True)
     ]
     question_list = Step(QUESTIONS, Status.OK, answer=to_json(questions))
-    verdict = verdict_of(questions, steps, (question_list, *steps), dependencies)
+    verdict = verdict_of(
+        questions,
+        steps,
+        (question_list, *steps),
+        dependencies,
+    )
     if verdict.status.usable:
         return verdict
     as_authors_count = [
@@ -125,26 +145,29 @@ def _verdict(rows: Sequence[Row], setting: str, dependencies: bool) -> Verdict:
     return replace(
         verdict,
         recorded=verdict_of(
-            questions, as_authors_count, (question_list,), dependencies
+            questions,
+            as_authors_count,
+            (question_list,),
+            dependencies,
         ).scores,
     )
 
 
 def _question(number: int, row: Row, setting: str) -> PromptQuestion:
-    """A question names those that it depends on by their numbers; 0, and what is no question's,
-    is none.
+    """Read a question; `dependency_id` lists the numbers of the questions that it
+    depends on, and 0 or other texts mean none.
     """
     text = row.text("question")
     if setting != DSG:
         return PromptQuestion(str(number), text)
-    parents = [parent.strip() for parent in row.text("dependency_id").split(",")]
+    dependencies = row.text("dependency_id")
+    parents = [parent.strip() for parent in dependencies.split(",")]
     name = f"{row.number('question_id', 1, 99):g}"
+    known_parents = (parent for parent in parents if parent.isdecimal() and int(parent))
     return PromptQuestion(
         name,
         text,
-        parents=tuple(
-            parent for parent in parents if parent.isdecimal() and int(parent)
-        ),
+        parents=tuple(known_parents),
     )
 
 
@@ -152,7 +175,12 @@ def _step(question: PromptQuestion, answer: str) -> Step:
     path = ("answers", question.id)
     folded = answer.strip().casefold()
     if folded in question.choices:
-        return Step(path, Status.OK, (float(folded == question.expected),), answer)
+        return Step(
+            path,
+            Status.OK,
+            (float(folded == question.expected),),
+            answer,
+        )
     reason = "the answer is neither yes nor no"
     return Step(
         path,

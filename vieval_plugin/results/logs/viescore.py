@@ -1,8 +1,8 @@
 """The VIEScore authors' logs: `<image model>/{SC,PQ}.json`, uid -> {score, reasoning, ...}.
 
-A recorded score goes through the checks of a live one. Where the authors could not parse a reply
-they wrote a random score and put a mark before the reply: our reader's result counts. What they
-wrote is kept apart in both cases.
+A recorded score is checked like a live one. Where the authors could not parse a reply,
+they wrote a random score and marked the reply; VIEval parses it again. The authors'
+score is kept separately in both cases.
 """
 
 from __future__ import annotations
@@ -39,10 +39,13 @@ def read(
     name: str = "",
     setting: str = "",
 ) -> Mapping[SampleId, Verdict]:
-    """The verdicts of one part; VievalError naming the file for one that cannot be read."""
+    """Read the verdicts of one part; VievalError with the name of a file that cannot be
+    read.
+    """
     questions = _questions()
+    consistency = questions.get(f"SC_{identity('', '').part}")
     questions_by_aspect = {
-        "SC": questions.get(f"SC_{identity('', '').part}"),
+        "SC": consistency,
         "PQ": questions["PQ"],
     }
     names = {
@@ -50,7 +53,8 @@ def read(
         for aspect, question in questions_by_aspect.items()
     }
     verdicts = {}
-    for image_model in sorted(path.name for path in folder.glob("*") if path.is_dir()):
+    image_models = (path.name for path in folder.glob("*") if path.is_dir())
+    for image_model in sorted(image_models):
         files = {aspect: folder / image_model / f"{aspect}.json" for aspect in _ASPECTS}
         rows = {
             aspect: read_object(file, RESTORE) if exists(file) else {}
@@ -71,32 +75,42 @@ def _questions() -> Mapping[str, PackQuestion]:
 
 
 def _step(
-    aspect: str, is_recorded: bool, row: Any, names: Sequence[str]
+    aspect: str,
+    is_recorded: bool,
+    row: Any,
+    names: Sequence[str],
 ) -> tuple[Step, str]:
-    """Step of a trace from a recorded answer, and the finding that is to be counted."""
+    """Build a step of a trace from a recorded answer, with the finding to count."""
     path = (aspect,)
     if not is_recorded:
         return Step(path, Status.MISSING, reason="not recorded"), ""
     if not isinstance(row, dict) or row.get("score") is None:
-        return Step(
-            path, Status.PARSE_FAILURE, reason="the log has no score in this row"
-        ), ""
+        return Step(path, Status.PARSE_FAILURE, reason="the log row has no score"), ""
     recorded = _numbers(row["score"])
     reasoning = str(row.get("reasoning") or "")
     if reasoning.startswith(GUESSED):
-        return _guessed(path, reasoning.removeprefix(GUESSED), recorded, names)
+        return _guessed(
+            path,
+            reasoning.removeprefix(GUESSED),
+            recorded,
+            names,
+        )
     count = len(names) or len(recorded)
+    reply = json.dumps({SCORE: row["score"]})
     parsed = parse_scores(
-        json.dumps({SCORE: row["score"]}),
+        reply,
         reply_schema(count, keys=(SCORE,)),
         as_shown=True,
     )
     if parsed.status.usable:
         finding = REFUSAL_INSIDE if declines(reasoning) else ""
         return Step(
-            path, parsed.status, parsed.scores, reason=excerpt(reasoning)
+            path,
+            parsed.status,
+            parsed.scores,
+            reason=excerpt(reasoning),
         ), finding
-    reason = f"no recorded score that a live reply could have: {parsed.reason}"
+    reason = f"a live reply with the recorded score would be rejected: {parsed.reason}"
     return Step(
         path,
         Status.PARSE_FAILURE,
@@ -107,22 +121,27 @@ def _step(
 
 
 def _guessed(
-    path: tuple[str, ...], reply: str, recorded: tuple[float, ...], names: Sequence[str]
+    path: tuple[str, ...],
+    reply: str,
+    recorded: tuple[float, ...],
+    names: Sequence[str],
 ) -> tuple[Step, str]:
-    """A reply that the authors could not read, as our reader reads it."""
+    """Parse a reply that the authors could not parse."""
     parsed = parse_scores(reply, reply_schema(len(names) or 1))
     if parsed.status.usable:
+        parse_reason = excerpt(parsed.reason)
         step = Step(
             path,
             Status.REPAIRED,
             parsed.scores,
             excerpt(reply),
-            excerpt(parsed.reason),
+            parse_reason,
             recorded=recorded,
         )
     else:
         reason = (
-            f"the authors guessed a score where they could not parse ({parsed.reason})"
+            "the authors could not parse this reply and guessed a score "
+            f"({parsed.reason})"
         )
         step = Step(
             path,
@@ -135,7 +154,7 @@ def _guessed(
 
 
 def number(value: Any) -> float | None:
-    """A number of a row as a finite float; None for anything else."""
+    """Convert a value of a row to a finite float; None if it is not a number."""
     # the bound keeps out NaN, infinity and integers that no float can hold
     if (
         isinstance(value, bool)
@@ -147,10 +166,9 @@ def number(value: Any) -> float | None:
 
 
 def _numbers(score: Any) -> tuple[float, ...]:
-    """Scores of a row as numbers; none unless all are."""
-    values = [
-        number(value) for value in (score if isinstance(score, list) else [score])
-    ]
+    """Convert the scores of a row to numbers; empty unless all are numbers."""
+    score_list = score if isinstance(score, list) else [score]
+    values = [number(value) for value in (score_list)]
     numbers = tuple(value for value in values if value is not None)
     return numbers if len(numbers) == len(values) else ()
 
@@ -163,16 +181,17 @@ def _verdict(steps_and_findings: Sequence[tuple[Step, str]]) -> Verdict:
         if step.status.usable and step.reason
     )
     scores = {step.path[0]: step.scores for step in steps if step.status.usable}
-    as_recorded = scores | {
-        step.path[0]: step.recorded for step in steps if step.recorded
-    }
+    recorded_scores = {step.path[0]: step.recorded for step in steps if step.recorded}
+    as_recorded = scores | recorded_scores
+    is_recorded = any(step.recorded for step in steps)
+    status = worst([step.status for step in steps])
+    findings = tuple(finding for _, finding in steps_and_findings if finding)
+    recorded = RUBRIC.scores(as_recorded) if is_recorded else {}
     return Verdict(
         RUBRIC.scores(scores),
-        worst([step.status for step in steps]),
+        status,
         rationale,
         steps,
-        findings=tuple(finding for _, finding in steps_and_findings if finding),
-        recorded=RUBRIC.scores(as_recorded)
-        if any(step.recorded for step in steps)
-        else {},
+        findings=findings,
+        recorded=recorded,
     )

@@ -1,5 +1,5 @@
-"""Fetches published logs from their repositories, each file at its commit and checked by size
-and SHA-256.
+"""Download published logs from their repositories, each file at a fixed commit and
+checked by size and SHA-256.
 """
 
 from __future__ import annotations
@@ -25,28 +25,27 @@ from vieval_plugin.results.published.files import (
 from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.wording import plural
 
-#: The address that files come from; a mirror with the same paths below it serves as well.
+#: Address of the files; a mirror with the same paths works as well.
 HOSTS = {"logs": "https://raw.githubusercontent.com"}
 
 
 def prepare(root: Path, preparing: Preparing) -> Prepared:
-    """Fetch the logs that the data folder lacks; what is there and is what was published is kept.
+    """Download the logs that the data folder lacks; files that match the published ones
+    are kept.
 
     Args:
         root: the data folder.
-        preparing: whose parts are names of benchmarks.
+        preparing: with names of benchmarks as parts.
 
     Raises:
-        VievalError: no logs of such a benchmark are known, aiohttp is not installed, a file cannot
-            be written.
+        VievalError: a benchmark has no published logs, aiohttp is not installed, or a file
+            cannot be written.
     """
     if preparing.count is not None:
         raise missing_count_error(NAME)
     described = sources()
-    names = [
-        known_part(NAME, described, name)
-        for name in dict.fromkeys(preparing.parts or described)
-    ]
+    parts = dict.fromkeys(preparing.parts or described)
+    names = [known_part(NAME, described, name) for name in parts]
     address = preparing.hosts.get("logs", HOSTS["logs"]).rstrip("/")
     jobs = {
         name: [
@@ -59,12 +58,12 @@ def prepare(root: Path, preparing: Preparing) -> Prepared:
     missing = {
         job.path: job for name in names for job in jobs[name] if not job.is_there()
     }
-    failed = asyncio.run(
-        fetch_all(list(missing.values()), label="logs", hosts=[address])
-    )
+    downloads = list(missing.values())
+    failed = asyncio.run(fetch_all(downloads, label="logs", hosts=[address]))
     is_all = len(failed) == sum(map(len, jobs.values()))
     if failed and is_all and not any(failure.host_answered for failure in failed):
-        reason = f"{failed[0].host} does not answer ({failed[0].reason})"
+        host = failed[0].host
+        reason = f"{host} does not answer ({failed[0].reason})"
         return Prepared(manual_download_lines(NAME, root, reason), False)
     lines = [_line(name, jobs[name], missing.keys(), failed) for name in names]
     return Prepared(tuple(lines), not failed)
@@ -77,25 +76,30 @@ def _download(file: PublishedFile, address: str, root: Path) -> Download:
 
     url = f"{address}/{file.repository}/{file.commit}/{quote(file.path)}"
     # a file is taken for what was published by its content: one of another commit is fetched anew
+    target = root / file.place
     return Download(
         url,
-        root / file.place,
+        target,
         check,
         lambda path: not file.difference(path.read_bytes()),
     )
 
 
 def _line(
-    name: str, jobs: Sequence[Download], missing: Set[Path], failed: Sequence[Failed]
+    name: str,
+    jobs: Sequence[Download],
+    missing: Set[Path],
+    failed: Sequence[Failed],
 ) -> str:
-    """Outcome of a benchmark for a terminal: complete, or how many files are missing for which
-    reasons.
+    """Summarise the download of a benchmark for the terminal: complete, or the number
+    of missing files by reason.
     """
     paths = {job.path for job in jobs}
     failures = [failure for failure in failed if failure.path in paths]
     total = plural(len(jobs), "file")
     if not failures:
-        return f"{NAME}/{name}: complete, {total} ({len(paths & missing)} fetched now)"
+        fetched_count = len(paths & missing)
+        return f"{NAME}/{name}: complete, {total} ({fetched_count} fetched now)"
     counts = Counter(map(_reason, failures))
     reasons = "; ".join(f"{reason}: {n}" for reason, n in counts.most_common())
     return (
@@ -106,9 +110,7 @@ def _line(
 
 
 def _reason(failure: Failed) -> str:
-    """Reason that failed files have in common: of files of another commit each has a reason of
-    its own.
-    """
+    """Reason that several failed files share; details that differ by file are cut."""
     return (
         failure.reason.partition(":")[0]
         if failure.host_answered

@@ -1,6 +1,4 @@
-"""Files of published logs: which there are at which commit, where they lie, and whether they are
-what was published.
-"""
+"""Files of published logs: their repository, commit, place and digest."""
 
 from __future__ import annotations
 
@@ -36,39 +34,37 @@ class PublishedFile:
     sha256: str
 
     def difference(self, body: bytes) -> str:
-        """The reason why a body is not this file; empty where it is."""
+        """Reason why content differs from this file; empty if it is this file."""
         if len(body) == self.size and hashlib.sha256(body).hexdigest() == self.sha256:
             return ""
         return (
-            f"not the file of {self.repository} at commit {self.commit[:7]}: got "
+            f"not the file from {self.repository} at commit {self.commit[:7]}: got "
             f"{len(body)} bytes, expected {self.size} with SHA-256 "
             f"{self.sha256[:12]}..."
         )
 
     def is_there(self, root: Path) -> bool:
-        """Tell whether a file lies in its place, whatever is in it."""
+        """Tell whether the file exists, without checking its content."""
         return isfile(root / self.place)
 
 
 @cache
 def sources() -> dict[str, JsonObject]:
-    """Return the description of each repository of published logs, by the benchmark that they
-    are of.
-    """
-    described: dict[str, JsonObject] = read_yaml(
-        (_HOME / "judges.yaml").read_text(encoding="utf-8")
-    )
+    """Return the description of each repository of published logs, by benchmark."""
+    text = (_HOME / "judges.yaml").read_text(encoding="utf-8")
+    described: dict[str, JsonObject] = read_yaml(text)
     return described
 
 
 @cache
 def descriptions() -> dict[str, JsonObject]:
-    """Return the description of each benchmark's published judges, by the benchmark; other logs
-    are for replays alone.
+    """Return the description of each benchmark's published judges, by benchmark,
+    without logs that serve only replays.
     """
+    named_sources = sources().items()
     return {
         benchmark: described
-        for benchmark, described in sources().items()
+        for benchmark, described in named_sources
         if "judges" in described
     }
 
@@ -85,13 +81,14 @@ def published_files() -> tuple[PublishedFile, ...]:
             described = repositories[row["repository"]]
             path = described["place"] + row["path"].removeprefix(described["below"])
             location = row["repository"], row["commit"], row["path"], path
-            files.append(PublishedFile(*location, int(row["bytes"]), row["sha256"]))
+            size = int(row["bytes"])
+            files.append(PublishedFile(*location, size, row["sha256"]))
     return tuple(files)
 
 
 @cache
 def files_below(folder: str) -> tuple[PublishedFile, ...]:
-    """Return the files of a folder, which is named from the folder of published verdicts on."""
+    """Return the files of a folder, given relative to the folder of published verdicts."""
     return tuple(
         file for file in published_files() if file.place.startswith(f"{folder}/")
     )

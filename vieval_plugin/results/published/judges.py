@@ -1,4 +1,4 @@
-"""Judges whose verdicts were published, and those verdicts as results beside a user's own."""
+"""Judges with published verdicts, and these verdicts as results."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from vieval_plugin.text.errors import VievalError
 
 @dataclass(frozen=True)
 class PublishedJudge:
-    """A judge whose verdicts on a benchmark its authors published."""
+    """A judge with published verdicts on a benchmark."""
 
     #: Its name in their repository.
     name: str
@@ -44,20 +44,20 @@ class PublishedJudge:
     backbone: str = ""
     #: Setting of the method.
     setting: str = ""
-    #: The exact model, where somebody says it.
+    #: Exact model, if known.
     version: str = ""
     #: Day of publication.
     date: str = ""
 
     def files(self, part: str) -> tuple[PublishedFile, ...]:
-        """The files of one part, as the authors call it, in the list of what was published."""
+        """Published files of one part, by the authors' name of the part."""
         return files_below(self.folder.format(part=part))
 
 
 @cache
 def published_judges(benchmark: str) -> tuple[PublishedJudge, ...]:
-    """Return the judges whose verdicts on a benchmark were published; none for a benchmark without
-    such.
+    """Return the judges with published verdicts on a benchmark; empty if there are
+    none.
 
     >>> published_judges("imagenhub")[0].title, published_judges("mine")
     ('GPT-4o zero-shot', ())
@@ -67,13 +67,15 @@ def published_judges(benchmark: str) -> tuple[PublishedJudge, ...]:
 
 @cache
 def published_baselines(benchmark: str) -> tuple[PublishedJudge, ...]:
-    """Return the baselines whose values on a benchmark were published."""
+    """Return the baselines with published values on a benchmark."""
     return _described(benchmark, "baselines")
 
 
 @dataclass(frozen=True)
 class TrackRecord:
-    """What people said of pairs of generators that a published judge compared by one score."""
+    """Human agreement with the order that a published judge gave to pairs of
+    generators, by one score.
+    """
 
     benchmark: str
     #: Pairs of which the judge found one better, and those of them that people order alike.
@@ -89,8 +91,8 @@ class TrackRecord:
 
 
 def track_record(provenance: Provenance, aspect: str) -> TrackRecord | None:
-    """The record of a judge by a score, where verdicts of the same wording and model were
-    published; else None.
+    """Return the track record of a judge by a score, if verdicts with the same prompt
+    pack and model were published; otherwise None.
 
     Args:
         provenance: of the judge's verdicts.
@@ -120,28 +122,26 @@ def track_record(provenance: Provenance, aspect: str) -> TrackRecord | None:
                 and judge.judge == provenance.judge
                 and provenance.backbone in names
             ):
-                counts = {
-                    name: int(row[name])
-                    for name in ("better", "agreed", "equal", "told_apart")
-                }
+                count_names = ("better", "agreed", "equal", "told_apart")
+                counts = {name: int(row[name]) for name in count_names}
                 title = benchmark_registry.benchmark(row["benchmark"]).title
-                return TrackRecord(
-                    title, low=float(row["low"]), high=float(row["high"]), **counts
-                )
+                low = float(row["low"])
+                high = float(row["high"])
+                return TrackRecord(title, low=low, high=high, **counts)
     return None
 
 
 def present(benchmark: str, root: Path) -> list[PublishedJudge]:
-    """Return the judges of `published_judges` of which a part's logs are all below `root`."""
+    """Return the judges of `published_judges` with at least one part whose logs are
+    complete below `root`.
+    """
     return [
         judge for judge in published_judges(benchmark) if parts_present(judge, root)
     ]
 
 
 def parts_present(judge: PublishedJudge, root: Path) -> list[str]:
-    """Return the parts of which a judge's logs are all below `root`; a part of which some are
-    missing does not count.
-    """
+    """Return the parts for which all logs of a judge are below `root`."""
     folders = benchmark_registry.benchmark(judge.benchmark).folders
     return [
         part
@@ -151,14 +151,14 @@ def parts_present(judge: PublishedJudge, root: Path) -> list[str]:
 
 
 def verdicts_of(judge: PublishedJudge, root: Path) -> Recording:
-    """The verdicts of a published judge, of each part whose logs are all there.
+    """Read the verdicts of a published judge, for each part whose logs are complete.
 
     Args:
-        judge: of a benchmark's `published_judges` or `published_baselines`.
+        judge: one of `published_judges` or `published_baselines`.
         root: the folder of published verdicts.
 
     Raises:
-        VievalError: nothing of the judge is there, or a file is not the published one.
+        VievalError: the judge has no logs there, or a file is not the published one.
     """
     read = logs.reader(judge.judge)
     benchmark = benchmark_registry.benchmark(judge.benchmark)
@@ -171,8 +171,9 @@ def verdicts_of(judge: PublishedJudge, root: Path) -> Recording:
     verdicts: dict[SampleId, Verdict] = {}
     require_published(judge, root)
     for part in parts:
+        part_folder = root / judge.folder.format(part=folders[part])
         verdicts |= read(
-            root / judge.folder.format(part=folders[part]),
+            part_folder,
             partial(SampleId, judge.benchmark, part),
             "",
             judge.setting,
@@ -185,17 +186,13 @@ def verdicts_of(judge: PublishedJudge, root: Path) -> Recording:
 
 
 def require_published(judge: PublishedJudge, root: Path) -> None:
-    """VievalError unless each file of the parts that are there is the published one.
+    """Raise VievalError unless every file of the available parts is the published one.
 
     Args:
         judge, root: as for `verdicts_of`.
     """
-    folders = {
-        part: folder
-        for folder, part in benchmark_registry.benchmark(
-            judge.benchmark
-        ).folders.items()
-    }
+    known_benchmark = benchmark_registry.benchmark(judge.benchmark)
+    folders = {part: folder for folder, part in known_benchmark.folders.items()}
     for file in (
         file
         for part in parts_present(judge, root)
@@ -213,16 +210,15 @@ def require_published(judge: PublishedJudge, root: Path) -> None:
 
 
 def run_of(judge: PublishedJudge, root: Path, judged: Iterable[Judged | Record]) -> Run:
-    """The verdicts of a published judge on samples or contests, as a run that statistics take
-    beside others.
+    """Build a run from the verdicts of a published judge on samples or contests.
 
     Args:
         judge, root: as for `verdicts_of`.
-        judged: a benchmark's samples, or records of them, whose ratings and votes count; of parts
-            whose logs are not there nothing is in the run.
+        judged: samples of a benchmark, or records of them, with ratings and votes; parts without
+            logs are left out of the run.
 
     Raises:
-        VievalError: as `verdicts_of`, and where the judge has verdicts on none of these.
+        VievalError: as `verdicts_of`, and if the judge has no verdicts on these samples.
     """
     recording = verdicts_of(judge, root)
     records = []
@@ -230,7 +226,11 @@ def run_of(judge: PublishedJudge, root: Path, judged: Iterable[Judged | Record])
         if f"{sample.id.benchmark}/{sample.id.part}" in recording.covered:
             judge_and_model = (judge.judge, judge.setting, judge.backbone)
             verdict, provenance = replayed(
-                recording, sample.id, 0, *judge_and_model, Config()
+                recording,
+                sample.id,
+                0,
+                *judge_and_model,
+                Config(),
             )
             provenance = replace(provenance, label=judge.title)
             if isinstance(sample, Record):
@@ -250,8 +250,7 @@ def _described(benchmark: str, section: str) -> tuple[PublishedJudge, ...]:
     judges = []
     for name, entry in described.get(section, {}).items():
         fields = {"judge": described["judge"], "folder": described["folder"], **entry}
-        fields["folder"] = (
-            f"{described['place']}/{fields['folder'].replace('{name}', name)}"
-        )
+        folder = fields["folder"].replace("{name}", name)
+        fields["folder"] = f"{described['place']}/{folder}"
         judges.append(PublishedJudge(name, benchmark=benchmark, **fields))
     return tuple(judges)

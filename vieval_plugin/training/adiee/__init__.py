@@ -1,3 +1,3 @@
-"""ADIEE's training: labels that nobody gave, a model with a token and a head, and what is
-written beside it.
+"""Train ADIEE: labels without annotators, a model with a token and a head, and its
+files.
 """

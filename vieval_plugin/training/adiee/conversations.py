@@ -1,4 +1,4 @@
-"""Labelled edits as the conversations of the judge, and these as tensors."""
+"""Turn labelled edits into conversations of the judge, and these into tensors."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Batch:
     inputs: Any
     #: Positions that the head reads, shape (rows,).
     at: Any
-    #: Tokens to be said, shape (rows, length).
+    #: Expected tokens, shape (rows, length).
     targets: Any
     #: Labels, shape (rows,).
     labels: Any
@@ -52,12 +52,16 @@ class Batch:
 
 
 class Conversations:
-    """Turns edits into batches: a question about both images, and an answer that ends in the
-    token or in a number.
+    """Turn edits into batches: a question about both images, and an answer that ends in
+    the token or in a number.
     """
 
     def __init__(
-        self, processor: Any, wording: Pack, images: Images, with_token: bool
+        self,
+        processor: Any,
+        wording: Pack,
+        images: Images,
+        with_token: bool,
     ) -> None:
         self._processor = processor
         self._wording = wording
@@ -70,42 +74,40 @@ class Conversations:
             {"role": role, "content": [{"type": "text", "text": text}]}
             for role, text in (("user", "?"), ("assistant", "vieval"))
         ]
-        # what the chat template puts after an assistant's turn
-        self._end = str(
-            processor.apply_chat_template(turns, tokenize=False).rpartition("vieval")[2]
-        )
+        # text that the chat template adds after an assistant's turn
+        rendered = processor.apply_chat_template(turns, tokenize=False)
+        self._end = str(rendered.rpartition("vieval")[2])
         # how a tokenizer pads is a state of it, and the next step is prepared while held-out edits
         # are measured
         self._one_at_a_time = threading.Lock()
 
     def random_form(self, rng: random.Random) -> Form:
-        """A question and an answer sentence, each as likely as the others."""
+        """Choose a question and an answer sentence at random, all equally likely."""
         return Form(rng.choice(self.questions), rng.choice(self.answers))
 
     def batch(self, edits: Sequence[LabelledEdit], forms: Sequence[Form]) -> Batch:
-        """Tensors of edits, each asked in its form.
+        """Build the tensors of edits, each asked in its form.
 
         Raises:
-            VievalError: an image cannot be read, or an answer lost its token.
+            VievalError: an image cannot be read, or an answer lacks its token.
         """
         with self._one_at_a_time:
             return self._batch(edits, forms)
 
     def _batch(self, edits: Sequence[LabelledEdit], forms: Sequence[Form]) -> Batch:
         torch = library("torch")
-        pairs = [
-            self._prompt_and_answer(edit, form)
-            for edit, form in zip(edits, forms, strict=True)
-        ]
+        asked_edits = zip(edits, forms, strict=True)
+        pairs = [self._prompt_and_answer(edit, form) for edit, form in asked_edits]
         texts = [prompt + answer for prompt, answer in pairs]
         pictures = [self._pictures(edit) for edit in edits]
         bos = self._tokenizer.bos_token
+        adds_special_tokens = not (bos and texts[0].startswith(bos))
         inputs = self._processor(
             text=texts,
             images=pictures,
             padding=True,
             return_tensors="pt",
-            add_special_tokens=not (bos and texts[0].startswith(bos)),
+            add_special_tokens=adds_special_tokens,
         )
         tokens = inputs["input_ids"]
         ends = inputs["attention_mask"].sum(1)
@@ -117,18 +119,23 @@ class Conversations:
         at = torch.zeros(len(edits), dtype=torch.long)
         if self._with_token:
             at = positions(tokens, self._tokenizer.convert_tokens_to_ids(TOKEN))
+        labels = torch.tensor([edit.label for edit in edits], dtype=torch.float32)
         return Batch(
             inputs,
             at,
             targets,
-            torch.tensor([edit.label for edit in edits], dtype=torch.float32),
+            labels,
         )
 
     def _prompt_and_answer(self, edit: LabelledEdit, form: Form) -> tuple[str, str]:
-        """The text up to the assistant's turn, and that turn."""
+        """Return the text up to the assistant's turn, and that turn."""
         reading: Reading = "token" if self._with_token else "sentence"
         question = question_text(
-            edit.instruction, form, self._wording, self._images, reading
+            edit.instruction,
+            form,
+            self._wording,
+            self._images,
+            reading,
         )
         placeholders = [{"type": "image"}] * (2 if self._images == "two" else 1)
         turn = {
@@ -139,21 +146,23 @@ class Conversations:
             [turn], tokenize=False, add_generation_prompt=True
         )
         score = TOKEN if self._with_token else str(round(10 * edit.label))
-        return str(prompt), answer_text(form.answer, score, self._wording) + self._end
+        answer = answer_text(form.answer, score, self._wording)
+        return str(prompt), answer + self._end
 
     def _pictures(self, edit: LabelledEdit) -> list[PIL.Image.Image]:
-        pictures = [decode(Image(path)) for path in (edit.source, edit.output)]
+        paths = (edit.source, edit.output)
+        pictures = [decode(Image(path)) for path in paths]
         return pictures if self._images == "two" else [join_side_by_side(pictures)]
 
     def _answer_length(self, prompt: str, answer: str) -> int:
-        """The number of tokens that the answer adds to the prompt."""
+        """Number of tokens that the answer adds to the prompt."""
+        texts = (prompt, prompt + answer)
         prompt_tokens, all_tokens = (
-            self._tokenizer(text, add_special_tokens=False).input_ids
-            for text in (prompt, prompt + answer)
+            self._tokenizer(text, add_special_tokens=False).input_ids for text in texts
         )
         if all_tokens[: len(prompt_tokens)] != prompt_tokens:
             raise VievalError(
-                "the tokenizer joins the end of a question with its answer, so the two cannot be "
-                "parted"
+                "the tokenizer merges the end of a question with its answer, so they "
+                "cannot be separated; choose another --base"
             )
         return len(all_tokens) - len(prompt_tokens)

@@ -1,5 +1,5 @@
-"""A folder of labelled edits: `examples.jsonl` with an edit a line, and `manifest.json` with
-where they are from.
+"""A folder of labelled edits: `examples.jsonl` with one edit per line, and
+`manifest.json` with their origins.
 """
 
 from __future__ import annotations
@@ -23,20 +23,23 @@ _PATHS = ("source", "output")
 
 @dataclass(frozen=True)
 class Terms:
-    """The terms of edits."""
+    """Origin and licence of edits."""
 
     source: str
     #: Licence of the source.
     licence: str
-    #: True where that lets them train a model.
+    #: True if the licence allows training.
     trainable: bool
 
 
 def write(
-    folder: Path, edits: Sequence[LabelledEdit], origins: Sequence[Terms], seed: int
+    folder: Path,
+    edits: Sequence[LabelledEdit],
+    origins: Sequence[Terms],
+    seed: int,
 ) -> None:
-    """Write edits, whose images stay where they are; VievalError where that cannot be done or an
-    origin forbids it.
+    """Write edits, leaving their images in place; VievalError if writing fails or an
+    origin forbids training.
     """
     require_trainable(origins)
     rows = [
@@ -46,33 +49,36 @@ def write(
         }
         for edit in edits
     ]
-    write_whole(
-        folder / EXAMPLES, (f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
-    )
+    lines = (f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
+    write_whole(folder / EXAMPLES, lines)
+    data = [asdict(origin) for origin in origins]
+    example_count = len(edits)
+    labels = spread(edits)
+    uids = list(dict.fromkeys(edit.group for edit in edits))
     manifest = {
-        "data": [asdict(origin) for origin in origins],
+        "data": data,
         "seed": seed,
-        "examples": len(edits),
-        "labels": spread(edits),
-        "uids": list(dict.fromkeys(edit.group for edit in edits)),
+        "examples": example_count,
+        "labels": labels,
+        "uids": uids,
     }
     write_whole(folder / MANIFEST, [json.dumps(manifest, indent=1, ensure_ascii=False)])
 
 
 def require_trainable(origins: Sequence[Terms]) -> None:
-    """VievalError, with its licence, for data that may not train a model."""
+    """Raise VievalError with the licence for data that may not be used for training."""
     for origin in origins:
         if not origin.trainable:
-            reason = f"its data may not train a model (licence: {origin.licence})"
+            reason = f"its licence does not allow training ({origin.licence})"
             raise VievalError(f"{origin.source}: {reason}; leave it out")
 
 
 def read(folder: Path) -> tuple[list[LabelledEdit], dict[str, Any]]:
-    """The edits of a folder and its manifest.
+    """Read the edits of a folder and its manifest.
 
     Raises:
-        VievalError: in one line, what is absent or malformed with the number of the row, a label
-            out of [0, 1], an image that is not there, and data that may not train a model.
+        VievalError: a file is missing, or a row is malformed, has a label outside [0, 1], lacks
+            its image, or its licence does not allow training.
     """
     try:
         manifest = read_json((folder / MANIFEST).read_bytes())
@@ -80,22 +86,23 @@ def read(folder: Path) -> tuple[list[LabelledEdit], dict[str, Any]]:
         lines = lines_of((folder / EXAMPLES).read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise VievalError(
-            f"{error.filename} is missing; `vieval data` writes such a folder"
+            f"{error.filename} is missing; create the folder with `vieval data`"
         ) from None
     except OSError as error:
         raise VievalError(
             f"{error.filename}: cannot be read ({error.strerror})"
         ) from None
     except (ValueError, KeyError, TypeError) as error:
+        manifest_file = folder / MANIFEST
         raise VievalError(
-            f"{folder / MANIFEST}: no manifest of labelled edits ({_line(error)})"
+            f"{manifest_file}: not a manifest of labelled edits ({_line(error)})"
         ) from None
     edits = [
         _edit(folder / EXAMPLES, number, line)
         for number, line in enumerate(lines, start=1)
     ]
     if not edits:
-        raise VievalError(f"{folder / EXAMPLES}: no examples in it")
+        raise VievalError(f"{folder / EXAMPLES}: contains no examples")
     return edits, manifest
 
 
@@ -103,28 +110,29 @@ def _edit(file: Path, number: int, line: str) -> LabelledEdit:
     where = f"{file}: row {number}"
     try:
         row = read_json(line)
-        edit = LabelledEdit(
-            **{**row, **{name: file.parent / row[name] for name in _PATHS}}
-        )
+        paths = {name: file.parent / row[name] for name in _PATHS}
+        edit = LabelledEdit(**{**row, **paths})
         texts = edit.uid, edit.group, edit.instruction
     except (ValueError, KeyError, TypeError) as error:
-        raise VievalError(f"{where} is no labelled edit ({_line(error)})") from None
-    if not all(isinstance(text, str) and text.strip() for text in texts):
+        raise VievalError(f"{where}: not a labelled edit ({_line(error)})") from None
+    are_filled = (isinstance(text, str) and text.strip() for text in texts)
+    if not all(are_filled):
         raise VievalError(
-            f"{where} lacks a uid, a group or an instruction; give it one"
+            f"{where}: `uid`, `group` and `instruction` must be non-empty strings"
         )
     if (
         isinstance(edit.label, bool)
         or not isinstance(edit.label, (int, float))
         or not 0 <= edit.label <= 1
     ):
-        remedy = "labels are shares, divide by the scale's end"
+        remedy = "divide labels by the maximum of their scale"
         raise VievalError(
-            f"{where}: the label {edit.label!r} is not in [0, 1]; {remedy}"
+            f"{where}: `label` must be a number from 0 to 1, got {edit.label!r}; "
+            f"{remedy}"
         )
     for image in (edit.source, edit.output):
         if not isfile(image):
-            raise VievalError(f"{where}: the image {image} is not there")
+            raise VievalError(f"{where}: image {image} not found")
     return edit
 
 

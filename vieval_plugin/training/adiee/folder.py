@@ -1,5 +1,5 @@
-"""Results of a training: the model, its head, the description that a scorer is loaded by, and a
-training record.
+"""Results of a training: the model, its head, the description from which a scorer is
+loaded, and a training record.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ HEAD = "head.safetensors"
 
 
 def write(folder: Path, trained: Trained, recipe: Recipe) -> None:
-    """Write model, processor and head, and how a scorer loads them; of adapters, the model with
-    them in it.
+    """Write the model, its processor and head, and the description of the scorer;
+    adapters are merged into the model.
     """
     torch = library("torch")
     network = merged(trained.network)
     # of one precision, as a scorer loads it
-    half = any(weight.dtype == torch.bfloat16 for weight in network.parameters())
+    are_half = (weight.dtype == torch.bfloat16 for weight in network.parameters())
+    half = any(are_half)
     network.to(torch.bfloat16 if half else torch.float32)
     network.save_pretrained(folder)
     trained.processor.save_pretrained(folder)
@@ -44,7 +45,10 @@ def write(folder: Path, trained: Trained, recipe: Recipe) -> None:
         }
         library("safetensors.torch").save_file(tensors, folder / HEAD)
         described = _description(
-            folder, recipe, identity(network), "bfloat16" if half else "float32"
+            folder,
+            recipe,
+            identity(network),
+            "bfloat16" if half else "float32",
         )
         write_whole(
             folder / packs.MANIFEST,
@@ -53,10 +57,13 @@ def write(folder: Path, trained: Trained, recipe: Recipe) -> None:
 
 
 def _description(
-    folder: Path, recipe: Recipe, weights: str, dtype: str
+    folder: Path,
+    recipe: Recipe,
+    weights: str,
+    dtype: str,
 ) -> dict[str, Any]:
-    """The scorer's description: the first question with the first answer sentence, the head read
-    before the token.
+    """Describe the scorer: the first question with the first answer sentence, and a
+    head that reads before the token.
     """
     wording = packs.load(recipe.pack)
     form = Form("question_1", "answer_1")
@@ -66,7 +73,11 @@ def _description(
         "questions": {
             "O": {
                 "text": question_text(
-                    "{{ instruction | trim }}", form, wording, recipe.images, "token"
+                    "{{ instruction | trim }}",
+                    form,
+                    wording,
+                    recipe.images,
+                    "token",
                 ),
                 "images": ["source", "output"],
             }
@@ -93,25 +104,29 @@ def training_record(
     curves: Sequence[Curve],
     figures: Figures | None,
 ) -> None:
-    """Write the training record: data and licences, the recipe with its seed, groups learnt and
-    held out, curves.
+    """Write the training record: data and licences, the recipe with its seed, trained
+    and held-out groups, and curves.
     """
     learnt, held_out = parts
+    edits = {"learnt": len(learnt), "held_out": len(held_out)}
+    learnt_uids = list(dict.fromkeys(edit.group for edit in learnt))
+    held_out_uids = list(dict.fromkeys(edit.group for edit in held_out))
+    curve_rows = [asdict(curve) for curve in curves]
     record = {
         "recipe": recipe.options(),
         "data": manifest["data"],
         "data_seed": manifest["seed"],
-        "edits": {"learnt": len(learnt), "held_out": len(held_out)},
-        "uids": list(dict.fromkeys(edit.group for edit in learnt)),
-        "held_out_uids": list(dict.fromkeys(edit.group for edit in held_out)),
-        "curves": [asdict(curve) for curve in curves],
+        "edits": edits,
+        "uids": learnt_uids,
+        "held_out_uids": held_out_uids,
+        "curves": curve_rows,
         "held_out": asdict(figures) if figures else None,
     }
     write_training_record(folder, _replace_nan(record))
 
 
 def _replace_nan(value: Any) -> Any:
-    """JSON has no NaN: what is not known is null."""
+    """Replace NaN, which JSON does not have, by null."""
     if isinstance(value, dict):
         return {name: _replace_nan(member) for name, member in value.items()}
     if isinstance(value, list):

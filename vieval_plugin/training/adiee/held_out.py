@@ -39,7 +39,7 @@ class Figures:
     done_as_asked: float
     #: Mean score of the same with the source of another scene.
     another_source: float
-    #: Mean score of sources that nobody edited.
+    #: Mean score of unedited sources.
     unedited: float
 
 
@@ -50,7 +50,9 @@ def values(
     question: str,
     batch_size: int,
 ) -> list[float]:
-    """The head's numbers for edits, all asked one question with the first answer sentence."""
+    """Return the head's numbers for edits, all asked one question with the first answer
+    sentence.
+    """
     torch = library("torch")
     module = trained.module
     numbers = []
@@ -59,7 +61,8 @@ def values(
     form = Form(question, conversations.answers[0])
     for begin in range(0, len(edits), batch_size):
         part = edits[begin : begin + batch_size]
-        batch = conversations.batch(part, [form] * len(part)).to(device)
+        forms = [form] * len(part)
+        batch = conversations.batch(part, forms).to(device)
         with (
             torch.inference_mode(),
             torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"),
@@ -72,9 +75,12 @@ def values(
 def agreement(
     numbers: Sequence[float], edits: Sequence[LabelledEdit]
 ) -> HeldOutAgreement:
-    """The agreement of numbers with labels; the correlation is NaN where either does not vary."""
+    """Measure the agreement of numbers with labels; the correlation is NaN if either is
+    constant.
+    """
     labels = [edit.label for edit in edits]
-    errors = [abs(value - label) for value, label in zip(numbers, labels, strict=True)]
+    labelled = zip(numbers, labels, strict=True)
+    errors = [abs(value - label) for value, label in labelled]
     return HeldOutAgreement(correlation(numbers, labels), fmean(errors), len(edits))
 
 
@@ -84,24 +90,29 @@ def figures(
     edits: Sequence[LabelledEdit],
     batch_size: int,
 ) -> Figures | None:
-    """The figures of held-out edits; None where there are none."""
+    """Compute the figures on held-out edits; None without any."""
     if trained.head is None or not edits:
         return None
 
     def scores_of(
         part: Sequence[LabelledEdit], question: str = conversations.questions[0]
     ) -> list[float]:
-        return values(trained, conversations, part, question, batch_size)
+        return values(
+            trained,
+            conversations,
+            part,
+            question,
+            batch_size,
+        )
 
     by_question = [scores_of(edits, question) for question in conversations.questions]
-    ranges = [max(column) - min(column) for column in zip(*by_question, strict=True)]
+    columns = zip(*by_question, strict=True)
+    ranges = [max(column) - min(column) for column in columns]
     edits_done_as_asked = [edit for edit in edits if edit.label == 1]
-    strangers = list(
-        filter(None, (_swap_source(edit, edits) for edit in edits_done_as_asked))
-    )
-    unedited = list(
-        {edit.source: replace(edit, output=edit.source) for edit in edits}.values()
-    )
+    swapped = (_swap_source(edit, edits) for edit in edits_done_as_asked)
+    strangers = list(filter(None, swapped))
+    by_source = {edit.source: replace(edit, output=edit.source) for edit in edits}
+    unedited = list(by_source.values())
     return Figures(
         agreement(by_question[0], edits),
         fmean(ranges),
@@ -115,11 +126,16 @@ def figures(
 def _swap_source(
     edit: LabelledEdit, edits: Sequence[LabelledEdit]
 ) -> LabelledEdit | None:
-    """The edit with the source of the next scene, around the end; None where there is no other."""
+    """Return the edit with the source of the next scene, wrapping around; None without
+    another scene.
+    """
     index = edits.index(edit)
     following = [*edits[index:], *edits[:index]]
+    other_sources = (
+        candidate.source for candidate in following if candidate.group != edit.group
+    )
     source = next(
-        (candidate.source for candidate in following if candidate.group != edit.group),
+        other_sources,
         None,
     )
     return replace(edit, source=source) if source else None

@@ -1,7 +1,8 @@
-"""Labels of edits without people, from editing sequences and from outputs with a CLIP.
+"""Label edits without annotators, from editing sequences and from outputs with a CLIP.
 
-Source: ADIEE, automatic dataset creation and scorer for instruction-guided image editing evaluation
-(ICCV 2025), section on its data; how often each sequence is drawn from is not said there.
+Source: ADIEE, automatic dataset creation and scorer for instruction-guided image
+editing evaluation (ICCV 2025), section on its data. The paper does not state how often
+each sequence is sampled.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ SUCCEEDED = 0.2
 
 @dataclass(frozen=True)
 class LabelledEdit:
-    """An edit to learn from."""
+    """An edit to train on."""
 
     #: Name of the edit.
     uid: str
@@ -39,60 +40,67 @@ class LabelledEdit:
     source: Path
     #: Image after it.
     output: Path
-    #: What was asked for.
+    #: Instruction of the edit.
     instruction: str
-    #: How far the output is what the instruction makes of the source, in [0, 1].
+    #: How well the output follows the instruction, in [0, 1].
     label: float
-    #: How the label came about: j1, j2 and k of a sequence, or the editor and its CLIP-D.
+    #: Origin of the label: j1, j2 and k of a sequence, or the editor and its CLIP-D.
     origin: Mapping[str, float | str] = field(default_factory=dict)
 
 
 def sequence_labels(
     sequence: EditingSequence, number: int, seed: int
 ) -> list[LabelledEdit]:
-    """Edits of a sequence, drawn without replacement from all that there are of it.
+    """Draw edits of a sequence without replacement.
 
     Args:
         sequence: images I_0 to I_l with l instructions.
-        number: how many edits at most.
-        seed: what is drawn depends on it and on the sequence's uid alone.
+        number: largest number of edits.
+        seed: the draw depends only on it and on the sequence's uid.
 
     Returns:
         Edits from I_j1 to I_k by the instructions j1 + 1 to j2 in one text, for 0 <= j1 < j2 <= l
         and j1 <= k <= l.
     """
     candidates = triples(len(sequence.instructions))
-    sampled = random.Random(f"{seed}/{sequence.uid}").sample(
-        candidates, min(number, len(candidates))
+    rng = random.Random(f"{seed}/{sequence.uid}")
+    size = min(number, len(candidates))
+    sampled = rng.sample(candidates, size)
+    return [_sequence_edit(sequence, j1, j2, k) for j1, j2, k in sampled]
+
+
+def _sequence_edit(
+    sequence: EditingSequence,
+    j1: int,
+    j2: int,
+    k: int,
+) -> LabelledEdit:
+    instructions = sequence.instructions[j1:j2]
+    return LabelledEdit(
+        uid=f"{sequence.uid}/{j1}-{j2}-{k}",
+        group=sequence.uid,
+        source=sequence.images[j1],
+        output=sequence.images[k],
+        instruction=" ".join(text.strip() for text in instructions),
+        label=label(j1, j2, k),
+        origin={"j1": j1, "j2": j2, "k": k},
     )
-    return [
-        LabelledEdit(
-            f"{sequence.uid}/{j1}-{j2}-{k}",
-            sequence.uid,
-            sequence.images[j1],
-            sequence.images[k],
-            " ".join(text.strip() for text in sequence.instructions[j1:j2]),
-            label(j1, j2, k),
-            {"j1": j1, "j2": j2, "k": k},
-        )
-        for j1, j2, k in sampled
-    ]
 
 
 @dataclass(frozen=True)
 class Editors:
-    """The labelling of outputs, by whom they are and by their CLIP-D."""
+    """Labels of outputs, by their editor and their CLIP-D."""
 
-    #: Editor whose outputs are what the instruction asks for.
+    #: Editor whose outputs follow the instruction.
     truth: str
-    #: Editors whose outputs are failures where CLIP-D is below `FAILED`, and are left out
+    #: Editors whose outputs are failures if CLIP-D is below `FAILED`, and are left out
     #: otherwise.
     weak: frozenset[str]
-    #: Editors whose outputs are right where CLIP-D is above `SUCCEEDED`, else halfway.
+    #: Editors whose outputs are right if CLIP-D is above `SUCCEEDED`, otherwise halfway.
     strong: frozenset[str]
 
     def label(self, editor: str, direction: float) -> float | None:
-        """The label of an editor's output, None where it is left out.
+        """Label of an editor's output, None if it is left out.
 
         >>> editors = Editors("people", frozenset({"old"}), frozenset({"new"}))
         >>> editors.label("people", -1.0), [editors.label("old", d) for d in (-0.1, 0.1)], editors.label("new", 0.1)
@@ -130,21 +138,21 @@ def direction(
 
 
 def spread(edits: Iterable[LabelledEdit]) -> dict[str, int]:
-    """The number of edits with each label, the labels to two decimals."""
+    """Number of edits with each label, with labels rounded to two decimals."""
     counts: dict[str, int] = {}
     for edit in edits:
-        counts[f"{edit.label:.2f}"] = counts.get(f"{edit.label:.2f}", 0) + 1
+        rounded_label = f"{edit.label:.2f}"
+        counts[rounded_label] = counts.get(rounded_label, 0) + 1
     return dict(sorted(counts.items()))
 
 
-#: What the texts of a sample are called that say what its source shows, and what its output is to
-#: show.
+#: Keys of a sample's texts that describe its source, and its intended output.
 SOURCE_CAPTION_KEY, OUTPUT_CAPTION_KEY = "source_caption", "output_caption"
 
 
 @dataclass(frozen=True)
 class Pair:
-    """An edit whose files are known to be files."""
+    """An edit whose images are files."""
 
     #: The edit.
     sample: Sample
@@ -155,12 +163,12 @@ class Pair:
 
 
 def pairs_of(samples: Sequence[Sample], editors: Editors) -> list[Pair]:
-    """Samples as edits that can be labelled, found out before a CLIP is loaded.
+    """Check samples as edits to label, before a CLIP is loaded.
 
     Args:
         samples: edits with `source` and `output`, an instruction, and captions of both images in
             their texts.
-        editors: whose outputs are labelled how.
+        editors: with the labels of their outputs.
 
     Raises:
         VievalError: a sample lacks an image, a text or a known editor.
@@ -171,8 +179,7 @@ def pairs_of(samples: Sequence[Sample], editors: Editors) -> list[Pair]:
 def output_labels(
     pairs: Sequence[Pair], editors: Editors, encoder: Encoder
 ) -> list[LabelledEdit]:
-    """The labelled edits of outputs that have a label, and of each source as the output that nobody
-    edited.
+    """Label edits by their outputs, and add each source as an unedited output.
 
     Raises:
         VievalError: an image cannot be read.
@@ -181,9 +188,9 @@ def output_labels(
     unedited: dict[str, LabelledEdit] = {}
     for pair in tqdm(pairs, desc="CLIP-D", unit="edit", disable=None):
         value = _direction(pair, encoder)
-        is_unchanged = (
-            decode(Image(pair.source)).tobytes() == decode(Image(pair.output)).tobytes()
-        )
+        source_pixels = decode(Image(pair.source)).tobytes()
+        output_pixels = decode(Image(pair.output)).tobytes()
+        is_unchanged = source_pixels == output_pixels
         label = (
             0.0 if is_unchanged else editors.label(pair.sample.id.image_model, value)
         )
@@ -193,19 +200,29 @@ def output_labels(
         }
         if label is not None:
             labelled.append(_edit(pair, pair.output, label, origin))
-        unedited.setdefault(
-            pair.sample.id.uid, _edit(pair, pair.source, 0.0, {"editor": ""})
-        )
+        edit = _edit(pair, pair.source, 0.0, {"editor": ""})
+        unedited.setdefault(pair.sample.id.uid, edit)
     return [*labelled, *unedited.values()]
 
 
 def _edit(
-    pair: Pair, output: Path, label: float, origin: dict[str, float | str]
+    pair: Pair,
+    output: Path,
+    label: float,
+    origin: dict[str, float | str],
 ) -> LabelledEdit:
     uid = pair.sample.id.uid
     name = f"{uid}/{origin['editor'] or 'unedited'}"
     instruction = pair.sample.texts["instruction"]
-    return LabelledEdit(name, uid, pair.source, output, instruction, label, origin)
+    return LabelledEdit(
+        name,
+        uid,
+        pair.source,
+        output,
+        instruction,
+        label,
+        origin,
+    )
 
 
 def _pair(sample: Sample, editors: Editors) -> Pair:
@@ -214,20 +231,20 @@ def _pair(sample: Sample, editors: Editors) -> Pair:
     missing = [name for name in texts if not sample.texts.get(name, "").strip()]
     missing += [role for role in images if role not in sample.images]
     if missing:
+        first_missing = missing[0]
+        needed = ", ".join((*images, *texts))
         raise VievalError(
-            f"{sample.id} has no {missing[0]}; CLIP-D needs {', '.join((*images, *texts))}"
+            f"{sample.id}: {first_missing} is missing; CLIP-D requires {needed}"
         )
     editor = sample.id.image_model
     if editor not in {editors.truth, *editors.weak, *editors.strong}:
         raise VievalError(
-            f"{sample.id}: {editor!r} is neither the truth nor among weak or strong editors; name "
-            "it"
+            f"{sample.id}: unknown editor {editor!r}; pass it as --truth, --weak or "
+            "--strong"
         )
     source, output = (sample.images[role].source for role in images)
     if isinstance(source, bytes) or isinstance(output, bytes):
-        raise VievalError(
-            f"{sample.id}: its images are in memory; training examples name files"
-        )
+        raise VievalError(f"{sample.id}: images must be files, got images in memory")
     return Pair(sample, source, output)
 
 
@@ -238,7 +255,10 @@ def _direction(pair: Pair, encoder: Encoder) -> float:
     images = encoder.images(
         [encoder.pixels(decode(Image(path))) for path in (pair.source, pair.output)]
     )
-    texts = encoder.texts([encoder.tokens(text)[0] for text in captions])
-    source, output = (tuple(vector) for vector in images.double().cpu().tolist())
-    first, second = (tuple(vector) for vector in texts.double().cpu().tolist())
+    tokens = [encoder.tokens(text)[0] for text in captions]
+    texts = encoder.texts(tokens)
+    image_vectors = images.double().cpu().tolist()
+    source, output = (tuple(vector) for vector in image_vectors)
+    text_vectors = texts.double().cpu().tolist()
+    first, second = (tuple(vector) for vector in text_vectors)
     return direction((source, output), (first, second))

@@ -1,7 +1,7 @@
-"""The training of ADIEE: its recipe, steps, checkpoints, and what held-out edits say on the way.
+"""Training of ADIEE: recipe, steps, checkpoints, and measurements on held-out edits.
 
-What happens at a step follows from its number and the seed alone, so that a training that was
-killed goes on as if it had not been.
+A step depends only on its number and the seed, so that an interrupted training resumes
+without a difference.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ SCORE_WEIGHT = 10.0
 
 @dataclass(frozen=True)
 class Recipe:
-    """The recipe by which a scorer of edits is trained."""
+    """Recipe for training a scorer of edits."""
 
     #: Options of any training.
     tuning: Tuning
-    #: With `number` there is neither token nor head, and the model learns to say 0 to 10: the
-    #: paper's ablation.
+    #: With `number`, the model has neither token nor head and learns to answer 0 to 10, as in
+    #: the paper's ablation.
     answer: Answer = "token"
     #: Source and output as two images, or joined into one.
     images: Images = "two"
@@ -50,9 +50,10 @@ class Recipe:
     pack: ClassVar[str] = "adiee/v1"
 
     def options(self) -> dict[str, Any]:
-        """The options of the recipe, by name."""
+        """Options of the recipe, by name."""
+        tuning_options = asdict(self.tuning)
         return {
-            **asdict(self.tuning),
+            **tuning_options,
             "answer": self.answer,
             "images": self.images,
             "pack": self.pack,
@@ -60,21 +61,26 @@ class Recipe:
 
 
 def learning_rate(tuning: Tuning, step: int) -> float:
-    """The learning rate at a step from 0 on: rising over the first 3% of the steps, then falling
-    evenly.
+    """Learning rate at a step, counted from 0: it rises over the first 3% of the steps,
+    then falls linearly.
 
     >>> [round(learning_rate(Tuning("", steps=100, learning_rate=1.0), step), 2) for step in (0, 2, 50, 99)]
     [0.33, 1.0, 0.51, 0.01]
     """
     rising = max(1, math.ceil(0.03 * tuning.steps))
-    return tuning.learning_rate * min(
-        (step + 1) / rising, (tuning.steps - step) / (tuning.steps - rising + 1)
-    )
+    rise = (step + 1) / rising
+    fall = (tuning.steps - step) / (tuning.steps - rising + 1)
+    return tuning.learning_rate * min(rise, fall)
 
 
-def order(count: int, begin: int, end: int, seed: int) -> list[int]:
-    """Positions `begin` to `end` in an endless row of numbers below `count`, each once before any
-    comes again.
+def order(
+    count: int,
+    begin: int,
+    end: int,
+    seed: int,
+) -> list[int]:
+    """Return positions `begin` to `end` of an endless sequence of numbers below
+    `count`, in which each number occurs once per epoch.
 
     >>> sorted(order(3, 3, 6, seed=1))
     [0, 1, 2]
@@ -82,7 +88,8 @@ def order(count: int, begin: int, end: int, seed: int) -> list[int]:
     numbers = []
     for position in range(begin, end):
         epoch, index = divmod(position, count)
-        numbers.append(_shuffled(count, f"epoch/{seed}/{epoch}")[index])
+        epoch_order = _shuffled(count, f"epoch/{seed}/{epoch}")
+        numbers.append(epoch_order[index])
     return numbers
 
 
@@ -99,9 +106,9 @@ _LONGEST_STEP = 1.0  # of the gradient
 
 @dataclass(frozen=True)
 class Curve:
-    """An evaluation on the way."""
+    """An evaluation during training."""
 
-    #: Steps that were made.
+    #: Number of steps so far.
     step: int
     #: Loss of the text, averaged since the last evaluation.
     text: float
@@ -113,7 +120,7 @@ class Curve:
 
 @dataclass
 class _State:
-    """The state of a training, which a checkpoint keeps."""
+    """State of a training, as stored in a checkpoint."""
 
     #: The model.
     trained: Trained
@@ -125,7 +132,7 @@ class _State:
     accelerator: Any
     #: Evaluations so far.
     curves: list[Curve]
-    #: Steps that were made.
+    #: Number of steps so far.
     step: int = 0
 
 
@@ -135,18 +142,18 @@ def train(
     held_out: Sequence[LabelledEdit],
     folder: Path,
 ) -> tuple[Trained, Conversations, list[Curve]]:
-    """Train, from the checkpoint in the folder `folder` where there is one; the trained model and
-    its curves.
+    """Train, resuming from the checkpoint in `folder` if there is one; return the
+    trained model and its curves.
 
     Args:
-        recipe: how; a checkpoint made otherwise is an error.
-        learnt: edits to learn from.
-        held_out: edits that it is measured on, none of whose scenes are among the others.
-        folder: where checkpoints go.
+        recipe: of the training; a checkpoint with another recipe is an error.
+        learnt: edits to train on.
+        held_out: edits to measure on, from other scenes.
+        folder: of the checkpoints.
 
     Raises:
-        VievalError: the base cannot be trained, a checkpoint is of another training, or memory runs
-            out.
+        VievalError: the base cannot be trained, a checkpoint belongs to another training, or
+            memory runs out.
     """
     torch = library("torch")
     accelerate = library("accelerate")
@@ -156,24 +163,41 @@ def train(
     torch.manual_seed(tuning.seed)
     half = on_gpu and tuning.tune == "lora"  # what is frozen needs no more
     wording = packs.load(recipe.pack)
+    dtype = "bfloat16" if half else "float32"
     trained = load(
         tuning.base,
         tuning.tune,
         recipe.answer == "token",
-        "bfloat16" if half else "float32",
+        dtype,
     )
     conversations = Conversations(
-        trained.processor, wording, recipe.images, recipe.answer == "token"
+        trained.processor,
+        wording,
+        recipe.images,
+        recipe.answer == "token",
     )
     weights = [weight for weight in trained.module.parameters() if weight.requires_grad]
     for weight in weights:
         weight.data = weight.data.float()
     optimizer = torch.optim.AdamW(weights, lr=tuning.learning_rate, weight_decay=0.01)
     module, optimizer = accelerator.prepare(trained.module, optimizer)
-    state = _State(trained, module, optimizer, accelerator, [])
+    state = _State(
+        trained,
+        module,
+        optimizer,
+        accelerator,
+        [],
+    )
     _resume(state, recipe, folder / CHECKPOINT)
     with enough_memory(tuning, "edits"):
-        _run(state, recipe, conversations, learnt, held_out[:_MEASURED], folder)
+        _run(
+            state,
+            recipe,
+            conversations,
+            learnt,
+            held_out[:_MEASURED],
+            folder,
+        )
     return trained, conversations, state.curves
 
 
@@ -191,7 +215,13 @@ def _run(
     per_step = tuning.batch_size * tuning.accumulate * state.accelerator.num_processes
     main = state.accelerator.is_main_process
     losses: list[tuple[float, float]] = []
-    prepare = partial(_batches, state.accelerator, recipe, conversations, learnt)
+    prepare = partial(
+        _batches,
+        state.accelerator,
+        recipe,
+        conversations,
+        learnt,
+    )
     bar = tqdm(
         total=tuning.steps * per_step,
         initial=first * per_step,
@@ -243,7 +273,7 @@ def _batches(
     learnt: Sequence[LabelledEdit],
     step: int,
 ) -> list[tuple[int, Batch]]:
-    """The batches of this process at a step, each batch with the seed of its dropout."""
+    """Build the batches of this process at a step, each with the seed of its dropout."""
     parts = []
     tuning = recipe.tuning
     for part in range(tuning.accumulate):
@@ -251,17 +281,22 @@ def _batches(
             step * tuning.accumulate + part
         ) * accelerator.num_processes + accelerator.process_index
         begin = turn * tuning.batch_size
-        edits = [
-            learnt[n]
-            for n in order(len(learnt), begin, begin + tuning.batch_size, tuning.seed)
-        ]
+        positions = order(
+            len(learnt),
+            begin,
+            begin + tuning.batch_size,
+            tuning.seed,
+        )
+        edits = [learnt[n] for n in positions]
         rng = random.Random(f"{tuning.seed}/{turn}")
+        dropout_seed = rng.getrandbits(32)
+        batch = conversations.batch(
+            edits, [conversations.random_form(rng) for _ in edits]
+        )
         parts.append(
             (
-                rng.getrandbits(32),
-                conversations.batch(
-                    edits, [conversations.random_form(rng) for _ in edits]
-                ),
+                dropout_seed,
+                batch,
             )
         )
     return parts
@@ -270,7 +305,7 @@ def _batches(
 def _step(
     state: _State, tuning: Tuning, batches: Sequence[tuple[int, Batch]]
 ) -> tuple[float, float]:
-    """Take an optimisation step; the text's cross-entropy and the score's L1."""
+    """Take an optimisation step; return the text's cross-entropy and the score's L1."""
     torch = library("torch")
     accelerator = state.accelerator
     state.module.train()
@@ -280,11 +315,8 @@ def _step(
     for part, (seed, prepared) in enumerate(batches, start=1):
         batch = prepared.to(accelerator.device)
         torch.manual_seed(seed)
-        with (
-            contextlib.nullcontext()
-            if part == len(batches)
-            else accelerator.no_sync(state.module)
-        ):
+        is_last = part == len(batches)
+        with contextlib.nullcontext() if is_last else accelerator.no_sync(state.module):
             value, text = state.module(batch.inputs, batch.at, batch.targets)
             score = (
                 (value - batch.labels).abs().mean()
@@ -301,16 +333,18 @@ def _step(
 
 
 def _write_checkpoint(state: _State, recipe: Recipe, file: Path) -> None:
-    """Write a checkpoint; the one before stays until this one is whole."""
+    """Write a checkpoint; the previous one is kept until this one is complete."""
     parameters = state.trained.module.named_parameters()
+    options = recipe.options()
+    weights = {name: weight.data for name, weight in parameters if weight.requires_grad}
+    optimizer_state = state.optimizer.state_dict()
+    curves = [asdict(curve) for curve in state.curves]
     checkpoint = {
-        "recipe": recipe.options(),
+        "recipe": options,
         "step": state.step,
-        "weights": {
-            name: weight.data for name, weight in parameters if weight.requires_grad
-        },
-        "optimizer": state.optimizer.state_dict(),
-        "curves": [asdict(curve) for curve in state.curves],
+        "weights": weights,
+        "optimizer": optimizer_state,
+        "curves": curves,
     }
     unfinished = file.with_suffix(".part")
     try:
@@ -320,7 +354,8 @@ def _write_checkpoint(state: _State, recipe: Recipe, file: Path) -> None:
     except (OSError, RuntimeError) as error:
         unfinished.unlink(missing_ok=True)
         raise VievalError(
-            f"{file}: cannot be written ({error}); make room or choose another --out"
+            f"{file}: cannot be written ({error}); free disk space or choose another "
+            "--out"
         ) from None
 
 
@@ -332,7 +367,7 @@ def _resume(state: _State, recipe: Recipe, file: Path) -> None:
         earlier = dict(checkpoint["recipe"])
     except Exception as error:
         raise VievalError(
-            f"{file}: no checkpoint that can be gone on from ({error}); remove it"
+            f"{file}: cannot resume from this checkpoint ({error}); remove it"
         ) from None
     require_same_options(file, earlier, recipe.options())
     parameters = dict(state.trained.module.named_parameters())

@@ -1,5 +1,5 @@
-"""A model with the token `[SCORE]` and a head that reads a number where the model is about to say
-it.
+"""A model with the token `[SCORE]` and a head that reads a number at the position that
+predicts the token.
 
 Source: ADIEE (ICCV 2025), supplementary: an MLP of two layers as wide as the model on the last
 layer's hidden state at the position that predicts the token.
@@ -25,7 +25,7 @@ _RANK, _ALPHA, _DROPOUT = 8, 16, 0.05
 
 @dataclass(frozen=True)
 class Trained:
-    """A model in training."""
+    """A model during training."""
 
     #: Gives the losses.
     module: Any
@@ -39,19 +39,24 @@ class Trained:
         return self.module.head
 
 
-def load(base: str, tuning: Tune, with_head: bool, dtype: str = "float32") -> Trained:
-    """A base with its token and a new head, its trained weights marked.
+def load(
+    base: str,
+    tuning: Tune,
+    with_head: bool,
+    dtype: str = "float32",
+) -> Trained:
+    """Load a base with its token and a new head, and mark the weights to train.
 
     Args:
         base: a folder or a name on the hub of an image-text model of transformers.
         tuning: `full` for every weight, `lora` for adapters on the language model's query and value
             projections; then embeddings, output layer and head are trained too.
-        with_head: without, neither token nor head is added: the model learns to say numbers.
+        with_head: if False, neither token nor head is added, and the model learns to answer with numbers.
         dtype: of the base's weights.
 
     Raises:
-        VievalError: the base cannot be loaded, has a token of that name already, or nothing that
-            adapters go to.
+        VievalError: the base cannot be loaded, already has a token of that name, or has no layers
+            for adapters.
     """
     network, processor = load_base(base, dtype)
     tokenizer = processor.tokenizer
@@ -59,8 +64,8 @@ def load(base: str, tuning: Tune, with_head: bool, dtype: str = "float32") -> Tr
     if with_head:
         if TOKEN in tokenizer.get_vocab():
             raise VievalError(
-                f"--base {base} has the token {TOKEN} already: train from the base that it was "
-                "made of"
+                f"--base {base} already contains the token {TOKEN}; use the base "
+                "that it was trained from"
             )
         tokenizer.add_special_tokens(
             {"extra_special_tokens": [TOKEN]}, replace_extra_special_tokens=False
@@ -82,11 +87,15 @@ def load(base: str, tuning: Tune, with_head: bool, dtype: str = "float32") -> Tr
 def _adapted(network: Any, base: str) -> Any:
     if not any(re.match(_TUNED, name) for name, _ in network.named_modules()):
         raise VievalError(
-            f"--base {base} has no q_proj and v_proj for adapters to go to; use --tune full"
+            f"--base {base} has no q_proj and v_proj layers for adapters; use --tune "
+            "full"
         )
     peft = library("peft")
     settings = peft.LoraConfig(
-        r=_RANK, lora_alpha=_ALPHA, lora_dropout=_DROPOUT, target_modules=_TUNED
+        r=_RANK,
+        lora_alpha=_ALPHA,
+        lora_dropout=_DROPOUT,
+        target_modules=_TUNED,
     )
     adapted = peft.get_peft_model(network, settings)
     for layer in (network.get_input_embeddings(), network.get_output_embeddings()):
@@ -95,15 +104,15 @@ def _adapted(network: Any, base: str) -> Any:
 
 
 def merged(network: Any) -> Any:
-    """The model of transformers with adapters made part of its weights."""
+    """Merge adapters into the weights of the transformers model."""
     return (
         network.merge_and_unload() if hasattr(network, "merge_and_unload") else network
     )
 
 
 def positions(tokens: Any, token: int) -> Any:
-    """For each row of token ids (rows, length), the position that predicts the first `token`: the
-    one before it.
+    """For each row of token ids (rows, length), return the position that predicts the
+    first `token`: the one before it.
 
     Raises:
         VievalError: a row has no such token, or begins with it.
@@ -114,27 +123,36 @@ def positions(tokens: Any, token: int) -> Any:
         int(tokens[row, first[row]]) != token or int(first[row]) == 0 for row in rows
     ):
         raise VievalError(
-            f"an answer without its {TOKEN}: the tokenizer is not the one that was trained with"
+            f"every answer must contain {TOKEN}; use the tokenizer that the model "
+            "was trained with"
         )
     return first - 1
 
 
 def _module(torch: Any, network: Any, head: Any) -> Any:
     class Scorer(torch.nn.Module):  # type: ignore[misc]
-        """Hidden states to losses in one call, which is how several processes share a model."""
+        """Map hidden states to losses in one call, as required to share a model between
+        processes.
+        """
 
         def __init__(self) -> None:
             super().__init__()
             self.network = network
             self.head = head
 
-        def forward(self, inputs: Any, at: Any, targets: Any) -> tuple[Any, Any]:
-            """Values (rows,) of the head at the positions `at`, None without a head; and the text's
-            cross-entropy.
+        def forward(
+            self,
+            inputs: Any,
+            at: Any,
+            targets: Any,
+        ) -> tuple[Any, Any]:
+            """Return values (rows,) of the head at the positions `at`, None without a
+            head; and the text's cross-entropy.
 
-            `targets` (rows, length) has the token ids to be said, -100 where none is.
+            `targets` (rows, length) has the expected token ids, -100 at other
+            positions.
             """
-            # the model of transformers, also where it has adapters
+            # the transformers model, with or without adapters
             model = (
                 self.network.get_base_model()
                 if hasattr(self.network, "get_base_model")
@@ -142,8 +160,10 @@ def _module(torch: Any, network: Any, head: Any) -> Any:
             )
             hidden = model.base_model(**inputs).last_hidden_state
             is_target = targets[:, 1:] != _IGNORED
-            logits = model.get_output_embeddings()(hidden[:, :-1][is_target]).float()
-            text = torch.nn.functional.cross_entropy(logits, targets[:, 1:][is_target])
+            target_states = hidden[:, :-1][is_target]
+            logits = model.get_output_embeddings()(target_states).float()
+            target_tokens = targets[:, 1:][is_target]
+            text = torch.nn.functional.cross_entropy(logits, target_tokens)
             if self.head is None:
                 return None, text
             read = hidden[torch.arange(len(at), device=at.device), at]
