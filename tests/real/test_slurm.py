@@ -71,10 +71,6 @@ def queue(job):
 @pytest.fixture
 def cluster(tmp_path, monkeypatch):
     """One node of two cores that takes jobs."""
-    if not Path("/run/munge/munge.socket.2").exists():
-        Path("/run/munge").mkdir(exist_ok=True)
-        shutil.chown("/run/munge", "munge")
-        printed("su", "-s", "/bin/sh", "munge", "-c", "munged")
     options = tmp_path / "options.yaml"  # every row is asked for
     options.write_text("store: {use: false}\n")
     monkeypatch.setenv("VIEVAL_CONFIG", str(options))
@@ -86,7 +82,16 @@ def cluster(tmp_path, monkeypatch):
         SETTINGS.format(host=host, folder=tmp_path, ports=free_ports(2))
     )
     monkeypatch.setenv("SLURM_CONF", str(settings))
+    munge_socket = Path("/run/munge/munge.socket.2")
     with ExitStack() as stack:
+        if not munge_socket.exists():
+            munge_socket.parent.mkdir(exist_ok=True)
+            shutil.chown(munge_socket.parent, "munge")
+            log = stack.enter_context((tmp_path / "munged.log").open("w"))
+            command = ["munged", "--foreground"]
+            munge = subprocess.Popen(command, user="munge", stdout=log, stderr=log)
+            stack.callback(stack.enter_context(munge).terminate)
+            until(munge_socket.exists)
         for daemon in ("slurmctld", "slurmd"):
             log = stack.enter_context((tmp_path / f"{daemon}.log").open("w"))
             started = stack.enter_context(
