@@ -115,8 +115,8 @@ def test_a_log_without_prompts_is_taken_only_where_no_other_has_them(tmp_path):
             [logged(), logged(idx=1, human_vote="leftish")],
             r"row 1: a four_way vote must be one of first, second, both_good, both_bad, got 'leftish'",
         ),
-        ([logged(), logged()], "row 1 repeats id 0"),
-        ([{"idx": 0}], "row 0: no human_vote"),
+        ([logged(), logged()], "row 1: duplicate id 0"),
+        ([{"idx": 0}], "row 0: missing human_vote"),
         (
             [logged(human_vote=None)],
             "row 0: human_vote must be a non-empty string, got null",
@@ -294,7 +294,7 @@ def test_two_videos_with_frames_in_one_folder_are_told(tmp_path):
         tmp_path, {"id": 5, "candidates": sides, "vote": "first"}, part="video"
     )
     said = (
-        f"{path}: line 1, candidate 2: the frames of two/0001.mp4 and of one/0001.mp4 have "
+        f"{path}: line 1, candidate 2: the frames of two/0001.mp4 and one/0001.mp4 use "
         "the same folder"
     )
     with pytest.raises(VievalError, match=re.escape(said)):

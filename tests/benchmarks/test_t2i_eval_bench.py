@@ -202,7 +202,7 @@ def test_a_score_that_was_not_given_is_nan_and_comes_back_from_a_result_as_nan(
             lambda rows: {"rows": rows},
             "t2i-eval-bench.json: must contain a list of objects; put",
         ),
-        (BENCH, lambda rows: rows[1].update(id="0"), "row 1 repeats id 0"),
+        (BENCH, lambda rows: rows[1].update(id="0"), "row 1: duplicate id 0"),
         (
             BENCH,
             lambda rows: rows[1].update(id="x"),
@@ -241,7 +241,7 @@ def test_a_score_that_was_not_given_is_nan_and_comes_back_from_a_result_as_nan(
         (
             "scores.json",
             lambda rows: rows[1].update(id="0"),
-            "scores.json: row 1 repeats id 0",
+            "scores.json: row 1: duplicate id 0",
         ),
         (
             "scores.json",

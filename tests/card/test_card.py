@@ -220,7 +220,8 @@ def test_no_more_calls_are_made_than_planned_and_all_counts_add_up(
     )
     assert int(total.replace(",", "")) == answers
     made, same = map(
-        int, re.search(r"calls: (\d+), .*was the same: (\d+)", printed.err).groups()
+        int,
+        re.search(r"calls: (\d+), .*duplicates not asked: (\d+)", printed.err).groups(),
     )
     assert made == asked
     assert answers <= made + same <= answers + 4

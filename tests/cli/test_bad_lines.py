@@ -86,7 +86,7 @@ def line(uid, file="a.png", **more):
             line("u", images={"output": 3}),
             "u",
             "parse_failure",
-            "images must map roles (output, source, ...) to paths",
+            "`images` must map roles (output, source, ...) to paths",
         ),
         (line("u", kind=7), "u", "parse_failure", "`kind` must be a string, got 7"),
         (
@@ -192,7 +192,7 @@ def test_a_byte_order_mark_and_carriage_returns_are_read(score):
     ("bad", "reason"),
     [
         (b"{", "not a JSON object"),
-        (line("u", image="x"), "unknown key 'image'; the keys are"),
+        (line("u", image="x"), "unknown key 'image'; known keys: "),
         (line("u", "nowhere.png"), "missing output image"),
         (line("u", texts={}), "the sample has no prompt text"),
         (line("u", "cut"), "/cut "),

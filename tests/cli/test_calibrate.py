@@ -269,7 +269,7 @@ CHANGES = (
         {"knots": {"tig": [[0.5, 0.1], [0, 1]]}},
         "must have the same length and be in increasing order",
     ),
-    ({"labels": None}, "no calibration"),
+    ({"labels": None}, "not a calibration"),
 )
 
 
@@ -360,7 +360,7 @@ def test_a_calibration_has_knots_and_labels_that_are_numbers(tmp_path, change):
     if not change:
         assert read_calibration(tmp_path / "cal.json").labels == 60
         return
-    with pytest.raises(VievalError, match="no calibration"):
+    with pytest.raises(VievalError, match="not a calibration"):
         read_calibration(tmp_path / "cal.json")
 
 

@@ -241,7 +241,7 @@ def test_a_signal_ends_a_run_with_its_summary_and_what_was_answered_is_kept(
         lines = said.splitlines()
         assert any(line.startswith("verdicts: ") for line in lines), said
         assert any(line.startswith("calls: ") for line in lines)
-        assert lines[-1] == f"vieval: interrupted ({name}); what was answered is kept"
+        assert lines[-1] == f"vieval: interrupted ({name}); answers so far are kept"
         for trace in ("Traceback", "never retrieved", "Exception"):
             assert trace not in said + out
         assert not (tmp_path / "v.jsonl").exists()

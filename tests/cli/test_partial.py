@@ -163,9 +163,9 @@ def test_a_signal_leaves_what_was_judged_and_says_where(folder, server, vieval):
         (
             ["--temperature", "0.5"],
             None,
-            "begun there with backbones.judge.temperature 0.0, now 0.5;",
+            "started with backbones.judge.temperature 0.0, now 0.5;",
         ),
-        (["--label", "b"], None, "begun there without label, now b;"),
+        (["--label", "b"], None, "started without label, now b;"),
         (
             ["--judge", "viescore", "--judge", "sharpness"],
             None,
@@ -197,8 +197,8 @@ def test_other_options_or_inputs_are_refused_in_a_line_that_says_what_differs(
         return
     assert re.search(
         (
-            rf"vieval: {partial}: a run was "
-            rf"{difference if difference.startswith('begun') else '.*' + difference}"
+            rf"vieval: {partial}: contains a run "
+            rf"{difference if difference.startswith('started') else '.*' + difference}"
         ),
         said,
     )

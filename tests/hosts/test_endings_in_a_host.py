@@ -51,7 +51,7 @@ def test_a_signal_ends_a_run_in_order_and_what_was_answered_is_kept(
             evaluate(*arguments, limit=12, store=store)
     assert ended.value.code == 128 + number
     said = capsys.readouterr().err
-    assert f"vieval: interrupted ({name}); what was answered is kept\n" in said
+    assert f"vieval: interrupted ({name}); answers so far are kept\n" in said
     assert "vieval: verdicts: " in said
     assert "Traceback" not in said
     if model == "vieval_openai":  # the host's models are asked for whole batches

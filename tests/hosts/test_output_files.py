@@ -152,7 +152,7 @@ def attacks(tmp_path):
     (saved / "own.png").symlink_to(source)
     (saved / "loop.png").symlink_to("loop.png")
     os.mkfifo(saved / "pipe.png")
-    outside, condition, absent = "generate.trusted", "own conditions", "not there"
+    outside, condition, absent = "generate.trusted", "own input images", "missing image"
     named = {
         "an image outside": (secret, outside),
         "the reference output of a benchmark": (
@@ -190,7 +190,7 @@ def attacks(tmp_path):
             outside,
         ),  # first, as `0000_s0.png` is of the first document
         "an image outside, in words": (str(secret), outside),
-        "prose of 5,000 characters": ("I cannot draw that. " * 250, "text only"),
+        "prose of 5,000 characters": ("I cannot draw that. " * 250, "only text"),
     }
     return plain | answers
 

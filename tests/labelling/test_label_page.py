@@ -264,7 +264,7 @@ def test_a_plan_stands_beside_the_page_and_asks_up_to_its_looks(tmp_path, vieval
     assert vieval("rank", tmp_path / "v.jsonl", "--human", plan, labels).out.startswith(
         "new's images are better than old's"
     )
-    for text, reason in (("{}", "not a label plan"), ("[", "not readable as JSON")):
+    for text, reason in (("{}", "not a label plan"), ("[", "invalid JSON")):
         plan.write_text(text)
         assert reason in vieval(*more, code=1).err
 

@@ -297,7 +297,7 @@ def test_a_folders_own_log_goes_by_any_name(tmp_path):
 
 def test_a_file_of_neither_form_is_one_line(tmp_path):
     for text, said in (
-        ("[{", "not readable as JSON"),
+        ("[{", "invalid JSON"),
         ('"A"', "must contain a list of replies, or an object"),
     ):
         (tmp_path / "pairwise.json").write_text(text)

@@ -216,7 +216,7 @@ def test_a_folder_that_only_a_node_sees_is_refused(tmp_path, monkeypatch):
     from vieval_plugin.run.shards.plan import Shard
 
     monkeypatch.setattr(launcher, "_PATIENCE", 0.3)
-    with pytest.raises(VievalError, match="name a folder that all nodes share"):
+    with pytest.raises(VievalError, match="use a folder that all nodes share"):
         launcher._require_seen(
             open_folder(tmp_path), Written(Shard("0" * 24, "a.parquet", 0, 0, 8))
         )
