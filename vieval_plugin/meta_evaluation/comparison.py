@@ -291,7 +291,7 @@ class Comparison:
         if len(self.pairs) > SIGNIFICANCE_LEVEL * (1 + PERMUTATIONS):
             lines.append(
                 f"{PERMUTATIONS} permutations are too few to resolve any of {len(self.pairs)} pairs "
-                "after the correction, so the ranks have no support"
+                "after the correction, so the ranks are not supported"
             )
         for position, better in enumerate(labels):
             lower_labels = labels[position + 1 :]
