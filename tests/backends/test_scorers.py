@@ -494,7 +494,7 @@ def test_a_metric_that_is_none_and_a_run_without_scorers(models):
         match="unknown metric 'no_such'; known metrics: blip, clip_score, clip_i",
     ):
         measure(scorers(models), [unknown])
-    with pytest.raises(VievalError, match="run it with --model vieval_scorer"):
+    with pytest.raises(VievalError, match="use --model vieval_scorer"):
         Batcher(Usage()).measure([ask("clip_i", 1)])
 
 

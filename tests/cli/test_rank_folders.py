@@ -333,5 +333,5 @@ def test_nothing_that_is_read_is_replaced(tmp_path, vieval, flag, suffix, read):
     assert line.endswith(
         f"overwritten; choose another {flag}"
         if is_page
-        else f"end the name of {flag} in {suffix}"
+        else f"{flag} must end in {suffix}, got {tmp_path / read}"
     )
