@@ -256,16 +256,7 @@ def _loaded(benchmark: Benchmark, options: Config) -> tuple[list[Judged], list[s
             without_images |= {part: missing} if missing else {}
     states = [(unprepared, "is not prepared")] if unprepared else []
     if missing := list(chain.from_iterable(without_images.values())):
-        image_lines = (line for line in missing if " image" in line)
-        first = next(image_lines, missing[0]).partition("; ")[0]
-        more = (
-            f", and more in {plural(len(missing) - 1, 'place')}"
-            if len(missing) > 1
-            else ""
-        )
-        states.append(
-            (list(without_images), f"has ratings but lacks images: {first}{more}")
-        )
+        states.append((list(without_images), _missing_images_sentence(missing)))
     lines = []
     for parts, state in states:
         subject = (
@@ -275,6 +266,15 @@ def _loaded(benchmark: Benchmark, options: Config) -> tuple[list[Judged], list[s
         )
         lines.append(f"{subject} {state}; run: vieval prepare {benchmark.name}")
     return loaded, lines
+
+
+def _missing_images_sentence(lines: Sequence[str]) -> str:
+    image_lines = (line for line in lines if " image" in line)
+    first = next(image_lines, lines[0]).partition("; ")[0]
+    sentence = f"has ratings but lacks images: {first}"
+    if len(lines) == 1:
+        return sentence
+    return f"{sentence}, and more in {plural(len(lines) - 1, 'place')}"
 
 
 def _is_labelled(judged: Judged) -> bool:

@@ -147,24 +147,9 @@ def _chart(judge: PlacedJudge) -> Markup:
         for n in numbers
     ]
     chart = scale(f"{model} and published judges: {title}", rows, board)
-    by_value = board.breakdowns.get(judge.breakdown, {})
-    rows = [
-        ScaleRow(
-            task_type(value),
-            estimate,
-            "unranked" if value in judge.useless else "",
-            estimate.reason.partition(":")[0],
-            {
-                label: other.value
-                for label, other in by_value[value].items()
-                if label != model and other.defined
-            },
-        )
-        for value, estimate in judge.values_by_statistic(model).items()
-    ]
     units = breakdown_words(judge.breakdown)
     parts_title = f"{model} by {units}: {title}"
-    parts = scale(parts_title, rows, board)
+    parts = scale(parts_title, _part_rows(judge), board)
     if not parts:
         return chart
     notes = [f"By {units}"]
@@ -173,3 +158,20 @@ def _chart(judge: PlacedJudge) -> Markup:
         notes.append(f"Hollow: not shown to beat {constant_words(judge)}")
     heading = Markup('<p class="how">{}.</p>').format(". ".join(notes))
     return chart + heading + parts
+
+
+def _part_rows(judge: PlacedJudge) -> list[ScaleRow]:
+    """Rows of the card's judge by task type or part, with the published judges as ticks."""
+    model = judge.run.label
+    by_value = judge.board.breakdowns.get(judge.breakdown, {})
+    rows = []
+    for value, estimate in judge.values_by_statistic(model).items():
+        ticks = {
+            label: other.value
+            for label, other in by_value[value].items()
+            if label != model and other.defined
+        }
+        kind = "unranked" if value in judge.useless else ""
+        reason = estimate.reason.partition(":")[0]
+        rows.append(ScaleRow(task_type(value), estimate, kind, reason, ticks))
+    return rows

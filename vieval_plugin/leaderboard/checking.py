@@ -147,15 +147,21 @@ def _problems(
         yield problem
         return
     judge = judge_of(records[0].provenance)
-    provenance = judge.provenance
-    if (provenance.pack, provenance.pack_hash) != (entry.pack, entry.pack_hash):
-        judged_with = f"judged with pack {entry.pack} ({entry.pack_hash})"
-        now = f"the pack is now {provenance.pack} ({provenance.pack_hash})"
-        yield f"{entry.title}: {judged_with}, but {now}"
+    if problem := _pack_problem(entry, judge.provenance):
+        yield problem
         return
     for record in records:
         yield from _problems_of(record, by_id[record.id], judge)
     yield from _wrong_numbers(card, entry, records, folder)
+
+
+def _pack_problem(entry: CardEntry, current: Provenance) -> str:
+    """Describe how the card's prompt pack differs from the current one; empty if it does not."""
+    if (current.pack, current.pack_hash) == (entry.pack, entry.pack_hash):
+        return ""
+    judged_with = f"judged with pack {entry.pack} ({entry.pack_hash})"
+    now = f"the pack is now {current.pack} ({current.pack_hash})"
+    return f"{entry.title}: {judged_with}, but {now}"
 
 
 def _options_problem(card: Card, entry: CardEntry, records: Sequence[Record]) -> str:

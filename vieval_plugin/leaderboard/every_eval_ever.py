@@ -155,12 +155,7 @@ def _write_model(model: _Model, folder: Path, publication: Publication) -> Path:
         "schema_version": SCHEMA,
         "evaluation_id": evaluation_id,
         "retrieved_timestamp": str(publication.time),
-        "source_metadata": {
-            "source_name": "vieval",
-            "source_type": "evaluation_run",
-            "source_organization_name": publication.organization,
-            "evaluator_relationship": "other",
-        },
+        "source_metadata": _source_metadata(publication),
         "eval_library": {"name": "vieval", "version": VERSION},
         "model_info": _model_info(model),
         "evaluation_results": results,
@@ -177,6 +172,15 @@ def _write_model(model: _Model, folder: Path, publication: Publication) -> Path:
     )
     write_whole(path, [text + "\n"], "--out")
     return path
+
+
+def _source_metadata(publication: Publication) -> dict[str, str]:
+    return {
+        "source_name": "vieval",
+        "source_type": "evaluation_run",
+        "source_organization_name": publication.organization,
+        "evaluator_relationship": "other",
+    }
 
 
 def _status_counts(records: Iterable[Record]) -> dict[str, str]:
