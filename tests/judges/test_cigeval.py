@@ -516,7 +516,7 @@ def test_unknown_names_are_refused():
         match="unknown tool 'saw'; known tools: difference, grounding, ocr, scene_graph",
     ):
         prepared(removed=("saw",))
-    with pytest.raises(VievalError, match="no setting 'no_saw'"):
+    with pytest.raises(VievalError, match="unknown setting 'no_saw'"):
         prepared("no_saw")
 
 

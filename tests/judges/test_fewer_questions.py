@@ -300,7 +300,7 @@ def test_generators_are_ranked_by_what_was_asked_and_never_by_a_lazy_runs_qualit
             server.stats()["requests"] == calls + 1
         )  # it is asked first whether it enforces schemas
     ranking = capsys.readouterr().out
-    assert f"Mean {'score' if ranked_by == 'O' else ranked_by} of a " in ranking
+    assert f"Mean {'score' if ranked_by == 'O' else ranked_by} of a: " in ranking
     assert "PQ" not in ranking
 
 
