@@ -217,7 +217,7 @@ def test_what_is_rated_already_is_left_out_of_a_larger_page(
     assert len(asked) == 2
     assert not asked & {tuple(key) for key in keys_of(few.read_text())}
     assert run(samples_file, "--n", 3, "--human", ratings, "--out", more) == 1
-    assert "all 3 are rated; raise --n" in capsys.readouterr().err
+    assert "all 3 are rated; pass a larger --n" in capsys.readouterr().err
 
 
 def test_a_plan_stands_beside_the_page_and_asks_up_to_its_looks(tmp_path, vieval):
@@ -237,7 +237,7 @@ def test_a_plan_stands_beside_the_page_and_asks_up_to_its_looks(tmp_path, vieval
     page, plan = tmp_path / "page.html", tmp_path / "page.plan.json"
     label = ("label", tmp_path / "v.jsonl", "--until-decided")
     first = vieval(*label, "--n", 400, "--out", page).out
-    assert f"wrote {plan}: the order of 200 prompts" in first
+    assert f"wrote {plan}, the order of 200 prompts" in first
     assert "100 of 400 to label" in first
     images = json.loads(plan.read_text())["images"]
     assert [image["uid"] for image in images[::2]] == [
