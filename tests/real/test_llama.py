@@ -67,7 +67,7 @@ def test_a_killed_client_goes_on_and_judges_each_row_once(
         kill_all(first)
         before = len(files_in(out))
         ended(start(*command), code)
-        assert "0 of 40 rows are to be judged" in ended(start(*command), code)
+        assert "0 of 40 rows left to judge" in ended(start(*command), code)
     found = verdicts(out)
     judged = [row["uid"] for row in found]
     print(

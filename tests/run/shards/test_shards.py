@@ -740,7 +740,7 @@ def test_compaction_joins_files_that_are_read_and_resumed_as_they_were(
     out, command = tmp_path / "out", arguments(data, tmp_path / "out", server, *SMALL)
     vieval(*command, "--budget", "120", code=1)
     before = verdicts(out)
-    assert "joined" in vieval("shards", out, "--compact").out
+    assert "merged" in vieval("shards", out, "--compact").out
     assert verdicts(out) == before
     assert len(files_in(out)) == 1
     asked = server.stats()["requests"]
