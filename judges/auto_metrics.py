@@ -1,5 +1,5 @@
 """Judges that measure instead of asking a model in words: SSIM, PSNR, edge F1, colour histogram,
-sharpness, and by a network CLIP-Score, CLIP-I, DINO, LPIPS.
+sharpness, and by a network CLIP-Score, CLIP-I, CLIP-D, DINO, LPIPS.
 
 Each metric is a judge of its own that yields one `Measure` and rates one aspect. The function that
 computes it stands under the same name in the measuring backend. A network metric is answered by a
@@ -29,7 +29,7 @@ from vieval_plugin.judges.protocol import (
     Step,
     Verdict,
 )
-from vieval_plugin.judges.spec import JudgeSpec, Needs, NoOptions, PixelMeasure
+from vieval_plugin.judges.spec import JudgeSpec, Needs, NoOptions, Quantity
 
 T = TypeVar("T")
 
@@ -51,10 +51,10 @@ class AutoMetric:
     #: Value in the metric's unit to [0, 1], a cosine or distance to [-1, 1]; higher is better, the
     #: order is kept.
     to_score: Callable[[float], float]
+    #: What its value is; None of a network in a file, which says it there.
+    quantity: Quantity | None = None
     #: As `images`, for texts.
     texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    #: What it measures in pixels; None of a network.
-    pixels: PixelMeasure | None = None
 
 
 def judge(metric: AutoMetric, scorer: str = "") -> Judge:
@@ -127,7 +127,7 @@ def spec(metric: AutoMetric, scored: bool = False) -> JudgeSpec:
         build=lambda options, pack, setting: judge(metric, scorer),
         scored=scored,
         compares=compares,
-        pixels=metric.pixels,
+        quantity=metric.quantity,
     )
 
 
@@ -188,26 +188,31 @@ _OUTPUT = {"image": ("output",)}
 _SOURCE = {**_OUTPUT, "reference": ("source",)}
 _CONTROL = {**_OUTPUT, "reference": ("control",)}
 _SUBJECT = {**_OUTPUT, "reference": ("subject", "concepts")}
+_LIKE = {**_OUTPUT, "reference": ("subject", "concepts", "source")}
 _EDITING = ("mie", "tie", "sdie")
 _SUBJECTS = ("sdig", "sdie", "mcic")
 _ALL = ("tig", "mie", "tie", "sdig", "sdie", "mcic", "cig")
 
-_NEAR_SOURCE = PixelMeasure(
-    "closer to their references",
-    "closest to their references",
-    "edits are compared with their source, so an edit that changes nothing scores highest",
-)
-_NEAR_EDGES = PixelMeasure(
+
+def _likeness(meaning: str) -> Quantity:
+    """Likeness of an output and its reference, as `meaning` has it."""
+    return Quantity(
+        "closer to their references", "closest to their references", meaning
+    )
+
+
+_NEAR_SOURCE = _likeness("likeness to the source; an unedited image scores highest")
+_NEAR_EDGES = Quantity(
     "closer to the control's edges",
     "closest to the control's edges",
-    "only edges are compared, not the content of the image",
+    "edges, whatever the image shows",
 )
-_NEAR_COLOURS = PixelMeasure(
+_NEAR_COLOURS = Quantity(
     "closer to the subject's colours",
     "closest to the subject's colours",
-    "only colours are compared, not the content of the image",
+    "colours, whatever the image shows",
 )
-_SHARP = PixelMeasure("sharper", "sharpest", "noise counts as sharp")
+_SHARP = Quantity("sharper", "sharpest", "edges; noise counts too")
 
 METRICS = (
     AutoMetric(
@@ -217,7 +222,7 @@ METRICS = (
         images=_SOURCE,
         kinds=_EDITING,
         to_score=_clipped,
-        pixels=_NEAR_SOURCE,
+        quantity=_NEAR_SOURCE,
     ),
     AutoMetric(
         "psnr",
@@ -226,7 +231,7 @@ METRICS = (
         images=_SOURCE,
         kinds=_EDITING,
         to_score=_decibels,
-        pixels=_NEAR_SOURCE,
+        quantity=_NEAR_SOURCE,
     ),
     AutoMetric(
         "edge_f1",
@@ -235,7 +240,7 @@ METRICS = (
         images=_CONTROL,
         kinds=("cig",),
         to_score=_clipped,
-        pixels=_NEAR_EDGES,
+        quantity=_NEAR_EDGES,
     ),
     AutoMetric(
         "histogram",
@@ -244,7 +249,7 @@ METRICS = (
         images=_SUBJECT,
         kinds=_SUBJECTS,
         to_score=_clipped,
-        pixels=_NEAR_COLOURS,
+        quantity=_NEAR_COLOURS,
     ),
     AutoMetric(
         "sharpness",
@@ -253,12 +258,18 @@ METRICS = (
         images=_OUTPUT,
         kinds=_ALL,
         to_score=_clipped,
-        pixels=_SHARP,
+        quantity=_SHARP,
     ),
 )
 
 _CONDITION = {**_OUTPUT, "reference": ("source", "control")}
 _PROMPT = {"text": ("prompt",)}
+_EDIT = {**_OUTPUT, "source": ("source",)}
+_CAPTIONS = {
+    "output_text": ("output_caption", "target_prompt"),
+    "source_text": ("source_caption", "source_prompt"),
+}
+_LIKE_KINDS = ("mie", "tie", *_SUBJECTS)
 NETWORK_METRICS = (
     AutoMetric(
         "clip_score",
@@ -267,23 +278,48 @@ NETWORK_METRICS = (
         images=_OUTPUT,
         kinds=("tig",),
         to_score=_similarity,
+        quantity=Quantity(
+            "closer to their prompts",
+            "closest to their prompts",
+            "how near images are to their prompts in CLIP's embedding",
+        ),
         texts=_PROMPT,
     ),
     AutoMetric(
         "clip_i",
         "CLIP-I",
         aspect="SC",
-        images=_SUBJECT,
-        kinds=_SUBJECTS,
+        images=_LIKE,
+        kinds=_LIKE_KINDS,
         to_score=_similarity,
+        quantity=_likeness(
+            "likeness in CLIP's embedding; an unedited image scores highest"
+        ),
+    ),
+    AutoMetric(
+        "clip_direction",
+        "CLIP-D",
+        aspect="SC",
+        images=_EDIT,
+        kinds=("mie", "tie"),
+        to_score=_similarity,
+        quantity=Quantity(
+            "changed more as their captions say",
+            "changed most as their captions say",
+            "the direction of an edit in CLIP's embedding, however small or bad the edit is",
+        ),
+        texts=_CAPTIONS,
     ),
     AutoMetric(
         "dino",
         "DINO",
         aspect="SC",
-        images=_SUBJECT,
-        kinds=_SUBJECTS,
+        images=_LIKE,
+        kinds=_LIKE_KINDS,
         to_score=_similarity,
+        quantity=_likeness(
+            "likeness in DINO's embedding; an unedited image scores highest"
+        ),
     ),
     AutoMetric(
         "lpips",
@@ -292,6 +328,9 @@ NETWORK_METRICS = (
         images=_CONDITION,
         kinds=("mie", "tie", "cig"),
         to_score=_nearness,
+        quantity=_likeness(
+            "likeness in AlexNet's features; an unedited image scores highest"
+        ),
     ),
 )
 # of DINO and CLIP-I the paper has two tables, by kind, which are one here
@@ -303,7 +342,9 @@ _TABLES = {
 }
 
 NETWORK_SPECS = tuple(
-    replace(spec(metric, scored=True), against_all=True, table=_TABLES[metric.name])
+    replace(
+        spec(metric, scored=True), against_all=True, table=_TABLES.get(metric.name, "")
+    )
     for metric in NETWORK_METRICS
 )
 SPECS = (*map(spec, METRICS), *NETWORK_SPECS)

@@ -18,7 +18,14 @@ from vieval_plugin.judges.auto_metrics import AutoMetric, verdict_of
 from vieval_plugin.judges.protocol import OUTPUTS, Judge, Measure, Program, Sample
 from vieval_plugin.judges.required import MEASURES, apply_requirements
 from vieval_plugin.judges.rubric import OVERALL, Rubric, question_key
-from vieval_plugin.judges.spec import INPUTS, Build, JudgeSpec, Needs, NoOptions
+from vieval_plugin.judges.spec import (
+    INPUTS,
+    Build,
+    JudgeSpec,
+    Needs,
+    NoOptions,
+    Quantity,
+)
 from vieval_plugin.prompts.pack import Pack
 from vieval_plugin.prompts.scale import Combination, Scale
 from vieval_plugin.text.errors import VievalError, docs_url
@@ -40,7 +47,15 @@ _KEYS: Mapping[str, set[str]] = {
     },
     "expected": {*_SCORE_KEYS, "answers"},
     **{"two_way": _CHOICE_KEYS, "four_way": _CHOICE_KEYS},
-    "network": {*_COMMON_KEYS, "scale", "sigmoid", "better", "network", "about"},
+    "network": {
+        *_COMMON_KEYS,
+        "scale",
+        "sigmoid",
+        "better",
+        "network",
+        "about",
+        "wording",
+    },
 }
 _SUPPLIED = {"names", "example", "kind", "form", "medium", "places", "candidates"}
 _MASKED_EDITING = "mie"
@@ -360,19 +375,40 @@ def _network_judge(spec: JudgeSpec, pack: Pack) -> JudgeSpec:
             "must be about one aspect, because a network returns one number; got "
             f"{' and '.join(spec.aspects)}",
         )
+    about = manifest.about
     return replace(
         spec,
         pack=None,
         calls=lambda options, setting: "0",
         scored=True,
         against_all=True,
+        quantity=Quantity(about.more, about.most, about.meaning) if about else None,
+    )
+
+
+def missing_wording(pack: Pack) -> str:
+    """The line on the wording that a network was trained with, where its judge lacks it; else
+    empty.
+    """
+    wording = pack.manifest.wording
+    templates = [question.template for question in pack.questions.values()]
+    if not wording or all(pack.digest(name) == wording.digest for name in templates):
+        return ""
+    return (
+        f"{pack.name}: the wording that it was trained with is not shipped; run `vieval prompts "
+        f"import {pack.name} CHECKOUT --to FOLDER` with a checkout of {wording.repository}, and "
+        "set VIEVAL_JUDGES=FOLDER"
     )
 
 
 def _measured(pack: Pack, aspect: str) -> Judge:
     """The judge of a network. Images are the roles `image_0`, `image_1`, ..., the words the role
     `text`.
+
+    VievalError where it lacks the wording that the network was trained with.
     """
+    if line := missing_wording(pack):
+        raise VievalError(line)
     manifest = pack.manifest
     metric = AutoMetric(
         name=str(manifest.network["form"]),

@@ -23,6 +23,8 @@ import vieval_plugin.judges
 from vieval_plugin.judges import in_file
 from vieval_plugin.judges.spec import JudgeSpec
 from vieval_plugin.prompts import packs
+from vieval_plugin.prompts.pack import Pack
+from vieval_plugin.prompts.schema import About
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.escaping import say
 from vieval_plugin.text.suggestions import did_you_mean
@@ -98,6 +100,12 @@ def shipped() -> Mapping[str, Path]:
     """Return the files of judges in one file that come with VIEval, by name."""
     folder = Path(vieval_plugin.judges.__path__[0]) / "described"
     return {file.stem: file for file in sorted(folder.glob("*.yaml"))}
+
+
+def described_networks() -> list[tuple[Pack, About]]:
+    """Return the judges in one file that say what their network is."""
+    files = [spec.file for spec in judges().values() if spec.file]
+    return [(pack, about) for pack in files if (about := pack.manifest.about)]
 
 
 def is_shipped(spec: JudgeSpec) -> bool:

@@ -67,14 +67,14 @@ class Export:
 
 
 @dataclass(frozen=True)
-class PixelMeasure:
-    """Meaning of a score computed from pixels, which may differ from quality."""
+class Quantity:
+    """What a judge measures, which need not be how good an image is."""
 
     #: Comparative of images with a higher score, such as `sharper`.
     more: str
     #: Its superlative.
     most: str
-    #: Meaning of a high score, in a sentence without a full stop.
+    #: Words that follow "it measures", without a full stop.
     meaning: str
 
 
@@ -116,8 +116,8 @@ class JudgeSpec:
     grades: Callable[[Any], tuple[str, ...]] = lambda options: ()
     #: What it is given; a judge of samples judges contests candidate by candidate.
     rates: Literal["sample", "contest"] = "sample"
-    #: What it measures in pixels; None for a judge that says how good an image is.
-    pixels: PixelMeasure | None = None
+    #: What it measures; None for a judge that says how good an image is.
+    quantity: Quantity | None = None
     #: Needs of a sample of any kind that has a reference; None for a judge that compares with none.
     compares: Needs | None = None
     #: True where its scores may be known to an interval only.

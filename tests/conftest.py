@@ -215,7 +215,8 @@ def scorer_weights(tmp_path_factory):
         tiny_scorers.build_dino(folder / "dino"),
     )
     alexnet = tiny_scorers.build_alexnet(folder / "alexnet.pth")
-    return {"clip_score": clip, "clip_i": clip, "dino": dino, "lpips": alexnet}
+    by_clip = dict.fromkeys(("clip_score", "clip_i", "clip_direction"), clip)
+    return {**by_clip, "dino": dino, "lpips": alexnet}
 
 
 @pytest.fixture(scope="session")

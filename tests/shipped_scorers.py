@@ -5,13 +5,22 @@ import yaml
 from vieval_plugin.images import decode
 from vieval_plugin.judges import registry
 
-NAMES = ("aesthetic", "hpsv2", "image_reward", "pickscore")
+NAMES = ("aesthetic", "edit_reward", "hpsv2", "hpsv3", "image_reward", "pickscore")
+#: Pixels of an image that tiny reward models see.
+SIDE = 112
+HEADS = {"hpsv3": ("rm_head",), "edit_reward": ("rm_heads.head_0", "rm_heads.head_1")}
 
 
 def described(name, folder, network):
     """A shipped judge with other weights; None as a value leaves a key out."""
     document = yaml.safe_load(registry.shipped()[name].read_text())
-    document["network"] |= network
+    document["network"] |= {"digest": "", **network}
+    if document["network"]["form"] == "dual_encoder" and "open_clip" not in network:
+        del document["network"]["digest"]
+    if document.pop("wording", None):
+        [question] = document["questions"].values()
+        pages = [f"{question['text']} <|Reward|>" for _ in HEADS[name]]
+        question["text"] = "\f".join(pages)
     path = folder / f"{name}.yaml"
     path.write_text(yaml.safe_dump(document))
     return path, document["network"]["form"]
@@ -91,6 +100,84 @@ def aesthetic_head(folder, size, prefix="layers"):
     tensors = random_tensors(shapes, seed=3)
     torch.save(tensors, folder / "head.pth")
     return tensors
+
+
+def reward_model(name, folder):
+    """The base and the file of weights of HPSv3 or EditReward, tiny and random, in the layout that
+    they are published in; returns the network of the description and the tensors.
+    """
+    from safetensors.torch import save_file
+    from transformers import AutoConfig, AutoProcessor
+
+    from tests import tiny_model
+
+    base = tiny_model.build(folder / "base", side=1024)
+    if name == "hpsv3":
+        as_qwen2(base)
+    processor = AutoProcessor.from_pretrained(base)
+    processor.tokenizer.add_tokens(["<|Reward|>"], special_tokens=True)
+    config = AutoConfig.from_pretrained(base)
+    config.get_text_config().vocab_size = len(processor.tokenizer)
+    shapes = {
+        published_name(name, key): tuple(value.shape)
+        for key, value in network_of(config).state_dict().items()
+    }
+    for head in HEADS[name]:
+        widths = dict(zip((0, 3, 5), ((128, 12), (12, 6), (6, 2)), strict=True))
+        for number, (inside, out) in widths.items():
+            shapes |= {
+                f"{head}.{number}.weight": (out, inside),
+                f"{head}.{number}.bias": (out,),
+            }
+    tensors = {
+        key: tensor + 1 if "norm" in key and key.endswith("weight") else tensor
+        for key, tensor in random_tensors(shapes, seed=7).items()
+    }
+    save_file(tensors, folder / "reward.safetensors")
+    for file in base.glob("*.safetensors"):
+        file.unlink()  # only the configuration and the processor are read
+    network = {"base": str(base), "weights": "reward.safetensors", "dtype": "float32"}
+    return {**network, "min_pixels": SIDE**2, "max_pixels": SIDE**2}, tensors
+
+
+def network_of(config):
+    from transformers import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
+
+    return MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING[type(config)](config).eval()
+
+
+def published_name(judge, name):
+    """The name of a weight in a judge's file, of the one that transformers 5 has; HPSv3's is that
+    of transformers 4.45.
+    """
+    if judge != "hpsv3":
+        return name
+    return name.replace("model.visual.", "visual.").replace(
+        "model.language_model.", "model."
+    )
+
+
+def as_qwen2(folder):
+    """Make the configuration and the processor of a tiny Qwen2.5-VL those of a Qwen2-VL."""
+    import json
+
+    file = folder / "config.json"
+    config = json.loads(file.read_text())
+    config |= {"model_type": "qwen2_vl"}
+    config["architectures"] = ["Qwen2VLForConditionalGeneration"]
+    config["text_config"]["model_type"] = "qwen2_vl_text"
+    config["vision_config"] = {
+        "model_type": "qwen2_vl",
+        "depth": 2,
+        "embed_dim": 64,
+        "hidden_size": 128,
+        "num_heads": 2,
+        "mlp_ratio": 2,
+    }
+    file.write_text(json.dumps(config))
+    for file in (folder / "processor_config.json", folder / "tokenizer_config.json"):
+        if file.exists():
+            file.write_text(file.read_text().replace("Qwen2_5_VLP", "Qwen2VLP"))
 
 
 VISION = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2}

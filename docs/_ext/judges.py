@@ -32,7 +32,29 @@ def page() -> str:
         registry.judges().values(), key=lambda spec: (spec.pack is None, spec.scored)
     )
     return markdown.page(
-        "Judges", intro, *(part for spec in judges for part in _section(spec))
+        "Judges",
+        intro,
+        "## Licences of networks",
+        "What the authors state of the weights; `none stated` is not a permission.",
+        _licences(),
+        *(part for spec in judges for part in _section(spec)),
+    )
+
+
+def _licences() -> str:
+    """The networks that judge by name: their weights, size, licence and source."""
+    return markdown.table(
+        ["judge", "weights", "size", "licence", "source"],
+        (
+            [
+                markdown.code(pack.name),
+                markdown.code(pack.weights),
+                about.size,
+                about.licence,
+                markdown.text(about.source),
+            ]
+            for pack, about in registry.described_networks()
+        ),
     )
 
 
@@ -47,6 +69,8 @@ def _section(spec: JudgeSpec) -> Iterator[str]:
         [("further scores", markdown.codes(spec.dimensions))] if spec.dimensions else []
     )
     facts += [(_kind(kind), _needed(needs)) for kind, needs in spec.needs.items()]
+    if spec.quantity:
+        facts.append(("measures", markdown.text(spec.quantity.meaning)))
     defaults = spec.options()
     for setting in spec.settings or ("",):
         name = f"calls a {spec.rates}" + (

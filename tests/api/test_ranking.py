@@ -181,7 +181,7 @@ def test_verdicts_of_a_judge_are_ranked():
     with Judge("sharpness") as judge:
         verdicts = judge(samples)
     assert rank(verdicts).answer == (
-        "sharpness, a pixel measure, finds fine's images sharper than soft's."
+        "sharpness finds fine's images sharper than soft's."
     )
     assert rank(verdicts[:NUMBER]).outcome is ExitCode.FINE
 

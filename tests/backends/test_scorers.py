@@ -37,7 +37,7 @@ pytestmark = [
     pytest.mark.usefixtures("no_downloads"),
 ]
 
-METRICS = ("clip_score", "clip_i", "dino", "lpips")
+METRICS = ("clip_score", "clip_i", "clip_direction", "dino", "lpips")
 TEXTS = (
     "a red toy on the table",
     "photo of a dog",
@@ -95,8 +95,12 @@ def ask(metric, number, image=None):
     """An ask of a metric about drawn images, or about a given one."""
     images = {"image": image or picture(number)}
     if metric != "clip_score":
-        images["reference"] = picture(1000 + number, (72, 80))
-    texts = {"text": TEXTS[number % len(TEXTS)]} if metric == "clip_score" else {}
+        role = "source" if metric == "clip_direction" else "reference"
+        images[role] = picture(1000 + number, (72, 80))
+    text, other = (TEXTS[n % len(TEXTS)] for n in (number, number + 1))
+    texts = {"text": text} if metric == "clip_score" else {}
+    if metric == "clip_direction":
+        texts = {"output_text": text, "source_text": other}
     return Measure(metric, images, (metric,), texts, metric)
 
 
@@ -128,6 +132,8 @@ def directly(metric, model, one):
             )
             return float(_library_lpips(model)(image, reference))
         pixels = AutoImageProcessor.from_pretrained(model)(images, return_tensors="pt")
+        if metric == "clip_direction":
+            return _direction(model, images, list(one.texts.values()))
         if metric == "clip_i":
             found = (
                 CLIPModel.from_pretrained(model)
@@ -140,6 +146,34 @@ def directly(metric, model, one):
                 ViTModel.from_pretrained(model).eval()(**pixels).last_hidden_state[:, 0]
             )
         return float(torch.nn.functional.cosine_similarity(*found, dim=0))
+
+
+def _direction(model, images, texts):
+    """The cosine of the changes of vectors of length 1, those of the output first."""
+    import torch
+    from transformers import CLIPModel, CLIPProcessor
+
+    inputs = CLIPProcessor.from_pretrained(model)(
+        text=texts,
+        images=images,
+        return_tensors="pt",
+        padding=True,
+        truncation=True,
+        max_length=16,
+    )
+    found = CLIPModel.from_pretrained(model).eval()(**inputs)
+    change, expected = (
+        vectors[0] / vectors[0].norm() - vectors[1] / vectors[1].norm()
+        for vectors in (found.image_embeds, found.text_embeds)
+    )
+    return float(torch.nn.functional.cosine_similarity(change, expected, dim=0))
+
+
+def test_an_edit_that_changes_nothing_has_no_direction(models):
+    one = ask("clip_direction", 1)
+    same = replace(one, images=dict.fromkeys(one.images, one.images["image"]))
+    [found] = measure(scorers(models), [same])
+    assert found.value == 0
 
 
 def _library_lpips(file):
@@ -436,9 +470,7 @@ def test_weights_of_another_architecture(tmp_path, models):
     held = load_file(cut / "model.safetensors")
     del held["visual_projection.weight"]
     save_file(held, cut / "model.safetensors", {"format": "pt"})
-    assert "lacks weights of CLIPModel, such as visual_projection.weight" in refused(
-        "clip_score", cut
-    )
+    assert "lacks visual_projection.weight" in refused("clip_score", cut)
 
 
 def test_a_pickle_that_holds_more_than_tensors_is_not_opened(tmp_path, capfd):

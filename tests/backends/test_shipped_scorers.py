@@ -4,8 +4,10 @@ layout that its authors published.
 
 import hashlib
 import re
+from dataclasses import replace
 
 import numpy as np
+import PIL.Image
 import pytest
 
 from tests import tiny_scorers
@@ -13,14 +15,19 @@ from tests.backends.value_heads import TEXTS, measure, picture
 from tests.extras import needs
 from tests.refusals import refusal
 from tests.shipped_scorers import (
+    HEADS,
     NAMES,
     READ,
+    SIDE,
     VISION,
     aesthetic_head,
     clip_logit,
     described,
     image_reward_tensors,
+    network_of,
     open_clip_tensors,
+    published_name,
+    reward_model,
 )
 from vieval_plugin.images import decode
 from vieval_plugin.judges import registry
@@ -193,7 +200,10 @@ def test_hpsv2_beside_plain_torch(hpsv2, tmp_path):
     ("change", "line"),
     [
         (lambda held: held.popitem(), "lacks "),
-        (lambda held: held.update(more=held["logit_scale"]), "has the unknown more "),
+        (
+            lambda held: held.update(more=held["logit_scale"]),
+            "has the unknown weight more ",
+        ),
         (
             lambda held: held.update({"visual.prj": held.pop("visual.proj")}),
             "lacks visual_projection.weight",
@@ -251,9 +261,7 @@ def test_a_base_with_a_weight_too_many_is_refused(tmp_path):
     save_file(held, clip / "model.safetensors", {"format": "pt"})
     network = {"base": str(clip), "processor": str(clip)}
     path, form = described("pickscore", tmp_path, network)
-    assert "unknown to CLIPModel, such as more.weight" in refusal(
-        measure, path, asks(form)
-    )
+    assert "has the unknown weight more.weight" in refusal(measure, path, asks(form))
 
 
 # the aesthetic predictor, a chain of linear layers without anything between
@@ -412,7 +420,7 @@ def test_image_reward_beside_plain_torch(image_reward, tmp_path):
         ),
         (
             lambda held, network: held.update(more=held["mlp.layers.0.bias"]),
-            "has the unknown more ",
+            "has the unknown weight more ",
         ),
         (
             lambda held, network: held.pop("mlp.layers.7.weight"),
@@ -437,6 +445,151 @@ def test_an_image_reward_that_does_not_fit_is_refused(
     assert re.search(line, refusal(measure, path, asks(form)))
 
 
+# HPSv3 and EditReward, whose networks are transformers' and whose rest is plain torch
+
+
+def resized(image, side):
+    """An image at about side x side pixels and its own shape, in steps of 28, as Qwen's reader and
+    the two packages have it.
+    """
+    import math
+
+    wide, high = (max(28, round(length / 28) * 28) for length in image.size)
+    scale = math.sqrt(image.width * image.height) / side
+    if wide * high > side**2:
+        wide, high = (math.floor(n / scale / 28) * 28 for n in image.size)
+    elif wide * high < side**2:
+        wide, high = (math.ceil(n / scale / 28) * 28 for n in image.size)
+    return image.convert("RGB").resize((wide, high), PIL.Image.Resampling.BICUBIC)
+
+
+def reward_value(name, network, tensors, images, texts):
+    """The mean of the heads' first numbers at the token of rewards, as the authors compute it."""
+    import torch
+    from transformers import AutoConfig, AutoProcessor
+
+    processor = AutoProcessor.from_pretrained(network["base"])
+    processor.tokenizer.add_tokens(["<|Reward|>"], special_tokens=True)
+    config = AutoConfig.from_pretrained(network["base"])
+    config.get_text_config().vocab_size = len(processor.tokenizer)
+    model = network_of(config)
+    names = {published_name(name, key): key for key in model.state_dict()}
+    model.load_state_dict({names[key]: tensors[key] for key in names})
+    token = processor.tokenizer.convert_tokens_to_ids("<|Reward|>")
+    values = []
+    for head, text in zip(HEADS[name], texts, strict=True):
+        pads = "<|vision_start|><|image_pad|><|vision_end|>" * len(images)
+        prompt = (
+            f"<|im_start|>user\n{pads}\n{text}\n<|im_end|>\n<|im_start|>assistant\n"
+        )
+        pictures = [resized(image, SIDE) for image in images]
+        inputs = processor(text=[prompt], images=[pictures], return_tensors="pt")
+        with torch.inference_mode():
+            embedded = model.get_input_embeddings()(inputs["input_ids"])
+            seen = model.model.visual(inputs["pixel_values"], inputs["image_grid_thw"])
+            is_image = inputs["input_ids"] == config.image_token_id
+            embedded[is_image] = seen.pooler_output
+            hidden = model.model(
+                input_ids=None,
+                inputs_embeds=embedded,
+                attention_mask=inputs["attention_mask"],
+            ).last_hidden_state
+        value = hidden[inputs["input_ids"] == token][0]
+        for number in (0, 3):
+            value = linear(tensors, f"{head}.{number}", value).relu()
+        values.append(float(linear(tensors, f"{head}.5", value)[0]))
+    return sum(values) / len(values)
+
+
+@pytest.fixture(params=["hpsv3", "edit_reward"])
+def reward(request, tmp_path):
+    network, tensors = reward_model(request.param, tmp_path)
+    return request.param, network, tensors
+
+
+def reward_asks(name):
+    """Asks with as many images and texts as a judge has, each text with the token of rewards."""
+    count = {"hpsv3": 1, "edit_reward": 2}[name]
+    return [
+        replace(
+            one,
+            images={f"image_{n}": one.images["image_0"] for n in range(count)}
+            | ({"image_1": picture(9)} if count > 1 else {}),
+            texts={"text": "\f".join(pages_of(name, one.texts["text"]))},
+        )
+        for one in asks("value_head")
+    ]
+
+
+def pages_of(name, text):
+    return [f"{head}: {text}, <|Reward|>\n\nEND" for head in HEADS[name]]
+
+
+def test_a_reward_model_beside_plain_torch(reward, tmp_path):
+    name, network, tensors = reward
+    path, _ = described(name, tmp_path, network)
+    asked = reward_asks(name)
+    wanted = [
+        reward_value(
+            name,
+            network,
+            tensors,
+            [decode(image) for image in one.images.values()],
+            one.texts["text"].split("\f"),
+        )
+        for one in asked
+    ]
+    found = [reply.value for reply in measure(path, asked)]
+    assert found == pytest.approx(wanted, abs=1e-4)
+    assert len(set(found)) == len(found)
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        (lambda held, key: held.pop(key), "lacks lm_head.weight"),
+        (
+            lambda held, key: held.update(more=held[key].clone()),
+            "has the unknown weight more ",
+        ),
+        (
+            lambda held, key: held.update({"lm_hed.weight": held.pop(key)}),
+            "lacks lm_head.weight",
+        ),
+        (
+            lambda held, key: held.update({key: held[key][:-1].clone()}),
+            "has another shape for lm_head.weight",
+        ),
+    ],
+    ids=["missing", "extra", "renamed", "other shape"],
+)
+def test_a_reward_model_that_does_not_fit_is_refused(reward, tmp_path, change, line):
+    from safetensors.torch import save_file
+
+    name, network, tensors = reward
+    change(tensors, "lm_head.weight")
+    save_file(tensors, tmp_path / "reward.safetensors")
+    path, _ = described(name, tmp_path, network)
+    assert line in refusal(measure, path, reward_asks(name))
+
+
+def test_a_truncated_reward_model_is_refused(reward, tmp_path):
+    name, network, _ = reward
+    file = tmp_path / "reward.safetensors"
+    file.write_bytes(file.read_bytes()[:-200])
+    path, _ = described(name, tmp_path, network)
+    assert "reward.safetensors" in refusal(measure, path, reward_asks(name))
+
+
+def test_a_text_for_each_head_is_needed(tmp_path):
+    network, _ = reward_model("edit_reward", tmp_path)
+    path, _ = described("edit_reward", tmp_path, network)
+    [one, *_] = reward_asks("edit_reward")
+    short = replace(one, texts={"text": "only <|Reward|>"})
+    [reply] = measure(path, [short])
+    assert "must have 2 parts, one a head, got 1" in reply.reason
+
+
 # the names
 
 
@@ -446,7 +599,12 @@ def test_each_is_found_by_its_name_and_says_what_it_is(name):
     about = spec.file.manifest.about
     assert spec.name == name
     assert spec.scored
-    assert about.licence in ("none stated", "not verified", "Apache-2.0")
+    assert about.licence in (
+        "none stated",
+        "not verified",
+        "Apache-2.0",
+        "MIT (its package)",
+    )
     assert all(value for _, value in about)
 
 

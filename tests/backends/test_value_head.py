@@ -373,7 +373,7 @@ def test_what_a_description_cannot_say(bases, tmp_path):
             describe(tmp_path / name, {**known, **(network or {})}, **further)
         )
 
-    assert "network.head" in refused(
+    assert "network: one of head and weights is needed" in refused(
         describe(tmp_path / "no head", {"base": bases["qwen"]})
     )
     assert "one of text and template" in said("words", template="x.jinja")

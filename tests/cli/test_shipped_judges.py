@@ -2,8 +2,10 @@
 
 import importlib.util
 import json
+import re
 
 import pytest
+import yaml
 
 from tests.demo_samples import demo_file
 from tests.extras import needs
@@ -11,6 +13,7 @@ from tests.serve.clients import rows_of
 from tests.serve.serving import serving
 from tests.shard_runs import write_parquet
 from tests.shipped_scorers import (
+    HEADS,
     NAMES,
     READ,
     VISION,
@@ -18,8 +21,11 @@ from tests.shipped_scorers import (
     described,
     image_reward_tensors,
     open_clip_tensors,
+    reward_model,
 )
 from tests.verdict_files import provenance_of
+from vieval_plugin.backends import weights
+from vieval_plugin.importers import importing
 from vieval_plugin.judges import registry
 
 pytestmark = needs("torch", "transformers", "torchvision", "duckdb")
@@ -53,6 +59,10 @@ def tiny(scorer_weights, tmp_path, monkeypatch):
             "text": {**READ, "vocab_size": len(words)},
         },
     }
+    for name in HEADS:
+        (folder / name).mkdir()
+        networks[name], _ = reward_model(name, folder / name)
+        networks[name]["weights"] = f"{name}/reward.safetensors"
     files = {name: described(name, folder, networks[name])[0] for name in NAMES}
     monkeypatch.setattr(registry, "shipped", lambda: files)
     registry.judges.cache_clear()
@@ -62,11 +72,14 @@ def tiny(scorer_weights, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_scores_filters_and_ranks_by_its_name(name, tiny, vieval, tmp_path):
-    samples, out = demo_file(tmp_path, "tig"), tmp_path / "out.jsonl"
+    kind = "tie" if name == "edit_reward" else "tig"
+    samples, out = demo_file(tmp_path, kind), tmp_path / "out.jsonl"
     vieval("score", samples, "--judge", name, "--out", out)
     row = json.loads(out.read_text().splitlines()[0])
     assert row["status"] == "ok"
     assert "judge_files" not in str(provenance_of(out, row))
+    if kind == "tie":
+        return  # the shards have no sources
     aspect = "PQ" if name == "aesthetic" else "O"
     said = vieval("rank", out).out
     assert name in said or registry.judge(name).title in said
@@ -103,14 +116,100 @@ def test_pickscore_takes_a_folder_of_weights(scorer_weights, vieval, tmp_path):
 def test_the_list_says_what_each_is_and_what_is_absent(vieval):
     said = vieval("tasks", "--judges").out
     for name in NAMES:
-        about = registry.judge(name).file.manifest.about
-        assert f"{name}: {about.meaning}" in said
-        assert about.licence in said
+        pack = registry.judge(name).file
+        assert f"{name}: measures {pack.manifest.about.meaning}" in said
+        assert pack.manifest.about.licence in said
+        assert f"{name}: its weights are {pack.weights}" in said
     assert "none stated" in said
-    unpinned = (
-        "no revision or digest is pinned for aesthetic, hpsv2, image_reward, pickscore;"
+    assert "linearMSE.pth, to download to " in said
+    assert "run `vieval prompts import hpsv3 CHECKOUT --to FOLDER`" in said
+
+
+def test_the_list_knows_a_file_that_was_downloaded(vieval, monkeypatch, tmp_path):
+    monkeypatch.setattr(weights, "cache_folder", lambda: tmp_path)
+    (tmp_path / "sac+logos+ava1-l14-linearMSE.pth").touch()
+    rows = [line.split() for line in vieval("tasks", "--judges").out.splitlines()]
+    assert "present" in next(row for row in rows if row and row[0] == "aesthetic")
+
+
+# the wording that HPSv3 and EditReward were trained with
+
+TEXTS = {
+    "hpsv3": {"INSTRUCTION": "\nRate it for: {text_prompt}\n"},
+    "edit_reward": {
+        "INSTRUCTION_EDIT_FOLLOWING": "\nWas it done? {text_prompt}\n",
+        "INSTRUCTION_EDIT_QUALITY": "\nIs it sound? {text_prompt}\n",
+    },
+}
+
+
+def checkout(name, folder):
+    """A repository with texts of ours under the names of the authors'."""
+    wording = registry.judge(name).file.manifest.wording
+    texts = {
+        **TEXTS[name],
+        "prompt_with_special_token": "\nRating: <|Reward|>\n\nEND\n",
+    }
+    for file in wording.files:
+        path = folder / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lines = [f"{key} = {text!r}\n" for key, text in texts.items()]
+        path.write_text("".join(lines) if file == wording.files[-1] else "import os\n")
+    return folder
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_judge_without_its_wording_says_how_to_import_it(name, vieval, tmp_path):
+    samples = demo_file(tmp_path, "tie" if name == "edit_reward" else "tig")
+    said = vieval(
+        "score", samples, "--judge", name, "--out", tmp_path / "out.jsonl", code=1
     )
-    assert unpinned in said
+    [line] = said.err.strip().splitlines()
+    assert f"run `vieval prompts import {name} CHECKOUT --to FOLDER`" in line
+    assert registry.judge(name).file.manifest.wording.repository in line
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_other_texts_than_the_pinned_ones_are_refused(name, vieval, tmp_path):
+    source = checkout(name, tmp_path / "repository")
+    to = tmp_path / "packs"
+    said = vieval("prompts", "import", name, source, "--to", to, code=1)
+    assert "its texts must have the SHA-256 " in said.err
+    assert not (to / name).exists()
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_an_imported_wording_is_what_the_network_reads(
+    name, vieval, tmp_path, monkeypatch
+):
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    network, _ = reward_model(name, folder)
+    document = yaml.safe_load(registry.shipped()[name].read_text())
+    document["network"] |= {**network, "digest": ""}
+    document["network"]["weights"] = str(folder / "reward.safetensors")
+    source, to = checkout(name, tmp_path / "repository"), tmp_path / "packs"
+    file = folder / f"{name}.yaml"
+    file.write_text(yaml.safe_dump(document))
+    monkeypatch.setattr(importing, "shipped", lambda: {name: file})
+    refused = vieval("prompts", "import", name, source, "--to", to, code=1).err
+    document["wording"]["digest"] = re.search("got ([0-9a-f]{64})", refused)[1]
+    file.write_text(yaml.safe_dump(document))
+    said = vieval("prompts", "import", name, source, "--to", to).out
+    assert f"set VIEVAL_JUDGES={to}" in said
+    monkeypatch.setenv("VIEVAL_JUDGES", str(to))
+    registry.judges.cache_clear()
+    kind = "tie" if name == "edit_reward" else "tig"
+    samples, out = demo_file(tmp_path, kind), tmp_path / "out.jsonl"
+    vieval("score", samples, "--judge", name, "--out", out)
+    assert json.loads(out.read_text().splitlines()[0])["status"] == "ok"
+    template = to / name / "O.jinja"
+    template.write_text(template.read_text().replace("Rating", "Rate"))
+    registry.judges.cache_clear()
+    again = vieval("score", samples, "--judge", name, "--out", out, code=1)
+    assert "the wording that it was trained with is not shipped" in again.err
+    registry.judges.cache_clear()
 
 
 def test_the_list_knows_weights_that_the_options_name(

@@ -33,9 +33,10 @@ VQASCORE = [f"imagenhub_vqascore_{t}" for t in ("tig", "cig", "sdig", "mcic")]
 T2I_EVAL = ["imagenhub_t2i_eval_tig"]
 CIGEVAL = _members("imagenhub_cigeval")
 IMAGENHUB = VIESCORE + VQASCORE + CIGEVAL + T2I_EVAL
-REWARDS = ["hpsv2", "image_reward", "pickscore"]
+REWARDS = ["hpsv2", "hpsv3", "image_reward", "pickscore"]
 SHIPPED = [
     *_members("imagenhub_aesthetic"),
+    "imagenhub_edit_reward_tie",
     *(f"imagenhub_{judge}_tig" for judge in REWARDS),
 ]
 LPIPS = [f"imagenhub_lpips_{t}" for t in ("mie", "tie", "cig")]
@@ -259,6 +260,7 @@ def test_of_a_wildcard_what_only_scorers_can_answer_is_left_out_in_one_line(caps
         "imagenhub_dino",
         "imagenhub_lpips",
         "imagenhub_aesthetic",
+        "imagenhub_edit_reward",
         *(f"imagenhub_{judge}" for judge in REWARDS),
     }
     assert set(names) - set(kept) == scored
@@ -278,11 +280,11 @@ def test_what_only_measures_is_left_the_judges_that_measure(capsys):
         "vieval_demo_aesthetic_tie",
         *(
             f"vieval_demo_contests_{judge}_tie"
-            for judge in ("aesthetic", "sharpness", "ssim")
+            for judge in ("aesthetic", "edit_reward", "sharpness", "ssim")
         ),
         *(
             f"vieval_demo_{judge}_tie"
-            for judge in ("lpips", "psnr", "sharpness", "ssim")
+            for judge in ("edit_reward", "lpips", "psnr", "sharpness", "ssim")
         ),
     ]
     assert (

@@ -1,11 +1,14 @@
 """Judges that measure with a network: what they ask, and in which direction their numbers go."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.playing import play, prepared
 from vieval_plugin.judges.auto_metrics import (
     NETWORK_METRICS,
     NETWORK_SPECS,
+    SPECS,
     verdict_of,
 )
 from vieval_plugin.judges.protocol import (
@@ -29,7 +32,12 @@ def sample(kind):
     return Sample(
         SampleId("b", kind, "m", "u"),
         IMAGES,
-        {"prompt": "a red toy", "instruction": "make it blue"},
+        {
+            "prompt": "a red toy",
+            "instruction": "make it blue",
+            "source_caption": "a red toy",
+            "target_prompt": "a blue toy",
+        },
     )
 
 
@@ -53,8 +61,8 @@ def test_each_asks_the_scorer_of_its_name_and_is_reported_against_all(spec):
     ("judge", "kinds", "reference"),
     [
         ("clip_score", ["tig"], None),
-        ("clip_i", ["sdig", "sdie", "mcic"], "subject"),
-        ("dino", ["sdig", "sdie", "mcic"], "subject"),
+        ("clip_i", ["mie", "tie", "sdig", "sdie", "mcic"], "subject"),
+        ("dino", ["mie", "tie", "sdig", "sdie", "mcic"], "subject"),
         ("lpips", ["mie", "tie", "cig"], "source"),
     ],
 )
@@ -65,6 +73,34 @@ def test_each_is_asked_on_the_kinds_of_the_paper(judge, kinds, reference):
     assert ask.images["image"] == Image(b"output")
     assert ask.images.get("reference") == (reference and Image(reference.encode()))
     assert ask.texts == ({} if reference else {"text": "a red toy"})
+
+
+@pytest.mark.parametrize("judge", ["clip_i", "dino"])
+def test_an_edit_is_compared_with_its_source(judge):
+    edit = replace(
+        sample("tie"), images={role: IMAGES[role] for role in ("output", "source")}
+    )
+    assert not missing_inputs_reason(prepared(judge).spec, edit)
+    [ask] = play(prepared(judge).program(edit), [Measurement(0.5)]).asks
+    assert ask.images["reference"] == Image(b"source")
+
+
+def test_the_direction_of_an_edit_needs_both_captions():
+    [ask] = play(
+        prepared("clip_direction").program(sample("tie")), [Measurement(0.5)]
+    ).asks
+    assert ask.texts == {"source_text": "a red toy", "output_text": "a blue toy"}
+    assert ask.images["source"] == Image(b"source")
+    bare = replace(sample("tie"), texts={"source_caption": "a red toy"})
+    assert "output_caption or target_prompt" in missing_inputs_reason(
+        prepared("clip_direction").spec, bare
+    )
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
+def test_each_says_what_it_measures(spec):
+    assert spec.quantity.most.split()[0] in ("closest", "changed", "sharpest")
+    assert not spec.quantity.meaning.endswith(".")
 
 
 def test_a_sample_without_a_prompt_is_not_applicable():
@@ -91,7 +127,7 @@ def test_a_distance_is_turned_round_and_two_that_differ_stay_apart():
     assert all(-1 <= score <= 1 for score in scores)
 
 
-@pytest.mark.parametrize("name", ["clip_score", "clip_i", "dino"])
+@pytest.mark.parametrize("name", ["clip_score", "clip_i", "clip_direction", "dino"])
 def test_a_similarity_keeps_its_value(name):
     assert [
         verdict_of(METRIC[name], Measurement(value)).scores["SC"]

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from vieval_plugin.media.files import cache_folder
 from vieval_plugin.text.errors import VievalError, install_advice, line_of
 from vieval_plugin.text.untrusted import exists, isdir, path_of
 
@@ -116,33 +117,57 @@ def pretrained(
         raise
     except Exception as error:  # of files that others wrote
         raise VievalError(load_failure_reason(where, origin.revision, error)) from None
-    if loading_info["missing_keys"]:  # which transformers fills with random numbers
-        raise VievalError(
-            f"{where} lacks weights of {architecture}, such as {min(loading_info['missing_keys'])}"
-        )
     unknown = [
         name
         for name in loading_info["unexpected_keys"]
         if not name.endswith(".position_ids")  # which older versions saved
     ]
-    if unknown:
-        raise VievalError(
-            f"{where} has weights unknown to {architecture}, such as {min(unknown)}"
-        )
+    # transformers fills what is missing with random numbers
+    require_whole(where, loading_info["missing_keys"], unknown, ())
     return network.to(on).eval(), images
+
+
+def pretrained_tokenizer(where: str, revision: str | None = None) -> Any:
+    """The tokenizer of a name on the hub or a folder; VievalError where it has none."""
+    transformers = library("transformers")
+    try:
+        return transformers.AutoTokenizer.from_pretrained(
+            hub_name_or_folder(where), revision=revision, trust_remote_code=False
+        )
+    except VievalError:
+        raise
+    except Exception as error:  # of files that others wrote
+        reason = line_of(error)[:200]
+        raise VievalError(f"cannot load the tokenizer of {where}: {reason}") from None
 
 
 def load_strictly(network: Any, tensors: Mapping[str, Any], what: str) -> Any:
     """The network with these weights, each of its own and no other; VievalError names one that
     is missing, unknown or of another shape.
     """
-    wanted = {name: value.shape for name, value in network.state_dict().items()}
-    found = {name: value.shape for name, value in tensors.items()}
-    changed = [name for name in wanted if found.get(name) != wanted[name]]
-    faults: Mapping[str, Collection[str]] = {
-        "lacks": wanted.keys() - found.keys(),
-        "has the unknown weight": found.keys() - wanted.keys(),
-        "has another shape for": changed,
+    wanted = {name: tuple(value.shape) for name, value in network.state_dict().items()}
+    found = {name: tuple(value.shape) for name, value in tensors.items()}
+    require_whole(
+        what,
+        wanted.keys() - found.keys(),
+        found.keys() - wanted.keys(),
+        [name for name in wanted if found.get(name) != wanted[name]],
+    )
+    network.load_state_dict(tensors)
+    return network.float()
+
+
+def require_whole(
+    what: str,
+    missing: Collection[str],
+    unknown: Collection[str],
+    misshapen: Collection[str],
+) -> None:
+    """VievalError names a weight that is missing, unknown or of another shape."""
+    faults = {
+        "lacks": missing,
+        "has the unknown weight": unknown,
+        "has another shape for": misshapen,
     }
     for fault, names in faults.items():
         if names:
@@ -150,8 +175,6 @@ def load_strictly(network: Any, tensors: Mapping[str, Any], what: str) -> Any:
             raise VievalError(
                 f"{what} {fault} {min(names)} ({count}); use the weights as published"
             )
-    network.load_state_dict(tensors)
-    return network.float()
 
 
 def renamed(
@@ -172,36 +195,50 @@ def renamed(
     return names
 
 
-def weights_file(name: str, revision: str | None = None) -> Path:
-    """The file of a path, or of a name OWNER/REPOSITORY/FILE on the hub; VievalError where it
-    cannot be had.
+def weights_file(name: str) -> Path:
+    """The file of a path, of an address that was downloaded (`local_path`), or of a name
+    OWNER/REPOSITORY/FILE or OWNER/REPOSITORY/FILE@REVISION on the hub; VievalError where it cannot
+    be had.
     """
-    path = path_of(name)
+    path = local_path(name)
     if exists(path):
         return path
+    if "://" in name:
+        raise VievalError(f"weights file not found; download {name} to {path}")
     if name.startswith(("/", ".", "~")) or name.count("/") != 2:
         raise VievalError(f"{path}: weights file not found")
     repository, _, file = name.rpartition("/")
+    file, _, revision = file.partition("@")
     try:
         download = library("huggingface_hub").hf_hub_download
-        return Path(download(repository, file, revision=revision))
+        return Path(download(repository, file, revision=revision or None))
     except VievalError:
         raise
     except Exception as error:
         raise VievalError(load_failure_reason(repository, revision, error)) from None
 
 
+def local_path(name: str) -> Path:
+    """The path of weights: of an address that of its file in the user's cache."""
+    is_address = "://" in name
+    return cache_folder() / name.rpartition("/")[2] if is_address else path_of(name)
+
+
 def is_on_this_machine(name: str) -> bool:
-    """Return whether weights are there: a path, or a name on the hub that was downloaded."""
-    if exists(path_of(name)):
+    """Return whether weights are there: a path, or what was downloaded of an address or of a name
+    on the hub, which `@` and a revision may follow.
+    """
+    if exists(local_path(name)):
         return True
+    name, _, revision = name.partition("@")
     parts = name.split("/", 2)
     is_on_hub = len(parts) > 1 and "://" not in name
     if not is_on_hub or importlib.util.find_spec("huggingface_hub") is None:
         return False
     file = parts[2] if len(parts) > 2 else "config.json"
     find = library("huggingface_hub").try_to_load_from_cache
-    return isinstance(find("/".join(parts[:2]), file), str)
+    found = find("/".join(parts[:2]), file, revision=revision or None)
+    return isinstance(found, str)
 
 
 def require_digest(path: Path, digest: str) -> None:

@@ -20,10 +20,9 @@ from typing import TYPE_CHECKING
 from vieval_plugin.cli import Options, argument, flag
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
     from vieval_plugin.benchmarks.tasks import Task
-    from vieval_plugin.prompts.pack import Pack
 
 
 class TasksOptions(Options):
@@ -76,51 +75,30 @@ def _write(pattern: str, folder: Path) -> str:
 
 
 def _judges() -> list[str]:
-    """A line a network that judges by name, and one on what each measures."""
+    """A line a network that judges by name, one on what it measures, and what is absent of it."""
     from vieval_plugin import config
-    from vieval_plugin.backends.weights import is_on_this_machine
+    from vieval_plugin.backends.weights import is_on_this_machine, local_path
     from vieval_plugin.judges import registry
+    from vieval_plugin.judges.in_file import missing_wording
     from vieval_plugin.text.tables import text_table
 
-    described = [spec.file for spec in registry.judges().values() if spec.file]
-    abouts = [(pack, about) for pack in described if (about := pack.manifest.about)]
     scorers = config.current().scorers
-    places = {}
-    for pack, about in abouts:
-        model = getattr(scorers.get(pack.name), "model", "")
-        places[pack.name] = model or about.weights
-    absent = [name for name, place in places.items() if not is_on_this_machine(place)]
-    heads = "judge", "licence of its weights", "size", "weights", "numbers"
-    rows = []
-    for pack, about in abouts:
-        state = "missing" if pack.name in absent else "present"
+    rows = [("judge", "licence of its weights", "size", "weights", "numbers")]
+    meanings = []
+    absences = []
+    for pack, about in registry.described_networks():
+        weights = getattr(scorers.get(pack.name), "model", "") or pack.weights
+        is_here = is_on_this_machine(weights)
+        state = "present" if is_here else "missing"
         rows.append((pack.name, about.licence, about.size, state, about.range))
-    unpinned = [pack.name for pack, _ in abouts if not _is_pinned(pack)]
-    meanings = [
-        f"{pack.name}: {about.meaning} ({about.source})" for pack, about in abouts
-    ]
-    missing = [f"{name}: its weights are {places[name]}" for name in absent]
-    lines = [
-        "",
-        *meanings,
-        "",
-        *missing,
-        *_unpinned_line(unpinned),
-    ]
-    return [*text_table([heads, *rows]), *lines]
-
-
-def _is_pinned(pack: Pack) -> bool:
-    return any(pack.manifest.network.get(key) for key in ("revision", "digest"))
-
-
-def _unpinned_line(names: Sequence[str]) -> list[str]:
-    if not names:
-        return []
-    return [
-        f"no revision or digest is pinned for {', '.join(names)}; results record what "
-        "was loaded"
-    ]
+        meanings.append(f"{pack.name}: measures {about.meaning} ({about.source})")
+        is_address = "://" in weights
+        place = f", to download to {local_path(weights)}" if is_address else ""
+        absences += (
+            [] if is_here else [f"{pack.name}: its weights are {weights}{place}"]
+        )
+        absences += filter(None, [missing_wording(pack)])
+    return [*text_table(rows), "", *meanings, "", *absences]
 
 
 def _benchmarks() -> list[str]:

@@ -1,25 +1,31 @@
 """Common parts of the importers of authors' wording. An importer is the module of its judge's name,
-with `import_wording`.
+with `import_wording`; a judge in one file names the texts of its network under `wording`.
 """
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import pkgutil
 import re
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import yaml
 
 import vieval_plugin.importers
-from vieval_plugin.prompts.pack import PackQuestion
-from vieval_plugin.prompts.packs import MANIFEST, load
+from vieval_plugin.importers import python_texts
+from vieval_plugin.judges.registry import shipped
+from vieval_plugin.prompts.pack import Pack, PackQuestion
+from vieval_plugin.prompts.packs import MANIFEST, load, read_mapping
 from vieval_plugin.text.errors import VievalError, docs_url
 
+_PLACE = re.compile(r"\{([A-Za-z_]\w*)\}")
+_PAGE_BREAK = "\f"  # between the texts of several heads
 #: Given the authors' files, a folder to write to and a context file's name, if any: the folders of
 #: the packs.
 Importer: TypeAlias = Callable[[Path, Path, "str | None"], list[Path]]
@@ -35,11 +41,49 @@ def importers() -> dict[str, Importer]:
         modules[name] = importlib.import_module(
             f"{vieval_plugin.importers.__name__}.{name}"
         )
-    return {
+    described = {
+        name: partial(_import_described, pack)
+        for name, file in shipped().items()
+        if (pack := load(str(file))).manifest.wording
+    }
+    return described | {
         name: module.import_wording
         for name, module in modules.items()
         if hasattr(module, "import_wording")
     }
+
+
+def _import_described(
+    pack: Pack, source: Path, to: Path, context: str | None = None
+) -> list[Path]:
+    """Write a judge in one file with the wording that its network was trained with, in a folder of
+    its name below `to`.
+
+    Raises:
+        VievalError: `source` has no checkout of the authors' repository, or one of other texts.
+    """
+    require_checkout(source, context)
+    wording = pack.manifest.wording
+    assert wording
+    author_texts = dict[str, str]()
+    for name in wording.files:
+        _, author_texts = python_texts.read(source / name, author_texts)
+    document = read_mapping(pack.path, "manifest", "")
+    [(key, question)] = document["questions"].items()
+    question["template"] = f"{key}.jinja"
+    variables = {wording.place: question.pop("text")}
+    try:
+        pages = ["".join(map(author_texts.__getitem__, n)) for n in wording.texts]
+    except KeyError as error:
+        raise unexpected(source, f"has no text {error}") from None
+    text = _PAGE_BREAK.join(page.strip("\n") for page in pages)
+    template, _ = jinja_template(source, text, _PLACE, variables)
+    found = hashlib.sha256(template.encode()).hexdigest()
+    if found != wording.digest:
+        raise unexpected(
+            source, f"its texts must have the SHA-256 {wording.digest}, got {found}"
+        )
+    return [write_pack(to / pack.name, document, {key: template})]
 
 
 def require_checkout(source: Path, context: str | None) -> None:

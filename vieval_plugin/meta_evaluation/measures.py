@@ -190,17 +190,14 @@ OPINION: Mapping[Outcome, str] = {
         "{unit} they have in common."
     ),
 }
-#: Sentences on what is computed from pixels alone: more of it need not be better.
-PIXELS: Mapping[Outcome, str] = {
-    Outcome.BEST: (
-        "{scope}{judge}, a pixel measure, finds {first_possessive} images the {most} of the {count}."
-    ),
+#: Sentences on what a judge measures: more of it need not be better.
+MEASURED: Mapping[Outcome, str] = {
+    Outcome.BEST: "{scope}{judge} finds {first_possessive} images the {most} of the {count}.",
     Outcome.BEST_STEPS: (
-        "{scope}{judge}, a pixel measure, finds {first_possessive} images {most}, but cannot tell "
-        "{first} apart from {equal}."
+        "{scope}{judge} finds {first_possessive} images {most}, but cannot tell {first} apart from "
+        "{equal}."
     ),
     Outcome.BETTER: (
-        "{judge}, a pixel measure, finds {first_possessive} images {more} than "
-        "{second_possessive}."
+        "{judge} finds {first_possessive} images {more} than {second_possessive}."
     ),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -137,6 +138,18 @@ class Pack:
     def wording(self, template: str) -> str:
         """A template as its author wrote it."""
         return self.environment.texts[template]
+
+    def digest(self, template: str) -> str:
+        """The SHA-256 of a template, in hexadecimal."""
+        return hashlib.sha256(self.wording(template).encode()).hexdigest()
+
+    @property
+    def weights(self) -> str:
+        """The name, path or address of the weights that its network was trained to."""
+        network = self.manifest.network
+        base = map(network.get, ("base", "revision"))
+        trained = map(network.get, ("weights", "open_clip", "head"))
+        return str(next(filter(None, trained), "@".join(filter(None, base))))
 
     def parts(self, template: str) -> tuple[str, ...]:
         """Return the templates that a template is built of, such as a frame around it."""

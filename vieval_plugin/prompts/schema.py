@@ -81,14 +81,30 @@ class About(StrictModel):
     licence: str
     #: Paper and repository.
     source: str
-    #: What a high number means, in a sentence.
+    #: Comparative and superlative of images with a higher number.
+    more: str
+    most: str
+    #: What it measures, in words that follow "it measures".
     meaning: str
     #: Numbers that its authors publish, in the network's own unit.
     range: str
-    #: Name of the weights on the hub, or an address.
-    weights: str
     #: What is downloaded.
     size: str
+
+
+class Wording(StrictModel):
+    """The wording that a network was trained with, which `vieval prompts import` reads."""
+
+    #: Address of the authors' repository.
+    repository: str
+    #: Python files of it that hold the texts; a later one may use texts of an earlier one.
+    files: tuple[str, ...]
+    #: Names of the texts, those of a head together; they are joined.
+    texts: tuple[tuple[str, ...], ...]
+    #: Name in braces that stands for the question's text.
+    place: str
+    #: SHA-256 of the template that is made of them.
+    digest: str
 
 
 class Manifest(StrictModel):
@@ -116,6 +132,7 @@ class Manifest(StrictModel):
     require: dict[str, Annotated[float, Field(ge=0, le=1)]] = {}
     network: dict[str, Any] = {}
     about: About | None = None
+    wording: Wording | None = None
 
     @model_validator(mode="after")
     def _check_scale(self) -> Manifest:

@@ -18,13 +18,13 @@ import numpy as np
 import scipy
 
 from vieval_plugin.judges.registry import judge_of_results
-from vieval_plugin.judges.spec import PixelMeasure
+from vieval_plugin.judges.spec import Quantity
 from vieval_plugin.meta_evaluation.comparison import Comparison, SystemPair
 from vieval_plugin.meta_evaluation.corrected_ranking import CorrectedRanking
 from vieval_plugin.meta_evaluation.costs import statuses_text
 from vieval_plugin.meta_evaluation.findings import Leaderboard, Number
 from vieval_plugin.meta_evaluation.label_plan import Look
-from vieval_plugin.meta_evaluation.measures import PIXELS, USUAL, Outcome
+from vieval_plugin.meta_evaluation.measures import MEASURED, USUAL, Outcome
 from vieval_plugin.meta_evaluation.tables import p_sentence, p_text
 from vieval_plugin.meta_evaluation.two_judges import agreement_of_two
 from vieval_plugin.meta_evaluation.win_rates import EVEN, PositionBias
@@ -188,13 +188,11 @@ def answer(
     words = {**_words(board, corrected), **finding.names}
     title = board.measure.sentence(outcome, words)
     evidence = finding.evidence
-    pixels = pixel_measure(board)
-    if pixels and outcome in PIXELS:
-        title = PIXELS[outcome].format(**words, **asdict(pixels))
-    if pixels:
-        evidence += (
-            f" {words['judge']} measures pixels, not image quality: {pixels.meaning}."
-        )
+    quantity = measured_quantity(board)
+    if quantity and outcome in MEASURED:
+        title = MEASURED[outcome].format(**words, **asdict(quantity))
+    if quantity:
+        evidence += f" {words['judge']} measures {quantity.meaning}."
     evidence = " ".join(filter(None, (evidence, failed_sentence)))
     return Answer(
         title,
@@ -205,12 +203,12 @@ def answer(
     )
 
 
-def pixel_measure(board: Leaderboard) -> PixelMeasure | None:
-    """Pixel measure of the judge of generators; None for a judge of quality."""
+def measured_quantity(board: Leaderboard) -> Quantity | None:
+    """What the judge of generators measures; None where it says how good they are."""
     if not board.judge or not board.ranks_generators or board.measure.uses_ratings:
         return None
     spec = judge_of_results(board.judge.judge, {})
-    return spec.pixels if spec else None
+    return spec.quantity if spec else None
 
 
 def _spread(board: Leaderboard) -> tuple[float, int]:

@@ -13,7 +13,16 @@ from typing import Any
 import PIL.Image
 
 from vieval_plugin.backends.metrics.network_metrics import NetworkInputs, Picture
-from vieval_plugin.backends.weights import library, state_dict
+from vieval_plugin.backends.weights import (
+    Origin,
+    library,
+    require_digest,
+    state_dict,
+    weights_file,
+)
+from vieval_plugin.prompts import packs
+from vieval_plugin.prompts.pack import Pack
+from vieval_plugin.prompts.schema import P
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.wording import natural
 
@@ -76,13 +85,18 @@ class Encoder:
         return _unit(self.embed_texts(padded.to(self.device)))
 
 
-def pair(
+def encoder_inputs(
     encoder: Encoder, images: Mapping[str, Picture], texts: Mapping[str, str]
 ) -> NetworkInputs:
-    """`image` and `reference` as an encoder takes them."""
-    return NetworkInputs(
-        {role: encoder.pixels(images[role]) for role in ("image", "reference")}
-    )
+    """Images and texts as an encoder takes them, by role."""
+    tensors: dict[str, Any] = {
+        role: encoder.pixels(image) for role, image in images.items()
+    }
+    notes: list[str] = []
+    for role, text in texts.items():
+        tensors[role], found = encoder.tokens(text)
+        notes += found
+    return NetworkInputs(tensors, tuple(dict.fromkeys(notes)))
 
 
 def cosines(encoder: Encoder, batch: Mapping[str, Sequence[Any]]) -> Any:
@@ -94,6 +108,33 @@ def cosines(encoder: Encoder, batch: Mapping[str, Sequence[Any]]) -> Any:
 
 def _unit(vectors: Any) -> Any:
     return vectors / vectors.norm(dim=-1, keepdim=True)
+
+
+def description(origin: Origin, model: type[P]) -> tuple[Pack, P]:
+    """The description that `origin` names, and its settings in their form.
+
+    Raises:
+        VievalError: it has an unknown key, or is about several images.
+    """
+    described = packs.load(origin.model)
+    settings = packs.network_settings(described, model)
+    if described.most_images != 1:
+        raise VievalError(f"{described.path}: images must list exactly one image")
+    return described, settings
+
+
+def described_file(described: Pack, origin: Origin, name: str, digest: str) -> Path:
+    """The file of weights that a description names, or the one that replaces it, which may be of
+    any digest; VievalError says where it is to be had.
+    """
+    if origin.replacement:
+        name, digest = origin.replacement, ""
+    try:
+        path = weights_file(described.resolved(name))
+    except VievalError as error:
+        raise VievalError(f"{described.name}: {error}, or pass --scorer FILE") from None
+    require_digest(path, digest)
+    return path
 
 
 #: Layers between two linear layers, by the name that descriptions use.

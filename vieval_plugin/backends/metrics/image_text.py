@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,12 @@ from typing import Any
 import PIL.Image
 
 from vieval_plugin.backends.weights import (
+    Origin,
     device,
     hub_name_or_folder,
     library,
     load_failure_reason,
+    require_whole,
 )
 from vieval_plugin.text.errors import VievalError, line_of
 
@@ -109,20 +111,18 @@ class ImageTextModel:
 
 
 def load(
-    base: str,
-    revision: str | None,
+    base: Origin,
     processor: str,
     added_tokens: Sequence[str],
     adapter: str,
     pixels: dict[str, int],
     dtype: str,
-    device_name: str,
+    tensors: Mapping[str, Any] | None = None,
 ) -> ImageTextModel:
     """An image-text model with its processor.
 
     Args:
-        base: a name on the hub or a folder.
-        revision: of the base on the hub.
+        base: a name on the hub or a folder, and its revision and device.
         processor: where the processor is, if not with the base.
         added_tokens: special tokens that the tokenizer gets, in this order.
         adapter: a folder that peft wrote, or its name on the hub; its weights are added to the
@@ -130,26 +130,33 @@ def load(
         pixels: bounds of an image's pixels (`min_pixels`, `max_pixels`), for processors that have
             them.
         dtype: float32 or bfloat16.
-        device_name: the device.
+        tensors: all weights, where only the configuration and the processor are the base's; the
+            network then has as many embeddings as the tokenizer has tokens.
 
     Raises:
         VievalError: something of it is not there, lacks weights, is no image-text model, or holds
             more than tensors.
     """
-    where = hub_name_or_folder(base)
-    on = device(device_name)
+    where = hub_name_or_folder(base.model)
+    on = device(base.device)
     transformers = library("transformers")
     origin = {
         "trust_remote_code": False,
-        **({"revision": revision} if revision else {}),
+        **({"revision": base.revision} if base.revision else {}),
     }
     try:
         loaded = _processor(
             transformers,
             hub_name_or_folder(processor),
             pixels,
-            {} if processor != base else origin,
+            {} if processor != base.model else origin,
         )
+        loaded.tokenizer.add_tokens(list(added_tokens), special_tokens=True)
+        if tensors is not None:
+            config = transformers.AutoConfig.from_pretrained(where, **origin)
+            config.get_text_config().vocab_size = len(loaded.tokenizer)
+            network = _network_of(config, tensors, dtype)
+            return ImageTextModel(network.to(on).eval(), loaded, on)
         network, loading_info = (
             transformers.AutoModelForImageTextToText.from_pretrained(
                 where, dtype=dtype, output_loading_info=True, **origin
@@ -162,7 +169,7 @@ def load(
             raise VievalError(
                 f"{where} has another architecture; use an image-text model"
             ) from None
-        raise VievalError(load_failure_reason(where, revision, error)) from None
+        raise VievalError(load_failure_reason(where, base.revision, error)) from None
     # the language head gives no hidden state, and reward models may be kept without it
     if missing := sorted(
         name
@@ -172,11 +179,6 @@ def load(
         raise VievalError(
             f"{where} lacks weights of {type(network).__name__}, such as {missing[0]}"
         )
-    if not getattr(loaded, "chat_template", None):
-        raise VievalError(
-            f"{processor} has no chat template; use a processor that has one"
-        )
-    loaded.tokenizer.add_tokens(list(added_tokens), special_tokens=True)
     embedded = network.get_input_embeddings().weight.shape[0]
     if (
         len(loaded.tokenizer) > embedded
@@ -210,7 +212,29 @@ def _processor(
     options = getattr(getattr(images, "valid_kwargs", None), "__annotations__", {})
     if unknown := sorted(set(pixels) - set(options)):
         raise VievalError(f"the processor of {where} does not support {unknown[0]}")
+    if not getattr(processor, "chat_template", None):
+        raise VievalError(f"{where} has no chat template; use a processor that has one")
     return processor
+
+
+def _network_of(config: Any, tensors: Mapping[str, Any], dtype: str) -> Any:
+    """The network of a configuration with these weights, each of its own and no other."""
+    kinds = library("transformers").MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
+    network, loading_info = kinds[type(config)].from_pretrained(
+        None,
+        config=config,
+        state_dict=dict(tensors),
+        dtype=dtype,
+        output_loading_info=True,
+        ignore_mismatched_sizes=True,
+    )
+    require_whole(
+        f"the file of weights for {config.name_or_path}",
+        loading_info["missing_keys"],
+        loading_info["unexpected_keys"],
+        [name for name, *_ in loading_info["mismatched_keys"]],
+    )
+    return network
 
 
 def _adapted(network: Any, adapter: str) -> Any:

@@ -15,7 +15,7 @@ from markupsafe import Markup
 from vieval_plugin.judges.protocol import SampleId
 from vieval_plugin.meta_evaluation.findings import Leaderboard
 from vieval_plugin.records import OWN, YOUR_IMAGES
-from vieval_plugin.report.answer import judge_words, pixel_measure
+from vieval_plugin.report.answer import judge_words, measured_quantity
 from vieval_plugin.report.page.charts import DifferenceAxis, histogram
 from vieval_plugin.report.page.disagreement import GalleryItem
 from vieval_plugin.report.page.tiles import points_of
@@ -330,7 +330,7 @@ def _lead_text(board: Leaderboard, first: str, prompt: Prompt) -> str:
 def _title(section: Section, board: Leaderboard) -> str:
     measured = board.measure.noun
     if not board.measure.counts_contests:
-        in_words = "" if pixel_measure(board) else ASPECTS.get(board.aspect, "")
+        in_words = "" if measured_quantity(board) else ASPECTS.get(board.aspect, "")
         measured += f" {board.aspect}{f' ({in_words})' * bool(in_words)}"
     where = ""
     if board.breakdown:

@@ -7,7 +7,6 @@ each sequence is sampled.
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +14,8 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from vieval_plugin.backends.metrics.encoders import Encoder
+from vieval_plugin.backends.metrics.encoders import Encoder, encoder_inputs
+from vieval_plugin.backends.metrics.networks.clip import clip_direction
 from vieval_plugin.benchmarks.sequences import EditingSequence, label, triples
 from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Image, Sample
@@ -111,30 +111,6 @@ class Editors:
         if editor in self.weak:
             return 0.0 if direction < FAILED else None
         return 1.0 if direction > SUCCEEDED else _HALFWAY
-
-
-def direction(
-    images: tuple[Sequence[float], Sequence[float]],
-    texts: tuple[Sequence[float], Sequence[float]],
-) -> float:
-    """CLIP-D: the cosine between the change of the image's embedding and that of its caption's, in
-    [-1, 1]; 0 for no change.
-
-    Gal et al., StyleGAN-NADA (SIGGRAPH 2022). Each pair is before and after; embeddings are vectors
-    of length 1.
-
-    >>> round(direction(([1, 0], [0, 1]), ([0.6, 0.8], [0.8, 0.6])), 6)
-    -1.0
-    """
-    change, expected = (
-        [b - a for a, b in zip(*pair, strict=True)] for pair in (images, texts)
-    )
-    lengths = math.hypot(*change) * math.hypot(*expected)
-    return (
-        math.fsum(a * b for a, b in zip(change, expected, strict=True)) / lengths
-        if lengths
-        else 0.0
-    )
 
 
 def spread(edits: Iterable[LabelledEdit]) -> dict[str, int]:
@@ -249,16 +225,14 @@ def _pair(sample: Sample, editors: Editors) -> Pair:
 
 
 def _direction(pair: Pair, encoder: Encoder) -> float:
-    captions = [
-        pair.sample.texts[name] for name in (SOURCE_CAPTION_KEY, OUTPUT_CAPTION_KEY)
-    ]
-    images = encoder.images(
-        [encoder.pixels(decode(Image(path))) for path in (pair.source, pair.output)]
+    texts = pair.sample.texts
+    inputs = encoder_inputs(
+        encoder,
+        {"image": decode(Image(pair.output)), "source": decode(Image(pair.source))},
+        {
+            "output_text": texts[OUTPUT_CAPTION_KEY],
+            "source_text": texts[SOURCE_CAPTION_KEY],
+        },
     )
-    tokens = [encoder.tokens(text)[0] for text in captions]
-    texts = encoder.texts(tokens)
-    image_vectors = images.double().cpu().tolist()
-    source, output = (tuple(vector) for vector in image_vectors)
-    text_vectors = texts.double().cpu().tolist()
-    first, second = (tuple(vector) for vector in text_vectors)
-    return direction((source, output), (first, second))
+    batch = {role: [value] for role, value in inputs.tensors.items()}
+    return float(clip_direction(encoder, batch)[0])

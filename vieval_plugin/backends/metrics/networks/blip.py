@@ -10,26 +10,28 @@ import numpy as np
 import PIL.Image
 from pydantic import Field
 
-from vieval_plugin.backends.metrics.encoders import Encoder, load_head
+from vieval_plugin.backends.metrics.encoders import (
+    Encoder,
+    described_file,
+    description,
+    load_head,
+)
 from vieval_plugin.backends.metrics.network_metrics import (
     NetworkInputs,
     NetworkMetric,
     Picture,
 )
 from vieval_plugin.backends.metrics.networks.clip import image_and_text
-from vieval_plugin.backends.metrics.networks.dual_encoder import described_file
 from vieval_plugin.backends.weights import (
     Origin,
     device,
-    hub_name_or_folder,
     identity,
     library,
-    load_failure_reason,
     load_strictly,
+    pretrained_tokenizer,
     renamed,
     state_dict,
 )
-from vieval_plugin.prompts import packs
 from vieval_plugin.prompts.schema import StrictModel
 from vieval_plugin.text.errors import VievalError
 
@@ -59,8 +61,8 @@ class Blip(StrictModel):
     weights: str
     digest: str = ""
     tokenizer: str
-    vision: dict[str, float | str]
-    text: dict[str, float | str]
+    vision: dict[str, int | float | str]
+    text: dict[str, int | float | str]
     longest: int = Field(35, ge=1)
     mean: float = 0.0
     deviation: float = Field(1.0, gt=0)
@@ -112,15 +114,8 @@ def load(origin: Origin) -> LoadedBlip:
         VievalError: the description has an unknown key, or what it names is not there, is of
             another architecture, or holds more than tensors.
     """
-    described = packs.load(origin.model)
-    settings = packs.network_settings(described, Blip)
-    if described.most_images != 1:
-        raise VievalError(
-            f"{described.path}: images must list exactly one image for BLIP"
-        )
-    path = described_file(
-        described, origin.replacement or settings.weights, settings.digest
-    )
+    described, settings = description(origin, Blip)
+    path = described_file(described, origin, settings.weights, settings.digest)
     network = _network(settings)
     load_strictly(
         network,
@@ -134,12 +129,8 @@ def load(origin: Origin) -> LoadedBlip:
         network["text"].config.hidden_size,
     )
     network = network.to(device(origin.device)).eval()
-    tokenizer = _tokenizer(described.resolved(settings.tokenizer))
-    digest = identity(
-        network,
-        tokenizer.backend_tokenizer.to_str(),
-        repr(settings),
-    )
+    tokenizer = pretrained_tokenizer(described.resolved(settings.tokenizer))
+    digest = identity(network, tokenizer.backend_tokenizer.to_str(), repr(settings))
     name = f"{described.name}@sha256:{digest[:16]}"
     size = network["vision"].config.image_size
     encoder = Encoder(
@@ -169,17 +160,10 @@ def _network(settings: Blip) -> Any:
         keys: Mapping[str, Any] = getattr(settings, part)
         if unknown := sorted(set(keys) - set(kind().to_dict())):
             raise VievalError(f"unknown key network.{part}.{unknown[0]}")
-        configs[part] = kind(**{key: _whole(value) for key, value in keys.items()})
+        configs[part] = kind(**keys)
     vision = transformers.BlipVisionModel(configs["vision"])
     text = transformers.BlipTextModel(configs["text"], add_pooling_layer=False)
     return library("torch").nn.ModuleDict({"vision": vision, "text": text})
-
-
-def _whole(value: float | str) -> float | str:
-    """A number as an integer where it is one."""
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return value
 
 
 def _tensors(path: Any) -> dict[str, Any]:
@@ -190,18 +174,6 @@ def _tensors(path: Any) -> dict[str, Any]:
         if is_other or name.endswith(".position_ids"):
             del tensors[name]
     return renamed(tensors, _NAMES)
-
-
-def _tokenizer(where: str) -> Any:
-    where = hub_name_or_folder(where)
-    try:
-        return library("transformers").AutoTokenizer.from_pretrained(
-            where, trust_remote_code=False
-        )
-    except VievalError:
-        raise
-    except Exception as error:
-        raise VievalError(load_failure_reason(where, None, error)) from None
 
 
 def show(

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vieval_plugin.backends.metrics.encoders import Encoder, cosines, pair
+from vieval_plugin.backends.metrics.encoders import (
+    Encoder,
+    cosines,
+    encoder_inputs,
+)
 from vieval_plugin.backends.metrics.network_metrics import (
     NetworkInputs,
     NetworkMetric,
@@ -13,13 +17,11 @@ from vieval_plugin.backends.metrics.network_metrics import (
 )
 from vieval_plugin.backends.weights import (
     Origin,
-    hub_name_or_folder,
     identity,
-    library,
     pretrained,
+    pretrained_tokenizer,
     weights_name,
 )
-from vieval_plugin.text.errors import VievalError, line_of
 
 
 def load(
@@ -38,21 +40,10 @@ def load(
         "CLIPModel", "clip", origin, processor, tensors, **arguments
     )
     has_bundled_processor = not processor or processor == origin.model
-    try:
-        tokenizer = library("transformers").AutoTokenizer.from_pretrained(
-            network.name_or_path
-            if has_bundled_processor
-            else hub_name_or_folder(processor),
-            revision=origin.revision if has_bundled_processor else None,
-            trust_remote_code=False,
-        )
-    except VievalError:
-        raise
-    except Exception as error:
-        reason = line_of(error)[:200]
-        raise VievalError(
-            f"cannot load the tokenizer of {processor or origin.model}: {reason}"
-        ) from None
+    tokenizer = pretrained_tokenizer(
+        origin.model if has_bundled_processor else processor,
+        origin.revision if has_bundled_processor else None,
+    )
     preparing = images.to_json_string(), tokenizer.backend_tokenizer.to_str()
     digest = identity(network, *preparing)
 
@@ -101,30 +92,35 @@ def clip_i(encoder: Encoder, batch: Mapping[str, Sequence[Any]]) -> Any:
     return cosines(encoder, batch)
 
 
+def clip_direction(encoder: Encoder, batch: Mapping[str, Sequence[Any]]) -> Any:
+    """CLIP-D: cosine of the change from the embedding of `source` to that of `image` with the change
+    from that of `source_text` to that of `output_text`, in [-1, 1]; 0 where nothing changes.
+
+    Gal et al., StyleGAN-NADA (SIGGRAPH 2022), with embeddings of length 1.
+    """
+    images = encoder.images([*batch["image"], *batch["source"]]).cpu().double()
+    texts = encoder.texts([*batch["output_text"], *batch["source_text"]]).cpu().double()
+    half = len(batch["image"])
+    change = images[:half] - images[half:]
+    expected = texts[:half] - texts[half:]
+    lengths = change.norm(dim=-1) * expected.norm(dim=-1)
+    return (change * expected).sum(-1) / lengths.clamp(min=_NO_CHANGE)
+
+
 def image_and_text(
     encoder: Encoder, images: Mapping[str, Picture], texts: Mapping[str, str]
 ) -> NetworkInputs:
     """The one image, whatever its role is called, and the text as an encoder takes them."""
     [image] = images.values()
-    tokens, notes = encoder.tokens(texts["text"])
-    return NetworkInputs({"image": encoder.pixels(image), "text": tokens}, notes)
+    return encoder_inputs(encoder, {"image": image}, texts)
 
 
 _WEIGHTS = "openai/clip-vit-base-patch32"
+# below it a product of two changes is rounding
+_NO_CHANGE = 1e-6
 
 METRICS = (
-    NetworkMetric(
-        "clip_score",
-        load,
-        _WEIGHTS,
-        image_and_text,
-        clip_score,
-    ),
-    NetworkMetric(
-        "clip_i",
-        load,
-        _WEIGHTS,
-        pair,
-        clip_i,
-    ),
+    NetworkMetric("clip_score", load, _WEIGHTS, encoder_inputs, clip_score),
+    NetworkMetric("clip_i", load, _WEIGHTS, encoder_inputs, clip_i),
+    NetworkMetric("clip_direction", load, _WEIGHTS, encoder_inputs, clip_direction),
 )

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vieval_plugin.backends.metrics.encoders import Encoder, cosines, pair
+from vieval_plugin.backends.metrics.encoders import (
+    Encoder,
+    cosines,
+    encoder_inputs,
+)
 from vieval_plugin.backends.metrics.network_metrics import NetworkMetric
 from vieval_plugin.backends.weights import Origin, identity, pretrained, weights_name
 
@@ -36,10 +40,4 @@ def dino(encoder: Encoder, batch: Mapping[str, Sequence[Any]]) -> Any:
     return cosines(encoder, batch)
 
 
-METRIC = NetworkMetric(
-    "dino",
-    load,
-    "facebook/dino-vits16",
-    pair,
-    dino,
-)
+METRIC = NetworkMetric("dino", load, "facebook/dino-vits16", encoder_inputs, dino)

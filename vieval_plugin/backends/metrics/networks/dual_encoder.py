@@ -6,12 +6,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from vieval_plugin.backends.metrics.encoders import Encoder, load_head
+from vieval_plugin.backends.metrics.encoders import (
+    Encoder,
+    described_file,
+    description,
+    load_head,
+)
 from vieval_plugin.backends.metrics.network_metrics import (
     NetworkInputs,
     NetworkMetric,
@@ -24,14 +28,10 @@ from vieval_plugin.backends.weights import (
     identity,
     library,
     renamed,
-    require_digest,
     state_dict,
-    weights_file,
 )
-from vieval_plugin.prompts import packs
 from vieval_plugin.prompts.pack import Pack
 from vieval_plugin.prompts.schema import StrictModel
-from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import exists, path_of
 
 # names of open_clip's CLIP, with its fused attention, as transformers' CLIP has them
@@ -134,13 +134,11 @@ def load(origin: Origin) -> Encoder:
         VievalError: the description has an unknown key, is about several images, or what it names
             is not there, of another architecture, or holds more than tensors.
     """
-    described = packs.load(origin.model)
-    settings = packs.network_settings(described, DualEncoder)
-    _require_one_image(described)
+    described, settings = description(origin, DualEncoder)
     base = described.resolved(settings.base)
     tensors = None
     if settings.open_clip:
-        tensors = _open_clip(described, settings, origin.replacement)
+        tensors = _open_clip(described, settings, origin)
     elif origin.replacement:
         base = origin.replacement
     encoder = _clip(
@@ -164,13 +162,6 @@ def load(origin: Origin) -> Encoder:
     return replace(encoder, by=name, identity=identity, scale=scale)
 
 
-def _require_one_image(described: Pack) -> None:
-    if described.most_images != 1:
-        raise VievalError(
-            f"{described.path}: images must list exactly one image for a dual encoder"
-        )
-
-
 def _clip(
     described: Pack,
     settings: DualEncoder | EmbeddingHead,
@@ -181,27 +172,20 @@ def _clip(
     """The CLIP of a base, with the processor that is named; a folder of the user's may have its
     own.
     """
-    is_whole = base == origin.replacement and any(
+    is_replaced = base == origin.replacement
+    is_whole = is_replaced and any(
         exists(path_of(base) / name) for name in _PROCESSOR_FILES
     )
     named = "" if is_whole else described.resolved(settings.processor)
-    revision = origin.revision or settings.revision
-    return load_clip(
-        Origin(base, revision, origin.device),
-        named or base,
-        tensors,
-    )
+    revision = origin.revision or (None if is_replaced else settings.revision)
+    return load_clip(Origin(base, revision, origin.device), named or base, tensors)
 
 
 def _open_clip(
-    described: Pack, settings: DualEncoder, replacement: str
+    described: Pack, settings: DualEncoder, origin: Origin
 ) -> Mapping[str, Any]:
     """The weights in a file of open_clip's layout, under the names of transformers."""
-    path = described_file(
-        described,
-        replacement or settings.open_clip,
-        settings.digest,
-    )
+    path = described_file(described, origin, settings.open_clip, settings.digest)
     tensors = renamed(state_dict(path), _OPEN_CLIP)
     return {
         name: tensor.T.contiguous() if name in _TRANSPOSED else tensor
@@ -209,34 +193,11 @@ def _open_clip(
     }
 
 
-def described_file(described: Pack, name: str, digest: str) -> Path:
-    """The file of weights that a description names; VievalError says where it is to be had."""
-    try:
-        path = weights_file(described.resolved(name))
-    except VievalError as error:
-        about = described.manifest.about
-        download = f"download it from {about.weights} and " if about else ""
-        raise VievalError(
-            f"{described.name}: {error}; {download}pass --scorer FILE"
-        ) from None
-    require_digest(path, digest)
-    return path
-
-
 def load_embedding_head(origin: Origin) -> LoadedEmbeddingHead:
     """The linear layers of a description on its CLIP; VievalError as `load`."""
-    described = packs.load(origin.model)
-    settings = packs.network_settings(described, EmbeddingHead)
-    _require_one_image(described)
-    path = described_file(
-        described, origin.replacement or settings.head, settings.digest
-    )
-    encoder = _clip(
-        described,
-        settings,
-        described.resolved(settings.base),
-        origin,
-    )
+    described, settings = description(origin, EmbeddingHead)
+    path = described_file(described, origin, settings.head, settings.digest)
+    encoder = _clip(described, settings, described.resolved(settings.base), origin)
     size = encoder.size
     head = load_head(
         path,

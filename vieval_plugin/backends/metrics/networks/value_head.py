@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
 import PIL.Image
 from pydantic import Field, model_validator
 
-from vieval_plugin.backends.metrics.encoders import load_head
+from vieval_plugin.backends.metrics.encoders import described_file, load_head
 from vieval_plugin.backends.metrics.image_text import ImageTextModel
 from vieval_plugin.backends.metrics.image_text import load as load_base
 from vieval_plugin.backends.metrics.network_metrics import (
@@ -27,13 +28,27 @@ from vieval_plugin.backends.weights import (
     Origin,
     identity,
     library,
+    state_dict,
     weights_name,
 )
 from vieval_plugin.prompts import packs
 from vieval_plugin.prompts.schema import StrictModel
 from vieval_plugin.text.errors import VievalError, line_of
 
+_PAGE_BREAK = "\f"  # between the texts of several heads
 _INDEX = "token_index"  # among the inputs of the network
+# settings that say where weights and the processor are, which an identity has itself
+_WEIGHTS = {
+    "base",
+    "base_weights",
+    "revision",
+    "processor",
+    "adapter",
+    "head",
+    "prefix",
+    "weights",
+    "digest",
+}
 
 
 class Position(StrictModel):
@@ -66,21 +81,42 @@ class ValueHead(StrictModel):
     base: str
     base_weights: str = ""
     revision: str | None = None
+    weights: str = ""
+    digest: str = ""
     processor: str = ""
     min_pixels: int | None = Field(None, ge=1)
     max_pixels: int | None = Field(None, ge=1)
+    fit: Literal["processor", "pillow"] = "processor"
     added_tokens: tuple[str, ...] = ()
     adapter: str = ""
-    head: str
-    prefix: str = ""
+    head: str = ""
+    prefix: str | tuple[str, ...] = ""
     activation: Literal["relu", "gelu", "tanh", "silu", "none"] = "relu"
     output: int = Field(0, ge=0)
     position: Position = Position()
     system: str = ""
+    frame: str = ""
     answer: str = ""
     side_by_side: bool = False
     dtype: Literal["float32", "bfloat16"] = "float32"
     positions: Literal["own", "sequential"] = "own"
+
+    @model_validator(mode="after")
+    def _check_head_or_weights(self) -> ValueHead:
+        if bool(self.head) == bool(self.weights):
+            raise ValueError("one of head and weights is needed")
+        return self
+
+    @property
+    def bounds(self) -> dict[str, int]:
+        """Bounds of an image's pixels, by their names in transformers."""
+        bounds = {"min_pixels": self.min_pixels, "max_pixels": self.max_pixels}
+        return {name: bound for name, bound in bounds.items() if bound is not None}
+
+    @property
+    def prefixes(self) -> tuple[str, ...]:
+        """What the names of each head's weights begin with."""
+        return (self.prefix,) if isinstance(self.prefix, str) else self.prefix
 
 
 @dataclass(frozen=True)
@@ -94,8 +130,8 @@ class LoadedValueHead:
     #: Its description.
     settings: ValueHead
     base: ImageTextModel
-    #: The linear layers.
-    head: Any
+    #: The linear layers of each head.
+    heads: Any
     #: The token that it reads at or before, None for the last one.
     token: int | None
 
@@ -124,32 +160,35 @@ def load(origin: Origin) -> LoadedValueHead:
     described = packs.load(origin.model)
     settings = packs.network_settings(described, ValueHead)
     base = described.resolved(settings.base)
-    pixels = {
-        n: v
-        for n in ("min_pixels", "max_pixels")
-        if (v := getattr(settings, n)) is not None
-    }
+    pixels = settings.bounds if settings.fit == "processor" else {}
+    file, tensors = Path(described.resolved(settings.head)), None
+    if settings.weights:
+        file = described_file(described, origin, settings.weights, settings.digest)
+        starts = tuple(f"{prefix}." for prefix in settings.prefixes)
+        tensors = {
+            name: tensor
+            for name, tensor in state_dict(file).items()
+            if not name.startswith(starts)
+        }
     model = load_base(
-        base,
-        origin.revision or settings.revision,
+        Origin(base, origin.revision or settings.revision, origin.device),
         described.resolved(settings.processor) or base,
         settings.added_tokens,
         described.resolved(settings.adapter),
         pixels,
         settings.dtype,
-        origin.device,
+        tensors,
     )
     if settings.base_weights not in ("", identity(model.network)):
         remedy = "set network.base to that base, or train a head for this one"
         reason = f"the head was trained on a base with other weights than {base}"
         raise VievalError(f"{described.path}: {reason}; {remedy}")
-    head = load_head(
-        Path(described.resolved(settings.head)),
-        settings.prefix,
-        settings.activation,
-        model.size,
+    heads = library("torch").nn.ModuleList(
+        load_head(file, prefix, settings.activation, model.size)
+        for prefix in settings.prefixes
     )
-    if settings.output >= (outputs := head[-1].out_features):
+    outputs = min(head[-1].out_features for head in heads)
+    if settings.output >= outputs:
         raise VievalError(
             f"{described.path}: network.output must be below {outputs}, the head's number of "
             f"outputs, got {settings.output}"
@@ -157,21 +196,16 @@ def load(origin: Origin) -> LoadedValueHead:
     position = settings.position
     token = model.token(position.token) if position.token else None
     # whatever else of the description changes a number
-    reading = settings.activation, settings.output, position
-    showing = (
-        settings.system,
-        settings.answer,
-        settings.side_by_side,
-        settings.positions,
-    )
-    processor = model.processor.to_json_string(), str(model.processor.chat_template)
+    reading = settings.model_dump(exclude=_WEIGHTS)
     prepared = (
-        *processor,
+        model.processor.to_json_string(),
+        str(model.processor.chat_template),
         model.tokenizer.backend_tokenizer.to_str(),
-        repr((*reading, *showing)),
+        repr(reading),
     )
     digest = identity(
-        library("torch").nn.ModuleDict({"base": model.network, "head": head}), *prepared
+        library("torch").nn.ModuleDict({"base": model.network, "heads": heads}),
+        *prepared,
     )
     name = weights_name(
         Origin(described.name),
@@ -179,7 +213,7 @@ def load(origin: Origin) -> LoadedValueHead:
         digest,
     )
     loaded = LoadedValueHead(
-        name, digest, settings, model, head.to(model.device), token
+        name, digest, settings, model, heads.to(model.device), token
     )
     _require_images(loaded, described.most_images)
     return loaded
@@ -217,52 +251,81 @@ def _require_images(loaded: LoadedValueHead, count: int) -> None:
 
 
 def _token_ids(loaded: LoadedValueHead, pictures: Sequence[Picture]) -> Sequence[Any]:
-    token_ids: list[Any] = _inputs(loaded, "?", pictures)["input_ids"][0].tolist()
+    token_ids: list[Any] = _inputs(loaded, "?", pictures)["input_ids"]
     return token_ids
 
 
 def show(
     loaded: LoadedValueHead, images: Mapping[str, Picture], texts: Mapping[str, str]
 ) -> NetworkInputs:
-    """Tensors of the conversation; what there is of each token as lists, which are made equally
-    long in a batch.
+    """Tensors of the conversations, one a head; what there is of each token as lists, which are
+    made equally long in a batch.
     """
     pictures = [images[f"image_{number}"] for number in range(len(images))]
-    inputs = _inputs(
-        loaded,
-        texts["text"],
-        [join_side_by_side(pictures)] if loaded.settings.side_by_side else pictures,
-    )
-    tokens = inputs["input_ids"].shape
-    tensors = {
-        n: v[0].tolist() if getattr(v, "shape", None) == tokens else v
-        for n, v in inputs.items()
-    }
-    return NetworkInputs({**tensors, _INDEX: loaded.token_index(tensors["input_ids"])})
+    if loaded.settings.side_by_side:
+        pictures = [join_side_by_side(pictures)]
+    if loaded.settings.fit == "pillow":
+        pictures = [_fitted(loaded, picture) for picture in pictures]
+    count = len(loaded.heads)
+    parts = texts["text"].split(_PAGE_BREAK) if count > 1 else [texts["text"]]
+    if len(parts) != count:
+        reason = f"the text must have {count} parts, one a head, got {len(parts)}"
+        raise VievalError(reason)
+    pages = [_inputs(loaded, part, pictures) for part in parts]
+    tensors = {name: _joined([page[name] for page in pages]) for name in pages[0]}
+    indices = [loaded.token_index(token_ids) for token_ids in tensors["input_ids"]]
+    return NetworkInputs({**tensors, _INDEX: indices})
+
+
+def _fitted(loaded: LoadedValueHead, picture: Picture) -> Picture:
+    """An image within the bounds, resized by Pillow as Qwen's own package does."""
+    images = loaded.base.processor.image_processor
+    reader = library("transformers.models.qwen2_vl.image_processing_qwen2_vl")
+    step = images.patch_size * images.merge_size
+    bounds = loaded.settings.bounds
+    high, wide = reader.smart_resize(picture.height, picture.width, step, **bounds)
+    return picture.resize((wide, high), PIL.Image.Resampling.BICUBIC)
 
 
 def _inputs(
     loaded: LoadedValueHead, text: str, images: Sequence[Picture]
 ) -> dict[str, Any]:
-    prompt = loaded.base.prompt(
-        loaded.settings.system, text, len(images), loaded.settings.answer
-    )
-    return loaded.base.inputs(prompt, images)
+    """The inputs of a conversation; what there is of each token as a list."""
+    settings = loaded.settings
+    framed = f"{settings.frame}{text}{settings.frame}"
+    prompt = loaded.base.prompt(settings.system, framed, len(images), settings.answer)
+    inputs = loaded.base.inputs(prompt, images)
+    tokens = inputs["input_ids"].shape
+    return {
+        name: value[0].tolist() if getattr(value, "shape", None) == tokens else value
+        for name, value in inputs.items()
+    }
+
+
+def _joined(pages: list[Any]) -> Any:
+    return pages if isinstance(pages[0], list) else library("torch").cat(pages)
 
 
 def value_head(loaded: LoadedValueHead, batch: Mapping[str, Sequence[Any]]) -> Any:
-    """The head's number at its position, without bounds, in the network's own unit."""
-    torch = library("torch")
-    indices = torch.tensor(batch[_INDEX])
-    inputs = {}
-    for name, rows in batch.items():
-        if isinstance(rows[0], list):
-            inputs[name] = _padded(loaded, name, rows)
-        elif name != _INDEX:
-            inputs[name] = torch.cat(list(rows))
+    """The mean of the heads' numbers at their position, without bounds, in the network's own
+    unit.
+    """
+    torch, count = library("torch"), len(loaded.heads)
+    joined = {
+        name: list(chain.from_iterable(rows))
+        if isinstance(rows[0], list)
+        else torch.cat(list(rows))
+        for name, rows in batch.items()
+    }
+    indices = torch.tensor(joined.pop(_INDEX))
+    inputs = {
+        name: _padded(loaded, name, rows) if isinstance(rows, list) else rows
+        for name, rows in joined.items()
+    }
     hidden = loaded.base.hidden(inputs, loaded.settings.positions == "sequential")
-    at = hidden[torch.arange(len(indices)), indices.to(hidden.device)]
-    return loaded.head(at.float())[:, loaded.settings.output]
+    at = hidden[torch.arange(len(indices)), indices.to(hidden.device)].float()
+    values = [head(at[n::count]) for n, head in enumerate(loaded.heads)]
+    return torch.stack(values).mean(0)[:, loaded.settings.output]
 
 
 def _padded(loaded: LoadedValueHead, name: str, rows: Sequence[list[int]]) -> Any:
