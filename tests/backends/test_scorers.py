@@ -479,14 +479,14 @@ def test_a_pickle_that_holds_more_than_tensors_is_not_opened(tmp_path, capfd):
     (tmp_path / "bare.pth").write_bytes(pickle.dumps({"features.0.weight": Hostile()}))
     torch.save({"features.0.weight": Hostile()}, tmp_path / "archive.pth")
     for name in ("bare.pth", "archive.pth"):
-        assert "holds more than tensors" in refused("lpips", tmp_path / name)
+        assert "contains more than tensors" in refused("lpips", tmp_path / name)
     torch.save({"features.0.weight": "a text"}, tmp_path / "texts.pth")
     assert "must be a state dict, which maps names to tensors only" in refused(
         "lpips", tmp_path / "texts.pth"
     )
     folder = tiny_scorers.build_clip(tmp_path / "clip", safe=False)
     torch.save({"logit_scale": Hostile()}, folder / "pytorch_model.bin")
-    assert "holds more than tensors" in refused("clip_score", folder)
+    assert "contains more than tensors" in refused("clip_score", folder)
     assert "this must never be said" not in "".join(capfd.readouterr())
 
 

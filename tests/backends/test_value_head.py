@@ -382,7 +382,7 @@ def test_what_a_description_cannot_say(bases, tmp_path):
     assert "line 1" in said("jinja", text="{% for %}")
     assert "network.position" in said("both", {"position": {"at": "a", "before": "b"}})
     (tmp_path / "manifest.yaml").write_text("[1, 2]")
-    assert "a manifest is a mapping" in refused(tmp_path)
+    assert "a manifest must be a mapping" in refused(tmp_path)
     (tmp_path / "manifest.yaml").write_text("a: [")
     assert "not a manifest" in refused(tmp_path)
     assert "not a prompt pack" in refused(tmp_path / "nothing")
@@ -410,7 +410,7 @@ def test_weights_that_are_not_there_or_do_not_fit(bases, tmp_path):
     assert "rm_head" not in (line := said("c", head=wide))
     assert "0.weight must accept vectors of length 128, got the shape (1, 64)" in line
     torch.save({"rm_head.0.weight": print}, tmp_path / "hostile.bin")
-    assert "holds more than tensors" in said("d", head=tmp_path / "hostile.bin")
+    assert "contains more than tensors" in said("d", head=tmp_path / "hostile.bin")
     (tmp_path / "words.bin").write_text("root:x:0:0\n")
     assert "is not a weights file" in said("i", head=tmp_path / "words.bin")
     assert (
@@ -466,7 +466,7 @@ def test_a_processor_that_takes_one_image_where_two_are_asked(bases, tmp_path):
     tiny_heads.build_head(tmp_path / "described" / "head.safetensors", (128, 1))
     network = {"base": one, "head": "head.safetensors"}
     line = refused(describe(tmp_path / "described", network))
-    assert "does not take 2 images at once" in line
+    assert "does not support 2 images at once" in line
     assert "side_by_side: true" in line
     [found] = measure(
         describe(tmp_path / "described", {**network, "side_by_side": True}), asks(1)
