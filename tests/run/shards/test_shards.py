@@ -565,7 +565,7 @@ def test_a_run_that_scores_no_row_exits_with_1_and_says_so(vieval, data, tmp_pat
     printed = vieval("shards", tmp_path / "out", "--verify").out
     said = (
         "no row could be scored (parse_failure 120), but the folder is complete: each row has "
-        "its verdict once"
+        "exactly one verdict"
     )
     assert said in printed
     with FakeServer() as server:
