@@ -138,7 +138,7 @@ def test_checkpoints_of_another_tuning_are_not_gone_on_from(tmp_path):
         (
             Tuning("b"),
             RuntimeError("I/O error: No space left on device (os error 28)"),
-            "make room",
+            "free disk space",
         ),
     ],
 )
