@@ -423,11 +423,11 @@ def test_weights_that_are_not_there_or_do_not_fit(bases, tmp_path):
     )
     assert "has no adapter_config.json" in said("h", adapter=tmp_path)
     assert "weights folder not found" in said("i", adapter="/nowhere")
-    assert f"'{SCORE}' is" in said("j", position={"at": SCORE})
-    assert "embeddings of [SCORE]" in said(
+    assert f"'{SCORE}' must be one token" in said("j", position={"at": SCORE})
+    assert "embeddings for [SCORE]" in said(
         "k", position={"at": SCORE}, added_tokens=[SCORE]
     )
-    assert "embeddings of [SCORE]" in said(
+    assert "embeddings for [SCORE]" in said(
         "l", added_tokens=[SCORE], adapter=bases["lora"]
     )
     assert "must accept vectors" in said(

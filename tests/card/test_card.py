@@ -541,4 +541,4 @@ def test_a_card_that_is_no_card_is_one_line(options, tmp_path, vieval):
         "b",
         code=1,
     ).err.splitlines()
-    assert "needs its verdicts in the same folder" in line
+    assert "requires its verdicts in the same folder" in line
