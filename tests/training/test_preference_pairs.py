@@ -68,7 +68,7 @@ def test_best_and_worst_of_each_prompt_are_a_pair(given, tmp_path, vieval):
 @pytest.mark.parametrize("name", ["pairs.txt", "pairs.csv"])
 def test_a_file_of_another_format_is_refused(given, tmp_path, vieval, name):
     [line] = vieval("export", *given, "--out", tmp_path / name, code=1).err.splitlines()
-    assert line.endswith("--out must end in .jsonl or .parquet")
+    assert "--out must end in .jsonl or .parquet, got " in line
 
 
 def test_by_a_margin_each_two_that_far_apart_are_a_pair(given, tmp_path, vieval):
@@ -205,7 +205,7 @@ def test_pairs_never_replace_an_image_that_they_are_made_of(given, tmp_path, vie
     [line] = vieval(
         "export", *given, "--out", tmp_path / "p0_1.png", code=1
     ).err.splitlines()
-    assert "end the name of --out in .jsonl or .parquet" in line
+    assert "--out must end in .jsonl or .parquet" in line
     assert (tmp_path / "p0_1.png").read_bytes() == before
 
 

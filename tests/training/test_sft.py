@@ -104,7 +104,7 @@ def test_checkpoints_of_another_tuning_are_not_gone_on_from(tmp_path):
         checkpoints / "checkpoint-3"
     )
     with pytest.raises(
-        VievalError, match=r"another seed \(0\); give that, or another --out"
+        VievalError, match=r"trained with seed 0, got 1; use the same value"
     ):
         sft._resume_or_begin(checkpoints, Tuning("base", seed=1))
     (checkpoints / "options.json").write_text("[[")

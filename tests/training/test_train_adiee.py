@@ -254,7 +254,7 @@ def test_a_checkpoint_of_another_training_is_one_line(
     assert train(data, base, tmp_path / "out") == 1
     capsys.readouterr()
     assert train(data, base, tmp_path / "out", "--seed", "1") == 1
-    assert "another seed (0)" in capsys.readouterr().err
+    assert "trained with seed 0, got 1" in capsys.readouterr().err
 
 
 def test_the_training_record_says_what_was_learnt_and_what_was_held_out(scorer, data):
