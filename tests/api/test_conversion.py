@@ -273,7 +273,7 @@ def test_samples_and_contests_stay_what_they_are():
             [{"images": {"output": PIXELS}, "text": {}}],
             "sample 0: unknown key 'text'; known keys: ",
         ),
-        ([{"images": PIXELS}], "sample 0: `images` must map roles"),
+        ([{"images": PIXELS}], "sample 0: images must map roles"),
         ([{"images": {"output": 3}}], "sample 0: int 3 is not an image"),
         ([{"images": {}, "texts": {"prompt": 3}}], "sample 0: `texts` must map names"),
         ([{"images": {}, 3: 4}], "sample 0: unknown key '3'"),

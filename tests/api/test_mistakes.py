@@ -111,7 +111,7 @@ IN_JUDGES = [
         lambda: Judge("viescore", "gpt-4o"),
         "Judge: too many positional arguments; it may have name, model=, base_url=",
     ),
-    (lambda: Judge(None), r"Judge\(name\) is NoneType; pass the name of a judge"),
+    (lambda: Judge(None), r"Judge\(name\) is NoneType; pass a judge's name"),
     (lambda: Judge("viescor"), "unknown judge 'viescor'; did you mean viescore"),
     (lambda: Judge(setting="2shot"), "unknown setting '2shot' of viescore"),
     (lambda: Judge(image_format="gif"), '`image_format` must be "png" or "jpeg"'),
@@ -246,7 +246,7 @@ IN_FUNCTIONS = [
     ),
     (
         lambda: score_matrix([Image(b"x")], "a cat"),
-        "texts is str 'a cat'; pass a list of texts",
+        "texts is str 'a cat'; pass a list of strings",
     ),
     (
         lambda: score_matrix([Image(b"x")], ["x"], judge="sharpness"),

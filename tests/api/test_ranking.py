@@ -279,12 +279,12 @@ def test_only_what_cannot_be_used_is_refused(function, inputs, arguments, key, c
 @pytest.mark.parametrize(
     ("rows", "key"),
     [
-        ([], "column uid"),
-        ([{"O": 1.0}], "column uid"),
+        ([], "column `uid`"),
+        ([{"O": 1.0}], "column `uid`"),
         ([{"uid": "a", "prompt": "x"}], "column of scores"),
         ([{"uid": "a", "O": float("inf")}], "row 0"),
         ([{"uid": "a", "O": 1.0, "status": "fine"}], "unknown status 'fine'"),
-        ([{"uid": "a", "preference": 1.0}], "not preferences"),
+        ([{"uid": "a", "preference": 1.0}], "got preferences"),
         ([{"uid": "a", "O": 1.0}] * 2, "2 verdicts cover 1 samples"),
     ],
 )

@@ -256,7 +256,7 @@ def test_a_verdict_that_cannot_be_written_is_a_tool_error_of_its_sample(verdict)
             Status.OK,
         ]
         json.dumps([outcome.verdict.scores for outcome in outcomes], allow_nan=False)
-        assert "broke" in outcomes[1].verdict.trace[0].reason
+        assert "the judge's program failed" in outcomes[1].verdict.trace[0].reason
 
 
 async def test_one_nan_of_a_server_is_one_sample_without_a_score(

@@ -323,7 +323,7 @@ def test_an_unknown_class_and_an_unreadable_image_fail_alone(weights):
         Status.TOOL_ERROR,
         None,
     ]
-    assert "does not know 'unicorn'; known: cat, dog, toy" in found[0].reason
+    assert "cannot detect 'unicorn'; known classes: cat, dog, toy" in found[0].reason
 
 
 def test_coco_is_called_as_geneval_calls_it(shared_data):

@@ -531,7 +531,7 @@ def test_a_metric_that_is_none_and_a_run_without_scorers(models):
 
 
 def test_a_device_that_is_not_there(models):
-    assert "device 'nonsense' cannot be used" in refused(
+    assert "cannot use the device 'nonsense'" in refused(
         "dino", models["dino"], device="nonsense"
     )
 

@@ -295,7 +295,7 @@ def test_an_unforeseen_error_is_one_line_that_names_the_file_of_its_traceback(
 ):
     [line] = vieval("tasks", code=1).err.splitlines()
     assert line.startswith(
-        "vieval: an unexpected error (RuntimeError: a slip \\x1b[31m with [key] in it); the "
+        "vieval: unexpected error (RuntimeError: a slip \\x1b[31m with [key] in it); the "
         "traceback is in "
     )
     [file] = broken.rglob("*.txt")
@@ -343,7 +343,7 @@ def test_a_slip_while_commands_are_gathered_is_one_line_too(
 ):
     monkeypatch.setattr("vieval_plugin.cli.get_type_hints", lambda run: 1 / 0)
     assert vieval("prepare", "imagenhub", code=1).err.startswith(
-        "vieval: an unexpected error (ZeroDivisionError"
+        "vieval: unexpected error (ZeroDivisionError"
     )
 
 

@@ -73,7 +73,7 @@ def test_an_unforeseen_error_ends_a_run_with_one_line_and_a_failing_exit_code(
     )
     [file] = (tmp_path / "cache").rglob("*.txt")
     assert line.startswith(
-        "vieval: an unexpected error (ZeroDivisionError: division by zero); "
+        "vieval: unexpected error (ZeroDivisionError: division by zero); "
     )
     assert str(file) in line
     assert "ZeroDivisionError" in file.read_text()
@@ -141,7 +141,7 @@ def test_in_python_an_unforeseen_error_is_an_exception_with_its_cause(
         "vieval_plugin.hosts.lmms_eval.answering.jobs", lambda *_: 1 / 0
     )
     with pytest.raises(
-        VievalError, match="an unexpected error .ZeroDivisionError"
+        VievalError, match="unexpected error .ZeroDivisionError"
     ) as raised:
         simple_evaluate(
             "vieval_scorer",

@@ -270,7 +270,7 @@ def test_a_users_prompts_are_a_task(tmp_path):
 @pytest.mark.parametrize(
     ("row", "line"),
     [
-        ({"texts": {}}, "line 1: it has no kind"),
+        ({"texts": {}}, "line 1: it must have a kind"),
         ({"kind": "tig", "images": {"output": "a.png"}}, "line 1: it has an output"),
         (
             {"kind": "tie", "images": {"source": "nowhere.png"}},
