@@ -38,7 +38,7 @@ HEADER = (
     "|---|---|---:|---:|---:|---|"
 )
 NOTES = (
-    "Correlation: Spearman's, of `O` with people's ratings on ImagenHub, where people reach {:.2f} "
+    "Correlation: Spearman's, of `O` (the overall score) with people's ratings on ImagenHub, where people reach {:.2f} "
     "with one another; networks are measured on the task types that they judge.\n"
     "Share of votes: of people's votes on pairs of GenAI-Bench; giving one answer to all pairs "
     "reaches {:.2f}.\n"
