@@ -218,7 +218,10 @@ def test_missing_images_end_the_run_in_one_line_that_names_the_first(
     message = str(end.value)
     assert message.startswith("vieval: ")
     assert "\n" not in message
-    assert "sample_2.jpg: no such image (and 5 more)" in message
+    assert (
+        "sample_2.jpg: no such image (and 5 more); run `vieval prepare imagenhub`"
+        in message
+    )
 
 
 def test_vllm_that_is_not_installed_is_one_line(evaluate):

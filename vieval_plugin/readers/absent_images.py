@@ -82,14 +82,19 @@ def _no_image_verdict(judged: Judged, reasons: Mapping[int, str]) -> Verdict | N
     return Verdict({}, Status.NO_IMAGE, trace=tuple(steps))
 
 
-def require_images(judged: Iterable[Judged], remedy: str) -> None:
-    """VievalError naming the first image file that is absent and how many are, with what to do
-    about it.
+def require_images(judged: Iterable[Judged]) -> None:
+    """VievalError naming the first image file that is absent and how many are, with the
+    command that gets the images of its benchmark.
     """
-    images = (image for sample in judged for image in images_of(sample))
-    names = (name_of(image) for image in images if not is_there(image))
-    missing = list(dict.fromkeys(names))
-    if missing:
-        first, *later = missing
+    benchmarks = dict[str, str]()
+    for sample in judged:
+        for image in images_of(sample):
+            if not is_there(image):
+                benchmarks.setdefault(name_of(image), sample.id.benchmark)
+    if benchmarks:
+        first, *later = benchmarks
         more = f" (and {len(later)} more)" if later else ""
-        raise VievalError(f"{first}: no such image{more}; {remedy}")
+        raise VievalError(
+            f"{first}: no such image{more}; run `vieval prepare {benchmarks[first]}` to "
+            "get the images"
+        )

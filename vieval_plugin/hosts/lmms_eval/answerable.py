@@ -219,10 +219,7 @@ def or_unprepared(check: WhyNot, model: Any) -> WhyNot:
         try:
             samples = samples_of(Task("", benchmark, part, "", ""), options)
             if images:
-                require_images(
-                    samples,
-                    f"see `vieval tasks {benchmark}` for how to get the images",
-                )
+                require_images(samples)
         except VievalError as error:
             return str(error)
         return samples

@@ -125,10 +125,7 @@ def jobs(
     Each repeat is a verdict of its own. VievalError for an image that is not there.
     """
     requests = requests_with_repeats(instances)
-    require_images(
-        (r.judged for r, _ in requests),
-        "see `vieval tasks` for how to get a benchmark's images",
-    )
+    require_images(request.judged for request, _ in requests)
     settings = dict.fromkeys((r.judge, r.setting) for r, _ in requests)
     prepared = {
         (judge, setting): prepare(judge, setting, options, backbone)

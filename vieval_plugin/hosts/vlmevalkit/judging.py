@@ -245,7 +245,7 @@ class _Judge:
     ) -> list[tuple[KeptVerdict, Verdict]]:
         """Judge rows, each verdict appended to a file as it comes."""
         judged = [self._sample(index) for index in unanswered_rows]
-        require_images(judged, "see `vieval tasks` for how to get a benchmark's images")
+        require_images(judged)
         progress = Progress()
         rows = list[tuple[KeptVerdict, Verdict]]()
 
