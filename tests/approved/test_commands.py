@@ -16,6 +16,7 @@ from vieval_plugin.judges.protocol import Image
 def test_names_that_do_not_exist(approve):
     approve(
         "vieval scoer samples.jsonl",
+        "vieval gate new old",
         "vieval prompts show viescor/v1",
         "vieval prompts show viescore/v1 SC_tg",
         "vieval prompts show none/v1",

@@ -402,6 +402,12 @@ def _add_flag(
     )
 
 
+def _suggestion(name: str, commands: Sequence[str]) -> str:
+    if name == "gate":
+        return "; use `vieval rank --margin`."
+    return did_you_mean(name, commands)
+
+
 class _Parser(argparse.ArgumentParser):
     """The command line, whose help has the commands in groups."""
 
@@ -410,7 +416,7 @@ class _Parser(argparse.ArgumentParser):
         if unknown:
             commands = sorted(_SUMMARIES)
             message = (
-                f"unknown command {unknown[1]!r}{did_you_mean(unknown[1], commands)} "
+                f"unknown command {unknown[1]!r}{_suggestion(unknown[1], commands)} "
                 f"Known commands: {', '.join(commands)}"
             )
         super().error(redacted(message))
