@@ -8,7 +8,7 @@ from tests.boards import CONSTANT, board_of, voting
 from tests.card.judges import COST, TYPES, card, estimate, judge, published
 from vieval_plugin.audit.effects import EffectRow
 from vieval_plugin.card.card import CardAudit
-from vieval_plugin.card.sentences import answers, limits
+from vieval_plugin.card.sentences import answers, fooled_text, limits
 from vieval_plugin.meta_evaluation.findings import ALL, Number
 from vieval_plugin.report.answer import answer
 from vieval_plugin.stats.estimate import Estimate, ImageModelCoverage
@@ -165,9 +165,8 @@ def test_audit(approve_text):
             )
             for finding, low, high in findings
         ]
-        return limits(
-            [], card(audits=[CardAudit("viescore", "imagenhub", 20, rows, 0)])
-        )
+        audit = CardAudit("viescore", "imagenhub", 20, tuple(rows), 0)
+        return [fooled_text(audit), *limits([], card(audits=[audit]))]
 
     expected, open_ = ("as expected", -0.1, 0.2), ("undecided", -0.1, 0.2)
     approve_text(

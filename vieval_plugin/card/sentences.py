@@ -360,6 +360,17 @@ def audit_text(audit: CardAudit) -> str:
     )
 
 
+def fooled_text(audit: CardAudit) -> str:
+    """Short result of an audit for a tile; "not known" if most effects are undecided."""
+    flagged = fooled_by(audit)
+    if flagged:
+        return f"by {', '.join(flagged)}"
+    undecided = [row for row in audit.effects if row.finding == UNDECIDED]
+    if len(undecided) > len(audit.effects) / 2:
+        return "not known"
+    return "by no tested change"
+
+
 def fooled_by(audit: CardAudit) -> list[str]:
     """Changes that fool a judge."""
     changes = (row.change for row in audit.effects if row.finding.startswith(FLAGGED))

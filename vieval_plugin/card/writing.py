@@ -15,7 +15,7 @@ from vieval_plugin.card.read import json_text
 from vieval_plugin.card.sentences import (
     audit_text,
     constant_words,
-    fooled_by,
+    fooled_text,
     limits,
     repeats_text,
 )
@@ -110,7 +110,7 @@ def page(card: Card, judges: Sequence[PlacedJudge]) -> str:
         limits=limits(judges, card),
         repeats_text=repeats_text,
         audit_text=audit_text,
-        fooled_by=fooled_by,
+        fooled_text=fooled_text,
         short=short_number,
         constant_words=constant_words,
         statistic_words=statistic_words,
