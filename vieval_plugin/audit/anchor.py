@@ -145,9 +145,12 @@ def anchor_samples(lookup: Lookup, n: int, seed: int) -> list[Judged]:
     ]
     judged = _samples(lookup, in_turn[:n])
     if (count := len(judged)) < LEAST_ITEMS:
+        next_step = "judge more images"
+        if len(in_turn) >= LEAST_ITEMS:
+            next_step = f"use --n {LEAST_ITEMS} or more"
         raise VievalError(
             f"an anchor requires at least {LEAST_ITEMS} samples with an answer, got "
-            f"{count}"
+            f"{count}; {next_step}"
         )
     return judged
 
