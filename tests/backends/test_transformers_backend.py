@@ -378,7 +378,7 @@ def test_what_is_missing_is_said(monkeypatch, folders, tmp_path):
         TransformersBackend(str(tmp_path), usage=Usage())
     with pytest.raises(
         VievalError,
-        match="cannot be loaded .* unexpected keyword argument 'max_tokens'",
+        match="cannot load .* unexpected keyword argument 'max_tokens'",
     ):
         TransformersBackend(str(folders["qwen"]), usage=Usage(), max_tokens=9)
     for library in ("torch", "transformers"):

@@ -174,13 +174,13 @@ def test_edits_are_conditions_for_a_generator(tmp_path):
             [point(), point(1, score=3)],
             "row 1: score must be a rating from 0 to 2, got 3",
         ),
-        ("points", [point(gen="../x.png")], "row 0: gen is"),
+        ("points", [point(gen="../x.png")], "row 0: gen must be"),
         (
             "points",
             [point(), point(prompt="another")],
             "row 1: the conditions of outputs/aurora/0.png differ from an earlier row",
         ),
-        ("points", [{"gen": "x.png"}], "row 0: no input"),
+        ("points", [{"gen": "x.png"}], "row 0: missing input"),
         (
             "pairs",
             [pair(winner="sdedit")],
@@ -197,7 +197,7 @@ def test_edits_are_conditions_for_a_generator(tmp_path):
             [pair(models=["aurora", "aurora"])],
             "row 0: winner must be tie or one of two models, got 'aurora'",
         ),
-        ("edits", [edit(), edit(1, input="/etc/passwd")], "row 1: input is"),
+        ("edits", [edit(), edit(1, input="/etc/passwd")], "row 1: input must be"),
     ],
 )
 def test_what_is_wrong_is_told_with_file_and_row(tmp_path, part, rows, said):

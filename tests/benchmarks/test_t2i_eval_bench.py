@@ -236,7 +236,7 @@ def test_a_score_that_was_not_given_is_nan_and_comes_back_from_a_result_as_nan(
         (
             BENCH,
             lambda rows: rows[1].update(intrinsic_questions=[{}]),
-            "row 1, intrinsic_questions: no question",
+            "row 1, intrinsic_questions: missing question",
         ),
         (
             "scores.json",

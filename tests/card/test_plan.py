@@ -72,5 +72,5 @@ def test_a_budget_counts_what_is_not_stored():
     calls = [PlannedCalls("one", 40, 100), PlannedCalls("other", 10, 10)]
     require_budget(calls, 50)
     require_budget(calls, None)
-    with pytest.raises(VievalError, match="takes 50 calls, but --budget is 49"):
+    with pytest.raises(VievalError, match="needs 50 calls, but --budget is 49"):
         require_budget(calls, 49)

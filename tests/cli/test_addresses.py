@@ -57,7 +57,8 @@ def test_an_address_is_refused_before_any_work(
     monkeypatch.chdir(tmp_path)
     assert action.type is output_path
     with pytest.raises(
-        argparse.ArgumentTypeError, match="this machine, got s3://bucket/folder/x;"
+        argparse.ArgumentTypeError,
+        match="must be a local path, got s3://bucket/folder/x;",
     ):
         action.type(_ADDRESS)
 

@@ -133,4 +133,4 @@ def test_several_models_are_named(server, monkeypatch, vieval):
 
     monkeypatch.setattr("vieval_plugin.backends.http.server.Server.fetch", two)
     printed = vieval("doctor", "--base-url", server.base_url, code=1).err
-    assert "lists 2 models (a, b); choose one with --model" in printed
+    assert "lists 2 models (a, b); pass one as --model" in printed

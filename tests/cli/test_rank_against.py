@@ -85,9 +85,9 @@ def result():
 @pytest.mark.parametrize(
     ("shift", "spread", "margin", "code", "said"),
     [
-        (0.0, 0.01, 0.1, 0, "new not worse than last"),
-        (-0.3, 0.0, 0.1, 3, "new worse than last"),
-        (-0.03, 0.05, 0.05, 4, "new worse than last, but perhaps"),
+        (0.0, 0.01, 0.1, 0, "new is not worse than last"),
+        (-0.3, 0.0, 0.1, 3, "new is worse than last"),
+        (-0.03, 0.05, 0.05, 4, "new is worse than last, but perhaps"),
     ],
 )
 def test_a_build_is_gated_by_the_verdicts_of_the_last(
@@ -207,7 +207,7 @@ def test_the_very_same_build_passes_without_a_judge_and_verdicts_stand_for_image
         *named(judge),
     )
     shown = vieval("rank", "bad.jsonl", *GATE[2:], code=3).out.splitlines()
-    assert "bad worse than last" in shown[0]
+    assert "bad is worse than last" in shown[0]
 
 
 def test_a_baseline_that_is_no_other_side_is_refused_before_anything_is_made_or_judged(
@@ -392,7 +392,7 @@ def test_an_unchanged_judge_judges_both_sides_of_an_anchor(judge, vieval):
     gate = [build("new", -0.3), *GATE, "--against", "anchor.jsonl"]
     with FakeServer(reply=noisy(3)) as server:
         shown = vieval("rank", *gate, *named(server), code=3).out.splitlines()
-        assert "new worse than last" in shown[0]
+        assert "new is worse than last" in shown[0]
         assert " on 60 prompts. " in shown[1]
         assert shown[2].startswith("No drift found: viescore 0shot by fake ")
         assert (
@@ -438,8 +438,8 @@ def test_images_are_made_by_a_server_with_a_seed_a_prompt(judge, monkeypatch, vi
         refused = vieval("rank", "none", *flags, *gate, code=3)
     assert re.search(r"org/model refused p0: .*not allowed", refused.err)
     assert refused.out.startswith(
-        "FAIL: none fails more often than night, judged by viescore with fake.\nnone fails on 80 "
-        "prompts, where night does on 0 "
+        "FAIL: none fails more often than night, as judged by viescore with fake.\nOnly none fails on "
+        "80 prompts, only night on 0 "
     )
     bodies = [json.loads(body) for _, _, body in generator.requests]
     assert sorted(body["seed"] for body in bodies[:N]) == list(range(100, 100 + N))

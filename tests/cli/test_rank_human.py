@@ -267,13 +267,13 @@ LOOKS = [
         250,
         "a's images are better than b's",
         "99.58%",
-        "5 further rated prompts count at the next look.",
+        "5 more rated prompts will count at the next look.",
     ),
     (
         480,
         "a's images are better than b's",
         "95.7%",
-        "Look 4 of 4: 240 of 240 planned prompts count",
+        "Look 4 of 4 uses 240 of 240 planned prompts",
     ),
 ]
 

@@ -210,7 +210,7 @@ def test_case_and_full_stops_do_not_count_and_of_two_uids_the_first_is_taken(roo
     [
         ("[3]", "must contain a list of objects"),
         ([vote(), vote(winner="")], 'row 1: model1 must be a non-empty string, got ""'),
-        ([{"prompt": "add a hat", "model1": "SDEdit"}], "row 0: no model2"),
+        ([{"prompt": "add a hat", "model1": "SDEdit"}], "row 0: missing model2"),
         (
             [vote(loser="MagicBrush")],
             "row 0: model1 and model2 must differ, got MagicBrush",
@@ -238,7 +238,7 @@ def test_what_is_not_there_is_said(root):
     (root / "imagenhub" / "museum" / INFO.folder / "dataset_lookup.json").unlink()
     with pytest.raises(
         VievalError,
-        match="no instructions of ImagenHub, neither in its own folder nor in logs",
+        match="no instructions of ImagenHub in its data folder or in logs",
     ):
         BENCHMARK.load(root, "tie")
     log = root / arena.NAME / "logs" / INFO.folder / "SDEdit" / "SC.json"
@@ -265,6 +265,7 @@ def test_its_tasks_are_variants_so_that_a_wildcard_on_imagenhub_does_not_find_th
     assert [one.name for one in tasks.tasks() if one.benchmark == arena.NAME] == [
         "variant_imagenhub_arena_viescore",
         "variant_imagenhub_arena_aesthetic",
+        "variant_imagenhub_arena_edit_reward",
     ]
     assert (BENCHMARK.trainable, BENCHMARK.licence.startswith("votes: MIT")) == (
         False,
