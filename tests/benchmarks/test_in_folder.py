@@ -50,7 +50,7 @@ def test_a_list_in_a_column_parts_of_a_column_and_statistics_by_name(write, tmp_
     changes = {
         "ratings": {"PQ": "all"},
         "parts": {"column": "split"},
-        "statistics": ["auroc"],
+        "statistics": ["pearson"],
         "group": "model",
     }
     benchmark = in_folder.read_benchmark(
@@ -58,7 +58,7 @@ def test_a_list_in_a_column_parts_of_a_column_and_statistics_by_name(write, tmp_
     )
     assert (dict(benchmark.parts), benchmark.report) == (
         {"a": None, "b": None},
-        WithLabels(("auroc",), ("PQ",)),
+        WithLabels(("pearson",), ("PQ",)),
     )
     samples = benchmark.load(tmp_path, "b")
     assert [str(sample.id) for sample in samples] == [
@@ -159,6 +159,14 @@ def test_candidates_are_samples_that_are_rated_with_their_share_of_the_vote(
     assert "votes.csv: line 3: no vote in choice" in said
     said = refusal(in_folder.read_benchmark, write(PAIRS, rows, statistics=["auroc"]))
     assert "statistics: must be preference_accuracy" in said
+
+
+@pytest.mark.parametrize("name", ["auroc", "majority_agreement"])
+def test_statistics_of_yes_and_no_are_refused_on_another_scale(write, name):
+    folder = write(SIGNS, rating_rows(4), statistics=[name])
+    said = refusal(in_folder.read_benchmark, folder)
+    assert f"statistics: {name} requires ratings of no and yes" in said
+    assert "[1.0, 5.0]" in said
 
 
 def test_examples_of_two_images_and_two_captions_need_no_columns(tmp_path):

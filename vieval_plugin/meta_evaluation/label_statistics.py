@@ -7,6 +7,7 @@ bootstrap: all pairs of an example, and all images of a prompt, are resampled to
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,6 +31,9 @@ from vieval_plugin.stats.votes import mean
 
 #: The aspect that such benchmarks rate: how well an image fits its text.
 ASPECT = "SC"
+
+#: Statistics of ratings from 0 (no) to 1 (yes), by name.
+BINARY = ("auroc", "majority_agreement")
 
 #: The positions of a pair of which people prefer one.
 FIRST_AND_SECOND = ((0,), (1,))
@@ -88,7 +92,7 @@ class LabelRows:
 
     @property
     def ratings(self) -> Floats:
-        """The mean ratings, rounded so that equal means are equal."""
+        """The mean ratings on the benchmark's own scale, rounded so that equal means are equal."""
         return np.round(
             np.array(
                 [np.mean(o.ratings[self.rated]) for o in self.scored], dtype=float
@@ -154,6 +158,14 @@ def _pairwise(rows: LabelRows) -> Computed:
 def _auroc(rows: LabelRows) -> Computed:
     judged = rows.scores
     rated = rows.ratings
+    if not np.isin(rated, (0, 1)).all():
+        reason = "auroc requires ratings that are all 0 or 1"
+        return Computed(
+            math.nan,
+            lambda counts: np.full(len(counts), math.nan),
+            rows.clusters,
+            reason,
+        )
     return Computed(
         binary.auroc(rated, judged),
         lambda counts: binary.resampled_auroc(rated, judged, counts),

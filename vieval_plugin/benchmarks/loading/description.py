@@ -13,7 +13,7 @@ from vieval_plugin.benchmarks.loading.lmms_eval_task import HostTask
 from vieval_plugin.benchmarks.loading.two_by_two import STATISTICS as TWO_BY_TWO
 from vieval_plugin.judges.contests import SCHEMES
 from vieval_plugin.meta_evaluation.image_models import ByImageModel
-from vieval_plugin.meta_evaluation.label_statistics import STATISTICS
+from vieval_plugin.meta_evaluation.label_statistics import BINARY, STATISTICS
 from vieval_plugin.meta_evaluation.labels import WithLabels
 from vieval_plugin.meta_evaluation.statistics import Report
 from vieval_plugin.meta_evaluation.votes import ByVotes
@@ -184,6 +184,16 @@ class Description(StrictModel):
             raise ValueError(
                 f"statistics: must be {_PAIR_METRIC} for votes, with each candidate as a sample"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _check_scale_of_statistics(self) -> Description:
+        for name in self.statistics if self.ratings and self.scale != (0, 1) else ():
+            if name in BINARY:
+                raise ValueError(
+                    f"statistics: {name} requires ratings of no and yes on the scale [0, 1], "
+                    f"got {list(self.scale or ())}; use pearson, spearman or kendall"
+                )
         return self
 
     def report(self) -> Report:
