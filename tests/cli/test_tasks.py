@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.refusals import refusal
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.benchmarks import tasks
 from vieval_plugin.cli import main
@@ -91,3 +92,9 @@ def test_every_task_is_in_the_list_of_its_benchmark(capsys):
             if end[0] == "_"
         }
         assert {task.name for task in own} <= ends | set(rows)
+
+
+def test_a_judge_without_tasks_is_told_from_a_misspelt_name():
+    said = refusal(tasks.matching, "text_rendering", {"own_viescore": "own"})
+    assert "'text_rendering' has no task" in said
+    assert "VIEVAL_BENCHMARKS" in said

@@ -278,7 +278,7 @@ def matching(text: str, benchmarks: Mapping[str, str]) -> set[str]:
         benchmarks: the benchmark of each name.
 
     Raises:
-        VievalError: it chooses none; with the nearest name.
+        VievalError: it chooses none; with the nearest name, or what a judge without tasks lacks.
     """
     if text in benchmarks.values():
         return {name for name, benchmark in benchmarks.items() if benchmark == text}
@@ -288,6 +288,11 @@ def matching(text: str, benchmarks: Mapping[str, str]) -> set[str]:
     matches = set(fnmatch.filter(benchmarks, pattern))
     if matches:
         return matches
+    if text in judge_registry.judges():
+        raise VievalError(
+            f"the judge {text!r} has no task; set VIEVAL_BENCHMARKS to a benchmark in a folder, "
+            "or add a row to the table of tasks"
+        )
     suggestions = [*dict.fromkeys(benchmarks.values()), *benchmarks]
     hint = did_you_mean(text.strip("*"), suggestions)
     raise VievalError(f"no task or benchmark matches {text!r}{hint}")
