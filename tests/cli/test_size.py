@@ -12,6 +12,10 @@ from vieval_plugin.cli import build_parser
 from vieval_plugin.config import Config
 
 ROOT = Path(__file__).parents[2]
+REMEDY = (
+    "see tests/bounds.py: remove or merge one for each that you add; a judge in "
+    "judges/described/ needs neither a module nor an option key"
+)
 
 
 def actions(parser, path=()):
@@ -67,14 +71,14 @@ def test_commands_options_and_keys_are_few():
     )
     assert "--margin" in options
     assert {"judges.cigeval.removed", "scorers.device", "store.path"} <= options_keys
-    assert len(commands) <= bounds.COMMANDS
-    assert len(options) <= bounds.OPTIONS
-    assert len(options_keys) <= bounds.OPTION_KEYS
+    assert len(commands) <= bounds.COMMANDS, REMEDY
+    assert len(options) <= bounds.OPTIONS, REMEDY
+    assert len(options_keys) <= bounds.OPTION_KEYS, REMEDY
 
 
 def test_the_code_is_small():
     modules = files("vieval_plugin", "judges", suffix=".py")
-    assert 400 < len(modules) <= bounds.MODULES
+    assert 400 < len(modules) <= bounds.MODULES, REMEDY
     pages = [
         file
         for suffix in (".jinja", ".css", ".js")
