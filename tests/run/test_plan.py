@@ -277,6 +277,7 @@ def test_a_pilot_that_fails_or_has_nothing_to_ask_is_one_line(
         "vieval: viescore cannot judge any of these samples, so there is no plan"
         in told
     )
+    assert "the sample has no source image" in told
 
 
 @pytest.mark.parametrize("price", ["-1", "nan", "inf"])

@@ -107,13 +107,14 @@ def pilot_of(
 
 def to_ask(judged: Sequence[Judged], prepared: PreparedJudge) -> list[Judged]:
     """The samples that a judge is asked about: it applies to them, and their images are there."""
-    applicable = (
-        sample
-        for sample in judged
-        if prepared.takes_apart(sample)
-        or not missing_inputs_reason(prepared.spec, sample)
-    )
-    return [sample for sample in applicable if not absent_image(sample)]
+    return [sample for sample in judged if not obstacle(sample, prepared)]
+
+
+def obstacle(judged: Judged, prepared: PreparedJudge) -> str:
+    """Reason that a judge is not asked about a sample, in words; empty where it is."""
+    applies = prepared.takes_apart(judged)
+    reason = "" if applies else missing_inputs_reason(prepared.spec, judged)
+    return reason or absent_image(judged)
 
 
 async def pilot(

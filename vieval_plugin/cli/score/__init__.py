@@ -260,12 +260,19 @@ def tell_plan(
     """
     from vieval_plugin.judges.protocol import Sample
     from vieval_plugin.run.backbones import JUDGE
-    from vieval_plugin.run.plan import pilot, plan, to_ask
+    from vieval_plugin.run.plan import obstacle, pilot, plan, to_ask
     from vieval_plugin.run.scoring import lines_by_reason
+    from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.escaping import say
 
     for judge in request.judges:
         askable = to_ask(samples, judge)
+        if samples and not askable:
+            first = samples[0]
+            raise VievalError(
+                f"{judge.spec.name} cannot judge any of these samples, so there is no plan; "
+                f"first {first.id}: {obstacle(first, judge)}"
+            )
         cost = asyncio.run(pilot(askable, judge, request.current, request.backbone))
         answering = (
             (request.backbone or request.current.backbones.get(JUDGE))
