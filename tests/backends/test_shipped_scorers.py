@@ -609,7 +609,8 @@ def test_each_is_found_by_its_name_and_says_what_it_is(name):
 
 
 def test_all_files_are_listed_here():
-    assert tuple(registry.shipped()) == NAMES
+    files = registry.shipped()
+    assert tuple(name for name in files if registry.judge(name).scored) == NAMES
 
 
 def test_a_users_own_judge_may_have_the_name(tmp_path, monkeypatch):
