@@ -162,7 +162,8 @@ class BatchAnswerer:
     #: Make it for a run, from the jobs, the store of replies (None for none) and the counter of
     #: calls.
     make_answer: Callable[[Sequence[Job], Store | None, Usage], AnswerBatch]
-    #: Replies are stored; not where they could not be told from those of another model.
+    #: Pass the store of replies to `make_answer`, whose function stores them itself; False where
+    #: they could not be told from those of another model.
     keeps_replies: bool = True
 
     def judge(
