@@ -72,7 +72,8 @@ class Statistic:
 
     #: With `ending` the name of its metric, `SC_fisher`.
     name: str
-    #: Makes it of the rows of a part; a `Computed` gets an interval by bootstrap, an `Estimate`
+    #: Makes it of the rows of a part, whose type is its report's (`LabelRows` for `WithLabels`, see
+    #: `Report.rows`); a `Computed` gets an interval by bootstrap, an `Estimate`
     #: stays as it is.
     compute: Callable[[Any], Computed | Estimate]
     #: End of the name of its metric.
