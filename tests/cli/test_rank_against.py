@@ -126,10 +126,10 @@ def test_a_build_is_gated_by_the_verdicts_of_the_last(
         "last",
         {"new": 0, "last": 0},
     )
-    assert ("Positive control: with 20 images degraded, O is " in shown.out) == (
+    assert ("Positive control: with 20 degraded images, O is " in shown.out) == (
         code == 0
     )
-    pattern = r"is ([\d.]+) \w+ .*than that of last, on (\d+) prompts.* bound is ([\d.]+) lower"
+    pattern = r"is ([\d.]+) \w+ .*than that of last on (\d+) prompts.*: at most ([\d.]+) lower"
     numbers = re.search(pattern, lines[1]).groups()
     expected = [abs(against["scored"][name]) for name in ("difference", "n", "low")]
     assert [float(number) for number in numbers] == pytest.approx(expected, abs=6e-4)
@@ -145,7 +145,8 @@ def test_a_build_is_gated_by_the_verdicts_of_the_last(
     )
     if code == 4:
         [needed] = re.findall(
-            r"About ([\d,]+) prompts would tell, if the difference stays at", shown.out
+            r"About ([\d,]+) prompts would be enough to decide, if the difference stays at",
+            shown.out,
         )
         assert int(needed.replace(",", "")) > N
     if code == 3:
@@ -444,7 +445,7 @@ def test_images_are_made_by_a_server_with_a_seed_a_prompt(judge, monkeypatch, vi
     bodies = [json.loads(body) for _, _, body in generator.requests]
     assert sorted(body["seed"] for body in bodies[:N]) == list(range(100, 100 + N))
     assert {body["model"] for body in bodies} == {"org/model"}
-    assert f"org/model made {N} of {N} images in night (seed 100)" in shown.err
+    assert f"org/model generated {N} of {N} images in night (seed 100)" in shown.err
     assert {path.name for path in Path("night").iterdir()} == {
         f"p{n}.png" for n in range(N)
     }
@@ -478,7 +479,7 @@ def test_a_server_that_fails_makes_no_gate_and_goes_on_where_it_stopped(judge, v
         count = len(generator.requests)
         said = vieval("rank", *flags, *named(judge)).err
     assert len(generator.requests) == count + 1
-    assert f"{N - 1} images in night are of a run that was stopped" in said
+    assert f"{N - 1} images in night are from an interrupted run" in said
 
 
 def test_a_run_that_is_killed_while_it_judges_leaves_no_result_and_goes_on_from_there(

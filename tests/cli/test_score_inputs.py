@@ -121,8 +121,8 @@ def test_a_table_is_read_and_its_bad_rows_are_their_samples_verdicts(score, tmp_
     )
     assert reasons[2] == "`draw` must be a whole number of at least 0"
     assert reasons[3].endswith(
-        "a file on this machine: https://example.com/a.png; --allow-urls HOST has the images of a "
-        "host fetched"
+        "not a local file: https://example.com/a.png; pass --allow-urls HOST to download "
+        "images from that host"
     )
 
 

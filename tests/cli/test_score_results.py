@@ -306,7 +306,7 @@ def test_images_that_name_no_generator_are_yours_in_sentences_and_tables(
     ranked = vieval("rank", out).out
     answer = (
         r"Only your images were judged, so they cannot be compared\.\nMean PQ of "
-        r"your images 0\.\d\d \(95% interval "
+        r"your images: 0\.\d\d \(95% interval "
     )
     assert re.match(answer, ranked)
     assert "\n      your images  " in ranked

@@ -115,6 +115,6 @@ def test_an_address_from_the_environment_of_other_clients_is_named(
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         printed = vieval("score", picture, "--prompt", "a cat", "--model", "fake")
     assert (
-        printed.err.count(f"the server is {server.base_url} (from OPENAI_BASE_URL)")
+        printed.err.count(f"using the server {server.base_url} (from OPENAI_BASE_URL)")
         == 1
     )

@@ -36,9 +36,9 @@ def test_without_a_filter_there_is_a_line_a_benchmark(
     [answer] = rows.keys() - {"benchmark", "`vieval", "data", *names}
     assert rows[answer][0].endswith(f" of {len(names)} benchmarks are ready")
     assert next(iter(rows)) == answer
-    assert rows["imagenhub"][1:3] == ["90", "1 of 7 ratings only"]
+    assert rows["imagenhub"][1:3] == ["92", "1 of 7 ratings only"]
     demo = rows["vieval_demo_sequences"]
-    assert demo[1:] == ["2", "nothing to prepare", "adiee, aesthetic"]
+    assert demo[1:] == ["3", "nothing to prepare", "adiee, aesthetic, edit_reward"]
     assert len(rows) == len(names) + 4
 
 
@@ -56,7 +56,7 @@ def test_a_benchmark_lists_its_tasks_and_what_its_data_lacks(
     assert rows["imagenhub_t2i_eval_tig"][1:] == [
         "a model that judges",
         "about 33",
-        "not there",
+        "missing",
     ]
     assert rows["imagenhub"][1] == "runs 4 of these tasks"
     assert not any(name.startswith("generate_") for name in rows)

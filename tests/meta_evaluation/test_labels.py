@@ -141,7 +141,9 @@ def test_exact_scores_are_counted_and_failed_ones_are_not_scored():
 
 
 def test_a_statistic_that_nobody_knows_is_refused():
-    with pytest.raises(ValueError, match="unknown statistic 'auc'; known statistics: pearson, "):
+    with pytest.raises(
+        ValueError, match="unknown statistic 'auc'; known statistics: pearson, "
+    ):
         WithLabels(("auc",))
 
 
