@@ -293,7 +293,8 @@ NETWORK_METRICS = (
         kinds=_LIKE_KINDS,
         to_score=_similarity,
         quantity=_likeness(
-            "likeness in CLIP's embedding; an unedited image scores highest"
+            "similarity to the reference in CLIP's embedding, which is highest for an "
+            "unedited image"
         ),
     ),
     AutoMetric(

@@ -41,7 +41,7 @@ def test_p_against_the_published_is_adjusted_over_them_and_not_over_their_own_pa
         raw.append(alone.result.p)
     assert len(raw) == 2
     assert [pair.adjusted for pair in pairs] == holm(raw).tolist()
-    assert judge.pairs_of_judge.comparison.family == "Holm over 2 pairs"
+    assert judge.pairs_of_judge.comparison.family == "Holm correction over 2 pairs"
     # of the published ones' own pairs there is one, whose p nothing adjusts
     [own] = [
         pair

@@ -183,7 +183,7 @@ def test_gpt4v_is_worse_with_an_example_and_no_different_from_itself(
         shown,
         re.MULTILINE,
     ) == [
-        f"{aspect}, averaged over image models and task types (Fisher); Holm over 1 pair"
+        f"{aspect}, averaged over image models and task types (Fisher); Holm correction over 1 pair"
         for aspect in ("O", "SC", "PQ")
     ]
     assert (
@@ -250,7 +250,7 @@ def test_the_sentence_is_of_the_ranked_and_the_others_are_a_family_of_their_own(
         ]
         folders.append(samples(tmp_path / name, rows, name, ("SC",)))
     shown = compare(capsys, *folders, "--draws", 50, "--out", tmp_path / "out")
-    family = "Holm over 1 pair of ranked judges, and separately over 2 pairs with unranked judges"
+    family = "Holm correction over 1 pair of ranked judges, and separately over 2 pairs with unranked judges"
     first, evidence, *_ = shown.splitlines()
     assert first == "Of the two ranked, first agrees best with annotators on imagenhub."
     assert family not in evidence

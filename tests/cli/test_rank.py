@@ -114,7 +114,7 @@ def test_generators_are_ranked_and_their_differences_tested(tmp_path, capsys):
     shown = rank(
         capsys, verdicts(tmp_path / "v.jsonl", GENERATORS), "--tables", tmp_path / "out"
     )
-    title = "Your images: Mean O over prompts, by viescore 0shot (judge-7b); Holm over 3 pairs"
+    title = "Your images: Mean O over prompts, by viescore 0shot (judge-7b); Holm correction over 3 pairs"
     first, evidence, *_ = shown.splitlines()
     assert (
         first
@@ -201,7 +201,7 @@ def test_generators_in_files_of_their_own_are_ranked_together_on_what_all_have(
     shown = rank(capsys, first, verdicts(tmp_path / "b.jsonl", failing))
     assert rows_under(
         shown,
-        "Your images: Mean O over prompts, by viescore 0shot (judge-7b); Holm over 1 pair",
+        "Your images: Mean O over prompts, by viescore 0shot (judge-7b); Holm correction over 1 pair",
     )[1][-5:] == [*("30", "of", "40"), *("refusal", "10")]
     assert "in all rows: PQ = 0.500, images = 40" in shown
     title = shown.splitlines()[0]
@@ -382,7 +382,8 @@ def test_contests_that_name_no_generators_rank_none_and_say_so(tmp_path, capsys)
     unnamed = contests(tmp_path / "run", lambda *_: "first", ("unnamed", "unnamed"))
     shown = rank(capsys, unnamed, code=1)
     assert shown.startswith(
-        "vieval: no generator to rank in vieval_demo_contests: its judged contests must have "
+        "vieval: cannot rank generators on vieval_demo_contests: the judged contests must "
+        "compare "
     )
     assert len(shown.splitlines()) == 1
 

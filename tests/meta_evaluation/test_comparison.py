@@ -229,7 +229,7 @@ def test_ranks_are_ranges_and_a_line_stands_where_all_above_beat_all_below() -> 
     )["SC"]
     assert sorted(labels(found)) == ["1-2 as good", "1-2 good", "3 poor"]
     assert found.separated == (2,)
-    assert found.family == "Holm over 3 pairs"
+    assert found.family == "Holm correction over 3 pairs"
     np.testing.assert_allclose(
         [pair.adjusted for pair in found.pairs],
         holm([pair.result.p for pair in found.pairs]),
@@ -367,7 +367,7 @@ def test_image_models_with_few_common_samples_are_left_out_and_said() -> None:
     found = compared(run("one", noisy(0.3, 1)), run("other", but_few_of_c))["SC"]
     assert found.pairs[0].n == 120
     assert found.pairs[0].notes == (
-        "left out for one and other: needs 10 samples, got 3: tig/C",
+        "not used to compare one and other: needs 10 samples, got 3: tig/C",
     )
 
 

@@ -151,7 +151,7 @@ def test_twelve_judges_of_different_noise_are_not_all_alike() -> None:
     first = answer(made).title
     assert first.startswith("judge 0")
     assert "agrees most" in first or "agrees best" in first
-    assert made.comparison.family == "Holm over 66 pairs"
+    assert made.comparison.family == "Holm correction over 66 pairs"
     for better in range(4):
         for worse in range(8, 12):
             assert made.comparison.beats(f"judge {better:02}", f"judge {worse:02}")

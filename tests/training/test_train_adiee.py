@@ -168,7 +168,7 @@ def test_token_head_and_position_each_decide(
         save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
         with pytest.raises(
             VievalError,
-            match="trained on a base with other weights than",
+            match="trained on a base whose weights differ from those of",
         ):
             scored(folder, edits[:4])
         # the row itself is not read before the token is said: without the check a head reads at the

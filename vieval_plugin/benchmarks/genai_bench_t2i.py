@@ -86,8 +86,8 @@ BENCHMARK = _FOLDER.benchmark(
     kinds=dict.fromkeys(_FOLDER.parts, KIND),
     title="GenAI-Bench",
     source=(
-        "Li et al., GenAI-Bench (2024), arXiv 2406.13743; files of the hub's "
-        "zhiqiulin/GenAI-Bench-527 and BaiqiL/GenAI-Bench-1600"
+        "Li et al., GenAI-Bench (2024), arXiv 2406.13743; files from "
+        "zhiqiulin/GenAI-Bench-527 and BaiqiL/GenAI-Bench-1600 on the Hugging Face Hub"
     ),
     licence=(
         "1600: Apache-2.0 (the hub's card of BaiqiL/GenAI-Bench, which has the same data); "

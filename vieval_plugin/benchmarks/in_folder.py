@@ -126,8 +126,8 @@ class _Reading:
         count = len(parts)
         if count > _MOST_PARTS:
             raise VievalError(
-                f"{self.file}: parts: must be at most {_MOST_PARTS}, got {count} in "
-                f"{column!r}; use another column"
+                f"{self.file}: `parts` must have at most {_MOST_PARTS} values, got {count} "
+                f"in {column!r}; use another column"
             )
         return parts
 

@@ -105,8 +105,8 @@ BENCHMARK = _FOLDER.benchmark(
     title="T2VScore",
     source=(
         "Wu et al., Towards A Better Metric for Text-to-Video Generation (2024), arXiv "
-        "2401.07781; ratings of "
-        "github.com/linzhiqiu/t2v_metrics, videos of the hub's RaphaelLiu/EvalCrafter_T2V_Dataset"
+        "2401.07781; ratings from github.com/linzhiqiu/t2v_metrics, videos from "
+        "RaphaelLiu/EvalCrafter_T2V_Dataset on the Hugging Face Hub"
     ),
     licence="videos: Apache-2.0 (the hub's card); ratings: unknown, ask their authors",
 )

@@ -56,7 +56,7 @@ class Level(StrEnum):
     ABOVE = "{subject} agrees with {truth} better than {constant} does{where}."
     BETTER = "{subject} is better than {best}, the best published judge."
     AS_GOOD = "{subject} is as good as {best}, the best published judge."
-    BELOW = "{subject} is below {best}, the best published judge."
+    BELOW = "{subject} is worse than {best}, the best published judge."
     UNDECIDED = (
         "{subject} beats {constant}, but there are too few samples to compare it "
         "with {best}, the best published judge."
@@ -344,7 +344,7 @@ def audit_text(audit: CardAudit) -> str:
     """Result of an audit, in words without a full stop."""
     flagged = fooled_by(audit)
     undecided = [row for row in audit.effects if row.finding == UNDECIDED]
-    finding = "no change is shown to fool it"
+    finding = "no tested change measurably fools it"
     if flagged:
         finding = f"it is fooled by {enumeration(flagged)}"
     elif len(undecided) == len(audit.effects) or any(

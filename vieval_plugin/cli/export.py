@@ -142,7 +142,8 @@ def _require_one_export(options: ExportOptions) -> None:
 
     if options.pairs and (options.judge or options.results or options.rebalance):
         raise VievalError(
-            "--pairs accepts only results; use vieval export --pairs RESULTS --out FILE"
+            "--pairs cannot be combined with --judge, --rebalance or further results; "
+            "use vieval export --pairs RESULTS --out FILE"
         )
     if not options.pairs and not (options.judge and options.results):
         raise VievalError("pass a judge and results, or --pairs RESULTS")

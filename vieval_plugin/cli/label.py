@@ -41,8 +41,8 @@ class LabellingOptions(ColumnOptions, PartialOptions):
         "remaining images"
     )
     until_decided: bool = flag(
-        "ask only for the labels up to the plan's next look, and stop once they "
-        "are decisive, without showing the leader"
+        "ask for labels only up to the plan's next look, and stop once the result is "
+        "decided (the leader is not shown)"
     )
     kind: str | None = flag("task type of samples without one, such as tig")
     prompts: Path | None = flag("prompts of images in folders: a table or a .txt file")

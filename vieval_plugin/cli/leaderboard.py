@@ -136,7 +136,7 @@ def _checked(options: CheckOptions) -> tuple[Card, list[CheckedEntry]] | None:
     for entry, records in entries:
         say(
             f"{entry.title}: recomputed {len(records)} verdicts of {card.model} from their "
-            "replies, and its agreement from the verdicts"
+            "replies, then the agreement from these verdicts"
         )
     say(CANNOT_SHOW)
     return card, entries

@@ -69,8 +69,8 @@ class FailureOptions(Options, group=("failures",)):
         "error",
     )
     max_imputed: float = flag(
-        "largest share of failures in a group to replace by its mean (default: "
-        "%(default)s)",
+        "maximum share of failures in a group that are replaced by the group's mean "
+        "(default: %(default)s)",
         0.1,
         type=number_between(0, 0.99, float),
         metavar="SHARE",

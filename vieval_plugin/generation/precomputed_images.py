@@ -126,7 +126,8 @@ class PrecomputedImages:
             )
         if not isinstance(output.source, Path):
             raise BadLine(
-                "its image must be a file, but is in the table; write the images to files"
+                "the image must be a separate file, but is stored in the table; save the "
+                "images as files"
             )
         output_files = {role: file for role, file in files.items() if role == "output"}
         if address := address_among(output_files):

@@ -225,7 +225,10 @@ def compared_correlations(
             column_parts,
             coefficient=coefficient,
         )
-        note = f"left out for {labels[first]} and {labels[second]}: {because(left_out)}"
+        note = (
+            f"not used to compare {labels[first]} and {labels[second]}: "
+            f"{because(left_out)}"
+        )
         notes = (note,) if left_out and first != second else ()
         return CommonSamplesStatistic(int(common.sum()), statistic, notes=notes)
 

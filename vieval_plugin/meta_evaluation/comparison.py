@@ -234,12 +234,12 @@ class Comparison:
             plural(len(pairs), "pair") for pairs in (self.pairs, self.other_pairs)
         )
         if not self.other_pairs:
-            return f"Holm over {ranked}"
+            return f"Holm correction over {ranked}"
         entrants = self.compared.entrants
         ranked_share = (
             f"{ranked} of ranked {entrants}, and separately over " if self.pairs else ""
         )
-        return f"Holm over {ranked_share}{unranked} with unranked {entrants}"
+        return f"Holm correction over {ranked_share}{unranked} with unranked {entrants}"
 
     def beats(self, label: str, other_label: str) -> bool:
         """True where one system is significantly better than another on what both scored."""

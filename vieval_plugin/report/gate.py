@@ -416,8 +416,8 @@ def add_history(gate: Gate, dates: Sequence[str], differences: Sequence[float]) 
     change = cusum(differences)
     if change is None:
         line = (
-            f"History: {plural(nights, 'night')}. Slow falls can be found from night "
-            f"{FIRST_NIGHTS + 1} on."
+            f"History: {plural(nights, 'night')}. A slow fall can be detected from "
+            f"night {FIRST_NIGHTS + 1}."
         )
         return replace(gate, answer=replace(answer, limits=(*answer.limits, line)))
     spread = (

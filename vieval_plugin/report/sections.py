@@ -409,9 +409,10 @@ def _require_generators(
 ) -> None:
     if report.which == "generators" and not report.generators:
         raise VievalError(
-            "no generator to rank in "
-            f"{enumeration([benchmark.name for benchmark, _ in by_benchmark])}: its judged contests "
-            "must have candidates of different, named image models"
+            "cannot rank generators on "
+            f"{enumeration([benchmark.name for benchmark, _ in by_benchmark])}: the judged "
+            "contests must compare different image models, and each image must have the "
+            "name of its model"
         )
 
 

@@ -155,7 +155,7 @@ def encode_jpeg(pixels: Pixels) -> Image:
     if (longest := max(pixels.shape)) > _LONGEST_JPEG_SIDE:
         limit = f"at most {_LONGEST_JPEG_SIDE} pixels"
         raise VievalError(
-            f"a side of a JPEG must have {limit}, got {longest}; pass it as png"
+            f"each side of a JPEG must have {limit}, got {longest}; use PNG"
         )
     file = io.BytesIO()
     PIL.Image.fromarray(pixels).save(

@@ -211,7 +211,9 @@ def _processor(
         raise VievalError(f"{where} has no processor for both images and texts")
     options = getattr(getattr(images, "valid_kwargs", None), "__annotations__", {})
     if unknown := sorted(set(pixels) - set(options)):
-        raise VievalError(f"the processor of {where} does not support {unknown[0]}")
+        raise VievalError(
+            f"the processor of {where} does not support {unknown[0]}; remove that setting"
+        )
     if not getattr(processor, "chat_template", None):
         raise VievalError(f"{where} has no chat template; use a processor that has one")
     return processor

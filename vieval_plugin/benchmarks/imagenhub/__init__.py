@@ -36,9 +36,9 @@ BENCHMARK = Benchmark(
     ByImageModel({task: info.added_last for task, info in TASKS.items()}),
     title="ImagenHub",
     source=(
-        "Ku et al., ImagenHub (2024), arXiv 2310.01596; ratings of "
-        "github.com/TIGER-AI-Lab/VIEScore, conditions of the "
-        "hub's ImagenHub data sets, images of chromaica.github.io/Museum"
+        "Ku et al., ImagenHub (2024), arXiv 2310.01596; ratings from "
+        "github.com/TIGER-AI-Lab/VIEScore, conditions from the ImagenHub data sets on the "
+        "Hugging Face Hub, images from chromaica.github.io/Museum"
     ),
     licence=(
         "ratings: MIT (the VIEScore repository), which CIGEval's authors train on; conditions: CC "

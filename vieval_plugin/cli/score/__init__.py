@@ -163,7 +163,7 @@ def _checked_flags(options: ScoreOptions) -> tuple[ScoreOptions, bool]:
             "folder"
         )
     if options.out is None and not (options.plan or images):
-        raise VievalError("--out FILE is required for a benchmark (or --plan)")
+        raise VievalError("--out FILE (or --plan) is required for a benchmark")
     if options.json and not images:
         raise VievalError(
             "--json applies only to images passed individually; other verdicts are written to --out"
@@ -181,7 +181,7 @@ def _file_beside(name: str) -> Path:
     path = path_of(name)
     if not exists(path):
         raise VievalError(
-            f"--out FILE is required for {name}, which is not a local file or folder (or --plan)"
+            f"--out FILE (or --plan) is required for {name}, which is not a local file or folder"
         )
     path = real(path)
     return path.with_name(

@@ -169,7 +169,7 @@ class Samples:
         try:
             sample = sample_of(record)
         except VievalError as error:
-            return f"Cannot read its images: {error}"
+            return f"Cannot read the images: {error}"
         if sample is not None and (record.id.benchmark == OWN or _has_images(sample)):
             return sample
         key = (record.id.benchmark, record.id.part)
@@ -604,7 +604,7 @@ def _contest_answer(record: Record) -> str:
 def _disagreement_text(judgement: Judgement) -> str:
     """Places of a sample among all by people and by the judge, in words."""
     if judgement.record.votes is not None:
-        texts = {0.0: "agrees with the vote", 1.0: "the opposite of the vote"}
+        texts = {0.0: "agrees with the vote", 1.0: "contradicts the vote"}
         return (
             ""
             if math.isnan(judgement.disagreement)

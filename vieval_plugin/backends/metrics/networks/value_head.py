@@ -181,7 +181,9 @@ def load(origin: Origin) -> LoadedValueHead:
     )
     if settings.base_weights not in ("", identity(model.network)):
         remedy = "set network.base to that base, or train a head for this one"
-        reason = f"the head was trained on a base with other weights than {base}"
+        reason = (
+            f"the head was trained on a base whose weights differ from those of {base}"
+        )
         raise VievalError(f"{described.path}: {reason}; {remedy}")
     heads = library("torch").nn.ModuleList(
         load_head(file, prefix, settings.activation, model.size)
