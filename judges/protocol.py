@@ -28,9 +28,9 @@ from vieval_plugin.judges.arguments import (
 class Status(StrEnum):
     """Outcome of a reply or a verdict, from best to worst.
 
-    `not_applicable`: the sample lacks what the judge asks about, or is of a kind it does not know;
-    no statistic sees it. `no_image`: the generator made no image, or a file that nobody can read,
-    so there is nothing to judge.
+    `not_applicable`: the sample lacks what the judge asks about, or has an unknown
+    kind; it is excluded from all statistics. `no_image`: the generator made no image,
+    or an unreadable file, so there is nothing to judge.
     `guessed`: in a replay, a reply that could not be read and for which those who recorded it made
     up a number.
     `missing`: a replay holds no verdict of the sample. `not_asked`: of a question that was left
@@ -63,8 +63,8 @@ def worst(statuses: Sequence[Status]) -> Status:
 
 _FROM_BEST = {status: severity for severity, status in enumerate(Status)}
 
-#: Statuses without a score because a call or a tool failed, which may come out otherwise another
-#: time.
+#: Statuses without a score because a call or a tool failed, which may succeed on a
+#: retry.
 FAILED_CALLS = (Status.API_ERROR, Status.TOOL_ERROR)
 
 
@@ -72,7 +72,7 @@ FAILED_CALLS = (Status.API_ERROR, Status.TOOL_ERROR)
 #: something else.
 NOT_SENT = "not sent: "
 
-#: Name of the text of a sample that has what an image should have in letters, a line each.
+#: Name of the text of a sample that an image must show, one line each.
 WANTED_TEXT = "wanted_text"
 
 #: Name of the text of a sample that has the objects that an image should show, in GenEval's form.
@@ -190,7 +190,7 @@ class Sample:
     place: tuple[int, ...] = ()
     #: Notes of annotators beside the ratings, as JSON values by name.
     annotations: Mapping[str, Any] = field(default_factory=dict)
-    #: The one heading that it stands under, if any.
+    #: Category, if any.
     category: str = ""
 
     def __post_init__(self) -> None:
@@ -295,7 +295,7 @@ class Chat:
     max_tokens: int = 1024
     #: Name of the model that answers.
     backbone: str = "judge"
-    #: Have a server that can end an answer that goes round in circles.
+    #: Stop a repetitive answer, if the server can.
     stop_repeating: bool = False
 
 
@@ -305,9 +305,9 @@ class Likelihood:
 
     `first_token`: that the turn's first token is the continuation, which should be one token; one
     that is not has probability 0. `beginning`: that the turn begins with the continuation's tokens,
-    however many, and not with those of a longer continuation of the same ask: "1" is none where
-    "10" follows. `sequence_mean`: the geometric mean of the probabilities of the continuation's
-    tokens and of the end of the turn after them.
+    however many, and not with those of a longer continuation of the same ask: "1" does
+    not match if the turn begins with "10". `sequence_mean`: the geometric mean of the
+    probabilities of the continuation's tokens and of the end of the turn after them.
     """
 
     #: The conversation.
@@ -423,7 +423,7 @@ class ToolResult:
 
 @dataclass(frozen=True)
 class Failure:
-    """Ask that brought no answer."""
+    """An ask without an answer."""
 
     #: Way in which it failed.
     status: Status
@@ -480,9 +480,7 @@ def failed_step(
     status: Status = Status.API_ERROR,
     attempt: int = 0,
 ) -> Step:
-    """The step of a reply that is no answer to its question: a failure, or of another type than
-    what was expected.
-    """
+    """Step for a reply that failed or has an unexpected type."""
     if isinstance(reply, Failure):
         return Step(
             path,

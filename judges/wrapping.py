@@ -1,8 +1,8 @@
-"""Form (thinking, fences, tags, role words, marks of the end of a turn) and words around an
-answer.
+"""Remove what surrounds an answer in a reply: thinking, code fences, tags and lead-in
+words.
 
-Words are asked only whether they are in a list, by language: they decide whether an answer is read,
-never what it is.
+Words are only matched against lists per language. They decide whether an answer is
+read, not its value.
 """
 
 from __future__ import annotations
@@ -59,8 +59,7 @@ class _LeadIns:
 
 
 def is_lead_in(text: str) -> bool:
-    """Return whether a text is built of nothing but words of one language that may stand before an
-    answer.
+    """Return whether a text consists only of lead-in words of one language.
 
     >>> [is_lead_in(text) for text in ("**Final score of image 2:**", "Image 2:", "The image:", "An example:")]
     [True, True, False, False]
@@ -94,8 +93,7 @@ def is_negated(text: str) -> bool:
 
 
 def doubts(text: str, before: str = "", behind: str = "") -> bool:
-    """Return whether a text around an answer says that it is none; some words do so only where they
-    stand next to it.
+    """Return whether the text around an answer says that it is not the answer.
 
     Args:
         text: all of it.
@@ -255,8 +253,7 @@ _SIDE = re.compile(
 
 
 def remove_thinking(text: str) -> str:
-    """A reply less its thinking: what stands behind the last end of any, up to where one begins
-    that has no end.
+    """Remove thinking from a reply, including an unfinished block.
 
     >>> [remove_thinking(text).strip() for text in ("<think>7?</think>8", "[THINK]7?[/THINK]8", "7?\\n</think>8")]
     ['8', '8', '8']
@@ -323,7 +320,7 @@ def words_before(text: str) -> str:
 
 
 def is_closing(text: str) -> bool:
-    """Return whether what stands behind an answer is form alone."""
+    """Return whether the text after an answer contains only formatting."""
     return _BEHIND_ANSWER.fullmatch(text) is not None and not thinks(text)
 
 

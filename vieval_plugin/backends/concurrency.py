@@ -46,7 +46,8 @@ async def gather_all(work: Iterable[Awaitable[T]]) -> list[T]:
 
 
 class SharedTasks:
-    """Tasks by key, of one event loop: whoever asks for one that is under way waits for the same.
+    """Deduplicate concurrent tasks of one event loop by key: later callers wait for the
+    running task.
 
     Those that ended are forgotten, or with `keeps` remembered for whoever asks later.
     """
@@ -80,7 +81,8 @@ class SharedTasks:
     def _forget(self, key: Hashable, task: asyncio.Task[Any]) -> None:
         self._tasks.pop(key, None)
         if not task.cancelled():
-            # whoever waited may have been cancelled first, and an error nobody looked at is printed
+            # whoever waited may have been cancelled first, and asyncio logs errors that
+            # are never retrieved
             task.exception()
 
     async def close(self) -> None:
@@ -97,9 +99,9 @@ _Jobs: TypeAlias = "SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None]"
 class DaemonPool(ThreadPoolExecutor):
     """A pool of daemon threads, each started when there is work for it.
 
-    The standard pool refuses work as soon as the main thread has ended, when other threads may
-    still be judging and what is closed at the end of the program is still to be closed. This one
-    takes it, and its work is waited for after that.
+    The standard pool refuses work as soon as the main thread has ended, when other
+    threads may still be judging and what is closed at the end of the program is still
+    to be closed. This pool accepts such work and waits for it at exit.
     """
 
     def __init__(self, threads: int | None = None, name: str = "pool") -> None:

@@ -1,4 +1,4 @@
-"""Description of a benchmark by itself, so that nothing else has to know it by name.
+"""The `Benchmark` class: everything that VIEval knows about one benchmark.
 
 A module of this package, or one that another package names under the entry point group
 `vieval.benchmarks`, holds ``BENCHMARK = Benchmark(...)``.
@@ -53,7 +53,8 @@ class Benchmark:
     #: Function of a root and a part that gives samples or contests, naming images and opening none;
     #: VievalError, in one line, for what is absent or malformed.
     load: Callable[[Path, str], Sequence[Judged]]
-    #: Function of a root and a part that says what a live run would lack, a line each.
+    #: Function of a root and a part that lists what a live run still lacks, one line
+    #: each.
     missing: Callable[[Path, str], list[str]]
     #: Its statistics and tables.
     report: Report
@@ -73,7 +74,7 @@ class Benchmark:
     folders: Mapping[str, str] = field(default_factory=dict)
     #: Kinds of samples that are images, by parts that are not named after a kind.
     kinds: Mapping[str, str] = field(default_factory=dict)
-    #: True where its images are drawings of ours.
+    #: True for synthetic images.
     synthetic: bool = False
     #: Text above its tables.
     note: str = ""
@@ -87,7 +88,7 @@ class Benchmark:
     prompts: Callable[[Path, str], Sequence[Judged]] | None = None
     #: The root that `load` and `missing` are given: the data folder, or the user's prompt file.
     root: Literal["data", "prompts"] = "data"
-    #: File that describes it; None where that is Python.
+    #: File that describes it; None if it is described in Python.
     file: Path | None = None
 
     @property
@@ -96,7 +97,9 @@ class Benchmark:
         return "the planted order" if self.synthetic else "people"
 
     def page_words(self, text: str) -> str:
-        """A text on its statistics that says `people` where they rated it, and else its truth."""
+        """Replace `people` in a text by the benchmark's truth if people did not rate
+        it.
+        """
         if not self.synthetic:
             return text
         return text.replace("people", self.truth)

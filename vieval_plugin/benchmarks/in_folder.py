@@ -1,5 +1,5 @@
-"""A benchmark in a folder: a table of images that people rated or voted on, and `benchmark.yaml`,
-which says what it is.
+"""A benchmark in a folder: a table of rated or voted images, described by
+`benchmark.yaml`.
 
 docs/guides/extending.md has the keys.
 """
@@ -132,8 +132,8 @@ class _Reading:
         return parts
 
     def _rows(self, part: str = "") -> Iterator[Row]:
-        """The rows of a part, or all, each with its number under an empty name; VievalError for
-        one that cannot be read.
+        """Rows of a part (or all), with the row number in the cell ""; VievalError for
+        an unreadable row.
         """
         columns = [*self.fields.columns.values(), *self._extra]
         table = self.table
@@ -188,7 +188,7 @@ class _Reading:
                 "only the mean of each sample is used, without a human ceiling; fill the "
                 "empty cell, or remove the row"
             )
-            # which annotator gave which rating cannot be said where not all rated everything
+            # with missing ratings, annotators cannot be identified
             for sample_id, sample in samples.items():
                 mean = math.fsum(sample.ratings[aspect]) / counts[sample_id]
                 samples[sample_id] = replace(
@@ -321,8 +321,9 @@ def _derive_columns(
             filled from those that it names.
 
     Raises:
-        VievalError: a column is absent or there already, or nothing stands between two names of a
-            template. Rows whose text has not the form of its template are `BadLine`.
+        VievalError: a column is missing or already exists, or two template names have
+            no separator. Rows whose text has not the form of its template are
+            `BadLine`.
     """
     require_columns(table, split)
     parts: list[str] = []
@@ -480,7 +481,7 @@ def is_benchmark(folder: Path) -> bool:
 
 
 def read_benchmark(folder: Path) -> Benchmark:
-    """The benchmark that a folder describes, its table looked at and its rows not read.
+    """The benchmark that a folder describes, without reading its rows.
 
     Raises:
         VievalError: in one line, file and key, and what is wrong with it; an unknown key or column

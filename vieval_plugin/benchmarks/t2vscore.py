@@ -1,8 +1,8 @@
 """T2VScore: videos of five models of text-to-video generation, rated by people from 1 to 5 (Wu et
 al., 2024).
 
-The ratings are in the file of the VQAScore authors' repository, the videos are EvalCrafter's. A
-video is judged by frames of it, which `vieval prepare` makes.
+The ratings are in the file of the VQAScore authors' repository, the videos are
+EvalCrafter's. `vieval prepare` extracts the frames on which a video is judged.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def videos(folder: Path, count: int) -> list[tuple[Path, Path]]:
 
 
 def make_frames(folder: Path, preparing: Preparing) -> list[str]:
-    """Extracts the frames that are not there; a line a reason for videos that gave none."""
+    """Extract missing frames; return one line per reason for failed videos."""
     count = read_count(folder / FRAMES_FILE, FRAMES)
     pairs = videos(folder, count)
     lines = failure_lines(

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class TuningOptions(Options):
-    """The options of every training."""
+    """Options shared by all training commands."""
 
     base: str = flag("image-text model to train: a folder, or a name on the hub")
     out: OutputPath = flag(
@@ -86,7 +86,7 @@ def train_adiee(options: AdieeOptions) -> int:
     Examples:
         # train adapters
         vieval train adiee data --base Qwen/Qwen2.5-VL-7B-Instruct --out scorer
-        # train with batches of 4, 8 per step
+        # train with 8 batches of 4 examples per step
         vieval train adiee data --base Qwen/Qwen2.5-VL-7B-Instruct --out scorer --batch-size 4 --accumulate 8
     """
     from vieval_plugin.media.files import require_writable
@@ -168,10 +168,10 @@ def tune_backbone(options: ConversationOptions) -> int:
 
 
 def _tuning_of(options: TuningOptions) -> Tuning:
-    """The options as they were given.
+    """Tuning settings from the command line.
 
     Raises:
-        VievalError: one of them cannot be.
+        VievalError: an option is invalid.
     """
     from vieval_plugin.training.tuning import Tuning
 

@@ -1,1 +1,1 @@
-"""Harnesses that VIEval plugs into."""
+"""Integrations with evaluation harnesses."""

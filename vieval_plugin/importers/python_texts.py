@@ -1,4 +1,4 @@
-"""Texts that stand in somebody's Python file, read without executing any of it."""
+"""Read string constants from a Python file without executing it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 def read(
     path: Path, earlier: Mapping[str, str] | None = None
 ) -> tuple[ast.Module, dict[str, str]]:
-    """A file as a tree, and the texts that it assigns to names at its top, by name.
+    """Parse a file; return its tree and its top-level string constants by name.
 
     A text is a literal, a sum of texts, a name of one (also of `earlier` files), or one of these
     stripped. VievalError names the file and says what is wrong with it.
@@ -72,9 +72,7 @@ def function_literals(module: ast.Module, function: str) -> list[str]:
 
 
 def _text(node: ast.expr, constants: Mapping[str, str]) -> str | None:
-    """The text that an expression stands for; None for one that is none, or would have to be
-    computed.
-    """
+    """Text of an expression; None if it is not a constant string."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return None if _HALF_CHARACTER.search(node.value) else node.value
     if isinstance(node, ast.Name):

@@ -15,7 +15,7 @@ from vieval_plugin.text.errors import VievalError
 
 
 def choose(judged: Sequence[Judged], count: int, seed: int) -> list[int]:
-    """Choose the numbers of the samples to label, in a random order of prompts; images
+    """Choose the numbers of the samples to label. Prompts are in random order; images
     of one prompt are consecutive.
 
     Prompts of one group are consecutive too. Any number of prompts from the start of
@@ -85,8 +85,8 @@ def strata(judged: Sequence[Judged]) -> Counter[tuple[str, tuple[str, ...]]]:
 
 
 def swapped(judged: Sequence[Judged], seed: int) -> list[bool]:
-    """Choose at random the contests whose second candidate is shown first: half of
-    them, rounded down; True for these.
+    """Return for each contest whether its candidates are shown in reverse order: True
+    for a random half, rounded down.
     """
     order = sorted(
         range(len(judged)), key=lambda n: _chance(seed, "side", str(judged[n].id))

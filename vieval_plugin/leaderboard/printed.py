@@ -1,5 +1,5 @@
-"""Compare printed numbers with those that the published logs give by the papers' own
-protocol, and explain differences.
+"""Compare printed numbers with numbers recomputed from the published logs by the
+papers' own protocol, and explain differences.
 
 A reason is computed: a printed row holds another image model's numbers, an average
 includes such a row, or rows come from another run than the published one.
@@ -49,7 +49,7 @@ class PrintedNumber:
     reason: str = ""
 
     def differs(self, computed: float) -> bool:
-        """Tell whether a number is more than a unit of the last printed digit away.
+        """Return whether a number is more than a unit of the last printed digit away.
 
         >>> number = PrintedNumber("judge", "T1", "all", "", "O", 0.3655)
         >>> number.differs(0.36562), number.differs(0.3668)

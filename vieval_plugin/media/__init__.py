@@ -1,1 +1,1 @@
-"""Files and images as bytes."""
+"""Read, write and encode files and images."""

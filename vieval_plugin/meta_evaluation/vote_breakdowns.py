@@ -1,5 +1,5 @@
-"""Contests looked at more closely: by annotator, number of candidates, category and pair of
-image models.
+"""Break down votes by annotator, number of candidates, category and pair of image
+models.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from vieval_plugin.stats.votes import (
 
 
 def breakdown_numbers(judged: JudgedPart, scheme: str) -> Iterator[Number]:
-    """Further numbers of a part of a benchmark of votes.
+    """Breakdowns of a part of a vote benchmark.
 
     Args:
         judged: the part.
         scheme: that of its votes.
 
     Returns:
-        Agreement with each annotator beside that of the annotators with one another; rankings by
-        number of candidates; accuracy by category, and by pair of image models, whichever of the
-        two came first. Of constant answers the best alone stands beside categories and pairs: all
-        of them would be most of a long table.
+        Agreement with each annotator beside that of the annotators with one another;
+        rankings by number of candidates; accuracy by category, and by pair of image
+        models, whichever of the two came first. Only the best constant answer is
+        included for categories and pairs, to keep the table short.
     """
     entrants = [entrant for entrant in judged.entrants if entrant.accepted]
     ties = TIE_HANDLINGS[scheme][0]
@@ -92,7 +92,7 @@ def _model_breakdown(
     model_pairs = sorted(
         {_unordered(pair) for models in models_of.values() for pair in models}
     )
-    # of one pair alone the accuracy is told above
+    # with a single pair this repeats the accuracy above
     for model_pair in model_pairs if len(model_pairs) > 1 else ():
         for entrant, shares in accuracies.items():
             models = models_of[entrant]

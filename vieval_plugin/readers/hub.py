@@ -1,6 +1,4 @@
-"""Data sets of the hub, fetched by `datasets` into its cache; code that a data set brings is
-never run.
-"""
+"""Load Hugging Face Hub data sets through `datasets`, without running their code."""
 
 from __future__ import annotations
 
@@ -31,8 +29,7 @@ def is_hub_name(text: str) -> bool:
 
 
 def hub_table(location: str) -> InputTable:
-    """The rows of a data set of the hub, which is fetched whole where the cache of `datasets` does
-    not have it.
+    """Rows of a Hub data set, downloaded if not cached.
 
     Args:
         location: `ORG/NAME`, with a split where it has several and a config where it has several.
@@ -101,7 +98,7 @@ def unreachable() -> str:
     """Reason that the hub cannot be reached; empty if it responds. Its own client would
     retry for minutes.
 
-    Who tells that client to be offline has what he needs in its cache.
+    Offline mode relies on the cache.
     """
     if any(os.environ.get(name) for name in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE")):
         return ""
@@ -118,5 +115,5 @@ def unreachable() -> str:
 
 
 def one_line(error: BaseException) -> str:
-    """An error of others in one line."""
+    """Format an exception as one line."""
     return " ".join(f"{type(error).__name__}: {error}".split())[:300]

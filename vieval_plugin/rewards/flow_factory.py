@@ -1,9 +1,8 @@
-"""A judge as reward models of Flow-Factory, named in its configuration by their path; this module
-needs Flow-Factory.
+"""Reward models for Flow-Factory that use a VIEval judge. Requires Flow-Factory.
 
-`reward_model: vieval_plugin.rewards.flow_factory.JudgeRewardModel`, with `judge`, `model`,
-`base_url` and what else `Judge` takes beside it. Flow-Factory passes over classes of other bases in
-silence, so these have its own.
+`reward_model: vieval_plugin.rewards.flow_factory.JudgeRewardModel`, with `judge`,
+`model`, `base_url` and other arguments of `Judge`. Flow-Factory silently ignores other
+classes, so these inherit from its own.
 """
 
 from __future__ import annotations
@@ -120,8 +119,8 @@ def _opened(config: Any) -> OpenReward:
 
 
 def _setting(config: Any, name: str) -> Any:
-    """A setting of a reward's configuration, whichever way this version keeps those that are not
-    its own.
+    """A setting of a reward's configuration, in any of the ways that Flow-Factory
+    versions store extra settings.
     """
     for attribute in ("extra_kwargs", "reward_model_kwargs"):
         settings = getattr(config, attribute, None) or {}

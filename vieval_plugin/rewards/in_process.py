@@ -1,9 +1,9 @@
-"""Rewards in a trainer's own process: judges that are open there, and open again where they are
-sent or forked to.
+"""Compute rewards inside the trainer process. Judges are reopened after pickling or
+forking.
 
-Pixels are clipped where a generator's rounding or its decoder's overshoot explains values beyond 0
-and 1. Any other range is left as it is, so that `vieval_plugin.api.conversion.image` refuses it in
-the words of `Judge.score`.
+Pixels are clipped where a generator's rounding or its decoder's overshoot explains
+values beyond 0 and 1. Any other range is left as it is, so that
+`vieval_plugin.api.conversion.image` raises the same error as `Judge.score`.
 """
 
 from __future__ import annotations
@@ -79,13 +79,13 @@ class OpenReward:
         """The samples of a batch.
 
         Args:
-            prompts: a text an output.
+            prompts: one prompt per output.
             outputs: what was generated, as `pictures` takes a batch.
-            images: for each output the images that were given with its prompt, likewise; none at
-                all where none were.
+            images: for each output the images that were given with its prompt,
+                likewise; empty without condition images.
 
         Raises:
-            VievalError: they are not as many, or one is no image.
+            VievalError: the lengths differ, or an item is not an image.
         """
         texts = list(prompts)
         generated = pictures(outputs)
@@ -114,7 +114,7 @@ class OpenReward:
         compares them.
 
         Raises:
-            VievalError: the backbone is away.
+            VievalError: the backbone cannot be reached.
         """
         reward = self.reward
         verdicts = [
@@ -155,8 +155,8 @@ def open_reward(
             for a member that failed.
 
     Raises:
-        VievalError: there is no such judge, aspect or argument, or it may fail on a sample that is
-            complete.
+        VievalError: a judge, aspect or argument is unknown, or the judge can fail on a
+            complete sample.
     """
     judges: dict[str, Judge] = {}
     is_neutral = judge.pop("on_failure", "") == "neutral"

@@ -1,5 +1,5 @@
-"""Progress of a run on stderr while it lasts: a bar on a terminal or in a notebook, elsewhere a
-line each tenth.
+"""Progress of a run on stderr while it lasts: a bar on a terminal or in a notebook, or a line
+per 10% elsewhere.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", TqdmWarning)
     from tqdm.auto import tqdm
 
-#: Seconds without any answer from which a progress bar says so.
+#: Seconds without an answer after which the bar reports it.
 SILENCE = 30.0
 _LOOKS_EVERY = 5.0
-_FIRST_LINE = 1000  # samples, where nobody knows how many there are
+_FIRST_LINE = 1000  # samples, if the total is unknown
 
 
 @contextmanager
@@ -38,8 +38,8 @@ def judging_bar(
     """Show the number of judged samples and failures; yield a function that adds to the
     number.
 
-    `has_answers`: `progress` counts answers as they come, so that it can be said how long none
-    came.
+    `has_answers`: `progress` counts answers as they come, which lets the bar report
+        long silences.
     """
     is_shown = is_shown and total != 0
     has_bar = is_shown and (sys.stderr.isatty() or "ipykernel" in sys.modules)

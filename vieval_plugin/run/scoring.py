@@ -1,4 +1,4 @@
-"""Scoring of a stream of samples into a log of verdicts, by one judge after another."""
+"""Score samples with one judge after another and write verdicts to a log."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def request_of(
         named_backbone: function that finds the backbone that arguments name, called where a judge
             asks a model.
         default: the judge where none is named, and its setting.
-        is_plan: nothing is asked, so that no model has to be named.
+        is_plan: True for a plan, which needs no model.
 
     Raises:
         VievalError: the only judge cannot run.
@@ -103,7 +103,7 @@ def request_of(
 
 
 def lines_by_reason(failures: Iterable[tuple[str, str]]) -> list[str]:
-    """A line on judges that could not run for each reason, as what one lacks several may lack.
+    """Group judges that could not run by reason, one line each.
 
     >>> lines_by_reason([("viescore", "no server"), ("ssim", "no source"), ("pairwise", "no server")])
     ['viescore, pairwise: no server', 'ssim: no source']
@@ -157,7 +157,7 @@ async def score_into(
         repeat: number of these verdicts among those on the same, from 0.
 
     Raises:
-        VievalError: the run cannot go on; what was judged is in the log.
+        VievalError: the run cannot continue; finished verdicts are in the log.
     """
     run = run_hash(provenance)
 

@@ -1,4 +1,4 @@
-"""Checks for samples that cannot be judged, before any question."""
+"""Refuse samples that cannot be judged before the model is asked."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def require_any_of_first(
 def require_calibrated(
     rows: Iterable[SampleRow], judges: Sequence[PreparedJudge]
 ) -> None:
-    """VievalError where one of the first 20 rows is of a task type that a judge's calibration
-    does not have.
+    """Raise VievalError if one of the first 20 rows has a task type without
+    calibration.
     """
     for calibration in filter(None, (judge.calibration for judge in judges)):
         calibration.require_kinds(row.sample.kind for row in islice(rows, FIRST))
@@ -83,7 +83,7 @@ def _misreading(
     specs: Sequence[JudgeSpec],
     allowed: Hosts,
 ) -> str:
-    """Reason in the table's reading that a row cannot be judged; empty for any other."""
+    """Reason why a row was misread; empty if it was not."""
     if row.verdict is None:
         reasons = [missing_inputs_reason(spec, row.sample) for spec in specs]
         return reasons[0] if all(reasons) else ""
@@ -103,8 +103,8 @@ def _misreading(
 
 
 def require_good(source: SampleSource, spec: JudgeSpec) -> None:
-    """VievalError with the place of the first row that is bad, lacks what the judge needs, or
-    has a broken image.
+    """Raise VievalError at the first row that is malformed, incomplete or has a broken
+    image.
     """
 
     def problem(row: SampleRow) -> str:

@@ -33,7 +33,7 @@ def cluster_counts(
         clusters: the name of each row's cluster, such as the instruction that several image models
             were given.
         resamples: number of bootstrap resamples.
-        seed: a number, or several that together are one; or a generator to draw on from.
+        seed: a seed, a sequence of seeds, or a random generator.
 
     Returns:
         Whole numbers >= 0, shape (resamples, rows). Where each row is a cluster of its own, each
@@ -78,8 +78,8 @@ def interval(resamples: ArrayLike, level: float = 0.95) -> tuple[float, float]:
 
 
 def expanded_interval(resamples: ArrayLike, clusters: int) -> tuple[float, float]:
-    """The 95% percentile interval of a mean, expanded for the number of clusters: that of few
-    resamples is too short.
+    """The 95% percentile interval of a mean, expanded for the number of clusters: with
+    few clusters the plain interval is too short.
 
     A percentile interval is the normal one with the variance divided by n instead of n − 1. This
     one takes the percentiles that Student's t with that variance asks for, and stays within the
@@ -110,8 +110,9 @@ def bias_corrected_interval(
     """The bias-corrected percentile interval, for a statistic whose resamples lie to one side of
     its value.
 
-    An annotator's correlation with the others is such a one: a resample repeats instructions, so
-    that there are more image models on which two annotators agree in everything.
+    An annotator's correlation with the others is an example: a resample repeats
+    instructions, so that there are more image models on which two annotators agree in
+    everything.
 
     Args:
         resamples: the statistic in each resample, any shape; undefined ones (NaN) are left out.
@@ -173,7 +174,7 @@ def group_sums(values: ArrayLike, groups: Sequence[Hashable]) -> tuple[Floats, F
         appear.
 
     Raises:
-        ValueError: for a number of groups that is not that of items.
+        ValueError: `groups` and `values` have different lengths.
 
     >>> group_sums([1.0, 2.0, float("nan")], ["a", "b", "a"])
     (array([1., 2.]), array([1., 1.]))

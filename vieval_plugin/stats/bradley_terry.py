@@ -1,4 +1,4 @@
-"""Strengths of image models from contests of two, with ties."""
+"""Bradley-Terry strengths of image models from contests with ties (Davidson)."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def strengths(wins: ArrayLike, ties: ArrayLike) -> Strengths:
     Raises:
         ValueError: for counts below 0, other shapes, or ties that are not symmetric.
 
-    Source: Davidson 1970, On extending the Bradley-Terry model to accommodate ties in paired
-    comparison experiments; Ford 1957 for when an estimate is there.
+    Source: Davidson 1970, On extending the Bradley-Terry model to accommodate ties in
+    paired comparison experiments; Ford 1957 for when a finite estimate exists.
 
     >>> strengths([[0, 3], [1, 0]], [[0, 0], [0, 0]]).log_strengths.round(4).tolist()
     [0.5493, -0.5493]
@@ -140,8 +140,8 @@ def resampled_strengths(wins: ArrayLike, ties: ArrayLike, counts: Ints) -> Float
 
 
 def win_shares(fitted: Strengths) -> Floats:
-    """Expected share of wins of each model, meeting each other model as often as the next; a tie is
-    half a win.
+    """Expected share of wins of each model against every other model equally often; a
+    tie is half a win.
 
     Args:
         fitted: as `strengths` gives them.
@@ -196,8 +196,8 @@ def _log_likelihood(outcomes: Floats, exponents: Floats) -> float:
 
 
 def _pieces(beaten: Floats) -> int:
-    """Number of sets into which the models fall: within one, steps of not losing lead from each
-    to each other.
+    """Number of sets into which the models fall. In a set, every model is reachable
+    from every other through wins or ties.
     """
     return int(
         csgraph.connected_components(beaten > 0, directed=True, connection="strong")[0]

@@ -1,6 +1,4 @@
-"""Non-inferiority: a system is not worse than another by more than a margin, also if one prompt
-more had failed badly.
-"""
+"""Non-inferiority test with a margin, robust to one additional failed prompt."""
 
 from __future__ import annotations
 
@@ -46,8 +44,8 @@ class MeanOfDifferences:
     def from_differences(
         cls, differences: ArrayLike, groups: Sequence[Hashable], fall: float = 1.0
     ) -> MeanOfDifferences:
-        """Return the mean of differences, shape (items,), of which those of a group, such as a
-        prompt, are one item.
+        """Return the mean of differences, shape (items,). Differences in one group,
+        such as a prompt, count as one item.
 
         Source: Cochran 1977, Sampling Techniques, section 6.4 (a mean over clusters of unequal
         size); with one difference a group it is Student's standard error. NaN with fewer than two
@@ -65,8 +63,8 @@ class MeanOfDifferences:
 
     @property
     def low(self) -> float:
-        """The lower end by which the gate decides: Student's, of these differences and one more
-        that fell by all of `fall`.
+        """Lower confidence limit used by the gate (Student's), with one additional
+        difference of -fall.
         """
         return float(low_with_one_fall(self.value, self.error, self.n, self.fall))
 
@@ -98,10 +96,10 @@ class MeanOfDifferences:
         return "worse" if self.high < -margin else "undecided"
 
     def items_needed(self, margin: float) -> float:
-        """Number of items with which the gate decides four times of five, if mean and spread stay;
-        infinite if none would.
+        """Number of items with which the gate decides in four of five cases, if mean
+        and spread stay; infinite if none would.
 
-        Its two leading digits hold.
+        Accurate to two digits.
         """
         n = np.unique(np.geomspace(2, MOST_ITEMS, 2000).astype(int))
         error = self.error * np.sqrt(self.n / n)
@@ -120,9 +118,10 @@ def low_with_one_fall(
 ) -> Floats:
     """Lower end of Student's one-sided interval of n differences and one more, of minus `fall`.
 
-    Rare collapses of a generator are what n prompts do not show: with t alone a new generator of
-    which 3% of the prompts fall by .6 passes at a margin of its own loss in 14% of trials of 20
-    prompts. One bad prompt more than was seen keeps it at 5% at most (`bench/gate.py`).
+    n prompts can miss rare failures of a generator: with t alone a new generator of
+    which 3% of the prompts fall by .6 passes at a margin of its own loss in 14% of
+    trials of 20 prompts. One bad prompt more than was seen keeps it at 5% at most
+    (`bench/gate.py`).
 
     Args:
         value: mean of the differences.
@@ -232,7 +231,7 @@ def prompts_for_margin(spread: float) -> float:
 
 
 def smallest_difference(spread: float, prompts: int) -> float:
-    """The smallest difference of means that so many prompts show four times in five.
+    """Smallest difference of means that `prompts` prompts detect in four of five cases.
 
     >>> round(smallest_difference(0.3, 200), 3)
     0.059

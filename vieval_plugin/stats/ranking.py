@@ -1,6 +1,4 @@
-"""Rankings: of image models by their mean scores, and of judges that the data may not tell
-apart.
-"""
+"""Rank image models by mean score, and systems by pairwise tests."""
 
 from __future__ import annotations
 
@@ -48,7 +46,8 @@ def footrule(mean_scores: ArrayLike, reference_means: ArrayLike) -> float:
 
 
 def resampled_means(scores: ArrayLike, counts: Ints) -> Floats:
-    """The mean score of each image model in each resample of a bootstrap over what they were given.
+    """The mean score of each image model in each resample of a bootstrap over items,
+    such as prompts.
 
     Args:
         scores: shape (models, items), in any unit; NaN where a model was not given an item or has
@@ -75,8 +74,8 @@ def resampled_means(scores: ArrayLike, counts: Ints) -> Floats:
 def resampled_rankings(
     means: ArrayLike, reference_means: ArrayLike
 ) -> tuple[Floats, Floats, Floats]:
-    """`footrule`, Spearman's rho and Kendall's tau-b between the ranking of each resample and one
-    that stays as it is.
+    """`footrule`, Spearman's rho and Kendall's tau-b between the ranking of each
+    resample and a fixed reference ranking.
 
     Args:
         means: mean scores of each resample, shape (resamples, models); see `resampled_means`.

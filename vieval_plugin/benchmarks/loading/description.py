@@ -1,4 +1,4 @@
-"""Form of a `benchmark.yaml`; docs/guides/extending.md has the keys."""
+"""Schema of `benchmark.yaml`; docs/guides/extending.md has the keys."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ class PartsSection(StrictModel):
 
 
 class VoteSection(StrictModel):
-    """The column of people's answer, those of each annotator, and the table's words for the
-    answers of the scheme.
+    """Columns of the votes (overall and per annotator), and the table's words for each
+    vote.
     """
 
     column: str
@@ -86,7 +86,7 @@ class VoteSection(StrictModel):
 
 
 class Description(StrictModel):
-    """A `benchmark.yaml` as it is written.
+    """Content of a `benchmark.yaml`.
 
     What its samples are judged against is one of: `ratings` on a scale, a `vote` on two
     `candidates`, the `two_by_two` examples of a file, and nothing, where they are the conditions of
@@ -197,8 +197,8 @@ class Description(StrictModel):
         return self
 
     def report(self) -> Report:
-        """The report: by image model where several annotators rated, as that has their agreement
-        with each other too.
+        """The report: by image model where several annotators rated, because that
+        report includes agreement between annotators.
         """
         if self.two_by_two:
             return WithLabels(TWO_BY_TWO)

@@ -1,8 +1,8 @@
 """Drawn editing sequences: a scene and several edits one after the other, each of which changes one
 thing.
 
-They are what labels are made from without people: how far an instruction was carried out is known
-exactly. Nothing here is part of the synthetic benchmark.
+They provide labels without human raters: how far an instruction was carried out is
+known exactly. Nothing here is part of the synthetic benchmark.
 """
 
 from __future__ import annotations
@@ -79,10 +79,11 @@ def draw_sequence(
 
 
 def write_drawn(folder: Path, count: int, seed: int) -> None:
-    """Write so many drawn sequences as a folder of turns; VievalError where it cannot be written.
+    """Write `count` drawn sequences as a folder of turns; VievalError if it cannot be
+    written.
 
     Args:
-        folder: where; made if it is not there.
+        folder: output folder, created if missing.
         count: how many sequences.
         seed: the same numbers of the same seed are the same sequences.
     """

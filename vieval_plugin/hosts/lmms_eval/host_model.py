@@ -1,4 +1,5 @@
-"""Any model of lmms-eval as a judge's backbone: the method `vieval_judge` that its base class gets.
+"""Use any lmms-eval model as a judge's backbone, through a method `vieval_judge` added
+to its base class.
 
 The asks of all live programs become one synthetic dataset with one row an ask, served by functions
 of this module: about half of the host's models use the first request's functions for a whole batch,
@@ -84,8 +85,8 @@ def vieval_judge(model: Any, instances: list[Instance]) -> list[GenerationResult
 
 
 class _HostBackend:
-    """Answers the asks of a batch step through the host's `generate_until`; called, for the jobs
-    of a run.
+    """Answers the asks of a batch step through the host's `generate_until`. Calling it
+    answers the jobs of a run.
     """
 
     def __init__(self, model: Any, requests: list[JudgeRequest]) -> None:
@@ -150,8 +151,8 @@ class _HostBackend:
     def _run(
         self, asks: Sequence[Question], answer: Callable[[], list[Reply]]
     ) -> list[Reply]:
-        """Let the host's model answer asks that are the rows of a synthetic dataset while it
-        does.
+        """Expose asks as rows of the synthetic dataset while the host's model answers
+        them.
         """
         if not asks:
             return []
@@ -252,7 +253,7 @@ def _metadata(row: int) -> dict[str, Any]:
 
 
 def _reply(output: Any) -> Reply:
-    """A host's output; what it writes in place of an answer when a call failed is no answer."""
+    """Reply in a host's output; placeholder texts of failed calls are failures."""
     text, tokens = unwrap_generation_output(output)
     text = text if isinstance(text, str) else str(text or "")
     if text.startswith(_FAILURES):
@@ -290,9 +291,7 @@ def _refuse_lockstep(model: Any) -> None:
 
 
 def require_known(model: Any, asks: Sequence[Likelihood]) -> None:
-    """Raise VievalError where a model cannot tell these probabilities, or it is not known what it
-    would tell.
-    """
+    """Raise VievalError if the model's probabilities are unsupported or undocumented."""
     name = type(model).__name__
     advice = "serve it with vLLM and use --model vieval_openai, or use --model vieval_transformers"
     if name not in _ALLOWED:

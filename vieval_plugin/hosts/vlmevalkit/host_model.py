@@ -177,7 +177,7 @@ def _longest_answer(model: Any) -> float:
 
 
 def _reply(output: Any) -> Reply:
-    """A model's output; what it writes in place of an answer when a call failed is no answer."""
+    """Reply in a model's output; placeholder texts of failed calls are failures."""
     text = output.get("prediction") if isinstance(output, dict) else output
     if not isinstance(text, str) or not text.strip():
         return Failure(Status.API_ERROR, "the host's model returned no text")

@@ -1,5 +1,4 @@
-"""The schema of a file of verdicts on a shard, which follows from the judge and never from the
-rows.
+"""Schema of a file of verdicts on a shard. It depends only on the judge.
 
 A folder of shards has `plan.json` and, in `verdicts/`, a parquet file a shard, named by a hash.
 Each row is a verdict:
@@ -56,7 +55,7 @@ from vieval_plugin.text.yaml_json import JsonObject, read_json
 if TYPE_CHECKING:
     from vieval_plugin.run.prepare import PreparedJudge
 
-#: The key of a file's metadata that VIEval's own stand under.
+#: Metadata key of VIEval.
 METADATA = b"vieval"
 #: Columns that differ between two runs of the same.
 COSTS = ("calls", "tokens", "seconds")
@@ -308,7 +307,7 @@ def shard_metadata(
 
 
 def metadata_in(footer: bytes) -> JsonObject | None:
-    """The metadata in the footer of a parquet file; None where it is no file of verdicts.
+    """The metadata in the footer of a parquet file; None if it is not a verdicts file.
 
     It is found by its key, a text of Thrift's compact protocol that another text follows: a folder
     has a hundred thousand footers, and reading one whole takes twenty times as long.
@@ -367,7 +366,7 @@ def _choice(choice: Choice | None) -> JsonObject | None:
 
 
 def _encodable(text: str) -> str:
-    """A text less halves of characters, which no file of texts can hold."""
+    """A text without lone surrogates, which UTF-8 cannot encode."""
     return text if text.isascii() else text.encode(errors="replace").decode()
 
 

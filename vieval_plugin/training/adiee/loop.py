@@ -99,7 +99,7 @@ def _shuffled(count: int, name: str) -> list[int]:
 
 
 CHECKPOINT = "checkpoint.pt"
-_EVALUATION_COUNT = 20  # so many times in a training it is measured and kept
+_EVALUATION_COUNT = 20  # evaluations and checkpoints per training
 _MEASURED = 200  # held-out edits at most, on the way
 _LONGEST_STEP = 1.0  # of the gradient
 
@@ -146,7 +146,7 @@ def train(
     trained model and its curves.
 
     Args:
-        recipe: of the training; a checkpoint with another recipe is an error.
+        recipe: training recipe; a checkpoint with another recipe is an error.
         learnt: edits to train on.
         held_out: edits to measure on, from other scenes.
         folder: of the checkpoints.

@@ -18,7 +18,7 @@ from vieval_plugin.training.tuning import Tune, load_base
 TOKEN = "[SCORE]"
 
 _IGNORED = -100
-# of the language model alone: the image tower of some models calls its projections the same
+# language model only: some image towers use the same projection names
 _TUNED = r"^(?!.*(?:visual|vision)).*\.(?:q_proj|v_proj)$"
 _RANK, _ALPHA, _DROPOUT = 8, 16, 0.05
 
