@@ -33,14 +33,16 @@ def described(value: Any) -> str:
 def require(
     value: Any, types: type | tuple[type, ...], name: str, expected: str
 ) -> None:
-    """VievalError for a value of none of these types; a truth value counts as no number."""
+    """Raise VievalError for a value of none of these types; a truth value is not a
+    number.
+    """
     is_truth_value = isinstance(value, bool) and types is int
     if is_truth_value or not isinstance(value, types):
         raise VievalError(f"{name} is {described(value)}; pass {expected}")
 
 
 def require_mapping(value: Any, types: type, name: str, expected: str) -> None:
-    """VievalError for anything but a mapping from texts to values of a type."""
+    """Raise VievalError for anything but a mapping from texts to values of a type."""
     require(value, (dict, Mapping), name, expected)
     for key, entry in value.items():
         if not isinstance(key, str) or not isinstance(
@@ -53,7 +55,9 @@ def require_mapping(value: Any, types: type, name: str, expected: str) -> None:
 
 
 def require_several(value: Any, name: str, expected: str) -> None:
-    """VievalError for anything but an iterable in order: a text, a mapping or a set is none."""
+    """Raise VievalError for anything but an iterable in order: a text, a mapping or a
+    set is not one.
+    """
     is_unordered = isinstance(value, (str, bytes, Mapping, Set))
     if is_unordered or not isinstance(value, Iterable):
         raise VievalError(f"{name} is {described(value)}; pass {expected}")
@@ -62,8 +66,8 @@ def require_several(value: Any, name: str, expected: str) -> None:
 def require_all(
     values: Any, types: type | tuple[type, ...], name: str, expected: str
 ) -> tuple[Any, ...]:
-    """The values of an iterable in order; VievalError where it is none, or where one is of none
-    of these types.
+    """The values of an iterable in order; VievalError if it is invalid, or where one is
+    of none of these types.
     """
     if not isinstance(values, tuple):
         require_several(values, name, expected)

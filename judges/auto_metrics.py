@@ -98,7 +98,7 @@ def _with_reference(
 def fill_roles(
     roles: Mapping[str, tuple[str, ...]], available: Mapping[str, T]
 ) -> dict[str, T]:
-    """Each role with the first of what can fill it."""
+    """Each role with the first image that can fill it."""
     filled = {}
     for role, candidates in roles.items():
         sample_role = next(name for name in candidates if name in available)

@@ -176,8 +176,8 @@ def fault_of_votes(votes: Votes, number: int) -> str:
 
 
 def ranks(ranking: str, number: int) -> tuple[int, ...]:
-    """The place of each candidate in a ranking, from 1; equal for ties. Empty for what is no
-    ranking of so many.
+    """The place of each candidate in a ranking, from 1; equal for ties. Empty for an
+    invalid ranking.
 
     >>> ranks("2>1=3", 3)
     (2, 1, 2)

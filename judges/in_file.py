@@ -160,7 +160,9 @@ def _needs(pack: Pack, aspects: Sequence[str]) -> dict[str, Needs]:
 
 
 def _needs_of_kind(pack: Pack, aspects: Sequence[str], kind: str) -> Needs:
-    """VievalError where a question is absent, or shows or names what the kind has not."""
+    """Raise VievalError if a question is absent, or shows or names what the kind has
+    not.
+    """
     images = list(INPUTS[kind].images)
     if kind == _MASKED_EDITING:
         images.append("mask")
@@ -256,7 +258,7 @@ def _sub_score_judge(spec: JudgeSpec, pack: Pack) -> JudgeSpec:
 
 
 def _check_sub_scores(spec: JudgeSpec, pack: Pack, has_overall: bool) -> None:
-    """VievalError for names of sub-scores and measures that cannot be."""
+    """Raise VievalError for names of sub-scores and measures that are not allowed."""
     manifest = pack.manifest
     for key, question in pack.questions.items():
         if not question.scores and not pack.expects_answers:

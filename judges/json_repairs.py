@@ -75,8 +75,8 @@ def _flat(value: object) -> str:
 
 
 def number(item: object, high: float) -> float | None:
-    """The number an item stands for, none if it is no number; infinity for `4/5` where the scale
-    ends elsewhere.
+    """The number an item stands for, none if it is not a number; infinity for `4/5`
+    where the scale ends elsewhere.
     """
     if isinstance(item, str):
         match = _SCORE.fullmatch(item.strip())

@@ -1,4 +1,4 @@
-"""Reader of answers in JSON: a reply is an answer only if it is what was asked for.
+"""Reader of answers in JSON: a reply is an answer only if it has the requested form.
 
 That is the whole object of a schema, once: every key, every number in range, no empty text, and at
 most further keys on which no score depends. Before it stands at most thinking that ended and a

@@ -460,7 +460,7 @@ class Step:
 
     @property
     def failure(self) -> str:
-        """Reason that nothing was read, with the beginning of the reply where there is one."""
+        """Reason why the reply could not be read, with its beginning if there is one."""
         quoted = self.reason and self.answer and self.status is Status.PARSE_FAILURE
         if quoted:
             return f"{self.reason}; the reply: {self.answer[:120]!r}"
@@ -532,9 +532,7 @@ class Verdict:
 
     @property
     def reason(self) -> str:
-        """Reason that it is not whole: what the worst of its steps says; empty for a verdict
-        that can be used.
-        """
+        """Reason of the worst of its steps; empty for a usable verdict."""
         reasons = []
         for step in self.trace:
             if step.status is self.status and step.reason:

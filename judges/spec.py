@@ -68,7 +68,7 @@ class Export:
 
 @dataclass(frozen=True)
 class Quantity:
-    """What a judge measures, which need not be how good an image is."""
+    """Quantity that a judge measures, which need not be the quality of an image."""
 
     #: Comparative of images with a higher score, such as `sharper`.
     more: str

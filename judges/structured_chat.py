@@ -305,7 +305,7 @@ def _reminder_chat(chat: Chat, failed: Step, wording: Pack) -> Chat:
 
 
 def answers_inside(text: str, images: int = 1) -> dict[str, str]:
-    """The answer of a reply by its form, without the text around it; empty where there is none.
+    """The answer of a reply by its form, without the text around it; empty if missing.
 
     Args:
         text: the reply as it came.

@@ -280,7 +280,8 @@ def _is_compared(character: str) -> bool:
 
 
 def lines_of(reading: ToolResult) -> list[str]:
-    """The lines of what was read, from above; boxes beside one another are one line, from the left.
+    """The lines of the text that was read, from the top; boxes beside one another are
+    one line, from the left.
 
     >>> boxes = Box(200, 12, 300, 52), Box(10, 10, 150, 50), Box(10, 80, 90, 110)
     >>> lines_of(ToolResult(boxes, "OPENING\\nGRAND\\ntoday"))

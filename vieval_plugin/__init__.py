@@ -55,8 +55,8 @@ __all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
-    """A public name, imported when it is first asked for: a judge alone needs none of what runs
-    it.
+    """Import a public name when it is first used: a judge alone does not need the
+    modules that run it.
     """
     import importlib
 

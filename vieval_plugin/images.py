@@ -303,14 +303,14 @@ def is_known(image: Image) -> bool:
 
 
 def vouch(image: Image) -> Image:
-    """The same image, which nobody needs to examine: its bytes were encoded here, from pixels."""
+    """The same image, which needs no check: its bytes were encoded here, from pixels."""
     _remember(Examined(digest(image), turned=False))
     return image
 
 
 def png_image(pixels: Pixels) -> Image:
-    """An image of pixels, of shape (height, width, 3), as a PNG file in memory, which nobody needs
-    to examine.
+    """An image of pixels, of shape (height, width, 3), as a PNG file in memory, which
+    needs no check.
     """
     return vouch(Image(encode(pixels)))
 

@@ -94,7 +94,7 @@ class Provenance:
 
     @property
     def calibration_note(self) -> str:
-        """Line on a calibrated score and how good it is; empty where there is none."""
+        """Line on a calibrated score and how good it is; empty if missing."""
         score = self.calibration
         if not score:
             return ""
@@ -272,7 +272,7 @@ class Run:
 
     @property
     def name(self) -> JudgeName:
-        """The judge's name beside generators."""
+        """The judge's name in tables of generators."""
         return JudgeName(
             self.judge, self.setting, self.model or self.label, self.details
         )

@@ -153,12 +153,12 @@ def _question(number: int, item: Mapping[str, Any]) -> PromptQuestion:
 
 
 def _plain(answer: str) -> str:
-    """An answer as it is compared with others."""
+    """Normalize an answer for comparison."""
     return " ".join(answer.replace("_", " ").split())
 
 
 def _require_graph(questions: Sequence[PromptQuestion]) -> None:
-    """ValueError where dependencies are no graph without circles over these questions."""
+    """Raise ValueError if dependencies are not an acyclic graph over these questions."""
     parents = {question.id: question.parents for question in questions}
     if len(parents) < len(questions):
         raise ValueError("two questions have the same id")

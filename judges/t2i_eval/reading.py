@@ -172,8 +172,8 @@ def _only_values(
 
 
 def _markdown_fields(text: str, names: Sequence[str]) -> tuple[dict[str, Any], bool]:
-    """ValueError where a name has no value or several, or a score is none or stands beside what
-    was not asked for.
+    """Raise ValueError if a name has no value or several, or a score is none or stands
+    beside what was not asked for.
     """
     body = remove_thinking(text).strip()
     lines = items(body)
@@ -338,8 +338,8 @@ def split_names(text: str) -> tuple[str, ...]:
 
 
 def given_extraction(text: str) -> Extraction:
-    """A benchmark's own extraction, as its loader puts it into a sample's annotations; ValueError
-    where it is none.
+    """A benchmark's own extraction, as its loader puts it into a sample's annotations;
+    ValueError if it is invalid.
 
     JSON with `structured_info` (the published layout) and `<kind>_questions`, a list of texts or of
     objects with `question` and `entity`.

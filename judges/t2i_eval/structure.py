@@ -119,7 +119,7 @@ def _questions_about(extraction: Extraction, kind: Kind, entity: str) -> list[Qu
 
 
 def folded(name: str) -> str:
-    """Words as they are compared: in lower case, with single spaces."""
+    """Normalize words for comparison: lower case, single spaces."""
     return " ".join(name.lower().split())
 
 

@@ -70,8 +70,8 @@ def image(value: Any, form: Format = "png") -> Image:
 
 
 def _require_image(value: Any) -> None:
-    """Raise VievalError for what is no image, as far as that is seen before anything is read,
-    copied or converted.
+    """Raise VievalError for anything but an image, as far as that is seen before
+    anything is read, copied or converted.
     """
     if isinstance(value, str) and _ADDRESS.match(value) and not os.path.exists(value):
         address = redacted(value).partition("?")[0][:100]
@@ -102,8 +102,8 @@ def is_one_image(value: Any) -> bool:
 
 
 def _require_there(value: Any) -> None:
-    """Raise VievalError for the path of a file that is not there: its score would be NaN, and
-    nobody would see why.
+    """Raise VievalError for the path of a file that does not exist: its score would be
+    NaN, and nobody would see why.
     """
     path = value.source if isinstance(value, Image) else value
     if isinstance(path, (str, os.PathLike)) and not images.is_there(

@@ -469,7 +469,7 @@ def judge_options(
 
 
 class Opened:
-    """A judge's loop and what is open in it."""
+    """A judge's event loop and its open resources."""
 
     def __init__(self, options: Config, progress: Progress, asks_a_model: bool) -> None:
         self._run = options, None, progress, asks_a_model

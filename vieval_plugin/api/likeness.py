@@ -30,7 +30,8 @@ _BRIGHTER = 4
 
 
 def add_likeness(report: Report, records: Iterable[Record], options: Config) -> Report:
-    """A report with the likeness of images to their references; as it is where none has one.
+    """A report with the likeness of images to their references; unchanged without
+    references.
 
     A generator whose images are the references themselves is left out.
     """

@@ -236,7 +236,9 @@ def _request(
 
 
 def request_of_flags(flags: Mapping[str, Any], **fields_set: Any) -> RankingRequest:
-    """The request of the command's flags; `fields_set` are those fields that are no flag."""
+    """The request of the command's flags; `fields_set` are those fields that are not
+    flags.
+    """
     names = {field.name for field in fields(RankingRequest)} & flags.keys()
     values = {name: flags[name] for name in names}
     used = [name for name in JUDGING if flags[name]]
@@ -355,7 +357,7 @@ def _concluded(request: RankingRequest) -> Conclusion:
 
 
 def prepare_ranking(request: RankingRequest) -> PreparedRanking:
-    """Read what is ranked, and refuse what can be refused before anything is paid for.
+    """Read the input of a ranking, and raise its errors before any model is paid for.
 
     Raises:
         VievalError: it cannot be used.
@@ -601,7 +603,7 @@ def _ranked(
     limits: Sequence[str],
     failed: Sequence[str],
 ) -> Conclusion:
-    """Rank verdicts, and decide where there is a margin."""
+    """Rank verdicts, and decide if there is a margin."""
     request = prepared.request
     notes = results.notes
     results = drop_different_prompts(results)
@@ -818,7 +820,7 @@ def _is_used(name: str, request: RankingRequest) -> bool:
 
 
 def _again(request: RankingRequest) -> str:
-    """The commands that judge again what a call or a tool failed on."""
+    """Commands that retry verdicts that failed by a call or a tool."""
     commands = []
     paths = paths_of(request.inputs)
     for path in paths:

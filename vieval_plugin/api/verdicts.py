@@ -101,7 +101,7 @@ class Verdicts(Sequence[Verdict]):
 
     @property
     def records(self) -> list[Record]:
-        """The verdicts with what was judged and who judged; VievalError where that is not known."""
+        """The verdicts with their samples and judge; VievalError if these are unknown."""
         if self.provenance is None:
             raise VievalError(
                 "these verdicts do not record their judge; pass verdicts from a Judge"
@@ -112,8 +112,8 @@ class Verdicts(Sequence[Verdict]):
         ]
 
     def scores(self, aspect: str = "") -> NDArray[np.float64]:
-        """The scores of an aspect (default: O where the judge rates it), in [0, 1], shape
-        (number,); NaN where there is none.
+        """The scores of an aspect (default: O where the judge rates it), in [0, 1],
+        shape (number,); NaN if missing.
 
         Raises:
             VievalError: the judge rates no such aspect.
@@ -126,8 +126,8 @@ class Verdicts(Sequence[Verdict]):
         )
 
     def preferences(self, aspect: str = "") -> NDArray[np.float64]:
-        """Preference for the first candidate of contests of two, in [-1, 1], shape (number,); NaN
-        where there is none.
+        """Preference for the first candidate of contests of two, in [-1, 1], shape
+        (number,); NaN if missing.
 
         Of a judge that votes it is 1, 0 for a tie, or -1, and the mean over both orders; of one
         that prefers, the mean of its preferences; of one that scores, the difference of the scores
@@ -155,8 +155,8 @@ class Verdicts(Sequence[Verdict]):
         )
 
     def to_pandas(self) -> Any:
-        """A `pandas.DataFrame` with a row a sample: uid, image_model, kind, texts, scores or votes,
-        status, reason, findings.
+        """A `pandas.DataFrame` with one row per sample: uid, image_model, kind, texts,
+        scores or votes, status, reason, findings.
 
         Raises:
             VievalError: pandas is not installed.

@@ -43,8 +43,8 @@ def checked(reply: Reply) -> Reply:
 
 
 def fault(reply: Reply) -> str | None:
-    """The fault of a reply's values, None where there is none: their types and, of numbers, what
-    they can be at all.
+    """The fault of a reply's values, None if they are valid: their types and, of
+    numbers, what they can be at all.
     """
     if isinstance(reply, Text):
         has_counts = _is_count(reply.input_tokens) and _is_count(reply.output_tokens)
@@ -86,8 +86,8 @@ def _are_bounds(low: Any, high: Any) -> bool:
 
 
 def log_probability(value: Any, masked: bool = False) -> float:
-    """A log-probability as it was told, 0 at most; ValueError for what is none: text, `true`, NaN,
-    infinite, positive.
+    """A log-probability as it was told, 0 at most; ValueError for anything else: text,
+    `true`, NaN, infinite, positive.
 
     Of a token that a server may have `masked` it can be -inf.
     """

@@ -46,8 +46,8 @@ def library(name: str) -> Any:
 
 
 def device(name: str) -> Any:
-    """The device of a name, "auto" being the first GPU, else the CPU; VievalError for one that
-    is not there.
+    """The device of a name, "auto" being the first GPU, else the CPU; VievalError for
+    one that does not exist.
     """
     torch = library("torch")
     if name == "auto":
@@ -242,7 +242,7 @@ def is_on_this_machine(name: str) -> bool:
 
 
 def require_digest(path: Path, digest: str) -> None:
-    """VievalError for a file whose SHA-256 is another; an empty `digest` allows any."""
+    """Raise VievalError for a file whose SHA-256 differs; an empty `digest` allows any."""
     if not digest:
         return
     with open(path, "rb") as file:

@@ -46,8 +46,8 @@ LICENCE = "MIT (the repository); images: the terms of their eight sources; ratin
 
 
 def read_points(folder: Path, part: str) -> list[Sample]:
-    """A sample an edited image, in the order of the file; several rows of one image are by
-    several annotators.
+    """One sample per edited image, in the order of the file; several rows of one image
+    are by several annotators.
     """
     rated: dict[str, tuple[Row, list[float]]] = {}
     for row in read_objects(folder / POINTS_FILE, ADVICE):
@@ -86,8 +86,8 @@ def read_points(folder: Path, part: str) -> list[Sample]:
 
 
 def read_pairs(folder: Path, part: str) -> list[Contest]:
-    """A contest a row: two edits of one image, and which editor people prefer, or that they are
-    alike.
+    """One contest per row: two edits of one image, and which editor people prefer, or
+    that they are alike.
     """
     rows = []
     for number, row in enumerate(read_objects(folder / PAIRS_FILE, ADVICE)):

@@ -71,8 +71,8 @@ _RESTORE = "restore the log from its source"
 
 
 def read(folder: Path, part: str) -> list[Contest]:
-    """The pairs of a part from `<part>/contests.jsonl` or, where that is not there, the votes alone
-    from a judge's log.
+    """The pairs of a part from `<part>/contests.jsonl` or, where that does not exist,
+    the votes alone from a judge's log.
 
     A log has the votes and mostly the prompts: enough to compare recorded answers with.
     """
@@ -183,8 +183,8 @@ def _texts(row: Mapping[str, Any], part: str) -> dict[str, str]:
 
 
 def _make(folder: Path, preparing: Preparing) -> list[str]:
-    """Fetches the videos whose frames are not there, and makes these; a line a reason for those
-    that gave none.
+    """Fetch the videos whose frames are missing and extract these; return one line per
+    reason for failed videos.
     """
     from vieval_plugin.readers.download import Download, fetch_all
 

@@ -147,7 +147,7 @@ def _answers(
 
 
 def is_right(scene: WantedScene, answer: Mapping[str, str]) -> bool:
-    """Return whether a worker saw in an image what its prompt asks for.
+    """Return whether a worker judged that an image follows its prompt.
 
     Each object at least as often as asked for and less often than is excluded, its colour among
     the ticked ones, and its position in one of the two answers.
@@ -173,7 +173,7 @@ def _check_digest(body: bytes) -> None:
 
 
 def prepare_prompts(root: Path, preparing: Preparing) -> Prepared:
-    """Fetch the prompts where they are not there."""
+    """Fetch the prompts if missing."""
     job = Download(ADDRESS, root / NAME / PROMPTS, _check_digest)
     failed = asyncio.run(fetch_all([job]))
     if failed:
@@ -183,7 +183,7 @@ def prepare_prompts(root: Path, preparing: Preparing) -> Prepared:
 
 
 def prepare(root: Path, preparing: Preparing) -> Prepared:
-    """Fetch the prompts where they are not there, and check what is put there by hand."""
+    """Fetch the prompts if missing, and check what is put there by hand."""
     prompts, checked = (
         step(root, preparing) for step in (prepare_prompts, _FOLDER.prepare)
     )

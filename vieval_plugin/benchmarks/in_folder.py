@@ -73,7 +73,7 @@ class _Reading:
         return table
 
     def _path(self, key: str, name: str) -> Path:
-        """The file in the folder that a key names; VievalError where there is none."""
+        """The file in the folder that a key names; VievalError if missing."""
         path = self.folder / name
         if is_below(path, self.folder) and isfile(path):
             return path
@@ -92,7 +92,7 @@ class _Reading:
 
     @property
     def _extra(self) -> list[str]:
-        """The columns of all that is no part of a sample."""
+        """The columns of all that is not part of a sample."""
         described = self.described
         names = list[str]()
         for columns in described.ratings.values():

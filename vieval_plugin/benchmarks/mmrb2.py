@@ -44,7 +44,7 @@ LICENCE = "CC BY-NC 4.0, for evaluation only; prompts and source images: the ter
 
 
 def read(folder: Path, part: str) -> list[Contest]:
-    """The pairs of a part from `<part>/contests.jsonl` or, where that is not there,
+    """The pairs of a part from `<part>/contests.jsonl` or, where that does not exist,
     `<part>_response_only.json`.
 
     The latter is the authors' file of votes, without prompts: enough to compare recorded answers

@@ -49,8 +49,8 @@ _MISSING = (None, "N/A")
 
 
 def read(folder: Path, part: str) -> list[Sample]:
-    """A sample a pair, with ratings O, appearance, intrinsic and relationship of each annotator,
-    NaN where one gave none.
+    """One sample per pair, with ratings O, appearance, intrinsic and relationship of
+    each annotator, NaN where one gave none.
 
     Images: `output`, and `reference` where there is one. Annotations, where the files have any: the
     dataset's own `extraction` (structured_info, <dimension>_questions), and the annotators'

@@ -40,7 +40,9 @@ StateOf: TypeAlias = Callable[[str, str], tuple[str, str]]
 
 @dataclass(frozen=True)
 class TaskRow:
-    """A judge on a benchmark: a task a part, and a group of them where there are several."""
+    """A judge on a benchmark: one task per part, and a group of them where there are
+    several.
+    """
 
     benchmark: str
     judge: str

@@ -300,8 +300,8 @@ def _benchmarks_by_state(root: Path) -> tuple[list[str], list[str]]:
 
 
 def _abilities(options: Config, model: str) -> Iterator[Ability]:
-    """Jobs of judges, harnesses, rewards and benchmarks; `model` is a backbone that answers,
-    empty where there is none.
+    """Jobs of judges, harnesses, rewards and benchmarks; `model` is a backbone that
+    answers, empty if missing.
     """
     from vieval_plugin.judges import registry as judge_registry
     from vieval_plugin.text.errors import docs_url, install_advice

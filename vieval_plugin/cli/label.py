@@ -129,7 +129,7 @@ def run(options: LabellingOptions) -> int:
 def _require_writable(
     options: LabellingOptions, plan_path: Path, samples: Sequence[ToLabel]
 ) -> None:
-    """Raise VievalError where the page or its plan would replace what is read."""
+    """Raise VievalError if the page or its plan would replace what is read."""
     from vieval_plugin.images import files_of
     from vieval_plugin.judges.contests import candidates_of
     from vieval_plugin.media.files import require_writable

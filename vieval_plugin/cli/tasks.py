@@ -102,7 +102,7 @@ def _judges() -> list[str]:
 
 
 def _benchmarks() -> list[str]:
-    """A line a benchmark."""
+    """One line per benchmark."""
     from vieval_plugin.benchmarks import tasks
     from vieval_plugin.text.tables import text_table
 
@@ -128,8 +128,8 @@ def _benchmarks() -> list[str]:
 
 
 def _tasks(pattern: str) -> list[str]:
-    """The tasks that a filter chooses, those of a group in one line, and what is missing, a line
-    a part.
+    """The tasks that a filter chooses, those of a group in one line, and what is
+    missing, one line per part.
     """
     from vieval_plugin.benchmarks import tasks
     from vieval_plugin.text.tables import text_table

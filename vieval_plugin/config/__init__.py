@@ -326,7 +326,9 @@ class JudgesBase(Section):
 
 
 def _judges_model() -> type[JudgesBase]:
-    """A field a judge, of the judge's own options type, in which an unknown key is an error."""
+    """One field per judge, of the judge's own options type, in which an unknown key is
+    an error.
+    """
     fields: dict[str, Any] = {}
     for name, spec in judge_registry.judges().items():
         if spec.file:

@@ -61,7 +61,7 @@ def forbid_unknown(options: type[Any]) -> None:
 
 
 def is_options_type(kind: Any) -> bool:
-    """Tell whether a type is one of options by name: a section, or a judge's own."""
+    """Return whether a type is one of options by name: a section, or a judge's own."""
     return isinstance(kind, type) and (
         is_dataclass(kind) or issubclass(kind, BaseModel)
     )
@@ -84,7 +84,7 @@ REQUIRED = object()
 
 
 def default_of(model: type[Any], name: str) -> Any:
-    """The default of an option of a section; `REQUIRED` where there is none."""
+    """The default of an option of a section; `REQUIRED` if it has no default."""
     if issubclass(model, BaseModel):
         info = model.model_fields[name]
         return (

@@ -137,8 +137,8 @@ def _requested_images(diffusion: Diffusion, request: ImageRequest) -> list[_Imag
 def make(
     diffusion: Diffusion, requests: Sequence[ImageRequest], bar: bool = True
 ) -> list[str]:
-    """Answers in the form of a host, in order; an image whose file is there already is not made
-    again.
+    """Answers in the form of a host, in order; an image whose file is already there is
+    not made again.
 
     Args:
         diffusion: who makes them.

@@ -23,7 +23,7 @@ _ANY = ""
 
 
 class PrecomputedImages:
-    """Image files by what they were made of, each with its number.
+    """Image files by their conditions, each with its number.
 
     Args:
         path: a folder of files called `<uid>.png`, or `<uid>_1.png` for the second image of a

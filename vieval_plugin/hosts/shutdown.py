@@ -107,7 +107,7 @@ def gather_failures() -> None:
 
 
 def tell_usage(usage: Usage, cached: str) -> None:
-    """Print what calls for anything but verdicts cost."""
+    """Print the cost of calls for anything but verdicts."""
     lines = [f"calls: {usage.calls}, {cached}: {usage.cached}"]
     lines += [f"retried: {dict(usage.retries)}"] if usage.retries else []
     lines += [f"FAILED CALLS: {dict(usage.failures)}"] if usage.failures else []

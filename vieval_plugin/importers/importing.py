@@ -87,8 +87,8 @@ def _import_described(
 
 
 def require_checkout(source: Path, context: str | None) -> None:
-    """VievalError for a context file of wording that has none, and for a source that is no
-    folder.
+    """Raise VievalError for a context file of wording that has none, and for a source
+    that is not a folder.
     """
     if context is not None:
         raise VievalError("--context does not apply to this wording; remove it")
@@ -151,8 +151,8 @@ def unexpected(where: object, what: str) -> VievalError:
 def write_pack(
     folder: Path, manifest: Mapping[str, Any], texts: Mapping[str, str]
 ) -> Path:
-    """Write a manifest and a template for each text; VievalError if the folder is there already
-    or the pack is none.
+    """Write a manifest and a template for each text; VievalError if the folder is
+    already there or the pack is invalid.
     """
     if folder.exists():
         raise VievalError(f"{folder} already exists; remove it, or choose another --to")

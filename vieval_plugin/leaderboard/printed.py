@@ -196,7 +196,7 @@ def _reason_of_row(number: PrintedNumber, alike: Sequence[PrintedNumber]) -> str
 
 
 def _is_part_of(number: PrintedNumber, average: PrintedNumber) -> bool:
-    """Tell whether an average includes a number."""
+    """Return whether an average includes a number."""
     if average.task == ALL:
         return number.task != ALL and not number.image_model
     return number.task == average.task and bool(number.image_model)

@@ -176,8 +176,8 @@ def require_writable(
 
 
 def require_suffix(path: Path, suffixes: Sequence[str], option: str = "--out") -> None:
-    """VievalError for a file whose name says another format than those that are written; a name
-    may say none.
+    """Raise VievalError for a file whose name says another format than those that are
+    written; a name may say none.
     """
     if path.suffix.lower() not in ("", *suffixes):
         endings = enumeration(suffixes, "or")
@@ -240,7 +240,9 @@ def _errors_for_user(path: Path, option: str) -> Iterator[None]:
 
 
 def require_plain(path: Path) -> None:
-    """VievalError for a pipe or a device, which may never end, and gives what it has only once."""
+    """Raise VievalError for a pipe or a device, which may never end, and gives what it
+    has only once.
+    """
     if exists(path) and not isfile(path) and not isdir(path):
         raise VievalError(
             f"{path} must be a plain file; save its content to a file and pass that"
@@ -259,7 +261,7 @@ def remove_unfinished(paths: Iterable[Path]) -> None:
 
 
 def unfinished_file(path: Path) -> Path:
-    """A new name beside a file, for what is to become it."""
+    """A new temporary name beside a file."""
     return path.with_name(f"{_stem(path)}.{secrets.token_hex(4)}.part")
 
 

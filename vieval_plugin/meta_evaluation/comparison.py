@@ -76,7 +76,7 @@ class CommonSamplesStatistic:
     def tested(
         self, draws: int, seed: Seed, intervals: bool
     ) -> PairedComparison | None:
-        """Return the result of the two; None where there is nothing to test."""
+        """Return the result of the two; None if a test is impossible."""
         if self.statistic is None:
             return self.result
         return paired_comparison(self.statistic, draws, seed, intervals)
@@ -166,7 +166,7 @@ class SystemPair:
 
     @property
     def reason(self) -> str:
-        """Reason why a small adjusted p shows no difference; empty where there is none."""
+        """Reason why a small adjusted p shows no difference; empty if it shows one."""
         better = self.better_first()
         return (
             f"significant only if failures of {better.first} are left out"

@@ -20,7 +20,7 @@ _NOT_ASKED = (Status.NOT_APPLICABLE, Status.MISSING)
 
 @dataclass(frozen=True)
 class Cost:
-    """Outcomes of verdicts, and what was spent on them.
+    """Outcomes and costs of verdicts.
 
     `verdicts` counts verdicts on samples that the judge applies to and that a replay holds,
     `failed` those of them without a score, by `statuses`; `missing` are those that a replay does

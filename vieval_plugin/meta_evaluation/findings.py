@@ -411,7 +411,7 @@ class Leaderboard(RankedStatistic):
 
     @property
     def unit(self) -> str:
-        """Name of what is counted."""
+        """Name of the counted unit."""
         return self.comparison.compared.unit
 
     @property

@@ -229,7 +229,7 @@ def _can_be_read(image: Image) -> bool:
 
 
 def known_digest(image: Image) -> str:
-    """The SHA-256 of an image as it was judged; empty where that is not known."""
+    """The SHA-256 of an image as it was judged; empty if it is unknown."""
     if image.sha256:  # else than 64 digits it stands for one that is not known
         return image.sha256 if len(image.sha256) == 64 else ""
     try:

@@ -147,7 +147,7 @@ def observe(records: Sequence[Record]) -> Observation:
 
 
 def _cluster(record: Record) -> str:
-    """The group of a user's own sample; empty where there is none."""
+    """The group of a user's own sample; empty if missing."""
     if record.row:
         return record.row.group
     if record.id.benchmark == OWN and isinstance(record.sample, Sample):
@@ -156,7 +156,7 @@ def _cluster(record: Record) -> str:
 
 
 def mean_rating(observation: Observation, aspect: str) -> float:
-    """People's mean rating, on the benchmark's scale; NaN where nobody rated it."""
+    """People's mean rating, on the benchmark's scale; NaN if it has no ratings."""
     ratings = observation.ratings.get(aspect)
     if ratings:
         return float(mean_of_known([[r] for r in ratings])[0])

@@ -191,7 +191,7 @@ def rated(
 
 
 def annotator_table(ratings: HumanRatings) -> Table:
-    """Agreement of raters with one another, a row an aspect.
+    """Agreement of raters with one another, one row per aspect.
 
     Krippendorff's alpha, of ratings with the difference of an interval scale, of votes with that of
     names.

@@ -53,7 +53,7 @@ class Rating:
 
     @classmethod
     def from_run(cls, run: Run) -> Rating:
-        """Return what a run's records show of its judge."""
+        """Return the findings on a run's judge."""
         return cls(run.aspects, against_all=run.against_all)
 
 
@@ -127,7 +127,7 @@ SCORED = Statistic(
 
 
 class Report(Protocol):
-    """Statistics of a benchmark, and what is found by them."""
+    """Statistics of a benchmark and their findings."""
 
     #: True where people voted on contests.
     rates_contests: ClassVar[bool] = False

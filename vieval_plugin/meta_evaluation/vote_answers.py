@@ -77,7 +77,9 @@ class Pairs:
         ]
 
     def codes_of(self, answers: Sequence[str]) -> Ints:
-        """The code of each pair, from one vote or ranking a contest; `NONE` where there is none."""
+        """The code of each pair, from one vote or ranking per contest; `NONE` if
+        missing.
+        """
         codes = []
         for contest, answer in zip(self.contests, answers, strict=True):
             for code in _codes(answer, len(contest.image_models)):

@@ -338,7 +338,7 @@ class JudgedPart:
 
     @property
     def judges(self) -> list[Entrant]:
-        """The entrants that are no constant baselines."""
+        """The entrants that are not constant baselines."""
         return [entrant for entrant in self.entrants if not entrant.constant]
 
     def number(
@@ -435,8 +435,8 @@ def entrants_of(
 def _require_sound(
     part: str, judge: str, observations: Sequence[Observation], scheme: str
 ) -> None:
-    """VievalError for a contest that somebody has edited by hand, or another version wrote: it
-    would count as what it is not.
+    """Raise VievalError for a contest that somebody has edited by hand, or another
+    version wrote: it would count as what it is not.
     """
     ways: set[str] = set()
     for o in observations:
@@ -463,14 +463,14 @@ def _require_sound(
 
 
 def _fault_of_votes(contest: ContestObservation, scheme: str) -> str:
-    """The fault in people's votes, in words; empty where there is none."""
+    """The fault in people's votes, in words; empty if they are valid."""
     if contest.votes.scheme != scheme:
         return f"its votes must be {scheme} votes, got {contest.votes.scheme}"
     return fault_of_votes(contest.votes, len(contest.image_models))
 
 
 def _fault_of_answer(contest: ContestObservation) -> str:
-    """The fault in a judge's answer, in words; empty where there is none."""
+    """The fault in a judge's answer, in words; empty if it is valid."""
     number = len(contest.image_models)
     for order, vote in contest.judge_votes.items():
         if order not in (FORWARD, REVERSE, PAPER):

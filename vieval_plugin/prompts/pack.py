@@ -110,14 +110,16 @@ class Pack:
         return pack
 
     def require_images_first(self) -> None:
-        """VievalError for a pack whose judge does not support text before images."""
+        """Raise VievalError for a pack whose judge does not support text before images."""
         if any(question.order == "text_first" for question in self.questions.values()):
             raise VievalError(
                 f"{self.path}: {self.judge} does not support `order: text_first`; remove it"
             )
 
     def check_order(self) -> None:
-        """VievalError for a text before its images that speaks of images above it."""
+        """Raise VievalError for a text before its images that speaks of images above
+        it.
+        """
         for key, question in self.questions.items():
             if question.order == "images_first":
                 continue

@@ -159,7 +159,7 @@ class PackEnvironment(SandboxedEnvironment):
                 raise _failure(name, error) from error
 
     def text(self, template: str, variables: Mapping[str, Any]) -> str:
-        """Return the text of a template; PromptTemplateError where there is none."""
+        """Return the text of a template; PromptTemplateError if missing."""
         token = _allowance_left.set([_ALLOWANCE])
         try:
             return str(_yielded(None, self.get_template(template).render(variables)))

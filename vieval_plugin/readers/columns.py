@@ -338,7 +338,7 @@ def _is_kind(value: Any) -> bool:
 
 
 def leftover_notes(table_name: str, columns: Sequence[str]) -> tuple[str, ...]:
-    """The line on columns that are left out; none where there are none."""
+    """The line on columns that are left out, if any."""
     return (
         (f"{table_name}: ignored columns: {abbreviated(columns)}",) if columns else ()
     )
@@ -631,8 +631,8 @@ def sample_row(cells: Mapping[str, Any], fields: ColumnMap) -> dict[str, Any]:
 
 
 def _output_stem(images: Any) -> str:
-    """The name without suffix of the file of a row's output; empty where it has none, or is no
-    single file.
+    """The name without suffix of the file of a row's output; empty where it has none,
+    or is not a single file.
     """
     output = images.get("output") if isinstance(images, dict) else None
     name = output.name if isinstance(output, StoredImage) else output

@@ -79,7 +79,7 @@ def frames_folder(
 
 @dataclass
 class _Reading:
-    """Cache of what was read so far, so that it is shared."""
+    """Cache of the rows read so far, so that they are shared."""
 
     #: Folder of the files.
     folder: Path

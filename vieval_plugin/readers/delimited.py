@@ -210,7 +210,7 @@ def _reader(lines: Iterable[str], dialect: _Dialect) -> Reader:
 
 
 def _header(reader: Reader) -> list[str]:
-    """The first row that is not empty, which is read; empty where there is none."""
+    """The first row that is not empty; an empty one without such a row."""
     return next((cells for cells in reader if any(cells)), [])
 
 

@@ -400,7 +400,7 @@ def _text_beside(file: Path) -> str:
 
 
 def _folders_of_conditions(prompts: Prompts) -> set[Path]:
-    """The folders of the images that prompts show, which are no image models."""
+    """The folders of the images that prompts show, which are not image models."""
     folders: set[Path] = set()
     for prompt in prompts.rows:
         images = prompt.row.get("images")
@@ -414,8 +414,8 @@ def _folders_of_conditions(prompts: Prompts) -> set[Path]:
 def _image_models(
     folders: Sequence[Path], but: Collection[Path] = ()
 ) -> dict[str, list[Path]]:
-    """The image files of each image model, which is called by its folder; `but` are folders that
-    are none.
+    """The image files of each image model, which is called by its folder; `but` are
+    folders that are not.
 
     Folders of one name are called by the parts of their paths that differ: `runA/images` is `runA`
     beside `runB/images`.
@@ -456,8 +456,8 @@ def _image_models(
 def _deeper_images_notes(
     models: Mapping[str, Sequence[Path]], but: Collection[Path] = ()
 ) -> list[str]:
-    """Lines for the user on folders of images below those of image models; `but` are folders
-    that are none.
+    """Lines for the user on folders of images below those of image models; `but` are
+    folders that are not.
     """
     notes = []
     for files in models.values():

@@ -445,7 +445,7 @@ def _totals(layout: Layout) -> Totals | None:
 
 
 def _require_one_file(by_key: Mapping[_Key, Sequence[_FoundImage]]) -> None:
-    """VievalError for two files of one image, such as a PNG and a JPEG."""
+    """Raise VievalError for two files of one image, such as a PNG and a JPEG."""
     for images in by_key.values():
         for image, following in pairwise(images):
             if image.order == following.order:
@@ -743,8 +743,8 @@ def _image_files(folder: Path) -> dict[Path, str]:
 
 
 def _fields(layout: Layout, name: str) -> Mapping[str, str] | None:
-    """The fields in the path of an image; none for a file that is no image of a prompt, None
-    outside the layout.
+    """The fields in the path of an image; none for a file that is not an image of a
+    prompt, None outside the layout.
     """
     if any(_regex(layout, template).fullmatch(name) for template in layout.no_images):
         return {}

@@ -99,8 +99,8 @@ def _refused(head: bytes) -> str:
 
 
 def other_than_table(path: Path) -> str:
-    """The kind of a file that is no table, such as `a ZIP archive`; empty for a table and for what
-    cannot be read.
+    """The kind of a file that is not a table, such as `a ZIP archive`; empty for a
+    table and for what cannot be read.
 
     >>> other_than_table(Path("prompts.txt"))
     'a text file'
@@ -142,7 +142,7 @@ def _is_one_document(path: Path) -> bool:
 
 
 def metadata_of(folder: Path) -> Path | None:
-    """The table that says what the images of a folder are; None where there is none."""
+    """The table that says what the images of a folder are; None if missing."""
     return next((folder / name for name in METADATA if isfile(folder / name)), None)
 
 

@@ -189,8 +189,8 @@ def size_of(place: Place) -> int:
 
 
 def parquet_footer(place: Place) -> bytes:
-    """The footer of a parquet file, with its length and the word at the end; VievalError where
-    it cannot be read.
+    """The footer of a parquet file, with its length and the word at the end;
+    VievalError if it cannot be read.
     """
     with reading(place), place.system.open_input_file(place.path) as file:
         size = file.size()

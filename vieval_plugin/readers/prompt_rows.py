@@ -185,8 +185,8 @@ def _key_columns(table: InputTable, uid_column: str) -> list[KeyColumn]:
 
 
 def _key_of(value: Any) -> str | None:
-    """A cell as what an image may be called by; empty for an empty cell, None where it is no
-    text and no whole number.
+    """A cell as what an image may be called by; empty for an empty cell, None where it
+    is neither a text nor a whole number.
     """
     is_whole = isinstance(value, int) or (
         isinstance(value, float) and value.is_integer()
@@ -204,7 +204,7 @@ def _plain(name: str) -> str:
 
 
 def _problem(row: Mapping[str, Any]) -> str:
-    """Reason that a row is no prompt, in words; empty where it is one."""
+    """Reason that a row is not a prompt, in words; empty if it is one."""
     images = row.get("images", {})
     if isinstance(images, dict) and "output" in images:
         return (

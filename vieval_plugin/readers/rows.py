@@ -123,7 +123,7 @@ def rating(
     high: float,
     where: str,
 ) -> float:
-    """A number of a rating scale from `low` to `high`; VievalError where it is none."""
+    """A number of a rating scale from `low` to `high`; VievalError if it is invalid."""
     if (
         isinstance(value, bool)
         or not isinstance(value, (int, float))

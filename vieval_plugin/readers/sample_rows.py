@@ -243,8 +243,8 @@ def _kind_of(images: set[str], texts: set[str]) -> str:
 
 
 def draw_of(draw: Any) -> int:
-    """Index of an image among those of its conditions; BadLine where it is no whole number from
-    0.
+    """Index of an image among those of its conditions; BadLine where it is not a whole
+    number from 0.
     """
     if isinstance(draw, bool) or not isinstance(draw, int) or draw < 0:
         raise BadLine("`draw` must be a whole number of at least 0")

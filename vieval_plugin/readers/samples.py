@@ -190,7 +190,7 @@ def _require_first(
     number: int,
     identity: SampleId,
 ) -> None:
-    """VievalError where the n-th sample of a source is called as one before it is."""
+    """Raise VievalError if the n-th sample of a source is called as one before it is."""
     row_places = dict.fromkeys(
         row.place for row in islice(source, number) if row.sample.id == identity
     )

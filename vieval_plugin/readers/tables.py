@@ -132,7 +132,7 @@ def require_once(
 
 
 def jsonl_table(path: Path) -> InputTable:
-    """A file with a JSON object a line; VievalError where it cannot be read."""
+    """A file with one JSON object per line; VievalError if it cannot be read."""
     return _table_of_values(path, partial(values_of_lines, path), "line")
 
 
@@ -167,7 +167,8 @@ def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any] | BadLine:
 
 
 def rows_of_document(document: Any) -> Sequence[Any]:
-    """The rows of a JSON document: objects, texts that are prompts, or values that are no row.
+    """The rows of a JSON document: objects, texts that are prompts, or values that are
+    not rows.
 
     It is a list; an object with one list under any key; an object of columns, each a list, or an
     object by row as pandas writes it; an object of rows or prompts by number or file name, which is
@@ -239,8 +240,8 @@ def _rows_by_key(document: Mapping[str, Any]) -> list[Any]:
 
 
 def text_table(path: Path) -> InputTable:
-    """A text file with a prompt a line, in the column `prompt`; VievalError where it cannot be
-    read.
+    """A text file with one prompt per line, in the column `prompt`; VievalError if it
+    cannot be read.
     """
 
     def read(columns: Sequence[str]) -> Iterator[NumberedRow]:

@@ -31,7 +31,7 @@ _MOST_RATIO = 100  # of what is decompressed to the archive; that of zeros is 1,
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of what an archive may hold."""
+    """Limits on the content of an archive."""
 
     members: int = 20_000
     #: Bytes of a file.
@@ -186,8 +186,8 @@ def _path_of(
     staged: Path,
     name: str,
 ) -> Path:
-    """Path at which a member is written below `staged`; `_Refused` for what is no plain file or
-    folder, or would lead elsewhere.
+    """Path at which a member is written below `staged`; `_Refused` for anything but a
+    plain file or folder, or a path that would lead elsewhere.
     """
     if member.issparse() or not (
         member.isreg() or member.isdir()

@@ -264,7 +264,7 @@ def _read(
     index: Sequence[TarMember],
     samples: Sequence[range] | None,
 ) -> Iterator[tuple[int, list[tuple[TarMember, bytes]]]]:
-    """Samples with their members and what is in them."""
+    """Samples with their members and contents."""
     members = [
         member
         for member in index

@@ -204,7 +204,7 @@ def answer(
 
 
 def measured_quantity(board: Leaderboard) -> Quantity | None:
-    """What the judge of generators measures; None where it says how good they are."""
+    """Quantity that the judge of generators measures; None for quality."""
     if not board.judge or not board.ranks_generators or board.measure.uses_ratings:
         return None
     spec = judge_of_results(board.judge.judge, {})
@@ -232,7 +232,7 @@ def _spread(board: Leaderboard) -> tuple[float, int]:
 
 
 def _rating_advice(board: Leaderboard, verdicts: str) -> str:
-    """The next step where nobody rated: how many prompts, by the spread of the judge's
+    """The next step without ratings: how many prompts, by the spread of the judge's
     differences.
     """
     available = max(number.total for number in board.numbers)
@@ -265,7 +265,7 @@ def _command(command: str, verdicts: str, **fields: int) -> str:
 
 
 def _smallest_difference(board: Leaderboard) -> str:
-    """The difference that so many prompts would have shown; empty where it is not known."""
+    """The difference that so many prompts would have shown; empty if it is unknown."""
     prompts = min((pair.n for pair in board.comparison.pairs), default=0)
     spread, units = _spread(board)
     if not spread or units < LEAST_FOR_A_TEST:
@@ -848,7 +848,7 @@ def _failures(board: Leaderboard) -> list[str]:
 
 
 def failures_text(number: Number) -> str:
-    """The failures of a system by status, of how many verdicts; empty where there are none."""
+    """The failures of a system by status, of how many verdicts; empty without failures."""
     failed = []
     for status, n in number.statuses.items():
         if not status.usable:
@@ -1149,8 +1149,8 @@ def _judges_findings(
 
 
 def _best(comparison: Comparison) -> str:
-    """The generator that is significantly better than all others with a rank; empty where there
-    is none.
+    """The generator that is significantly better than all others with a rank; empty if
+    undecided.
     """
     first, *others = [system.label for system in comparison.ranked] or [""]
     if others and all(comparison.beats(first, other) for other in others):

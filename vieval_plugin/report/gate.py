@@ -734,7 +734,7 @@ def _undecided_finding(
 
 
 def _objected(title: str, objection: str) -> str:
-    """A title with what stands against it, if anything does."""
+    """A title with the objections to it, if any."""
     return f"{title.removesuffix('.')}, but {objection}." if objection else title
 
 

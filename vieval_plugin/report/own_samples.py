@@ -164,8 +164,8 @@ def _benchmark(name: str, required: bool) -> Benchmark:
 
 
 def _require_same_people(runs: Sequence[Run]) -> None:
-    """VievalError where results of other data are mixed: a judge's number would depend on which
-    of them came last.
+    """Raise VievalError if results of other data are mixed: a judge's number would
+    depend on which of them came last.
     """
     first_values: dict[tuple[SampleId, str], tuple[str, tuple[float | str, ...]]] = {}
     for run in runs:

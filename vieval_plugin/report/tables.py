@@ -217,7 +217,7 @@ def marks_of(board: Leaderboard, system: str) -> tuple[str, ...]:
 
 
 def mark_notes(boards: Sequence[Leaderboard]) -> list[str]:
-    """Explanations of the marks of all systems, a line each."""
+    """Explanations of the marks of all systems, one line each."""
     marks = [
         mark
         for board in boards
@@ -537,7 +537,7 @@ def trained_on_tables(
 
 
 def status_counts(folders: Sequence[FolderTotals]) -> list[dict[str, str | int]]:
-    """Number of all verdicts of folders of shards by status, a row each image model."""
+    """Number of all verdicts of folders of shards by status, one row per image model."""
     models = [model for folder in folders for model in folder.by_model.values()]
     statuses = dict.fromkeys(chain.from_iterable(model.statuses for model in models))
     return [
@@ -555,8 +555,8 @@ def status_counts(folders: Sequence[FolderTotals]) -> list[dict[str, str | int]]
 def score_totals(
     folders: Sequence[FolderTotals],
 ) -> list[dict[str, str | int | float | None]]:
-    """Means over all verdicts that have a score, and how many are in each tenth, a row each image
-    model and score.
+    """Means over all verdicts that have a score, and how many are in each tenth, one
+    row per image model and score.
     """
     return [
         {

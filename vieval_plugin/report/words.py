@@ -26,7 +26,7 @@ TASK_TYPES = {
 
 
 def task_type(code: str) -> str:
-    """A task type in words; a code that is none of the seven stays as it is.
+    """A task type in words; any other code is returned unchanged.
 
     >>> task_type("tie"), task_type("drawbench")
     ('text-guided editing', 'drawbench')
@@ -125,8 +125,8 @@ def sentence_number(estimate: Estimate) -> str:
 
 
 def short_number(estimate: Estimate) -> str:
-    """The same with the interval in brackets, for charts and tables; `undefined` where there is
-    none.
+    """The same with the interval in brackets, for charts and tables; `undefined` if
+    missing.
 
     >>> short_number(Estimate(0.3812, 0.35, 0.41)), short_number(Estimate(0.61, 0.61, 0.61))
     ('0.38 [0.35, 0.41]', '0.61')

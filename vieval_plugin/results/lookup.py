@@ -244,8 +244,8 @@ def conversation(
 
 
 def was_asked(verdict: Verdict) -> bool:
-    """Tell whether a verdict was returned by the judge's program: it was asked and did
-    not fail.
+    """Return whether a verdict was returned by the judge's program: it was asked and
+    did not fail.
     """
     return not any(
         step.path == BROKEN or UNJUDGED in (step.path, step.path[1:])

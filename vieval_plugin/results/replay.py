@@ -107,13 +107,13 @@ class Recording:
         return recorded[repeat] if repeat < len(recorded) else (_MISSING, None)
 
     def covers(self, benchmark: str) -> bool:
-        """Tell whether any part of a benchmark has verdicts, so that another part is
+        """Return whether any part of a benchmark has verdicts, so that another part is
         `missing` instead of an error.
         """
         return any(part.startswith(f"{benchmark}/") for part in self.covered)
 
     def has_candidates(self, judged: SampleId | Judged) -> bool:
-        """Tell whether a part of a contest's candidates has verdicts, possibly in
+        """Return whether a part of a contest's candidates has verdicts, possibly in
         another benchmark.
         """
         candidates = judged.candidates if isinstance(judged, Contest) else ()
@@ -290,8 +290,8 @@ def load(
 
 
 def _holds(source: Path, folder: str) -> bool:
-    """Tell whether authors' logs of a part exist: as a folder, or as files whose names
-    end in the part's.
+    """Return whether authors' logs of a part exist: as a folder, or as files whose
+    names end in the part's.
     """
     is_folder = (source / folder).is_dir()
     return is_folder or any(source.glob(f"*_{folder}.json"))

@@ -69,7 +69,7 @@ def local_training_records(source: Provenance) -> list[Path]:
 
 
 def was_trained_on(record: Record, uids: frozenset[str]) -> bool:
-    """Tell whether a record's sample or its group is among the uids; for a contest,
+    """Return whether a record's sample or its group is among the uids; for a contest,
     also any candidate's.
     """
     candidates = map(str, record.candidates)

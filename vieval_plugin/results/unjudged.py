@@ -51,7 +51,7 @@ class UnjudgedRun:
 
 
 def is_run(path: Path) -> bool:
-    """Tell whether a path is a host's output: a folder with samples files, or a file
+    """Return whether a path is a host's output: a folder with samples files, or a file
     with a host's rows.
 
     Raises:
@@ -196,7 +196,7 @@ def _rows_of(
 
 
 def is_foreign(row: Mapping[str, Any]) -> bool:
-    """Tell whether a row of a samples file belongs to a task of the host instead of
+    """Return whether a row of a samples file belongs to a task of the host instead of
     VIEval.
     """
     try:

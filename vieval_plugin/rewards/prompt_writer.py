@@ -74,7 +74,7 @@ class PromptWriterReward:
 def prompt_writer_reward(
     judge: Judge, render: Render, aspect: str = ""
 ) -> PromptWriterReward:
-    """A reward function of TRL, and what a class of ms-swift calls.
+    """A reward function for TRL, also used by a class for ms-swift.
 
     Args:
         judge: an open judge of images made from a prompt.

@@ -19,7 +19,7 @@ LONGEST_TEXT = 100_000
 
 @dataclass(frozen=True)
 class Conditions:
-    """The meaning of images that come beside the output."""
+    """The role of images that come with the output."""
 
     #: Kind of every sample; without it a sample with conditions is an edit (`tie`) and any other is
     #: `tig`.

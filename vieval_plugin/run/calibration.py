@@ -112,8 +112,8 @@ class Calibration:
         return {**scores, self.name: float(calibrated)}
 
     def require(self, provenance: Provenance) -> None:
-        """VievalError for verdicts of another judge, setting, backbone or wording, or without
-        the score.
+        """Raise VievalError for verdicts of another judge, setting, backbone or
+        wording, or without the score.
         """
         if self.aspect not in provenance.aspects:
             raise VievalError(
@@ -134,7 +134,7 @@ class Calibration:
                 )
 
     def require_kinds(self, kinds: Iterable[str]) -> None:
-        """VievalError for task types without labels."""
+        """Raise VievalError for task types without labels."""
         task_types = {*self.knots, *self.refused}
         if unknown := sorted(set(kinds) - task_types):
             calibrated = enumeration([*self.knots], "or")
@@ -153,7 +153,9 @@ def write_calibration(calibration: Calibration, path: Path) -> None:
 
 
 def read_calibration(path: Path) -> Calibration:
-    """The calibration in a file; VievalError, in a line with its name, for a file that is none."""
+    """The calibration in a file; VievalError, in a line with its name, for an invalid
+    file.
+    """
     require_plain(path)
     try:
         with path.open("rb") as file:

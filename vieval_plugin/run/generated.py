@@ -310,7 +310,7 @@ def missing_image_verdict(image: GeneratedImage) -> Verdict | None:
 
 
 def add_findings(image: GeneratedImage, outcome: Outcome) -> Outcome:
-    """An outcome with what was found when the image was made."""
+    """An outcome with the findings of the generation."""
     verdict = outcome.verdict
     return replace(
         outcome, verdict=replace(verdict, findings=(*verdict.findings, *image.findings))

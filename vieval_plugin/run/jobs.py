@@ -71,8 +71,8 @@ class JobsSplitByCandidate:
         return part_by_key[key]
 
     def assemble(self, part: int, outcome: Outcome) -> Iterator[tuple[int, Outcome]]:
-        """Take note of the outcome of one of `jobs`; the numbers and outcomes of the jobs that
-        are whole now.
+        """Record the outcome of one of `jobs`; the numbers and outcomes of the jobs
+        that are whole now.
         """
         self._outcomes[part] = outcome
         for number in self._jobs_of_part.pop(part):

@@ -69,7 +69,7 @@ class Progress:
         return Progress(**counts)
 
     def count(self, verdict: Verdict, judge: str = "") -> None:
-        """Take note of how a verdict of a judge came out."""
+        """Record how a verdict of a judge came out."""
         self.statuses[verdict.status] += 1
         self.findings.update(verdict.findings)
         self.left_out.update(

@@ -42,7 +42,7 @@ _log = logging.getLogger("vieval")
 
 @dataclass(frozen=True)
 class Outcome:
-    """A program's verdict and what it cost."""
+    """A program's verdict and its cost."""
 
     verdict: Verdict
     #: Tokens of its chats, as far as the backend told.

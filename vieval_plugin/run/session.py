@@ -261,7 +261,7 @@ class Session:
         repeat: int = 0,
         repeats: int = 1,
     ) -> Outcome:
-        """Judge one sample or contest, beside whatever else is under way.
+        """Judge one sample or contest concurrently with others.
 
         Args:
             judged: with images that are there.

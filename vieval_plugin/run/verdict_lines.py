@@ -1,5 +1,5 @@
-"""Verdicts on a user's own samples, a line each, and what all verdicts of a run have in common,
-once beside them.
+"""Verdicts on a user's own samples, one line each, and what all verdicts of a run have
+in common, once beside them.
 """
 
 from __future__ import annotations
@@ -131,8 +131,8 @@ def differing(
     inputs_now: Inputs,
     runs_now: Mapping[str, Provenance],
 ) -> str:
-    """The first difference between a run that was begun and this one, such as `with a, now b`;
-    empty where there is none.
+    """The first difference between a run that was begun and this one, such as `with a,
+    now b`; empty if they are the same.
     """
     if inputs["fingerprint"] != inputs_now.fingerprint:
         text = f"{inputs['name']} ({inputs['total']} samples)"
@@ -161,7 +161,9 @@ def differing_judges(
 
 
 def require_same_judges(path: Path, runs: Mapping[str, Provenance]) -> None:
-    """VievalError where a file contains verdicts of other judges, which writing would replace."""
+    """Raise VievalError if a file contains verdicts of other judges, which writing
+    would replace.
+    """
     if not path.is_file():
         return
     try:
@@ -178,8 +180,8 @@ def require_same_judges(path: Path, runs: Mapping[str, Provenance]) -> None:
 
 
 def differing_runs(earlier: Mapping[str, Any], current: Mapping[str, Any]) -> str:
-    """The first difference between two runs by `identity_of` or in its form, in words; empty
-    where there is none.
+    """The first difference between two runs by `identity_of` or in its form, in words;
+    empty if they are the same.
     """
     fields = dict(flat(earlier))
     for name, value in flat(current):
@@ -329,7 +331,7 @@ def _texts_and_images(judged: Judged, folder: Path) -> JsonObject:
 
 
 def _compact(verdict: Mapping[str, Any]) -> JsonObject:
-    """A verdict without what is empty, which readers fill in."""
+    """A verdict without empty fields, which readers fill in."""
     fields = {
         name: value for name, value in verdict.items() if value or name in _ALWAYS
     }

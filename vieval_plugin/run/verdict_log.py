@@ -114,7 +114,7 @@ class VerdictLog:
         return len(self._offsets[run]) - self._offsets[run].count(_NO_OFFSET)
 
     def holds(self, run: str, row: int) -> bool:
-        """Tell whether a run's verdict on a row is there."""
+        """Return whether a run's verdict on a row is there."""
         return row < len(self._offsets[run]) and self._offsets[run][row] != _NO_OFFSET
 
     def append(
@@ -134,7 +134,7 @@ class VerdictLog:
             self.note_usage(run, usage)
 
     def note_usage(self, run: str, usage: Usage) -> None:
-        """Write down what a run has cost in this attempt."""
+        """Record the cost of a run in this attempt."""
         self._usage[run][self._attempt] = usage
         counts = usage.json_values()
         line = {
@@ -160,7 +160,9 @@ class VerdictLog:
                     yield file.readline().decode()
 
     def _lock(self) -> None:
-        """VievalError where another run appends to the file, or has just completed it."""
+        """Raise VievalError if another run appends to the file, or has just completed
+        it.
+        """
         if fcntl is None:
             return
         try:

@@ -129,7 +129,7 @@ class Connection(web.RequestHandler):
         return response
 
     def log_exception(self, *args: Any, **options: Any) -> None:
-        """Log what is no HTTP in one line, as anybody may send it, and all else with its
+        """Log invalid HTTP in one line, as anybody may send it, and all else with its
         traceback.
         """
         error = options.get("exc_info")
@@ -154,8 +154,8 @@ class Connection(web.RequestHandler):
         return self._waits_since is not None and self._answered_at is None
 
     def is_overdue(self) -> bool:
-        """Return whether a header takes too long that has begun or never did, or an answer that
-        nobody reads.
+        """Return whether a header takes too long that has begun or never did, or an
+        answer that no client reads.
         """
         now = time.monotonic()
         if (

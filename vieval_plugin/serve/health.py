@@ -42,7 +42,7 @@ class Health:
         self._usual_seconds = 0.0
 
     def note(self, verdict: Verdict) -> None:
-        """Take note of a verdict; what was never asked says nothing."""
+        """Record a verdict; what was never asked says nothing."""
         if verdict.status.usable:
             self._succeeded = time.monotonic()
             self._reason = _SILENT
@@ -50,8 +50,8 @@ class Health:
             self._reason = f"{verdict.status}: {verdict.reason}"
 
     async def fault(self, timeout: float) -> str:
-        """Reason that it is not ready, empty where it is; a judgement that has to be made is
-        waited for so many seconds.
+        """Reason that it is not ready, empty where it is; a judgement that has to be
+        made is waited for the given number of seconds.
         """
         if self._is_fresh():
             return ""

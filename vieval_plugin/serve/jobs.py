@@ -112,7 +112,7 @@ class RunLoop:
         ]
 
     async def close(self) -> None:
-        """Begin nothing more, and end what is under way."""
+        """Start no more work, and end running work."""
         self._clients.clear()
         for task in self._running:
             task.cancel()
@@ -134,8 +134,8 @@ class RunLoop:
             task.add_done_callback(self._finish)
 
     def _next(self) -> _Queued | None:
-        """The next job of the client whose turn it is; those that nobody waits for are dropped
-        on the way.
+        """The next job of the client whose turn it is; abandoned ones are dropped on
+        the way.
         """
         while self._clients:
             client = self._clients.popleft()

@@ -13,7 +13,7 @@ MIB = 2**20
 
 @dataclass(frozen=True)
 class Bounds:
-    """Bounds on what strangers may send, and how long they may take."""
+    """Limits on the size and duration of requests."""
 
     #: Bytes of a request.
     body: int = 256 * MIB

@@ -1,5 +1,5 @@
-"""A server from its start to its end: it opens the judges, listens, and finishes what is under
-way when it is stopped.
+"""A server from its start to its end: it opens the judges, listens, and finishes
+running work when it is stopped.
 """
 
 from __future__ import annotations
@@ -149,8 +149,8 @@ async def _opened(connections: Connections, options: ServeOptions) -> asyncio.Se
 
 
 async def _drained(front: Front, timeout: float) -> None:
-    """Wait until no request is open and nothing is judged any more, but no longer than so many
-    seconds.
+    """Wait until no request is open and nothing is judged any more, but no longer than
+    the given number of seconds.
     """
     with suppress(TimeoutError):
         async with asyncio.timeout(timeout):

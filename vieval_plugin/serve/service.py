@@ -73,7 +73,7 @@ class Service:
         self._health = {judge: Health(partial(self._probe, judge)) for judge in judges}
 
     async def close(self) -> None:
-        """End what is under way."""
+        """Stop running work."""
         await self.loop.close()
         for health in self._health.values():
             await health.close()

@@ -188,8 +188,8 @@ def held_out(labels: Labels, seed: Seed | None, by_generator: bool = False) -> F
 
 
 def _predictions(labels: Labels, train: Bools, test: Bools) -> Floats:
-    """Ratings of held-out labels by the function fitted on the others, their mean and their
-    median; a row each.
+    """Ratings of held-out labels by the function fitted on the others, their mean and
+    their median; one row each.
     """
     ratings = labels.ratings[train]
     held_out = labels.scores[test]

@@ -461,8 +461,8 @@ class AveragedDifference:
 
 
 def unit_sums(statistic: PairedStatistic) -> tuple[Floats, Floats] | None:
-    """The sum of each unit's differences and their number, or weight; None of a statistic that
-    is no mean of them.
+    """The sum of each unit's differences and their number, or weight; None of a
+    statistic that is not a mean of them.
     """
     if isinstance(statistic, MeanDifference):
         return statistic.sums, statistic.items

@@ -1,4 +1,4 @@
-"""A number with what is known of how sure it is: the one type for it."""
+"""The `Estimate` type: a number with its uncertainty."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ImageModelCoverage:
     all_part_count: int = 0
 
     def __str__(self) -> str:
-        """Return what an average rests on, in words; empty where it is everything."""
+        """Return the basis of an average, in words; empty for all of the data."""
         if (self.image_models, self.parts) == (
             self.all_image_model_count,
             self.all_part_count,
@@ -76,7 +76,7 @@ class Estimate:
 
     @property
     def defined(self) -> bool:
-        """False where there is no value."""
+        """False if the value is missing."""
         return not math.isnan(self.value)
 
     @property
@@ -109,7 +109,7 @@ class Estimate:
 
     @property
     def reason(self) -> str:
-        """Reason why there is no value, in brief; empty where there is one."""
+        """Reason why the value is missing, in brief; empty if it is defined."""
         return "" if self.defined else because(self.reasons)
 
 

@@ -375,7 +375,7 @@ def merged_ties(codes: Ints, scheme: VoteScheme) -> Ints:
 
 
 def codes(votes: ArrayLike, lowest: int = NONE) -> Ints:
-    """Votes as an array; ValueError for what is no code from `lowest` on."""
+    """Votes as an array; ValueError for codes not from `lowest` on."""
     vote_codes = np.asarray(votes)
     if vote_codes.size and not np.isin(vote_codes, range(lowest, TIE + 1)).all():
         raise ValueError(f"votes must be whole numbers from {lowest} to {TIE}")

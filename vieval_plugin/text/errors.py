@@ -15,8 +15,8 @@ OPENAI_BASE_URL_ENV_VAR = "OPENAI_BASE_URL"
 
 
 class VievalError(Exception):
-    """Something the user can put right; the message is one line that names the file or option
-    and what to do.
+    """Error that the user can correct; the message is one line with the file or option
+    and the remedy.
     """
 
 

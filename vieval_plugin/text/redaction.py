@@ -1,5 +1,5 @@
-"""Keys, passwords and what addresses hold of them, taken out of texts before anyone sees or
-keeps them.
+"""Remove keys and passwords, also those in addresses, from texts before they are shown
+or stored.
 """
 
 from __future__ import annotations

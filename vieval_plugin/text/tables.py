@@ -24,7 +24,7 @@ _IS_NUMBER = re.compile(rf"{_NUMBER}|-|undefined|nan")
 
 
 def equation(name: str, value: str) -> str:
-    """Return what a name is equal to, or less than.
+    """Return the value that a name is equal to, or less than.
 
     >>> equation("n", "9"), equation("p", "< .001")
     ('n = 9', 'p < .001')

@@ -58,7 +58,8 @@ class ParsedAddress:
 
 
 def address_of(text: str, base: str = "") -> ParsedAddress | None:
-    """The address that a text is, from another where it is relative; None for a text that is none.
+    """The address that a text is, from another where it is relative; None for other
+    texts.
 
     >>> address_of("http://[::1"), address_of("b.png", "https://me:pw@host/a").server
     (None, 'host')
@@ -153,7 +154,7 @@ def retry_after(header: str | None) -> float | None:
 
 
 def _until(date: str) -> float:
-    """Seconds from now to a date; NaN where it is none."""
+    """Seconds from now to a date; NaN if it is invalid."""
     try:
         then = parsedate_to_datetime(date)
     except (TypeError, ValueError, OverflowError):

@@ -1,4 +1,4 @@
-"""Versions of what is installed, for provenance."""
+"""Versions of installed packages, for provenance."""
 
 from __future__ import annotations
 

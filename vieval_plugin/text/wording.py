@@ -43,7 +43,7 @@ def enumeration(names: Sequence[str], conjunction: str = "and") -> str:
 
 
 def possessive(name: str) -> str:
-    """The name with what makes it an owner.
+    """The possessive form of a name.
 
     >>> possessive("mine"), possessive("theirs")
     ("mine's", "theirs'")

@@ -113,7 +113,7 @@ def to_stored(reply: Answer) -> str:
 
 
 def parse_stored(text: str) -> Answer:
-    """The inverse of `to_stored`; ValueError for what it never writes."""
+    """The inverse of `to_stored`; ValueError for any other value."""
     try:
         document = json.loads(text)
         kind = _KINDS[document.pop("kind")]
@@ -147,8 +147,8 @@ class Store:
     # of `replies`).
 
     def __init__(self, path: Path, max_age: float | None = None) -> None:
-        """Open or create the file. VievalError if it is no store, of another version, or cannot
-        be written.
+        """Open or create the file. VievalError if it is not a store, of another
+        version, or cannot be written.
         """
         self.path = path
         self._database = store_file.connect(path)

@@ -50,7 +50,8 @@ class NoLocks(VievalError):
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Open the file, or make it; what is there already and is no store is not touched.
+    """Open the file, or make it; what is already there and is not a store is not
+    touched.
 
     Raises:
         VievalError: the file is something else, of another version, stays locked, or cannot be
@@ -158,8 +159,8 @@ def _unusable(path: Path, reason: str) -> VievalError:
 
 
 def _refuse_others(path: Path) -> None:
-    """VievalError for a file that is no store of a version we know, looked at without writing
-    anything.
+    """Raise VievalError for a file that is not a store of a version we know, looked at
+    without writing anything.
     """
     if not path.exists():
         return
@@ -261,13 +262,13 @@ class Spool:
         self.rows[row["key"]] = row
 
     def take(self, path: Path) -> None:
-        """Take over what another process left."""
+        """Take over the files of another process."""
         self._files.add(path)
         for row in _rows(path):
             self.rows.setdefault(row["key"], row)
 
     def clear(self) -> None:
-        """Remove what is in the store now."""
+        """Remove replies that are now in the store."""
         self.rows.clear()
         for path in self._files:
             with suppress(OSError):

@@ -455,7 +455,7 @@ class Batches:
         return file.read_bytes().splitlines(keepends=True) if file.is_file() else []
 
     def _answers(self, name: str, lines: Iterable[bytes]) -> dict[str, bytes]:
-        """The line of answer of each request of a batch, empty where there is none.
+        """The line of answer of each request of a batch, empty if missing.
 
         The lines come in whatever order. Of several lines of a request the first that is usable
         counts. Where the file of requests is gone, every id in our form is one of its requests.

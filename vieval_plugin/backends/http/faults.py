@@ -280,7 +280,7 @@ def _ends(answer: Mapping[str, Any], choice: Mapping[str, Any]) -> Iterator[str]
 
 
 def first_choice(answer: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The choice of an answer, empty where there is none."""
+    """The choice of an answer, empty if missing."""
     choices = answer.get("choices")
     if not isinstance(choices, list) or not choices:
         return {}
@@ -462,7 +462,7 @@ def key_hint() -> str:
 
 
 def parsed_json(body: str | bytes | bytearray) -> Any:
-    """A document of JSON, None where it is none."""
+    """A document of JSON, None if it is invalid."""
     try:
         return json.loads(body)
     except (ValueError, RecursionError):

@@ -146,8 +146,8 @@ def encode(image: Image, max_pixels: int | None = None) -> Encoded:
 
 
 def _is_plain(image: Image, data: bytes) -> bool:
-    """Return whether every server sees a JPEG or PNG as it is meant: upright, opaque and with 8
-    bits at most.
+    """Return whether every server decodes a JPEG or PNG alike: upright, opaque and with
+    8 bits at most.
     """
     examined = examine(image, data)
     if not examined.plain or examined.turned:
@@ -225,7 +225,7 @@ class FormBody(dict[str, Any]):
 
 
 def encoded(body: Mapping[str, Any]) -> tuple[Any, dict[str, str]]:
-    """The payload of a body, made anew for each try, and its headers."""
+    """The payload of a body, rebuilt for each try, and its headers."""
     if not isinstance(body, FormBody):
         return request_json(dict(body)), {"Content-Type": "application/json"}
     import aiohttp

@@ -65,8 +65,8 @@ class Attempts:
         return self.vain > 1
 
     def server_is_away(self, now: float, last_answer: float) -> bool:
-        """Note that a server answers nobody, so that only patience counts; whether to give this
-        request up.
+        """Note that a server does not answer, so that only patience counts; whether to
+        give this request up.
 
         A server that comes and goes would otherwise be asked without end.
         """

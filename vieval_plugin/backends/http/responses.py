@@ -1,4 +1,4 @@
-"""Answers of an OpenAI-compatible server, and what they say."""
+"""Read answers of an OpenAI-compatible server."""
 
 from __future__ import annotations
 
@@ -154,12 +154,12 @@ def thinking_tokens_of(answer: Mapping[str, Any]) -> int:
 
 
 def _object(value: Any) -> JsonObject:
-    """A JSON object, an empty one for a value that is none."""
+    """A JSON object, an empty one for an invalid value."""
     return value if isinstance(value, dict) else {}
 
 
 def _count(number: Any) -> int | None:
-    """A number of tokens, None for a value that is none."""
+    """A number of tokens, None for an invalid value."""
     return number if type(number) is int and 0 <= number < _MOST_TOKENS else None
 
 

@@ -85,8 +85,8 @@ _NO_FILE = "cannot download a file"
 
 
 def connection_fault(error: Exception, server: str, by: str = "") -> Again | Denied:
-    """The fault that an exception of aiohttp is; one of a certificate or a protocol is no passing
-    one.
+    """The fault that an exception of aiohttp is; one of a certificate or a protocol is
+    not temporary.
 
     `by` are words for a proxy.
     """

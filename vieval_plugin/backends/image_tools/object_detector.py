@@ -337,7 +337,7 @@ class ObjectInstrument:
         self.by = ", ".join(names)
 
     def look(self, ask: UseTool) -> PreparedMeasure:
-        """The image decoded; VievalError where it cannot be read, or a class is unknown."""
+        """The image decoded; VievalError if it cannot be read, or a class is unknown."""
         pixels = images.pixels(ask.arguments["image"])
         arguments = dict(ask.arguments)
         for name in _NOT_IN_KEY:

@@ -64,7 +64,8 @@ class TextReader:
 
 
 def run(arguments: Mapping[str, Any], pixels: Decode) -> ToolResult | Failure:
-    """The pieces of text in `image` in reading order, a line each, with the boxes around them.
+    """The pieces of text in `image` in reading order, one line each, with the boxes
+    around them.
 
     A strip that is too narrow for the OCR is a `Failure` with status `not_applicable`.
     """

@@ -72,7 +72,9 @@ class Threads:
             self._decoded.look(image)
 
     def close(self) -> None:
-        """Begin nothing more; what is running cannot be stopped, but need not be waited for."""
+        """Start no more work; what is running cannot be stopped, but need not be waited
+        for.
+        """
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._spill.close()
 

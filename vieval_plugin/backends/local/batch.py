@@ -51,7 +51,7 @@ class ExaminedImage:
 
 
 def look(image: Image) -> ExaminedImage:
-    """Decode an image that a model is shown as it is; VievalError if that cannot be done."""
+    """Decode an image that is shown to a model unchanged; VievalError if that fails."""
     return ExaminedImage(examine(image).digest)
 
 

@@ -138,7 +138,7 @@ class Batcher:
         return await self._reply(self._queue, ask)
 
     def close(self) -> None:
-        """Begin nothing more."""
+        """Start no more work."""
         self._pool.shutdown(wait=False, cancel_futures=True)
         instruments = [*self._instruments.values(), *self._tools.values()]
         closing = [self._worker.submit(instrument.close) for instrument in instruments]

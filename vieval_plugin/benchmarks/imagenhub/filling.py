@@ -158,8 +158,8 @@ async def _fill(
 
 
 def summary_lines(reports: Sequence[FileKindReport]) -> list[str]:
-    """Outcome of filling for a terminal: a line a kind of file or, where files are missing, a
-    line a reason.
+    """Outcome of filling for a terminal: one line per kind of file or, where files are
+    missing, one line per reason.
     """
     lines = []
     for kind in reports:

@@ -80,7 +80,7 @@ def conditions(root: Path, part: str) -> list[Sample]:
 
 
 def missing_conditions(root: Path, part: str) -> list[str]:
-    """Images of conditions that a generator would lack, a line a folder."""
+    """Images of conditions that a generator would lack, one line per folder."""
     info = task_info(part)
     museum = museum_folder(root, part)
     uids = [sample.id.uid for sample in conditions(root, part)]
@@ -88,8 +88,8 @@ def missing_conditions(root: Path, part: str) -> list[str]:
 
 
 def missing(root: Path, part: str) -> list[str]:
-    """Files that a live run on a task would lack, a line each with what to do; empty when all is
-    there.
+    """Files that a live run on a task would lack, one line each with what to do; empty
+    if nothing is missing.
     """
     info = task_info(part)
     museum = museum_folder(root, part)

@@ -1,5 +1,5 @@
-"""Input of a generator: the conditions of a benchmark's samples, each once, without what was
-made of them.
+"""Input of a generator: the conditions of a benchmark's samples, each once, without
+outputs.
 """
 
 from __future__ import annotations

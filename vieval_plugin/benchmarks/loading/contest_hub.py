@@ -196,7 +196,7 @@ def _write_contests(file: Path, source: HubRows, hub_rows: Sequence[Any]) -> Non
 
 
 def _rows(source: HubRows) -> Iterator[JsonObject]:
-    """Rows with images as they are stored, `{"bytes": ..., "path": ...}`."""
+    """Rows with encoded images, `{"bytes": ..., "path": ...}`."""
     try:
         hub_split = load_from_hub(source.dataset, source.config, source.split)
         for batch in hub_split.with_format("arrow").iter(

@@ -104,8 +104,8 @@ class DataFolder:
         return self.read(self._path(root), known_part(self.name, self.parts, part))
 
     def missing(self, root: Path, part: str) -> list[str]:
-        """Files that a live run on a part would lack, a line each with what to do; empty when
-        all is there.
+        """Files that a live run on a part would lack, one line each with what to do;
+        empty if nothing is missing.
         """
         return self._missing_lines(root, part, images=True)
 
@@ -171,7 +171,7 @@ class DataFolder:
 
 
 def missing_count_error(name: str) -> VievalError:
-    """The error for a count of frames or views where there are none."""
+    """The error for a count of frames or views in a benchmark without any."""
     return VievalError(
         f"{name} has one image per sample; remove the number of frames or views"
     )

@@ -75,7 +75,9 @@ def export_prompts(benchmark: Benchmark, part: str, root: Path, folder: Path) ->
 
 
 def _require_own(path: Path, text: str) -> None:
-    """VievalError where another file is there than an earlier export of the same left."""
+    """Raise VievalError if another file is there than an earlier export of the same
+    left.
+    """
     try:
         if path.read_bytes() == text.encode(errors="replace"):
             return

@@ -1,5 +1,5 @@
-"""Reads people's ratings and votes from CSV files in long form, a row a judgement: what a
-labelling page gives.
+"""Reads people's ratings and votes from CSV files in long form, one row per judgement:
+what a labelling page gives.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""vieval_demo: a synthetic benchmark over the seven tasks, drawn here, with ratings that nobody
-gave.
+"""vieval_demo: a synthetic benchmark over the seven tasks, drawn here, with synthetic
+ratings.
 
 It is for trying the plugin out without downloads and for testing it: every output has one content
 defect and one quality defect of known strength, and its rating follows from them. It says nothing

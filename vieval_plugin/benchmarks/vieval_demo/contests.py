@@ -1,5 +1,5 @@
-"""The drawn images of vieval_demo, and vieval_demo_contests: these two by two, with votes that
-nobody gave.
+"""The drawn images of vieval_demo, and vieval_demo_contests: these two by two, with
+synthetic votes.
 
 The votes follow from the known defects, so that every way to judge contests can be tried without
 downloads. They say nothing about any image model.

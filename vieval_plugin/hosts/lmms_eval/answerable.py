@@ -206,8 +206,8 @@ def tasks_below(name: str) -> list[Task]:
 
 
 def or_unprepared(check: WhyNot, model: Any) -> WhyNot:
-    """Make the same check, and that for data that is not there, or cannot be read; each part is
-    looked at once.
+    """Make the same check, and that for data that does not exist, or cannot be read;
+    each part is looked at once.
 
     Images need not be there for a model that only hands on recorded verdicts.
     """
@@ -243,8 +243,8 @@ def or_unprepared(check: WhyNot, model: Any) -> WhyNot:
 
 
 def _unaskable(task: Task, samples: Sequence[Judged]) -> str:
-    """The reason that a judge can be asked about none of the samples, such as texts that are not
-    there.
+    """The reason that a judge can be asked about none of the samples, such as texts
+    that are missing.
     """
     if benchmark_registry.benchmark(task.benchmark).generates:
         return ""

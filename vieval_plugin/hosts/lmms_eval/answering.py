@@ -87,8 +87,8 @@ class JudgeRequest:
 
 
 def is_padding(instance: Instance) -> bool:
-    """Tell whether the host made this request only to give every rank as many; it is answered
-    without a call.
+    """Return whether the host made this request only to give every rank as many; it is
+    answered without a call.
     """
     return bool(instance.metadata.get("__padding_only__"))
 
@@ -325,8 +325,8 @@ def or_plan(judge_all: JudgeAll) -> JudgeAll:
 
 
 def refuse_plan(instead: str) -> None:
-    """Raise VievalError where the environment asks for a plan that cannot be had; `instead` says
-    what can.
+    """Raise VievalError if the environment asks for a plan that cannot be had;
+    `instead` says what can.
     """
     if is_planned():
         raise VievalError(f"{VARIABLE} is set, {instead}")

@@ -231,7 +231,7 @@ def _judged_or_fault(request: Request) -> Judged | Verdict:
 
 
 async def _answer(judge: _OpenJudge, judged: Judged | Verdict) -> Response:
-    """The response on what is judged, in the judge's own loop."""
+    """The response on a sample, in the judge's own loop."""
     if isinstance(judged, Verdict):
         return _response(judge, judged)
     outcomes: dict[int, Outcome] = {}

@@ -51,8 +51,8 @@ def configuration(entry: Task | TaskGroup) -> dict[str, Any]:
 
 
 def files(entries: Collection[Task | TaskGroup]) -> dict[str, str]:
-    """The text of each task file by its path below a folder: a folder a benchmark, and the files
-    that they include.
+    """The text of each task file by its path below a folder: one folder per benchmark,
+    and the files that they include.
     """
     texts = {
         f"{entry.benchmark}/{entry.name}.yaml": _yaml(configuration(entry))

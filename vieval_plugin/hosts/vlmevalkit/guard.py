@@ -79,7 +79,9 @@ def has_pipeline() -> bool:
 
 
 def check() -> None:
-    """Raise VievalError where the host lacks what is needed, or lmms-eval is in this process."""
+    """Raise VievalError if the host lacks what is needed, or lmms-eval is in this
+    process.
+    """
     installed = installation()
     if "lmms_eval" in sys.modules:
         raise VievalError(

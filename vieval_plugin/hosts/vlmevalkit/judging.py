@@ -316,8 +316,8 @@ def _built(name: str, host_arguments: Mapping[str, Any]) -> Any:
 
 
 def _require_answerable(prepared: PreparedJudge, our_model: OwnModel | None) -> None:
-    """Raise VievalError where the judge measures with a network that the model is not, or asks a
-    model that is none.
+    """Raise VievalError if the judge measures with another network, or asks a model but
+    was passed a network.
     """
     measures = our_model is not None and our_model.measures
     if prepared.spec.scored and not measures:

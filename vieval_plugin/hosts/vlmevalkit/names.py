@@ -52,7 +52,7 @@ def tasks_of(dataset: str) -> tuple[Task, ...]:
 
 
 def is_like_ours(dataset: str) -> bool:
-    """Tell whether a name begins as ours do: with a benchmark, in whatever letters."""
+    """Return whether a name begins as ours do: with a benchmark, in whatever letters."""
     name = dataset.lower().removeprefix("variant_")
     for benchmark in benchmark_registry.benchmarks().values():
         for known in filter(None, (benchmark.name, benchmark.title)):

@@ -28,7 +28,7 @@ FAILED = "Failed to obtain answer via API."
 
 @dataclass(frozen=True)
 class KeptVerdict:
-    """Verdict as it is kept."""
+    """Stored verdict."""
 
     #: Row in the dataset.
     index: int
@@ -114,8 +114,8 @@ def short_hash(text: str) -> str:
 
 
 def is_failed_call(verdict: Verdict) -> bool:
-    """Tell whether a verdict is none because a call or a tool failed, and may come out otherwise
-    another time.
+    """Return whether a verdict is missing because a call or a tool failed, which may
+    succeed on a retry.
     """
     return verdict.status in FAILED_CALLS
 
@@ -136,7 +136,7 @@ def cell(verdict: Verdict, row: KeptVerdict) -> str:
 
 
 def read_cell(text: Any) -> SheetCell | None:
-    """The inverse of `cell`; None for what is none."""
+    """The inverse of `cell`; None for an invalid cell."""
     if not isinstance(text, str):
         return None
     try:

@@ -1,5 +1,5 @@
-"""The numbers of a judged dataset as the host shows and keeps them: a row a part, and one over
-all.
+"""The numbers of a judged dataset as the host shows and keeps them: one row per part,
+and one over all.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ def _row(part: str, summary: Summary, metric_names: Sequence[str]) -> dict[str, 
 
 
 def short(table: DataFrame) -> DataFrame:
-    """The rows of `rows_of` as the host prints them: rounded, without statuses that no verdict has,
-    and with the reason for each number that is not there.
+    """The rows of `rows_of` as the host prints them: rounded, without statuses that no
+    verdict has, and with the reason for each missing number.
     """
     never = [
         name

@@ -1,5 +1,5 @@
-"""The chart of all pages: systems as dots with their intervals, a row each, beside people and the
-same answer for all.
+"""The chart of all pages: systems as dots with their intervals, one row each, beside
+people and the same answer for all.
 
 Places are percentages, so that the chart is as wide as the page while its type keeps its size, and
 colours are classes that the page's style sheet knows.

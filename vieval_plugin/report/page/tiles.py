@@ -143,7 +143,7 @@ class GalleryTile:
 
     @property
     def score(self) -> str:
-        """Mean of these scores; empty where there are none."""
+        """Mean of these scores; empty if missing."""
         if self.values:
             return f"{math.fsum(self.values) / len(self.values):.4f}"
         return ""
@@ -193,8 +193,8 @@ class Samples:
 
 
 def _has_images(judged: Judged) -> bool:
-    """Tell whether a sample has images that are there: those that a benchmark draws are in no
-    file to read them from.
+    """Return whether a sample has images that are there: those that a benchmark draws
+    are in no file to read them from.
     """
     return any(True for _ in images.images_of(judged)) and not absent_image(judged)
 

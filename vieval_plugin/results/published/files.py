@@ -44,7 +44,7 @@ class PublishedFile:
         )
 
     def is_there(self, root: Path) -> bool:
-        """Tell whether the file exists, without checking its content."""
+        """Return whether the file exists, without checking its content."""
         return isfile(root / self.place)
 
 

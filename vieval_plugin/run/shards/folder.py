@@ -64,7 +64,7 @@ class ShardFolder:
             ) from None
 
     def plan(self) -> Plan | None:
-        """The plan; None where there is none yet, VievalError where it cannot be read."""
+        """The plan; None if missing, VievalError if it cannot be read."""
         text = self.storage.read(PLAN)
         return None if text is None else from_json(text, f"{self.name}/{PLAN}")
 
@@ -119,8 +119,8 @@ class ShardFolder:
         return [document["shard"]["name"] for document in self.metadata(file)]
 
     def metadata(self, file: str) -> list[JsonObject]:
-        """The metadata of a file of verdicts, one for each shard in it in their order; VievalError
-        where it is none.
+        """The metadata of a file of verdicts, one for each shard in it in their order;
+        VievalError if it is invalid.
 
         Only the end of the file is read.
         """
@@ -134,8 +134,8 @@ class ShardFolder:
         return [{**common, **shard} for shard in document.get("shards", [{}])]
 
     def require_own(self, file: str, table: Any) -> None:
-        """VievalError where a shard's file, of which this is the table, holds the verdicts of
-        another.
+        """Raise VievalError if a shard's file, of which this is the table, holds the
+        verdicts of another.
         """
         document = read_json((table.schema.metadata or {}).get(METADATA, b"{}"))
         is_own = document.get("shard", {}).get("name") == file
@@ -148,8 +148,8 @@ class ShardFolder:
     def tables(
         self, file: str, columns: Sequence[str] | None = None
     ) -> Iterator[tuple[JsonObject, Any]]:
-        """The metadata and the table of each shard in a file, in their order; VievalError where
-        it cannot be read.
+        """The metadata and the table of each shard in a file, in their order;
+        VievalError if it cannot be read.
         """
         read = self.reader()
         for number, document in enumerate(self.metadata(file)):

@@ -253,7 +253,7 @@ def is_for_shards_alone(name: str) -> bool:
 
 
 def root_of(sources: Sequence[Place]) -> Place:
-    """The folder that all files lie in; VievalError where there is none."""
+    """The folder that all files lie in; VievalError if missing."""
     services = {(source.scheme, source.query) for source in sources}
     path = ""
     if len(services) == 1:
@@ -417,7 +417,7 @@ def footer_digest(source: Place) -> str:
 
 
 def require_same(file: InputFile, root: Place) -> None:
-    """VievalError where a planned file is not there any more, or is another."""
+    """Raise VievalError if a planned file is not there any more, or is another."""
     source = root.below(file.path)
     try:
         is_same = _is_same(source, size_of(source), file)
@@ -434,7 +434,7 @@ def table_of(
     root: Place,
     indexes: Path,
 ) -> InputTable:
-    """The rows of a file, for its columns; VievalError where it cannot be read."""
+    """The rows of a file, for its columns; VievalError if it cannot be read."""
     source = root.below(file.path)
     if not file.is_tar:
         return parquet_table(source)
@@ -448,8 +448,8 @@ def rows_in_group(
     group: int,
     ranges: Sequence[range],
 ) -> InputTable:
-    """Some rows of a row group, or samples of a tar, in one pass; VievalError where it cannot be
-    read.
+    """Some rows of a row group, or samples of a tar, in one pass; VievalError if it
+    cannot be read.
     """
     source = root.below(file.path)
     if not file.is_tar:

@@ -103,7 +103,7 @@ class PassQueue:
             return work
 
     def note(self, report: ShardReport) -> None:
-        """Take note of how a shard ended."""
+        """Record how a shard ended."""
         with self._change:
             self._under_way.discard(report.shard.name)
             if isinstance(report, Written):

@@ -160,7 +160,7 @@ def to_json(plan: Plan) -> bytes:
 
 
 def from_json(text: bytes, where: str) -> Plan:
-    """The plan in a file; VievalError, beginning with `where`, for what is none."""
+    """The plan in a file; VievalError, beginning with `where`, for anything else."""
     try:
         plan = TypeAdapter(Plan).validate_json(text, strict=True)
     except ValidationError:

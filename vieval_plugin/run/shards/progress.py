@@ -99,7 +99,9 @@ class FolderProgress(Tally):
 
 
 def progress_of(folder: ShardFolder, plan: Plan) -> FolderProgress:
-    """Counts over the shards of a plan; VievalError for a file that is no file of verdicts."""
+    """Counts over the shards of a plan; VievalError for a file that is not a verdicts
+    file.
+    """
     planned = {shard.name: shard.rows for shard in plan.shards()}
     progress = FolderProgress(shards=len(planned), rows=plan.rows, limit=plan.limit)
     spans: list[_ShardTime] = []

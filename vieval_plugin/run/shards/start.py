@@ -352,8 +352,8 @@ def _require_readable(
     prepared: PreparedJudge,
     hosts: Sequence[str],
 ) -> None:
-    """VievalError where there are no rows, the first have no text that the judge needs, or none
-    of them can be judged.
+    """Raise VievalError if there are no rows, the first have no text that the judge
+    needs, or none of them can be judged.
     """
     first = next(plan.shards(), None)
     if first is None:

@@ -61,7 +61,7 @@ class Disk:
                     unfinished.unlink()
 
     def read(self, name: str) -> bytes | None:
-        """The content of a file; None where there is none."""
+        """The content of a file; None if missing."""
         try:
             return (self.path / name).read_bytes()
         except FileNotFoundError:
@@ -76,7 +76,7 @@ class Disk:
         return parquet_footer(place_of(self.path / name))
 
     def create(self, name: str, content: bytes) -> bool:
-        """Write a file that is not there yet; False where it is."""
+        """Write a file that does not exist yet; False if it exists."""
         return create_whole(self.path / name, content)
 
     def write(self, name: str, content: bytes) -> None:

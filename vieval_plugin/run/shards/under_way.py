@@ -36,8 +36,8 @@ DEATHS = 2
 
 
 class RowsUnderWay:
-    """The note on a shard that this process has open: a byte a row, mapped into memory, as there
-    are thousands a second.
+    """The note on a shard that this process has open: one byte per row, mapped into
+    memory, as there are thousands a second.
 
     `close` it in the end, whatever came of it. VievalError where it cannot be written.
     """

@@ -382,7 +382,7 @@ class ShardWorker:
         return opened
 
     def _take(self, event: _Event) -> _RowEvent | None:
-        """Take note of what was read; a row that the judge is to be asked about."""
+        """Record what was read; a row that the judge is to be asked about."""
         if isinstance(event, (Written, NotWritten)):
             self._report(event)
             return None

@@ -175,8 +175,8 @@ def _replace_names(candidate: Sample, images: Mapping[str, Image]) -> Sample:
 
 
 def write(entries: Sequence[RequestEntry], values: Values) -> web.Response:
-    """The answer: a verdict a sample, the numbers of those that failed, and how far the members
-    of a group are apart.
+    """The answer: one verdict per sample, the numbers of those that failed, and how far
+    the members of a group are apart.
     """
     rows = []
     for entry, by_name in zip(entries, values, strict=True):

@@ -115,7 +115,7 @@ class ValueHead(StrictModel):
 
     @property
     def prefixes(self) -> tuple[str, ...]:
-        """What the names of each head's weights begin with."""
+        """Prefix of the names of each head's weights."""
         return (self.prefix,) if isinstance(self.prefix, str) else self.prefix
 
 
@@ -222,7 +222,9 @@ def load(origin: Origin) -> LoadedValueHead:
 
 
 def _require_images(loaded: LoadedValueHead, count: int) -> None:
-    """VievalError where the processor does not take as many images as are asked about."""
+    """Raise VievalError if the processor does not take as many images as are asked
+    about.
+    """
     samples = [
         PIL.Image.new(
             "RGB",

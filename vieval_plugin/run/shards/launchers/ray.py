@@ -88,7 +88,7 @@ class ShardActor:
         raise error
 
     async def close(self) -> Progress:
-        """Let go of what is under way; the counts."""
+        """Let go of running work; the counts."""
         if self._working:
             self._working.cancel()
             await asyncio.wait([self._working])
@@ -196,14 +196,14 @@ class _OnRay(Slot):
                 self.passes.remove(calls.pop(call))
 
     def note(self, report: ShardReport) -> None:
-        """Take note of how a shard ended, once its file is seen here."""
+        """Record how a shard ended, once its file is seen here."""
         if isinstance(report, Written):
             _require_seen(open_folder(self.run.folder), report)
         super().note(report)
 
 
 def _require_seen(folder: ShardFolder, written: Written) -> None:
-    """VievalError where a file that a worker wrote does not come to be seen here."""
+    """Raise VievalError if a file that a worker wrote does not come to be seen here."""
     end = time.monotonic() + _PATIENCE
     while not folder.holds(written.shard.name):
         if time.monotonic() > end:

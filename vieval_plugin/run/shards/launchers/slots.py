@@ -82,7 +82,7 @@ class Slot(ABC):
                 self.passes.clear()
 
     def note(self, report: ShardReport) -> None:
-        """Take note of how a shard ended."""
+        """Record how a shard ended."""
         self.queue.note(report)
         if isinstance(report, Written):
             self.deaths_in_a_row = 0
