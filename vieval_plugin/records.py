@@ -79,7 +79,7 @@ class Provenance:
     #: Reader of the text in images, with its version and a digest of its weights; empty where text
     #: is not read.
     reader: str = ""
-    #: The calibrated score; empty where there is none.
+    #: The calibrated score; empty if missing.
     calibration: CalibratedScore | tuple[()] = ()
 
     @property
@@ -106,7 +106,7 @@ class Provenance:
 class Generation:
     """The making of an image by a generator."""
 
-    #: The file; empty where there is none.
+    #: The file; empty if missing.
     image: str = ""
     #: Cost by name (`generation_seconds`, ...).
     cost: Mapping[str, float] = field(default_factory=dict)
@@ -123,7 +123,7 @@ class InputRow:
     row: int
     #: Number among the row's prompts.
     prompt: int
-    #: SHA-256 of the output's file; empty where there is none.
+    #: SHA-256 of the output's file; empty without a file.
     digest: str
     #: Answers were kept.
     traced: bool

@@ -42,8 +42,8 @@ def assert_not_worse(
             `html`, a page, and `seed`, that of the first prompt.
 
     Raises:
-        AssertionError: the images are worse, it cannot be told, or nothing was decided; with the
-            reasons.
+        AssertionError: the images are worse, the result is inconclusive, or the gate
+            could not decide; with the reasons.
 
     >>> assert_not_worse("new/", prompts="prompts.csv", baseline="last.jsonl", margin=0.05)  # doctest: +ELLIPSIS
     Traceback (most recent call last):

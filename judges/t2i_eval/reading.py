@@ -54,7 +54,7 @@ class Item:
 
     #: Headings, outermost first.
     headings: tuple[str, ...]
-    #: Words before its first colon, lower case; empty where there is none.
+    #: Words before its first colon, lower case; empty without a colon.
     key: str
     #: The rest of it.
     value: str

@@ -48,7 +48,8 @@ class Verdicts(Sequence[Verdict]):
 
     - `samples` are what was judged, `aspects` the aspects that the judge rates;
     - `scores("SC")` are its scores as an array, `preferences()` which candidates it prefers;
-    - `to_pandas()` is a table with a row a sample; a notebook shows the first with their pictures.
+    - `to_pandas()` is a table with one row per sample; a notebook shows the first with
+      their pictures.
     """
 
     def __init__(

@@ -1,4 +1,6 @@
-"""A user's own prompts, from the table that the option `generate.prompts` names: a row a prompt."""
+"""A user's own prompts, from the table that the option `generate.prompts` names: one
+row per prompt.
+"""
 
 from __future__ import annotations
 

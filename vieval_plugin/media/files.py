@@ -39,7 +39,8 @@ def write_whole(
     option: str = "--out",
     synced: bool = False,
 ) -> None:
-    """Write a file and the folders above it; what was there stays until all of it is written.
+    """Write a file and the folders above it; the old file stays until all of the new
+    one is written.
 
     Args:
         path: where; a file that is there is replaced. Its mode is what the user's umask leaves.

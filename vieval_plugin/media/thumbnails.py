@@ -45,7 +45,7 @@ class Thumbnail:
     height: int
     #: Data address that holds the file.
     address: str
-    #: Address of the image's own file beside the page; empty where there is none.
+    #: Address of the image's own file beside the page; empty without a file.
     original: str = ""
     #: Width and height of the image itself.
     size: tuple[int, int] = (0, 0)

@@ -64,7 +64,7 @@ class CommonSamplesStatistic:
 
     #: Number of these samples.
     n: int
-    #: Paired statistic, None where there is none.
+    #: Paired statistic, None if missing.
     statistic: PairedStatistic | None = None
     #: Result of a test of another kind, in the place of the statistic's.
     result: PairedComparison | None = None

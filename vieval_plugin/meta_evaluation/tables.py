@@ -153,7 +153,7 @@ class Printed:
     #: The benchmark's.
     part: str
     statistics: tuple[str, ...]
-    #: A value for each statistic by judge, None where there is none.
+    #: A value for each statistic by judge, None if missing.
     values: Mapping[str, tuple[float | None, ...]]
     #: Place where it is printed, and how it came about.
     source: str

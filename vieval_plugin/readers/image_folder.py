@@ -381,7 +381,9 @@ def _samples_with_texts(
 
 
 def _text_beside(file: Path) -> str:
-    """The prompt in the text file beside an image; BadLine where there is none that can be read."""
+    """The prompt in the text file beside an image; BadLine if it is missing or
+    unreadable.
+    """
     path = file.with_suffix(".txt")
     if not isfile(path):
         raise BadLine(f"no {path.name} next to {file.name}")

@@ -952,7 +952,7 @@ def _ends_differ(estimates: Sequence[Estimate]) -> bool:
 
 
 def _bias(bias: PositionBias | None) -> list[str]:
-    """The position bias of a judge in one sentence; empty where there is none to be seen."""
+    """The position bias of a judge in one sentence; empty without a visible bias."""
     if bias is None or not bias.biased:
         return []
     share = bias.first_shown

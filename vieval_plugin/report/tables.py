@@ -480,8 +480,8 @@ def statuses_table(runs: Sequence[Run]) -> Table:
 
 
 def remarks_tables(runs: Sequence[Run]) -> list[Table]:
-    """A row for each judge and kind of remark on its verdicts, the most frequent first; no table
-    where there are none.
+    """A row for each judge and kind of remark on its verdicts, the most frequent first;
+    no table without remarks.
 
     Args:
         runs: one a judge, all of one benchmark.

@@ -53,7 +53,7 @@ def write_pages(lookup: Lookup, report_folder: Path) -> list[Path]:
     """A page of traces for each part of each stepwise judge's run, in the folder `traces` of a
     report.
 
-    VievalError where there is none, or where the samples cannot be found.
+    VievalError if it is missing, or if the samples cannot be found.
     """
     stepwise = [name for name, spec in judge_registry.judges().items() if spec.stepwise]
     grouped: dict[str, list[Record]] = defaultdict(list)

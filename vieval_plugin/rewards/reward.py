@@ -87,7 +87,7 @@ def require_a_score_each(terms: Iterable[Term]) -> None:
 class RewardValue:
     """The reward of one sample, or of one term of it."""
 
-    #: The number, None where there is none.
+    #: The number, None if missing.
     value: float | None
     #: The worst status of its verdicts.
     status: Status

@@ -138,7 +138,7 @@ def provenance_of(
     options: Config,
     backbone: Backbone | None,
 ) -> Provenance:
-    """The provenance of a run's verdicts, which a results file should carry beside them."""
+    """The provenance of a run's verdicts, which a results file should contain too."""
     if prepared.spec.scored:
         return prepared.by(scorer_name(options, prepared.spec.name))
     used = (backbone or options.backbones.get(JUDGE)) if prepared.asks_a_model else None

@@ -61,7 +61,7 @@ class Pilot:
     wall: float
     #: Statuses of all verdicts.
     statuses: Counter[Status]
-    #: Reason of the first failure; empty where there is none.
+    #: Reason of the first failure; empty without failures.
     reason: str
 
     @property

@@ -101,7 +101,7 @@ class ScoreSummary:
         return f"{judge}, mean {aspect}: {', '.join(models)}"
 
     def lines(self) -> list[str]:
-        """A table line an image model, and where there are several kinds a line a kind of each;
+        """One table line per image model and, with several kinds, one per kind of each;
         below them the failures.
 
         It has the number of samples, the mean of each aspect over those scored, failures by status,

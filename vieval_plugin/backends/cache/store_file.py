@@ -214,7 +214,7 @@ def _has_tables(database: sqlite3.Connection, path: Path) -> bool:
 
 
 def _make(database: sqlite3.Connection, path: Path) -> None:
-    """Make the tables where there are none, all or nothing."""
+    """Create missing tables, all or nothing."""
     if _has_tables(database, path):
         return
     database.execute("BEGIN IMMEDIATE")

@@ -29,7 +29,7 @@ _GENERIC = "provider returned error"
 class ErrorReport:
     """Error as a server describes it."""
 
-    #: HTTP status, or the one that the error carries; 0 where there is none.
+    #: HTTP status, or the one that the error carries; 0 without one.
     code: int
     #: Its types and codes in lower case, without separators.
     types: tuple[str, ...]

@@ -178,8 +178,8 @@ def missing_count_error(name: str) -> VievalError:
 
 
 def missing_images(loaded: Iterable[Judged], advice: str) -> list[str]:
-    """A line an image model whose images are not all there, and one for samples of which no
-    output is named.
+    """One line per image model with missing images, and one for samples without the
+    name of an output.
     """
     files_by_model: dict[str, dict[Path, None]] = defaultdict(dict)
     samples = list(

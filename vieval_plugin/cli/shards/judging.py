@@ -98,7 +98,7 @@ def is_of_shards(options: ScoreOptions) -> bool:
 
 
 def require_no_shard_flags(options: ScoreOptions) -> None:
-    """Raise VievalError for flags of a folder of shards where there is none."""
+    """Raise VievalError for flags of a folder of shards that are used without one."""
     from vieval_plugin.text.errors import VievalError
 
     names = (option.name for option in fields(ShardOptions))

@@ -13,7 +13,7 @@ def register() -> None:
     """Make datasets and models known to the VLMEvalKit that is here, and judge where it would
     infer. Twice changes nothing.
 
-    VievalError where there is none, or one that lacks what is needed.
+    VievalError if it is missing or lacks what is needed.
     """
     from vieval_plugin.hosts.vlmevalkit import guard
 

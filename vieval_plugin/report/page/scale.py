@@ -33,7 +33,7 @@ class ScaleRow:
 
     #: Name of the row.
     label: str
-    #: Its number, undefined where there is none.
+    #: Its number, undefined if missing.
     estimate: Estimate
     #: Class of its dot: `own`, `worse`, `unranked`, `printed`.
     kind: str = ""

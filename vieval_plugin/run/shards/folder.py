@@ -69,8 +69,8 @@ class ShardFolder:
         return None if text is None else from_json(text, f"{self.name}/{PLAN}")
 
     def create_plan(self, plan: Plan) -> Plan:
-        """Keep a plan where there is none; the plan that is there then, as another driver may
-        have been first.
+        """Keep a plan if there is no plan yet; the plan that is there then, as another
+        driver may have been first.
         """
         self.storage.create(PLAN, to_json(plan))
         plan_there = self.plan()

@@ -34,7 +34,7 @@ class ShardRow:
     #: Number among the row's prompts.
     prompt: int
     row: SampleRow
-    #: Digest of the output; None before it is computed, and where there is none.
+    #: Digest of the output; None before it is computed, or without an output file.
     digest: bytes | None = None
 
     @property
@@ -113,9 +113,7 @@ def _load_images(row: SampleRow) -> SampleRow:
 
 
 def output_digest(row: SampleRow) -> bytes | None:
-    """SHA-256 of the file that is judged; None of a contest, and where there is none that can be
-    read.
-    """
+    """SHA-256 of the judged file; None for a contest or an unreadable file."""
     if isinstance(row.sample, Contest) or "output" not in row.sample.images:
         return None
     output = row.sample.images["output"]

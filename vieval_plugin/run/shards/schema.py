@@ -7,20 +7,20 @@ Each row is a verdict:
 |---|---|---|
 | `file` | string | the input file, relative to the plan's root |
 | `row` | int64 | the row in that file, or the sample in that tar, from 0; with `file` and `prompt` it is the key |
-| `prompt` | int32 | which prompt of the row, of a row whose prompt is a list; else 0 |
+| `prompt` | int32 | index of the prompt if the row has a list of prompts, else 0 |
 | `uid`, `image_model`, `kind`, `category` | string | as the row has them; without a uid, `FILE:ROW` |
-| `group` | string | as the row has it, such as the template of its prompt; empty of a prompt that is a group alone |
-| `draw` | int32 | which of the images that the image model made of the same conditions |
-| `digest` | binary(32) | SHA-256 of the output's file; null of a contest, and where there is none |
+| `group` | string | as the row has it, such as the template of its prompt; empty if the prompt is its own group |
+| `draw` | int32 | index among the model's images for the same conditions |
+| `digest` | binary(32) | SHA-256 of the output's file; null for a contest, and without a file |
 | `status` | string | `ok`, `api_error`, ... as `Status` has them |
-| `reason` | string | why there is no score; empty where there is one |
+| `reason` | string | why there is no score; empty if there is a score |
 | `scores` | struct of doubles | a field an aspect, then further scores, null where not rated; if the judge scores |
 | `bounds` | struct of double pairs | the ends of a score that is known to an interval; only of judges with such |
 | `sub_scores` | list of structs | `question`, and its `scores`, a list of doubles |
 | `choice` | struct | of a contest lists of `votes`, `preferences` and `scores`, the last by candidate; else null |
 | `rationale` | string | the judge's words |
 | `findings` | list of strings | what is counted over a run |
-| `calls` | int32 | answers of a model that it took |
+| `calls` | int32 | number of model answers used |
 | `tokens` | struct of int64 | `input` and `output`, as far as the server told |
 | `seconds` | double | from its first question to the verdict |
 | `trace` | string | on request: the steps, as JSON in the form of a verdict's line |
