@@ -211,7 +211,7 @@ def test_pytest_runs_the_test_of_the_page(builds, tmp_path):
     ]
     for name, code, line in (
         ("fine", 0, "1 passed"),
-        ("bad", 1, "finds new worse than good"),
+        ("bad", 1, "finds that new is worse than good"),
     ):
         shutil.copytree(name, "new", dirs_exist_ok=True)
         done = subprocess.run(

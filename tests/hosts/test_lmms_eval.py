@@ -204,7 +204,7 @@ def test_a_users_mistake_is_one_line(ratings_folder, cig_logs, tmp_path, capsys)
         data=ratings_folder,
     )
     assert (
-        "no task 'imagenhub_viescore_ci'; did you mean imagenhub_viescore_cig?" in line
+        "unknown task 'imagenhub_viescore_ci'; did you mean imagenhub_viescore_cig?" in line
     )
     _only_tie(cig_logs)
     line = refused(
@@ -343,7 +343,7 @@ def test_a_named_part_that_the_logs_lack_is_missing_and_no_error(
     found = results_of(tmp_path / "out")[0]["results"]["imagenhub_viescore_cig"]
     assert (found["status_missing_share,none"], found["SC_count,none"]) == (1, 0)
     assert (
-        "so missing: 4 of 4 samples of imagenhub/cig (viescore)"
+        "so counted as missing: 4 of 4 samples of imagenhub/cig (viescore)"
         in capsys.readouterr().err
     )
 
@@ -361,7 +361,7 @@ def test_what_logs_do_not_cover_is_told_before_the_start(
         data=ratings_folder,
     )
     said = capsys.readouterr().err
-    line = f"vieval: not in {cig_logs}, so missing: 1 of 4 samples of imagenhub/cig (viescore)"
+    line = f"vieval: not in {cig_logs}, so counted as missing: 1 of 4 samples of imagenhub/cig (viescore)"
     assert line in said
     assert said.index(line) < said.index("Replaying")
     assert "vieval: verdicts: ok 3, missing 1" in said
