@@ -39,7 +39,7 @@ VARYING = (
     (re.compile(r"Python 3\.\d+\.\d+"), "Python VERSION"),
     (
         re.compile(
-            r"(cells of task type and image model \|.*\| )\d+ \|$", re.MULTILINE
+            r"(combinations of task type and image model \|.*\| )\d+ \|$", re.MULTILINE
         ),
         r"\1N |",
     ),  # seconds of calls

@@ -38,7 +38,7 @@ def test_without_a_filter_there_is_a_line_a_benchmark(
     assert next(iter(rows)) == answer
     assert rows["imagenhub"][1:3] == ["92", "1 of 7 ratings only"]
     demo = rows["vieval_demo_sequences"]
-    assert demo[1:] == ["3", "nothing to prepare", "adiee, aesthetic, edit_reward"]
+    assert demo[1:] == ["3", "no data needed", "adiee, aesthetic, edit_reward"]
     assert len(rows) == len(names) + 4
 
 
@@ -72,7 +72,7 @@ def test_a_part_of_a_name_or_a_pattern_chooses_tasks_of_judges_and_of_generators
 ):
     rows = listed(capsys, given)
     assert rows["in"] == [
-        "in all rows: parts = _tig _tie, calls per image = 2, data = nothing to prepare"
+        "in all rows: parts = _tig _tie, calls per image = 2, data = no data needed"
     ]
     assert rows["vieval_demo_viescore"][1:] == ["a model that judges"]
     assert rows["generate_vieval_demo_viescore"][1:] == [

@@ -172,7 +172,7 @@ def test_a_prompt_without_an_image_is_no_zero_and_is_told(folder, tmp_path, caps
     assert metrics["status_no_image_share,none"] == pytest.approx(2 / 6)
     assert metrics["scored_count,none"] == 4
     said = capsys.readouterr().err
-    assert "no_image 2 (first" in said
+    assert "no_image 2, first" in said
     assert "has no image for uid" in said
     worst = run(tmp_path, images(folder), statistics={"failures": "worst"})
     [scored] = [in_process.read(worst)[0]["results"][SSIM]]

@@ -125,7 +125,7 @@ def test_any_other_folder_has_to_be_trusted_and_the_reason_names_the_option(
     [said] = [
         line
         for line in capsys.readouterr().err.splitlines()
-        if "no_image 2 (first" in line
+        if "no_image 2, first" in line
     ]
     assert "generate.trusted" in said
     assert statuses(run(out=elsewhere, says="", trusted=[elsewhere])) == {"ok": 2}

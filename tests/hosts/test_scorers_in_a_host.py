@@ -94,7 +94,7 @@ def test_the_weights_of_several_metrics_come_from_the_options(evaluate, scorer_w
             (None, {"colour": "red"}),
             "scorer: argument colour: Unexpected keyword argument; known arguments: name, revision",
         ),
-        ((None, {"device": "gpu9"}), "device 'gpu9' cannot be used"),
+        ((None, {"device": "gpu9"}), "cannot use the device 'gpu9'"),
     ],
 )
 def test_what_will_not_do_ends_with_one_line(arguments, line):

@@ -87,7 +87,7 @@ def test_a_package_brings_a_measure_in_one_file(tmp_path, capsys):
     assert main(command) == 0
     printed = capsys.readouterr().out
     assert "rates borealis' images better than aurora's." in printed
-    assert "Passes by score of borealis 0.94" in printed
+    assert "Passes by score of borealis: 0.94" in printed
     page = re.sub(r"<[^>]+>", "", Path("rank.html").read_text())
     assert "Passes by O (overall), by viescore" in page
     findings = json.loads(Path("tables/findings.json").read_text())

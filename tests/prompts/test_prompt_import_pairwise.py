@@ -154,7 +154,7 @@ def test_the_pack_says_how_it_is_answered_and_for_what(checkout):
         (
             "<instruct_prompt>",
             "<instruct_prompt> <mood>",
-            "has an unknown place mood",
+            "has an unknown place 'mood'",
         ),
         ("<right_output_image>", "", "must have one place for each picture"),
         (

@@ -73,7 +73,7 @@ def test_hidden_images_are_counted_and_never_complete(vieval, tmp_path):
     printed = vieval("score", tmp_path / "data", *JUDGE, "--out", out, code=1)
     assert "a.tar: 5 images not judged, the first in column '5_0'" in printed.err
     assert "rename the members" in printed.err
-    assert "not complete" in printed.err
+    assert "incomplete: " in printed.err
     assert "wrote" not in printed.out
     verified = vieval("shards", out, "--verify", code=1)
     assert "5 images" in verified.err

@@ -287,7 +287,7 @@ def test_a_column_of_names_of_images_is_read_whether_they_are_there_or_not(
         ]
         assert rows[2].sample.kind == "tie"
     assert (
-        "missing output image" in rows[2].verdict.reason
+        "missing source image" in rows[2].verdict.reason
         if values[2] != "a.png"
         else rows[2].verdict is None
     )

@@ -212,7 +212,7 @@ def test_preparing_t2vscore_makes_the_frames_its_samples_name(tmp_path):
     report = BENCHMARK.prepare(tmp_path, Preparing(count=2))
     assert not report.complete
     assert re.search(
-        r"from 1 of 3 videos \(first: .*floor33/7.mp4, no such file\); fetch",
+        r"from 1 of 3 videos \(first: .*floor33/7.mp4, no such file\); download",
         report.lines[0],
     )
     assert re.search(

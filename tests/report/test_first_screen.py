@@ -246,7 +246,7 @@ def test_the_first_pictures_show_what_the_title_says(tmp_path):
     named = re.findall(r"<figcaption><b>(\w+)</b>", shown_card(text))
     assert named == ["theirs", "mine"]
     mean = re.search(r'class="mean" role="img" aria-label="([^"]*)"', text)[1]
-    assert mean.startswith("theirs less mine: mean 0.58 (95% interval ")
+    assert mean.startswith("theirs minus mine: mean 0.58 (95% interval ")
 
 
 def test_prompts_that_lack_a_score_have_no_bar_and_are_counted(tmp_path):
@@ -423,7 +423,7 @@ def test_a_card_says_how_an_image_fared_in_several_contests(tmp_path):
         ),
         (
             {"mine": [0.2] * 9, "noisy": [1.0] * 9, "third": [0.1] * 9},
-            "sharpness finds noisy's images sharpest of the three.",
+            "sharpness finds noisy's images the sharpest of the three.",
         ),
         (
             {"{mine}": [0.4, 0.6] * 4, "{}": [0.6, 0.4] * 4},

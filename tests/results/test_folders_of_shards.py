@@ -274,7 +274,7 @@ def test_a_damaged_file_of_verdicts_is_one_line(vieval, judged):
     file.write_bytes(file.read_bytes()[:50] + b"x" * 200 + file.read_bytes()[250:])
     line = vieval("rank", judged, code=1).err
     assert str(file) in line
-    assert "judged again" in line
+    assert "judge its rows again" in line
 
 
 def test_contests_of_a_folder_are_ranked_by_the_names_in_its_rows(

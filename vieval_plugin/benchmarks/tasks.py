@@ -30,7 +30,7 @@ ENTRY_POINTS = "vieval.tasks"
 FOLDER = Path(vieval_plugin.task_configs.__path__[0])
 
 DATA_READY = "ready"
-NOTHING = "nothing to prepare"
+NOTHING = "no data needed"
 RATINGS = "ratings only"
 DATA_MISSING = "missing"
 COMPLETE = (DATA_READY, NOTHING)

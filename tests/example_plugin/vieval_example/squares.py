@@ -1,5 +1,5 @@
 """Squares: eight images of one colour each, with a rating that says how red they are. Drawn
-here, nothing to prepare.
+here, no data needed.
 """
 
 from __future__ import annotations

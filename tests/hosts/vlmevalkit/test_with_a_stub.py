@@ -154,7 +154,7 @@ def test_a_judge_without_a_model_reads_the_posters_of_the_demo(
     [
         (
             ("--data", "vieval_demo_viescore_tia", "--model", "Parrot"),
-            "no dataset 'vieval_demo_viescore_tia'",
+            "unknown dataset 'vieval_demo_viescore_tia'",
         ),
         (
             ("--data", "Another", "--model", "Parrot"),

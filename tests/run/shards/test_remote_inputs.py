@@ -261,7 +261,7 @@ def test_a_path_in_a_table_leads_to_no_file_of_this_machine(vieval, bucket, tmp_
     found = verdicts(tmp_path / "out")
     assert {row["status"] for row in found} <= {"parse_failure", "no_image"}
     assert "inside the folder of the table" in found[0]["reason"]
-    assert "not there" in found[2]["reason"]
+    assert "missing output image" in found[2]["reason"]
 
 
 @pytest.mark.parametrize("group", [600, 200])
