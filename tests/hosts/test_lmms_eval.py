@@ -204,7 +204,8 @@ def test_a_users_mistake_is_one_line(ratings_folder, cig_logs, tmp_path, capsys)
         data=ratings_folder,
     )
     assert (
-        "unknown task 'imagenhub_viescore_ci'; did you mean imagenhub_viescore_cig?" in line
+        "unknown task 'imagenhub_viescore_ci'; did you mean imagenhub_viescore_cig?"
+        in line
     )
     _only_tie(cig_logs)
     line = refused(

@@ -56,7 +56,7 @@ def test_why_samples_were_not_asked_about_is_told():
         FAILED,
     ).lines()
     assert [line for line in lines if line.startswith("not asked")] == [
-        "not asked: 3, as it has no source image (and 1 other reasons)"
+        "not asked: 3, because it has no source image (and 1 other reasons)"
     ]
     assert not [
         line for line in counted(FAILED).lines() if line.startswith("not asked")

@@ -222,7 +222,7 @@ def test_an_image_of_one_endless_row_is_not_decoded(size):
         _, answer = running.post(
             "/v1/judge", {"samples": [row(png_of(*size), kind="tig")]}
         )
-    assert "more than 65535 a side" in answer["verdicts"][0]["reason"]
+    assert "more than 65535 per side" in answer["verdicts"][0]["reason"]
 
 
 def test_more_connections_than_may_be_are_closed_at_once(strict):

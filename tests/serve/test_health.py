@@ -21,6 +21,7 @@ from vieval_plugin.judges.spec import missing_inputs_reason
 from vieval_plugin.records import unjudged
 from vieval_plugin.serve import app, health
 from vieval_plugin.serve.health import Health, probe
+from vieval_plugin.text.errors import VievalError
 
 
 def test_a_server_whose_backbone_is_away_lives_and_is_not_ready(store):
@@ -180,6 +181,10 @@ def test_every_judge_can_be_asked_about_the_image_of_noise(name):
     from vieval_plugin.run.prepare import prepare
 
     spec = registry.judges()[name]
+    if name in ("edit_reward", "hpsv3"):
+        with pytest.raises(VievalError, match="wording that it was trained with"):
+            prepare(name, None, Config())
+        return
     for kind in ("", *(kind for kind in spec.needs if kind != "*")):
         judged = probe(prepare(name, None, Config()), kind)
         assert isinstance(judged, Contest) is (spec.rates == "contest")

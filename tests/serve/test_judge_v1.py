@@ -192,7 +192,7 @@ def test_contests_are_judged_with_their_votes(server):
     first, second = answer["verdicts"]
     assert set(first["verdicts"][0]["choice"]["votes"]) == {"forward", "reverse"}
     assert (first["uid"], first["failed"], second["failed"]) == ("c", False, True)
-    assert "two or more" in second["reason"]
+    assert "at least 2 candidates" in second["reason"]
 
 
 def test_images_may_come_as_parts_as_clients_send_them(server):
