@@ -66,9 +66,9 @@ def test_an_address_is_refused_before_any_work(
 @pytest.mark.parametrize(
     ("samples", "out", "key"),
     [
-        ("cat.png", "s3://bucket/v.jsonl", "folder of shards"),
-        ("rows.jsonl", "s3://bucket/folder", "folder of shards"),
-        ("data", "s3://bucket/verdicts.parquet", "folder of shards"),
+        ("cat.png", "s3://bucket/v.jsonl", "folders of shards"),
+        ("rows.jsonl", "s3://bucket/folder", "folders of shards"),
+        ("data", "s3://bucket/verdicts.parquet", "folders of shards"),
         ("data", "az://bucket/verdicts", "must be s3://"),
         ("data", "https://host/verdicts", "must be s3://"),
         ("az://bucket/a.parquet", "out", "must be s3://"),
@@ -102,7 +102,7 @@ def test_a_printed_address_can_be_pasted(vieval, tmp_path, bucket):
         assert pasted == address
         assert "complete" in vieval("shards", pasted, "--verify").out
         assert (
-            "s3://bucket/other: no plan"
+            "s3://bucket/other: not a folder of shards"
             in vieval("shards", address.replace("/run", "/other"), code=1).err
         )
 

@@ -140,7 +140,7 @@ def test_a_printed_number_is_a_plain_one(tmp_path, text):
     with pytest.raises(VievalError, match="two columns are called 'printed'"):
         compare_with_printed(path, {})
     path.write_bytes(f"{header}\nt,t,m,j,rho,SC,1,yes,\xff\n".encode("latin-1"))
-    with pytest.raises(VievalError, match="expected.csv: not UTF-8"):
+    with pytest.raises(VievalError, match="expected.csv: must be UTF-8"):
         compare_with_printed(path, {})
 
 
