@@ -121,11 +121,10 @@ def _require_layout(array: Any, is_batch: bool = False) -> None:
         is_grey = len(shape) == 2
         has_channels = len(shape) == 3 and shape[-1] in (1, 3, 4)
         if not (is_grey or has_channels):
-            turned = (
-                "; reorder it with transpose(1, 2, 0) (for a tensor: permute)"
-                if shape[:1] in ((3,), (1,))
-                else ""
-            )
+            if shape[:1] in ((3,), (1,)):
+                turned = "; reorder it with transpose(1, 2, 0) (for a tensor: permute)"
+            else:
+                turned = ""
             raise VievalError(
                 f"an array of shape {shape} is not an image; pass (height, width, "
                 f"3){turned}"

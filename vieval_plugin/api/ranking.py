@@ -371,11 +371,10 @@ def prepare_ranking(request: RankingRequest) -> PreparedRanking:
     judging = _judging(request, paths) if are_images else None
     if judging:
         _require_own_out(request, judging)
-    results = (
-        _unjudged(judging)
-        if judging
-        else results_given(request.inputs, request.label, request.partial)
-    )
+    if judging:
+        results = _unjudged(judging)
+    else:
+        results = results_given(request.inputs, request.label, request.partial)
     baseline = (
         read_baseline(Path(request.against), results.records, request.partial)
         if request.against

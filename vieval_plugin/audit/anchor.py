@@ -375,11 +375,9 @@ def score_of(verdict: Verdict) -> float:
     """
     if verdict.choice is not None:
         return aspect_scores([verdict], PREFERENCE)[0]
-    return (
-        math.fsum(verdict.scores.values()) / len(verdict.scores)
-        if verdict.scores
-        else math.nan
-    )
+    if verdict.scores:
+        return math.fsum(verdict.scores.values()) / len(verdict.scores)
+    return math.nan
 
 
 def answer_of(verdict: Verdict) -> object:

@@ -77,7 +77,9 @@ class TokenIds:
             or answer.get("count") != len(tokens)
         ):
             return None
-        return tokens if all(type(token) is int for token in tokens) else None
+        if all(type(token) is int for token in tokens):
+            return tokens
+        return None
 
 
 def _pairs(probabilities: Probabilities) -> list[Bounds]:

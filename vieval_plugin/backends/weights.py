@@ -221,7 +221,9 @@ def weights_file(name: str) -> Path:
 def local_path(name: str) -> Path:
     """The path of weights: of an address that of its file in the user's cache."""
     is_address = "://" in name
-    return cache_folder() / name.rpartition("/")[2] if is_address else path_of(name)
+    if is_address:
+        return cache_folder() / name.rpartition("/")[2]
+    return path_of(name)
 
 
 def is_on_this_machine(name: str) -> bool:

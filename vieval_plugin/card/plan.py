@@ -259,11 +259,10 @@ def _loaded(benchmark: Benchmark, options: Config) -> tuple[list[Judged], list[s
         states.append((list(without_images), _missing_images_sentence(missing)))
     lines = []
     for parts, state in states:
-        subject = (
-            benchmark.name
-            if len(parts) == len(benchmark.parts)
-            else f"{benchmark.name} ({', '.join(parts)})"
-        )
+        if len(parts) == len(benchmark.parts):
+            subject = benchmark.name
+        else:
+            subject = f"{benchmark.name} ({', '.join(parts)})"
         lines.append(f"{subject} {state}; run: vieval prepare {benchmark.name}")
     return loaded, lines
 
@@ -279,9 +278,9 @@ def _missing_images_sentence(lines: Sequence[str]) -> str:
 
 def _is_labelled(judged: Judged) -> bool:
     """True if people rated a sample, or gave a contest a vote that counts."""
-    return (
-        bool(judged.votes.vote) if isinstance(judged, Contest) else bool(judged.ratings)
-    )
+    if isinstance(judged, Contest):
+        return bool(judged.votes.vote)
+    return bool(judged.ratings)
 
 
 def _require_cells(entry: PlannedEntry, askable: Sequence[Judged]) -> None:

@@ -204,11 +204,10 @@ def _origin_table(card: Card) -> Table:
     ]
     for entry in card.entries:
         judge = " ".join(filter(None, (entry.judge, entry.setting)))
-        pack = (
-            f"{judge}, wording {entry.pack} ({entry.pack_hash})"
-            if entry.pack
-            else judge
-        )
+        if entry.pack:
+            pack = f"{judge}, wording {entry.pack} ({entry.pack_hash})"
+        else:
+            pack = judge
         rows.append((f"judge on {entry.title}", pack))
     settings = {f"options of {entry.judge}": entry.options for entry in card.entries}
     settings |= {"statistics": card.statistics, "versions": card.versions}

@@ -219,11 +219,10 @@ def number_between(
     """The type of a flag whose value is a number within bounds, a whole one unless `kind` is
     float.
     """
-    bounds = (
-        f"of at least {lowest}"
-        if highest == math.inf
-        else f"from {lowest} to {highest}"
-    )
+    if highest == math.inf:
+        bounds = f"of at least {lowest}"
+    else:
+        bounds = f"from {lowest} to {highest}"
 
     def number(text: str) -> float:
         with contextlib.suppress(ValueError):

@@ -365,7 +365,9 @@ def _missing_packages(names: Iterable[str], extra: str) -> str:
     from vieval_plugin.text.errors import install_advice
 
     missing = [name for name in names if importlib.util.find_spec(name) is None]
-    return f"{', '.join(missing)}; {install_advice(extra)}" if missing else ""
+    if missing:
+        return f"{', '.join(missing)}; {install_advice(extra)}"
+    return ""
 
 
 def _missing_package(metric: str) -> str:

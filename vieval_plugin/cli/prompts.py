@@ -216,12 +216,13 @@ def import_packs(options: ImportOptions) -> int:
     require_writable(options.to / packs.MANIFEST, "--to")
     for folder in by_judge[options.judge](options.source, options.to, options.context):
         pack = packs.load(str(folder))
-        use = (
-            f"to use it, set VIEVAL_JUDGES={options.to}"
-            if pack.manifest.wording
-            else f"to use it, set judges.{options.judge}.pack: {folder} in the options "
-            "file ($VIEVAL_CONFIG)"
-        )
+        if pack.manifest.wording:
+            use = f"to use it, set VIEVAL_JUDGES={options.to}"
+        else:
+            use = (
+                f"to use it, set judges.{options.judge}.pack: {folder} in the options "
+                "file ($VIEVAL_CONFIG)"
+            )
         say(f"{folder}  {pack.hash}  ({use})")
     return 0
 

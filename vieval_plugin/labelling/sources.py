@@ -288,11 +288,9 @@ def _scheme(rows: Sequence[Row]) -> str:
 
 
 def _names(value: object) -> list[str]:
-    return (
-        [vote for vote in value if isinstance(vote, str)]
-        if isinstance(value, list)
-        else []
-    )
+    if isinstance(value, list):
+        return [vote for vote in value if isinstance(vote, str)]
+    return []
 
 
 def _require_kind(labelled: ToLabel) -> None:

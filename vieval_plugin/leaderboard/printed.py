@@ -63,7 +63,9 @@ class PrintedNumber:
         """Format the printed or the recomputed number with as many decimals as were
         printed; empty for None.
         """
-        return "" if value is None else f"{value:.{self.decimals}f}"
+        if value is None:
+            return ""
+        return f"{value:.{self.decimals}f}"
 
 
 @cache

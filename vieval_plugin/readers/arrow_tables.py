@@ -366,11 +366,10 @@ def _arrow_batches(
         row = 0
         with reading_table(path):
             reader = _arrow_reader(path, columns)
-            batches = (
-                map(reader.get_batch, range(reader.num_record_batches))
-                if _is_file(path)
-                else reader
-            )
+            if _is_file(path):
+                batches = map(reader.get_batch, range(reader.num_record_batches))
+            else:
+                batches = reader
             for batch in _within_bounds(path.stat().st_size, map(_validated, batches)):
                 yield start + row, TableCell(path, row, ""), batch
                 row += batch.num_rows

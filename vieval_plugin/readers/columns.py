@@ -425,7 +425,9 @@ def _column_words(columns: Sequence[str]) -> str:
 def _field(column: str) -> str:
     """The field that a column's own name says; empty for a name that says none."""
     part, _, name = column.partition(".")
-    return column if part in ("images", "texts") and name else _FIELDS.get(column, "")
+    if part in ("images", "texts") and name:
+        return column
+    return _FIELDS.get(column, "")
 
 
 def is_column_name(name: str) -> bool:

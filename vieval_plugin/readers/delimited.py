@@ -73,11 +73,10 @@ def _dialect_of(path: Path) -> _Dialect:
     with path.open(encoding=encoding, newline="") as file:
         lines = [file.readline(_LONGEST_LINE) for _ in range(_FIRST)]
         declaration = _FIRST_LINE.fullmatch(lines[0].strip())
-        delimiter = (
-            declaration[1]
-            if declaration
-            else _delimiter(list(filter(str.strip, lines)))
-        )
+        if declaration:
+            delimiter = declaration[1]
+        else:
+            delimiter = _delimiter(list(filter(str.strip, lines)))
         file.seek(0)
         dialect = _Dialect(encoding, delimiter, True, int(declaration is not None))
         if delimiter in ("\t", _ABSENT_SIGN):

@@ -431,11 +431,10 @@ def _image_models(
         subfolders = sorted(
             path for path in folder.iterdir() if path.is_dir() and real(path) not in but
         )
-        model_folders = (
-            [folder]
-            if _images(folder)
-            else [path for path in subfolders if _images(path)]
-        )
+        if _images(folder):
+            model_folders = [folder]
+        else:
+            model_folders = [path for path in subfolders if _images(path)]
         if not model_folders:
             raise VievalError(
                 f"{folder}: no images in this folder or its subfolders "

@@ -437,11 +437,9 @@ def _notes(
 
 
 def _totals(layout: Layout) -> Totals | None:
-    return (
-        Totals(layout.title, tuple(layout.totals), layout.threshold)
-        if layout.totals
-        else None
-    )
+    if layout.totals:
+        return Totals(layout.title, tuple(layout.totals), layout.threshold)
+    return None
 
 
 def _require_one_file(by_key: Mapping[_Key, Sequence[_FoundImage]]) -> None:

@@ -125,11 +125,10 @@ def pair_images(
 
 def _pairing_notes(matching: _Matching, prompts: Prompts) -> list[str]:
     is_told = matching.key.name and not matching.key.is_own
-    notes = (
-        [f"{prompts.name}: images are matched by column {matching.key.name!r}"]
-        if is_told
-        else []
-    )
+    if is_told:
+        notes = [f"{prompts.name}: images are matched by column {matching.key.name!r}"]
+    else:
+        notes = []
     notes += leftover_notes(
         prompts.name, [name for name in prompts.leftover if name != matching.key.name]
     )

@@ -47,7 +47,9 @@ class Place:
     query: str = ""
 
     def __str__(self) -> str:
-        return f"{self.scheme}{quote(self.path)}" if self.scheme else self.path
+        if self.scheme:
+            return f"{self.scheme}{quote(self.path)}"
+        return self.path
 
     @property
     def address(self) -> str:
@@ -97,7 +99,9 @@ def shown_location(path: str | Path) -> str:
     >>> shown_location(Path("s3://bucket/run?region=here&scheme=http")), shown_location("out/run")
     ("'s3://bucket/run?region=here&scheme=http'", 'out/run')
     """
-    return shlex.quote(location_of(path)) if REMOTE.match(str(path)) else str(path)
+    if REMOTE.match(str(path)):
+        return shlex.quote(location_of(path))
+    return str(path)
 
 
 def arrow(reader: str = "reading parquet files") -> Any:
@@ -169,11 +173,10 @@ def reading(place: Place) -> Iterator[None]:
 
 def reason_of(error: Exception) -> str:
     """The reason of an error in one line without secrets."""
-    text = (
-        os.strerror(error.errno)
-        if isinstance(error, OSError) and error.errno
-        else str(error)
-    )
+    if isinstance(error, OSError) and error.errno:
+        text = os.strerror(error.errno)
+    else:
+        text = str(error)
     return redacted(" ".join(text.split()))[:_LONGEST_REASON] or type(error).__name__
 
 

@@ -135,16 +135,16 @@ def prompts_of(path: Path, columns: Mapping[str, str] | None = None) -> Prompts:
         raise VievalError(f"{path}: contains no prompts")
     uid_column = (columns or {}).get("uid")
     has_uid = any("uid" in row for _, row in rows)
-    uid_keys = (
-        [KeyColumn(uid_column or "uid", tuple(numbers), is_id=True, is_own=True)]
-        if uid_column or has_uid
-        else []
-    )
-    keys = (
-        uid_keys
-        if uid_column is not None
-        else uid_keys + _key_columns(table, fields.columns.get("uid", "uid"))
-    )
+    if uid_column or has_uid:
+        uid_keys = [
+            KeyColumn(uid_column or "uid", tuple(numbers), is_id=True, is_own=True)
+        ]
+    else:
+        uid_keys = []
+    if uid_column is not None:
+        keys = uid_keys
+    else:
+        keys = uid_keys + _key_columns(table, fields.columns.get("uid", "uid"))
     uids = next(
         (key.uids for key in keys if key.is_own or (key.is_id and key.is_unique)),
         tuple(numbers),
@@ -217,8 +217,6 @@ def _problem(row: Mapping[str, Any]) -> str:
             "models, and UID_1.png is the second image of UID"
         )
     uid = row.get("uid", "")
-    return (
-        ""
-        if isinstance(uid, (str, int)) and not isinstance(uid, bool)
-        else "`uid` must be a string"
-    )
+    if isinstance(uid, (str, int)) and not isinstance(uid, bool):
+        return ""
+    return "`uid` must be a string"

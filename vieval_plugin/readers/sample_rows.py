@@ -234,12 +234,12 @@ def _kind_of(images: set[str], texts: set[str]) -> str:
         told_texts == {"prompt"} or (WANTED_TEXT in texts and not told_texts)
     ):
         return "tig"
-    return (
-        "tie"
-        if shown_images == {"source"}
-        and told_texts in ({"instruction"}, {"instruction", "prompt"})
-        else ""
-    )
+    if shown_images == {"source"} and told_texts in (
+        {"instruction"},
+        {"instruction", "prompt"},
+    ):
+        return "tie"
+    return ""
 
 
 def draw_of(draw: Any) -> int:

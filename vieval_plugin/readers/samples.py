@@ -338,11 +338,10 @@ def _contest_of_row(
         )
     candidates = []
     for index, output in enumerate(outputs):
-        maker = (
-            {"image_model": models[index]}
-            if isinstance(models, list)
-            else {"draw": index}
-        )
+        if isinstance(models, list):
+            maker = {"image_model": models[index]}
+        else:
+            maker = {"draw": index}
         candidate = {
             **row,
             "images": {**row["images"], "output": output},

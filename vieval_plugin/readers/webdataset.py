@@ -270,11 +270,10 @@ def _read(
         for member in index
         if samples is None or any(member.sample in numbers for numbers in samples)
     ]
-    contents = (
-        _read_at_offsets(path, members)
-        if path.name.lower().endswith(PLAIN)
-        else _read_through(path, members)
-    )
+    if path.name.lower().endswith(PLAIN):
+        contents = _read_at_offsets(path, members)
+    else:
+        contents = _read_through(path, members)
     for number, pairs in groupby(contents, key=lambda pair: pair[0].sample):
         yield number, list(pairs)
 

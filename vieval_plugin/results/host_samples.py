@@ -73,7 +73,9 @@ def _verdicts_of_card(result: Path) -> list[Path]:
     verdict folder.
     """
     card = result.parent if result.name == VERDICTS else result
-    return sorted((card / VERDICTS).glob("*.jsonl")) if isfile(card / CARD_JSON) else []
+    if isfile(card / CARD_JSON):
+        return sorted((card / VERDICTS).glob("*.jsonl"))
+    return []
 
 
 def _group_by_judge(files: Sequence[Path]) -> Collection[Sequence[Path]]:
@@ -146,11 +148,10 @@ def _summary(path: Path) -> Path | None:
 def _tokens(row: Mapping[str, Any]) -> list[int | None]:
     """Tokens used by each response of a row, if the host records them."""
     token_counts = row.get("token_counts")
-    counts = (
-        [count if isinstance(count, dict) else {} for count in token_counts]
-        if isinstance(token_counts, list)
-        else []
-    )
+    if isinstance(token_counts, list):
+        counts = [count if isinstance(count, dict) else {} for count in token_counts]
+    else:
+        counts = []
     tokens = [
         [
             count[name]
@@ -165,6 +166,6 @@ def _tokens(row: Mapping[str, Any]) -> list[int | None]:
 def responses_of(sample: Mapping[str, Any]) -> list[str]:
     """Response texts of a row: one per repeat."""
     responses = sample["filtered_resps"]
-    return (
-        [str(r) for r in responses] if isinstance(responses, list) else [str(responses)]
-    )
+    if isinstance(responses, list):
+        return [str(r) for r in responses]
+    return [str(responses)]

@@ -73,11 +73,10 @@ def prompt_forms(sample: Sample) -> frozenset[str]:
     >>> prompt_forms(samples[0]) & prompt_forms(samples[1])
     frozenset({' | a red _'})
     """
-    shown_roles = (
-        {role for role, _ in outputs(sample)}
-        if set(OUTPUTS) & set(sample.images)
-        else set[str]()
-    )
+    if set(OUTPUTS) & set(sample.images):
+        shown_roles = {role for role, _ in outputs(sample)}
+    else:
+        shown_roles = set[str]()
     image_digests = " ".join(
         image.sha256
         for role, image in sorted(sample.images.items())

@@ -309,16 +309,15 @@ def _read_logs(
     unnamed: list[VievalError] = []
     for folder, (benchmark, part) in folders.items():
         try:
-            verdicts_of_part = (
-                read(
+            if read:
+                verdicts_of_part = read(
                     folder,
                     partial(SampleId, benchmark.name, part),
                     name,
                     setting,
                 )
-                if read
-                else {}
-            )
+            else:
+                verdicts_of_part = {}
         except logs.NotNamedError as error:
             unnamed.append(error)
             continue

@@ -93,11 +93,9 @@ def _answer(record: Record) -> str:
         return _scores_text(record.verdict.scores)
     given_votes = filter(None, choice.votes.values())
     votes = " and ".join(dict.fromkeys(given_votes))
-    return (
-        f"vote {votes}"
-        if votes
-        else " against ".join(map(_scores_text, choice.scores)) or "no vote"
-    )
+    if votes:
+        return f"vote {votes}"
+    return " against ".join(map(_scores_text, choice.scores)) or "no vote"
 
 
 def _scores_text(scores: Mapping[str, float]) -> str:

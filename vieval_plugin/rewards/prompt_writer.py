@@ -84,11 +84,10 @@ def prompt_writer_reward(
     Raises:
         VievalError: the judge rates no such aspect.
     """
-    name = (
-        str(judge.prepared.spec.file.path)
-        if judge.prepared.spec.file
-        else judge.prepared.spec.name
-    )
+    if judge.prepared.spec.file:
+        name = str(judge.prepared.spec.file.path)
+    else:
+        name = judge.prepared.spec.name
     definition = f"{name}:{aspect or main_aspect(judge.aspects)}"
     opened = OpenReward(definition, {name: judge})
     _ = opened.reward

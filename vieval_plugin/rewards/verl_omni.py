@@ -80,11 +80,9 @@ async def compute_score(
 
 def _picture(source: Any) -> Any:
     """A source, of which data sets have the bytes or the path by name."""
-    return (
-        source.get("bytes") or source.get("path")
-        if isinstance(source, Mapping)
-        else source
-    )
+    if isinstance(source, Mapping):
+        return source.get("bytes") or source.get("path")
+    return source
 
 
 @lru_cache(maxsize=8)

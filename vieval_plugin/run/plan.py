@@ -373,7 +373,9 @@ def _cost_range(
 
 
 def _short(seconds: float) -> str:
-    return f"{seconds:,.0f}" if seconds >= 10 else f"{seconds:.1f}"
+    if seconds >= 10:
+        return f"{seconds:,.0f}"
+    return f"{seconds:.1f}"
 
 
 def detectable_difference(samples: Sequence[Judged]) -> str:

@@ -173,4 +173,6 @@ def failures(verdicts: Iterable[tuple[SampleId, Verdict]]) -> list[str]:
 def _mean(counts: _Counts, aspect: str) -> str:
     number = counts.scored[aspect]
     part = f" (n {number})" if number != counts.samples else ""
-    return f"{counts.sums[aspect] / number:.3f}{part}" if number else "-"
+    if number:
+        return f"{counts.sums[aspect] / number:.3f}{part}"
+    return "-"

@@ -196,7 +196,9 @@ def differing_runs(earlier: Mapping[str, Any], current: Mapping[str, Any]) -> st
 
 def _option_text(value: Any) -> str:
     """A value in words; empty for one that says nothing."""
-    return "" if value is None or value in ("", [], ()) else str(value)
+    if value is None or value in ("", [], ()):
+        return ""
+    return str(value)
 
 
 def flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:

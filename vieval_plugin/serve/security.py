@@ -81,11 +81,10 @@ class Guard:
     def _is_known(self, header: str) -> bool:
         scheme, _, token = header.partition(" ")
         try:
-            token = (
-                token.strip()
-                if scheme.lower() == "bearer"
-                else BasicAuth.decode(header, "utf-8").password
-            )
+            if scheme.lower() == "bearer":
+                token = token.strip()
+            else:
+                token = BasicAuth.decode(header, "utf-8").password
         except ValueError:
             return False
         return hmac.compare_digest(token.encode(), self.token.encode())

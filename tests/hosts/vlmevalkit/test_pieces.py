@@ -275,7 +275,7 @@ def test_a_line_a_dataset_and_the_reasons_once(vieval, monkeypatch):
     listed = {line.split()[0]: line for line in lines[1:-1]}
     assert listed.keys() == names.datasets().keys()
     assert max(map(len, listed.values())) <= 80
-    assert listed["imagenhub_viescore"].split()[1:] == ["7", "not", "there"]
+    assert listed["imagenhub_viescore"].split()[1:] == ["7", "missing"]
     assert lines[-1].endswith("`vieval tasks NAME` shows missing data")
 
 

@@ -391,16 +391,15 @@ class ObjectInstrument:
         for label, boxes in boxes_by_label.items():
             indices = surest(boxes.scores, detection.arguments["threshold"])
             of_color = indices[: colored.get(label, 0)]
-            colors = (
-                self._colors.colors(
+            if self._colors:
+                colors = self._colors.colors(
                     detection.pixels,
                     label,
                     boxes,
                     of_color,
                 )
-                if self._colors
-                else []
-            )
+            else:
+                colors = []
             for number, index in enumerate(indices):
                 left, top, right, bottom = boxes.sides[index].round(2).tolist()
                 color = colors[number] if number < len(colors) else ""

@@ -436,11 +436,10 @@ def _tell(options: ScoreOptions, scored: Scored, images: bool) -> None:
                 *summary.lines(),
                 "",
             )
-        elsewhere = (
-            f"`vieval report {options.out} --out FOLDER` writes them"
-            if options.out and not is_flat(options.out)
-            else ""
-        )
+        if options.out and not is_flat(options.out):
+            elsewhere = f"`vieval report {options.out} --out FOLDER` writes them"
+        else:
+            elsewhere = ""
         for table in scored.benchmarks.tables():
             # folders of no benchmark are judged without what makes reports
             from vieval_plugin.report.tables import table_lines

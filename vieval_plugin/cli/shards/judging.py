@@ -85,11 +85,10 @@ def is_of_shards(options: ScoreOptions) -> bool:
         else [name for name in options.samples if is_for_shards_alone(name)]
     )
     if for_shards and not options.plan:
-        location = (
-            for_shards[0].partition("?")[0]
-            if is_object_storage(for_shards[0])
-            else for_shards[0]
-        )
+        if is_object_storage(for_shards[0]):
+            location = for_shards[0].partition("?")[0]
+        else:
+            location = for_shards[0]
         raise VievalError(
             f"{location}: tar files, patterns and object storage require a folder of shards; pass "
             "--out FOLDER"

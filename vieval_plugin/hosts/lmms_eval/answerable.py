@@ -250,8 +250,6 @@ def _unaskable(task: Task, samples: Sequence[Judged]) -> str:
         return ""
     spec = judge_registry.judge(task.judge)
     reasons = [missing_inputs_reason(spec, samples[0])] if samples else ["no samples"]
-    return (
-        reasons[0]
-        if all(missing_inputs_reason(spec, sample) for sample in samples)
-        else ""
-    )
+    if all(missing_inputs_reason(spec, sample) for sample in samples):
+        return reasons[0]
+    return ""

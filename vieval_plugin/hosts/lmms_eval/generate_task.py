@@ -362,11 +362,10 @@ def finish(model: Any, instances: Sequence[Instance], outputs: Sequence[Any]) ->
     for instance, output in zip(instances, outputs, strict=True):
         request: GenerateRequest = instance.args[2]
         if request.finished and not is_padding(instance):
-            text = (
-                output
-                if isinstance(output, str)
-                else str(getattr(output, "text", output))
-            )
+            if isinstance(output, str):
+                text = output
+            else:
+                text = str(getattr(output, "text", output))
             answers_by_task.setdefault(request.finished, []).append((request, text))
     for finished, pairs in answers_by_task.items():
         finished(model, pairs)

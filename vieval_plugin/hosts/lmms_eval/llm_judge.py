@@ -371,9 +371,10 @@ def _contest_scores(judge: _OpenJudge, verdict: Verdict) -> dict[str, Any]:
     """
     aspect = main_aspect(judge.prepared.spec.aspects)
     scored = verdict.choice.scores if verdict.choice else ()
-    scores = (
-        {"scores": [candidate.get(aspect) for candidate in scored]} if scored else {}
-    )
+    if scored:
+        scores = {"scores": [candidate.get(aspect) for candidate in scored]}
+    else:
+        scores = {}
     return {**scores, "preference": preference(verdict, aspect)}
 
 

@@ -198,11 +198,10 @@ def interleaved(chat: Chat, images: Path) -> list[dict[str, str]]:
         parts += [{"type": "text", "value": f"{message.role}:\n"}] if has_turns else []
         for part in message.parts:
             is_image = isinstance(part, Image)
-            value = (
-                str(_file(part, images))
-                if isinstance(part, Image)
-                else _unlike_a_file(part)
-            )
+            if isinstance(part, Image):
+                value = str(_file(part, images))
+            else:
+                value = _unlike_a_file(part)
             parts.append({"type": "image" if is_image else "text", "value": value})
     return parts
 
@@ -238,11 +237,9 @@ def identity_of(
     """
     if not isinstance(model, str):
         fields: Mapping[str, Any] | None = getattr(model, _IDENTITY_ATTRIBUTE, None)
-        return (
-            fields
-            if fields is not None
-            else _identity(type(model).__name__, name, vars(model))
-        )
+        if fields is not None:
+            return fields
+        return _identity(type(model).__name__, name, vars(model))
     maker = supported.get(name)
     return _identity(
         getattr(getattr(maker, "func", maker), "__name__", ""),

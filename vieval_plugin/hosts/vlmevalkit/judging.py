@@ -419,8 +419,6 @@ def _files(files: VerdictFiles, rank: int, world_size: int) -> Iterator[Path]:
 
 def _answers(path: Path) -> Mapping[Any, Any]:
     loaded = load(str(path))
-    return (
-        loaded
-        if isinstance(loaded, dict)
-        else dict(zip(loaded["index"], loaded["prediction"], strict=True))
-    )
+    if isinstance(loaded, dict):
+        return loaded
+    return dict(zip(loaded["index"], loaded["prediction"], strict=True))

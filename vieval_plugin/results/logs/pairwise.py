@@ -158,11 +158,12 @@ def _labelled(row: Any) -> Verdict:
 
 def _lettered(row: Any) -> Verdict:
     """An order that was not asked is not a failure; an order without a letter is."""
-    judgements_by_order = (
-        {order: row[order] for order in _LETTERS if row.get(order)}
-        if isinstance(row, dict)
-        else {}
-    )
+    if isinstance(row, dict):
+        judgements_by_order = {
+            order: row[order] for order in _LETTERS if row.get(order)
+        }
+    else:
+        judgements_by_order = {}
     if not judgements_by_order:
         return _unreadable("the log row has no judgement")
     votes = {}

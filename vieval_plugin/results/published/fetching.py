@@ -111,8 +111,6 @@ def _line(
 
 def _reason(failure: Failed) -> str:
     """Reason that several failed files share; details that differ by file are cut."""
-    return (
-        failure.reason.partition(":")[0]
-        if failure.host_answered
-        else f"{failure.host} does not answer"
-    )
+    if failure.host_answered:
+        return failure.reason.partition(":")[0]
+    return f"{failure.host} does not answer"

@@ -66,7 +66,9 @@ class ShardFolder:
     def plan(self) -> Plan | None:
         """The plan; None if missing, VievalError if it cannot be read."""
         text = self.storage.read(PLAN)
-        return None if text is None else from_json(text, f"{self.name}/{PLAN}")
+        if text is None:
+            return None
+        return from_json(text, f"{self.name}/{PLAN}")
 
     def create_plan(self, plan: Plan) -> Plan:
         """Keep a plan if there is no plan yet; the plan that is there then, as another

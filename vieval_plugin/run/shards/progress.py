@@ -158,4 +158,6 @@ def _span(seconds: float) -> str:
     if seconds < 60:
         return f"{seconds:.0f} s"
     hours, minutes = divmod(round(seconds / 60), 60)
-    return f"{hours:,} h {minutes} min" if hours else f"{minutes} min"
+    if hours:
+        return f"{hours:,} h {minutes} min"
+    return f"{minutes} min"

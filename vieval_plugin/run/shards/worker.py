@@ -181,11 +181,10 @@ class CallBudget:
         return self._limit is not None and self._calls(rows) > self._limit
 
     def _calls(self, rows: int) -> float:
-        a_row = (
-            self._usage.calls / self.rows_judged
-            if self.rows_judged >= _ENOUGH
-            else self._expected
-        )
+        if self.rows_judged >= _ENOUGH:
+            a_row = self._usage.calls / self.rows_judged
+        else:
+            a_row = self._expected
         return a_row * rows
 
 
@@ -364,11 +363,10 @@ class ShardWorker:
         else:
             suspects, fatal = suspect_and_fatal_rows(self._folder.under_way, shard)
             note = RowsUnderWay(self._folder.under_way, shard)
-            verdicts = (
-                kept_verdicts(self._folder, shard.name, self._run.rejudge)
-                if self._run.rejudge
-                else {}
-            )
+            if self._run.rejudge:
+                verdicts = kept_verdicts(self._folder, shard.name, self._run.rejudge)
+            else:
+                verdicts = {}
             self._open[shard.name] = opened = OpenShard(
                 shard,
                 note,

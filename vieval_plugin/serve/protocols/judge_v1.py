@@ -192,9 +192,10 @@ def write(entries: Sequence[RequestEntry], values: Values) -> web.Response:
 
 def _row(entry: RequestEntry, name: str, value: RewardValue) -> JsonObject:
     contest = isinstance(entry.judged, Contest)
-    failed = (
-        not value.status.usable if contest else value.value is None or value.imputed
-    )
+    if contest:
+        failed = not value.status.usable
+    else:
+        failed = value.value is None or value.imputed
     row: JsonObject = {"uid": entry.fields["uid"], "reward": name, "value": value.value}
     row["status"] = str(value.status)
     row["failed"] = failed

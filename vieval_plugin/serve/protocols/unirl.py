@@ -55,11 +55,10 @@ def read(body: Body, reading: Reading) -> list[RequestEntry]:
 
 
 def _entry(number: int, request: Mapping[str, Any], reading: Reading) -> RequestEntry:
-    identity = (
-        {name: request.get(name) for name in _IDENTITY}
-        if "request_id" in request
-        else {}
-    )
+    if "request_id" in request:
+        identity = {name: request.get(name) for name in _IDENTITY}
+    else:
+        identity = {}
     fields = {"identity": identity}
     try:
         names = list_of(request, _REWARDS, str, "reward names")

@@ -137,8 +137,6 @@ def _edit(file: Path, number: int, line: str) -> LabelledEdit:
 
 
 def _line(error: Exception) -> str:
-    return (
-        f"{error.args[0]} is missing"
-        if isinstance(error, KeyError)
-        else line_of(error)[:200]
-    )
+    if isinstance(error, KeyError):
+        return f"{error.args[0]} is missing"
+    return line_of(error)[:200]

@@ -318,11 +318,10 @@ def _step(
         is_last = part == len(batches)
         with contextlib.nullcontext() if is_last else accelerator.no_sync(state.module):
             value, text = state.module(batch.inputs, batch.at, batch.targets)
-            score = (
-                (value - batch.labels).abs().mean()
-                if value is not None
-                else torch.zeros(())
-            )
+            if value is not None:
+                score = (value - batch.labels).abs().mean()
+            else:
+                score = torch.zeros(())
             accelerator.backward((text + SCORE_WEIGHT * score) / tuning.accumulate)
         texts += text.item() / tuning.accumulate
         scores += score.item() / tuning.accumulate

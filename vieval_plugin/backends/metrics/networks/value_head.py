@@ -307,7 +307,9 @@ def _inputs(
 
 
 def _joined(pages: list[Any]) -> Any:
-    return pages if isinstance(pages[0], list) else library("torch").cat(pages)
+    if isinstance(pages[0], list):
+        return pages
+    return library("torch").cat(pages)
 
 
 def value_head(loaded: LoadedValueHead, batch: Mapping[str, Sequence[Any]]) -> Any:

@@ -70,11 +70,10 @@ class _Process(Slot):
             names = {
                 member.value: member.name for member in signal.Signals
             }  # a signal of real time has none
-            reason = (
-                f"exit code {code}"
-                if code >= 0
-                else f"signal {names.get(-code, -code)}"
-            )
+            if code >= 0:
+                reason = f"exit code {code}"
+            else:
+                reason = f"signal {names.get(-code, -code)}"
             raise WorkerDied(reason) from None
 
     def _start(self) -> Connection:
