@@ -47,8 +47,8 @@ def test_what_one_of_them_did_not_score_is_not_counted():
         [run("first", VARYING), run("second", [None] * 8 + VARYING[8:])]
     )
     assert sentence == (
-        "first and second gave the same score to all 40 samples that both scored; are they one "
-        "model?"
+        "first and second gave the same score to all 40 samples that both scored. "
+        "Are they the same model?"
     )
 
 
