@@ -53,8 +53,8 @@ def refused(submission, vieval):
 def test_a_right_one_is_taken_and_says_what_cannot_be_shown(submission, vieval):
     assert vieval("leaderboard", "check", submission).out.splitlines() == [
         (
-            "ImagenHub: recomputed 40 verdicts of maker/mine-7b from their replies, and its "
-            "agreement from the verdicts"
+            "ImagenHub: recomputed 40 verdicts of maker/mine-7b from their replies, then the "
+            "agreement from these verdicts"
         ),
         "no check can show which model wrote the replies, or that it was asked only once",
     ]
