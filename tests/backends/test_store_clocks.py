@@ -159,7 +159,7 @@ from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.judges.protocol import Text
 store = Store(Path(sys.argv[1]), 0 if sys.argv[3] == "fresh" else None)
 reply = store.get("k")
-print(reply.text if reply else None, store.add("k", "m", Text(sys.argv[4])).text, store.claim("k"))
+print(reply.text if reply else None, store.add("k", "m", Text(sys.argv[4])).text, store.claim("other"))
 if sys.argv[5] == "killed":
     import os; os.kill(os.getpid(), 9)
 """

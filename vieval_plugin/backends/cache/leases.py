@@ -41,10 +41,12 @@ class Leases:
         A process that asks for longer than a question of ours may take is not waited for.
         """
         started = time.monotonic()
-        while (
-            not self._store.claim(key)
-            and (waited := time.monotonic() - started) < self._longest_wait
-        ):
+        while not self._store.claim(key):
+            if (reply := self._store.get(key)) is not None:
+                return reply
+            waited = time.monotonic() - started
+            if waited >= self._longest_wait:
+                break
             if waited > _SILENT_WAIT and not self._wait_announced:
                 self._wait_announced = True
                 message = (
@@ -56,13 +58,10 @@ class Leases:
                     file=sys.stderr,
                 )
             await asyncio.sleep(_POLL_INTERVAL * (0.5 + random.random()))
-            if (reply := self._store.get(key)) is not None:
-                return reply
         self._leased_keys.add(key)
         if self._renewing is None:
             self._renewing = asyncio.ensure_future(self._renew())
-        # between the first look and our lease another process may have stored it and gone on
-        return self._store.get(key)
+        return None
 
     def finish(self, key: str, stored: bool) -> None:
         """Give up a lease, at once if another process may have to ask the question, else soon."""

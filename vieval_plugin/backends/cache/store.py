@@ -57,11 +57,14 @@ LOCK_RETRY_DELAY = 4.0
 _COUNTS = (
     "run >= :since AND (:max_age IS NULL OR stored BETWEEN :now - :max_age AND :now)"
 )
+# a row without a run is of the one that asked anew last
 _UPSERT = (
-    "INSERT INTO replies VALUES (:key, :model, :reply, :stored, :checksum, :run) ON CONFLICT "
+    "INSERT INTO replies VALUES (:key, :model, :reply, :stored, :checksum, "
+    "coalesce(:run, (SELECT value FROM about WHERE name = 'run'))) ON CONFLICT "
     "(key) DO UPDATE SET model = excluded.model, reply = excluded.reply, stored = "
     f"excluded.stored, checksum = excluded.checksum, run = excluded.run WHERE NOT ({_COUNTS})"
 )
+_IS_STORED = f"SELECT 1 FROM replies WHERE key = :key AND {_COUNTS}"
 # twice, because who waits for its turn to write has looked at the clock before
 _VOID = "until NOT BETWEEN :now AND :now + 2 * :lease"
 
@@ -105,11 +108,11 @@ def to_stored(reply: Answer) -> str:
     """An answer as JSON; ValueError for one with values that none can have."""
     if problem := fault(reply):
         raise ValueError(problem)
-    values = {"kind": type(reply).__name__, **asdict(reply)}
+    values = {"kind": type(reply).__name__, **vars(reply)}
     # notes are of what was shown this time, and `by` says what it was called
     for name in ("notes", "by"):
         values.pop(name, None)
-    return json.dumps(values, allow_nan=False)
+    return json.dumps(values, allow_nan=False, default=asdict)
 
 
 def parse_stored(text: str) -> Answer:
@@ -190,9 +193,9 @@ class Store:
             "model": model,
             "reply": text,
             "stored": time.time(),
-            "run": self._run(),
+            "checksum": checksum(key, model, text),
+            "run": None,
         }
-        row["checksum"] = checksum(key, model, text)
         for _ in range(2):
             row_count = self._write_unless_locked(_UPSERT, {**row, **self._bounds()})
             if row_count:
@@ -200,7 +203,7 @@ class Store:
             if (earlier := self.get(key)) is not None:
                 return earlier
             if row_count is None:
-                self._spool_row(row)
+                self._spool_row({**row, "run": self._run()})
                 return reply
             # it was damaged, and is gone now that it was looked at
         return reply
@@ -211,22 +214,18 @@ class Store:
         self._since = self._run()
 
     def claim(self, key: str) -> bool:
-        """Take the lease of a question; returns whether it was free."""
-        lease = {
-            "key": key,
-            "owner": self._owner,
-            **_lease(),
-        }
+        """Take the lease of a question; returns whether nobody has it and no reply is stored."""
+        lease = {"key": key, "owner": self._owner, **self._bounds(), **_lease()}
         claimed = self._write_unless_locked(
-            "INSERT INTO claims VALUES (:key, :owner, :now + :lease) ON CONFLICT (key) DO UPDATE "
+            "INSERT INTO claims SELECT :key, :owner, :now + :lease WHERE NOT EXISTS "
+            f"({_IS_STORED}) ON CONFLICT (key) DO UPDATE "
             f"SET owner = excluded.owner, until = excluded.until WHERE {_VOID}",
             lease,
         )
-        if claimed is None:
-            return not self._rows(
-                f"SELECT 1 FROM claims WHERE key = :key AND NOT ({_VOID})", lease
-            )
-        return bool(claimed)
+        if claimed is not None:
+            return bool(claimed)
+        is_leased = f"SELECT 1 FROM claims WHERE key = :key AND NOT ({_VOID})"
+        return not self._rows(f"{is_leased} UNION ALL {_IS_STORED}", lease)
 
     def renew_leases(self) -> None:
         """Extend the leases of this process."""

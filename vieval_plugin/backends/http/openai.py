@@ -145,6 +145,8 @@ class OpenAIBackend:
         self._sight_check = sight_check
         self.model = model
         self.sampling = sampling
+        self._sampling_key = asdict(sampling)
+        del self._sampling_key["max_tokens"]  # a key has the limit of its question
         self.usage = usage
         self._price = price
         self._server = Server(server, usage, seed)
@@ -672,11 +674,9 @@ class OpenAIBackend:
         """The key of a question in the store: everything its answer depends on, images by
         digest.
         """
-        sampling = asdict(self.sampling)
-        del sampling["max_tokens"]
         content = question(ask, lambda image: images[image].digest)
         content["model"] = self.model
-        content["sampling"] = sampling
+        content["sampling"] = self._sampling_key
         content["max_tokens"] = self.sampling.limit(ask)
         content["repeat"] = repeat
         return key_of(content)
