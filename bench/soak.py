@@ -32,10 +32,12 @@ from common import (
     photographs,
     table,
 )
+from pyarrow import parquet
 from serve import resident
 from shards import write_tiny
 
 CLIENTS, KILL_EVERY = 4, 600.0
+ROWS_A_SHARD = 256
 
 
 def levels(process: int) -> tuple[float, int, int]:
@@ -53,6 +55,19 @@ def levels(process: int) -> tuple[float, int, int]:
 
 def mebibytes(*files: Path) -> float:
     return sum(file.stat().st_size for file in files if file.is_file()) / 2**20
+
+
+def accounted(verdicts: Path) -> str:
+    """Say how many rows of the finished shards lack a verdict, and how many have two."""
+    files = list(verdicts.rglob("*.parquet"))
+    uids = [
+        uid
+        for file in files
+        for uid in parquet.read_table(file, columns=["uid"])["uid"].to_pylist()
+    ]
+    distinct = len(set(uids))
+    missing = ROWS_A_SHARD * len(files) - distinct
+    return f"{len(uids):,} rows of {len(files)} finished shards: missing {missing}, twice {len(uids) - distinct}"
 
 
 class Clients:
@@ -130,6 +145,7 @@ def soak(folder: Path, minutes: float, rows: int, seed: int) -> None:
         ]
         score = [*command, "score", str(folder / "data"), "--out", str(folder / "out")]
         score += ["--config", str(folder / "score.yaml"), "--judge", "viescore"]
+        score += ["--rows-per-shard", str(ROWS_A_SHARD)]
         with (
             (folder / "serve.log").open("w") as log,
             (folder / "score.log").open("w") as progress,
@@ -191,13 +207,19 @@ def soak(folder: Path, minutes: float, rows: int, seed: int) -> None:
         f"verdicts of the server: {dict(clients.results)}; {kills} kills; exit codes at SIGTERM: "
         f"{codes}"
     )
+    lost = sum(
+        number for status, number in clients.results.items() if "Error" in status
+    )
+    print(
+        f"requests of the server without a verdict: {lost}; {accounted(folder / 'out')}"
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument(
-        "--rows", type=int, default=100_000, help="rows of the folder of shards"
+        "--rows", type=int, default=102_400, help="rows of the folder of shards"
     )
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
