@@ -215,7 +215,7 @@ def test_absent_judges_are_named_and_present_ones_dated(boards):
         in html
     )
     assert "gpt-4o-2024-05-13, 2024-05" in html
-    assert "logs of tig, mie, tie, sdig, sdie, mcic were here" in html
+    assert "Logs of tig, mie, tie, sdig, sdie, mcic were not available" in html
 
 
 def test_a_printed_row_of_other_answers_is_an_erratum_and_says_so(boards):
