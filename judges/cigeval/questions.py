@@ -55,7 +55,7 @@ class CIGEvalOptions:
 
     pack: str = option(
         "cigeval/v1",
-        "prompt pack: a built-in name or a folder (`vieval prompts list`)",
+        "prompt pack: a name from `vieval prompts list`, or a folder",
         folder=True,
     )
     removed: tuple[str, ...] = option(

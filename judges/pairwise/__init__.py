@@ -80,19 +80,19 @@ class PairwiseOptions:
 
     pack: str = option(
         "pairwise/v1",
-        "prompt pack: a built-in name or a folder (`vieval prompts list`)",
+        "prompt pack: a name from `vieval prompts list`, or a folder",
         folder=True,
     )
     answers: Answers = option(
         "four_way",
         (
-            "answers for two candidates: the better one, both good or both bad (four_way), or "
-            "the better one (two_way)"
+            "possible answers for two candidates: the better one, both good or both "
+            "bad (four_way), or only the better one (two_way)"
         ),
     )
     orders: Orders = option(
         "both",
-        "ask with the candidates in both orders, or in one order",
+        "show the candidates in both orders, or in only one",
     )
     mode: Mode = option(
         "answer",

@@ -204,7 +204,7 @@ def test_what_is_wrong_with_a_file_is_told_in_one_line(tmp_path):
         BENCHMARK.load, tmp_path, "counting"
     )
     write(tmp_path, prompts=[{**PROMPTS[0], "include": [{"class": ""}]}])
-    assert "line 1: `objects` must have the form of GenEval" in refusal(
+    assert "line 1: `objects` must use the format of GenEval" in refusal(
         GENERATED.load, tmp_path, "counting"
     )
     write(tmp_path, prompts=[{**PROMPTS[0], "tag": "colours"}])

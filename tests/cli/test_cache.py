@@ -46,7 +46,7 @@ def test_clear_asks_and_deletes_nothing_where_there_is_nobody_to_ask(
         assert out.startswith(
             f"delete 2 replies of fake from {store}? Asking for them again costs calls. [y/N] "
         )
-        assert out.endswith(f"not confirmed, kept 2 replies of fake in {store}\n")
+        assert out.endswith(f"not confirmed: kept 2 replies of fake in {store}\n")
     monkeypatch.setattr("sys.stdin", Terminal("Yes\n"))
     assert vieval("cache", "clear", "--model", "fake").out.endswith(
         "deleted 2 replies\n"

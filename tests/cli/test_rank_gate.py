@@ -176,7 +176,7 @@ def test_one_prompt_more_that_fell_by_the_whole_scale_is_in_the_bound(gate):
     )
     fell, rose = int((new - old < -0.3).sum()), int((new - old > 0.3).sum())
     assert sentence.endswith(
-        f" Scores fell by more than 0.3 on {fell} of 200 prompts and rose as much on {rose}."
+        f" Scores fell by more than 0.3 on {fell} of 200 prompts and rose by as much on {rose}."
     )
 
 

@@ -208,7 +208,7 @@ def test_an_imported_wording_is_what_the_network_reads(
     template.write_text(template.read_text().replace("Rating", "Rate"))
     registry.judges.cache_clear()
     again = vieval("score", samples, "--judge", name, "--out", out, code=1)
-    assert "the wording that it was trained with is not shipped" in again.err
+    assert "its training prompt is not included" in again.err
     registry.judges.cache_clear()
 
 

@@ -386,7 +386,7 @@ def test_kinds_are_those_that_have_what_is_shown_and_named(file):
         ({"replies": "markdown"}, "replies: unknown name 'markdown'"),
         (
             {"replies": "number", "questions": {"PQ": question(scores=("a", "b"))}},
-            "must have one name with `replies: number`",
+            "must contain only one name if `replies` is `number`",
         ),
         (
             {

@@ -212,7 +212,7 @@ ENTRY, STATISTICS = ("entries", 0), ("statistics",)
         (
             STATISTICS,
             {"draws": 10**9},
-            "the card's statistics are not those of vieval card (at most 10,000 draws)",
+            "the card's statistics must be those of `vieval card`, with at most 10,000 draws",
         ),
         (
             (),

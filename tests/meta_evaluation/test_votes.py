@@ -248,7 +248,7 @@ def test_a_contest_that_no_judge_was_asked_about_for_its_votes_is_left_out():
         ),
         (
             {"scores": ({"O": 0.5}, {"O": 0.2})},
-            "thresholds require contests of at least two groups",
+            "thresholds require contests from at least two groups",
         ),
     ],
 )

@@ -132,7 +132,7 @@ def test_contests_of_one_group_have_no_thresholds_and_say_so():
     found = summarise(rows, aspects=("O",)).estimates
     assert (
         found["O_accuracy_four_way_value"].reason
-        == "thresholds require contests of at least two groups"
+        == "thresholds require contests from at least two groups"
     )
     assert not math.isnan(found["O_accuracy_decisive_value"].value)
 

@@ -438,7 +438,7 @@ def test_a_pixel_measure_says_what_it_measures(tmp_path, scores, said):
     )
     text = report_of(tmp_path, Results((run,)))
     assert html.unescape(inside(text, "h1")) == said
-    assert "sharpness measures edges; noise counts too." in Page(text).said
+    assert "sharpness measures edges, including those of noise." in Page(text).said
 
 
 def test_contests_that_decide_nothing_say_so_once_and_win_rates_have_a_line_at_one_half(

@@ -268,10 +268,11 @@ def test_a_file_that_cannot_be_read_is_named_and_the_rest_is_reported(tmp_path, 
     bad.write_bytes(b"\xff\xfe{}\n")
     command = ["report", str(good), str(bad), "--out", str(tmp_path / "out")]
     assert (
-        f"vieval: skipped, as it cannot be read: {bad}" in vieval(*command, code=1).err
+        f"vieval: skipped, because it cannot be read: {bad}"
+        in vieval(*command, code=1).err
     )
     assert (
-        f"Note: not readable, left out: {bad}"
+        f"Note: skipped, because it cannot be read: {bad}"
         in (tmp_path / "out" / "report.md").read_text()
     )
     [line] = vieval("report", bad, "--out", tmp_path / "none", code=1).err.splitlines()

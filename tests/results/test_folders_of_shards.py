@@ -112,7 +112,7 @@ def test_a_sample_of_prompts_is_drawn_by_seed_and_said(
     monkeypatch.setattr(sample_shards, "__defaults__", (False, 10))
     printed = vieval("rank", judged, "--tables", tmp_path / "tables").out
     assert "counts use all 120 verdicts" in printed
-    assert "on 10 randomly drawn prompts (seed 0)" in printed
+    assert "on 10 randomly sampled prompts (seed 0)" in printed
     assert [
         row["n"]
         for row in json.loads((tmp_path / "tables" / "findings.json").read_text())[

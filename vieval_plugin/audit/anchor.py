@@ -332,8 +332,8 @@ def lines(report: DriftReport, anchor: Anchor, model: str) -> list[str]:
         for kind, aspect, n, now, then in report.means
     ]
     power = (
-        f"With {report.n} samples, a difference smaller than the last column is "
-        "missed in more than one case of five."
+        f"With {report.n} samples, a difference smaller than the last column is missed "
+        "in more than one of five cases."
     )
     means_lines = ["", *text_table(means_table)] if report.means else []
     return [

@@ -27,9 +27,7 @@ if TYPE_CHECKING:
     from vieval_plugin.training.adiee.labels import LabelledEdit
 
 
-class OutputOptions(
-    ColumnOptions, group=("labels by CLIP-D, from outputs of editors",)
-):
+class OutputOptions(ColumnOptions, group=("label the outputs of editors with CLIP-D",)):
     """Outputs of editors that are labelled by CLIP-D."""
 
     outputs: Path | None = flag(

@@ -34,7 +34,7 @@ DEFAULT_JUDGE = "viescore"
 _JUDGE = ("judge",)
 _BACKBONE = (
     "backbone",
-    "the model that the judge asks (default: backbones.judge in the options file)",
+    "model that the judge uses (default: backbones.judge in the options file)",
 )
 
 
@@ -233,9 +233,9 @@ class ShardOptions(
         "rows per shard, which is one file (default: 512)", metavar="N"
     )
     max_failures: float | None = flag(
-        "largest share of a shard's rows that may fail (api_error, tool_error, parse_failure, "
-        "refusal or no_image); a shard with more is not written, and three in a row stop the run "
-        "(default: 0.2)",
+        "maximum share of a shard's rows that may fail (api_error, tool_error, "
+        "parse_failure, refusal or no_image); a shard with more is not written, and "
+        "three in a row stop the run (default: 0.2)",
         type=number_between(0, kind=float),
         metavar="SHARE",
     )

@@ -114,7 +114,7 @@ def show_pack(options: ShowOptions) -> int:
     for part in parts:
         say(
             "",
-            f"# {part} (part of the above)",
+            f"# {part} (included in the prompts above)",
             *pack.wording(part).splitlines(),
         )
     return 0

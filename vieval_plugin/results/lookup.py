@@ -92,8 +92,8 @@ class Lookup:
         )
         if sample is None:
             raise VievalError(
-                f"{record.id}: not found among the samples; check that the data "
-                "folder holds the data that was judged"
+                f"{record.id}: not found among the samples; check that the data folder "
+                "contains the data that was judged"
             )
         return sample
 

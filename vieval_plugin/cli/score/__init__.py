@@ -150,7 +150,7 @@ def _checked_flags(options: ScoreOptions) -> tuple[ScoreOptions, bool]:
     alone = first_flag(options, ("prompt", "source", "instruction"))
     if alone and not images:
         reason = (
-            "; --prompts defines its own"
+            "; --prompts already defines it"
             if options.prompts
             else other_than_images(options.samples)
         )
