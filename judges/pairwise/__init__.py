@@ -300,7 +300,7 @@ SPEC = JudgeSpec(
     title="Pairwise",
     # it picks a winner, which is not a score of any aspect
     aspects=(),
-    method="the better of two or more candidates, asked in both orders",
+    method="the better of two or more candidates, shown in both orders",
     needs={
         kind: Needs(
             tuple(OUTPUTS if role == "output" else role for role in inputs.images),

@@ -411,7 +411,7 @@ def spoil_question(row):
         (lambda row: row.update(trace=[]), "no recorded answer to SC"),
         (
             lambda row: row["trace"][0].update(scores=[14.0]),
-            "its step SC differs from what its reply gives",
+            "its step SC differs from its reply",
         ),
         (lambda row: row.update(bounds={"O": [0.9, 0.1]}), "its bounds differ"),
     ],

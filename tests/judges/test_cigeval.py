@@ -364,7 +364,7 @@ def test_no_tool_is_used_on_a_control_image(tool):
     assert game.labels == [["plan"], ["control/rating", "prompt/rating"]]
     assert shown(game, "control/rating") == ["control", "output"]
     assert game.verdict.findings == ("plan: forbidden tool", "plan: no tool")
-    assert step(game, "plan/control").reason == "tools are not used on guidance maps"
+    assert step(game, "plan/control").reason == "tools do not support guidance maps"
 
 
 def test_an_unreadable_plan_is_asked_for_again_and_then_done_without():

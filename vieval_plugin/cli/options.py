@@ -170,7 +170,8 @@ class BackboneOptions(Options, group=_BACKBONE):
         "sampling temperature, or none to omit it (default: 0)", metavar="T"
     )
     max_tokens: int | None = flag(
-        "maximum tokens of a reply (default: the judge's own limit)", metavar="N"
+        "maximum number of tokens in a reply (default: the judge's own limit)",
+        metavar="N",
     )
     timeout: float | None = flag(
         "seconds without data before a call is retried (default: 600)",
@@ -187,7 +188,7 @@ class BackboneOptions(Options, group=_BACKBONE):
 class BatchedOptions(Options, group=_BACKBONE):
     """The option to ask the model by batches."""
 
-    batch: bool = flag("use the batch API, which costs half and takes hours")
+    batch: bool = flag("use the batch API, which costs half as much but takes hours")
     batch_files: OutputPath | None = flag(
         "write batches to this folder, for vllm run-batch",
         metavar="FOLDER",
@@ -243,10 +244,10 @@ class ShardOptions(
         "do not start a shard that would exceed this number of calls", metavar="CALLS"
     )
     processes: Count | None = flag(
-        "workers on this machine (default: this process)", metavar="N"
+        "number of workers on this machine (default: this process)", metavar="N"
     )
     workers: Count | None = flag(
-        "workers on Ray (default: one per node, or one per GPU)", metavar="N"
+        "number of workers on Ray (default: one per node, or one per GPU)", metavar="N"
     )
     part: str | None = flag(
         "judge one of N parts; auto uses the task of a Slurm array or the process of "
