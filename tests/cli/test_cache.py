@@ -44,7 +44,7 @@ def test_clear_asks_and_deletes_nothing_where_there_is_nobody_to_ask(
         monkeypatch.setattr("sys.stdin", Terminal(answer))
         out = vieval("cache", "clear", "--model", "fake").out
         assert out.startswith(
-            f"delete 2 replies of fake from {store}? Asking for them again costs calls. [y/N] "
+            f"delete 2 replies of fake from {store}? Requesting them again costs calls. [y/N] "
         )
         assert out.endswith(f"not confirmed: kept 2 replies of fake in {store}\n")
     monkeypatch.setattr("sys.stdin", Terminal("Yes\n"))

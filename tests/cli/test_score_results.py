@@ -149,7 +149,7 @@ def test_what_a_judge_had_judged_before_its_server_went_away_is_kept_for_the_sam
     with FakeServer() as server:
         said = vieval(*command, *named(server)).err
         assert server.stats()["requests"] <= 1 + 2 * (6 - kept)
-    assert f"{6 + kept} verdicts of an earlier run are kept" in said
+    assert f"{6 + kept} verdicts from an earlier run" in said
     assert [row["judge"] for row in lines("out/v.jsonl")] == ["sharpness"] * 6 + [
         "viescore"
     ] * 6

@@ -109,7 +109,7 @@ def test_of_one_order_alone_nothing_is_said_of_two():
         "inconsistent_share",
     ):
         assert math.isnan(found[f"votes_{what}_value"].value)
-        assert found[f"votes_{what}_value"].reason == "only one order was asked"
+        assert found[f"votes_{what}_value"].reason == "only one order was shown"
     made = ByVotes().findings("b", ("t",), [run("mine", rows)], OPTIONS)
     assert [one.name for one in made.tables] == ["accuracy"]
 

@@ -90,7 +90,7 @@ def _clear(options: CacheOptions, store: Store, path: Path) -> str:
     count = sum(counts.values()) if options.model is None else counts[options.model]
     what = f"{count} replies of {options.model or f'{len(counts)} models'}"
     if not options.yes and not _confirmed(
-        f"delete {what} from {path}? Asking for them again costs calls. [y/N] "
+        f"delete {what} from {path}? Requesting them again costs calls. [y/N] "
     ):
         return f"not confirmed: kept {what} in {path}"
     return f"deleted {store.clear(options.model)} replies"

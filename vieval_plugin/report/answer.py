@@ -963,9 +963,10 @@ def _bias(bias: PositionBias | None) -> list[str]:
         share = Estimate(1 - share.value, 1 - share.high, 1 - share.low)
         position = "second"
     return [
-        f"Position bias: the judge prefers the image shown {position} in {_percent(share)} of its "
-        f"answers. It contradicts itself in {bias.contradicted} of {bias.contests} contests, which "
-        "count as ties (both orders were asked)."
+        f"Position bias: the judge prefers the image shown {position} in "
+        f"{_percent(share)} of its answers. It contradicts itself in "
+        f"{bias.contradicted} of {bias.contests} contests, which count as ties (both "
+        "orders were shown)."
     ]
 
 

@@ -103,7 +103,7 @@ class Lookup:
         """
         if record.row and not record.row.traced:
             raise VievalError(
-                f"{record.id}: prompts and replies were not kept; score again with "
+                f"{record.id}: prompts and replies were not saved; score again with "
                 "--trace"
             )
         source = record.provenance

@@ -135,7 +135,7 @@ def _require_one_judge(judges: dict[tuple[str, str], None], path: Path) -> None:
         )
         raise VievalError(
             f"{path}: contains tasks for several judges ({names}); pass the samples "
-            "file of one of them"
+            "file of one judge"
         )
 
 

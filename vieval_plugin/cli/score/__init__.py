@@ -373,7 +373,7 @@ def _judge_all(
 
     unable = list(request.unable)
     if log.total:
-        tell(f"resuming: {log.total} verdicts of an earlier run are kept")
+        tell(f"resuming with {log.total} verdicts from an earlier run")
     for prepared, source in zip(request.judges, request.sources(label), strict=True):
         progress = Progress()
         by_batches = request.batch if prepared.asks_a_model else None

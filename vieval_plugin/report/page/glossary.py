@@ -37,7 +37,7 @@ _MEANINGS = {
     ),
     "n": "Number of samples, prompts or contests behind the value.",
     "failed": "Verdicts without a score: the reply could not be read, the model declined, or a "
-    "call failed. They are never given a made-up score.",
+    "call failed. VIEval never makes up a score for them.",
     "answers": (
         "Answers behind all verdicts, including retries, from a model or from the cache."
     ),
