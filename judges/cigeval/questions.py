@@ -60,7 +60,7 @@ class CIGEvalOptions:
     )
     removed: tuple[str, ...] = option(
         ("ocr",),
-        "tools to leave out: any of difference, grounding, ocr, scene_graph",
+        "tools to disable: any of difference, grounding, ocr, scene_graph",
     )
     improvements: tuple[Improvement, ...] = option(
         (),

@@ -205,8 +205,8 @@ def read_anchor(lookup: Lookup, name: str) -> Anchor:
     counts = {len(records) for records in by_id.values()}
     if len(counts) != 1 or counts == {1}:
         raise VievalError(
-            f"{name}: not an anchor; create one with: vieval anchor make RESULTS "
-            "--out anchor.jsonl"
+            f"{name}: not an anchor; create one with `vieval anchor make RESULTS --out "
+            "anchor.jsonl`"
         )
     judged = _samples(lookup, [records[0] for records in by_id.values()])
     return Anchor(

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 GROUPS = {
     "score images": {
         "score": "score images and write the verdicts",
-        "shards": "show what a folder of shards contains and what is left",
+        "shards": "show the contents and progress of a folder of shards",
         "filter": "keep the rows of a data set whose verdicts meet a condition",
         "show": "show one verdict with its questions, replies and scores",
     },

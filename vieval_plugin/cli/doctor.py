@@ -86,7 +86,7 @@ def run(options: DoctorOptions) -> int:
     if needing:
         say("You need:", *needing, "")
     problems = sum(not check.fine for check in checks)
-    found = f"no problems in {len(checks)} checks"
+    found = f"no problems found in {len(checks)} checks"
     if problems:
         found = f"{problems} of {len(checks)} checks found a problem"
     say(found, "")

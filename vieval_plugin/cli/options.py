@@ -203,7 +203,7 @@ class SampleOptions(ColumnOptions, group=("samples",)):
     instruction: str | None = flag("instruction of an edit", metavar="TEXT")
     prompts: Path | None = flag("prompts of images in folders: a table or a .txt file")
     layout: str | None = flag(
-        "layout of the folders: that of a benchmark, such as geneval, or a YAML file "
+        "layout of the folders: a benchmark name, such as geneval, or a YAML file "
         "(default: detected)",
         metavar="NAME",
     )
@@ -218,7 +218,7 @@ class SampleOptions(ColumnOptions, group=("samples",)):
     allow_urls: list[str] = flag(
         "allow downloads of images from this host; may be repeated", metavar="HOST"
     )
-    strict: bool = flag("stop at the first bad row, before the first call")
+    strict: bool = flag("stop at the first invalid row, before the first call")
 
 
 class ShardOptions(
