@@ -244,7 +244,7 @@ def test_a_contest_that_no_judge_was_asked_about_for_its_votes_is_left_out():
     [
         (
             {"preferences": {"forward": 0.5}},
-            "preferences cannot distinguish both good from both bad",
+            'preferences cannot distinguish "both good" from "both bad"',
         ),
         (
             {"scores": ({"O": 0.5}, {"O": 0.2})},

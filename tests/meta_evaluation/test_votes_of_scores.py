@@ -161,7 +161,7 @@ def test_preferences_are_averaged_over_the_orders():
     assert found["votes_accuracy_decisive_value"].value == 0.5
     assert (
         found["votes_accuracy_four_way_value"].reason
-        == "preferences cannot distinguish both good from both bad"
+        == 'preferences cannot distinguish "both good" from "both bad"'
     )
     assert (
         found["votes_forward_accuracy_decisive_value"].reason

@@ -139,8 +139,8 @@ def _output_labels(
 
     if not options.licence:
         raise VievalError(
-            "--outputs requires --licence, the licence that permits training on them; the "
-            "training record states it"
+            "--outputs requires --licence, the licence that permits training on them, "
+            "for the training record"
         )
     rows = list(read_samples(outputs, "tie", parse_columns(options.columns)))
     bad = [(row.sample.id, row.verdict) for row in rows if row.verdict]

@@ -361,7 +361,7 @@ def answers_of(pairs: Pairs, subject: str, scheme: str, seed: Sequence[int]) -> 
             pairs, preferred, np.zeros(preferred.shape), three_way, seed
         )
         why: dict[VoteScheme, str] = {
-            "four_way": "preferences cannot distinguish both good from both bad"
+            "four_way": 'preferences cannot distinguish "both good" from "both bad"'
         }
         return Answers(
             pairs,
