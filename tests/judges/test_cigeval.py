@@ -525,6 +525,6 @@ def test_a_package_that_is_missing_is_told_before_the_run(monkeypatch):
         "grounding", needs=("no_such_package",), use=tools.registry()["grounding"].use
     )
     monkeypatch.setattr(tools, "planned", lambda: (lacking, tools.registry()["ocr"]))
-    with pytest.raises(VievalError, match="grounding needs no_such_package"):
+    with pytest.raises(VievalError, match="grounding requires no_such_package"):
         prepared()
     assert prepared(removed=("grounding", "ocr")).judge

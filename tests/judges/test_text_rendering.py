@@ -373,7 +373,7 @@ def test_without_its_packages_it_says_what_to_install(monkeypatch):
     )
     with pytest.raises(
         VievalError,
-        match=r"needs rapidocr and onnxruntime; run pip install \"\.\[text\]\"",
+        match=r"requires rapidocr and onnxruntime; run pip install \"\.\[text\]\"",
     ):
         SPEC.build(SPEC.options(), None, "")
 

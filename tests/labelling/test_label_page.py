@@ -188,7 +188,7 @@ def test_the_command_makes_the_same_page_for_the_same_seed_and_prints_it(
     assert keys_of(first) != keys_of(third)
     assert "seed 7." in first
     assert (
-        "3 of 6 to label\ndrawn from 3 of 3 strata (kind and generator), 1 from each, seed 7\n"
+        "3 of 6 to label\nsampled from 3 of 3 strata (kind and generator), 1 from each, seed 7\n"
         in capsys.readouterr().out
     )
     assert sorted({key[3] for key in keys_of(first)}) == ["demo_a", "demo_b", "demo_c"]
