@@ -199,7 +199,7 @@ IN_CALLS = [
     (lambda judge: judge(PIXELS), "sample 0: numpy.ndarray is not a sample; pass"),
     (
         lambda judge: judge([SAMPLE]).preferences(),
-        "these verdicts are on single samples; use scores",
+        "these verdicts are on single samples; use `scores`",
     ),
     (
         lambda judge: judge([SAMPLE]).preferences("Q"),

@@ -299,8 +299,8 @@ def test_of_a_benchmark_with_ratings_alone_the_missing_images_are_named(
     printed = vieval("card", "--plan", *at, "--benchmark", "imagenhub", code=1).err
     folder = shared_data / "imagenhub" / "museum" / "ImagenHub_Text-Guided_IG" / "SD"
     assert (
-        f"imagenhub has ratings, but images are missing: {folder}: 197 of 197 images missing, first "
-        "sample_0.jpg, and more in "
+        f"imagenhub has ratings, but images are missing: {folder}: 197 of 197 images missing (first: "
+        "sample_0.jpg), and more in "
     ) in printed
     assert "; run: vieval prepare imagenhub;" in printed
     assert "not prepared;" not in printed

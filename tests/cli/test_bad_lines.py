@@ -59,7 +59,7 @@ def line(uid, file="a.png", **more):
             b'{"uid": "\\ud800", "images": {"output": "a.png"}}',
             "line 2",
             "parse_failure",
-            "half of a character",
+            "a lone surrogate",
         ),
         (b'{"uid": "\xff\xfe"}', "line 2", "parse_failure", "not UTF-8"),
         (
@@ -93,13 +93,13 @@ def line(uid, file="a.png", **more):
             line("u", draw=-1),
             "u",
             "parse_failure",
-            "`draw` must be a whole number of at least 0",
+            "`draw` must be a non-negative integer",
         ),
         (
             line("u", draw=True),
             "u",
             "parse_failure",
-            "`draw` must be a whole number of at least 0",
+            "`draw` must be a non-negative integer",
         ),
         (
             line("u", tags="red"),

@@ -206,7 +206,7 @@ def test_each_command_adds_the_score_and_the_hash_is_in_the_provenance(
         )
         with pytest.raises(
             VievalError,
-            match="for task type tig, but some samples have type tie; label some of them",
+            match="for task type tig, but some samples have type tie; label samples of that type",
         ):
             judge(
                 [
@@ -234,7 +234,7 @@ def test_each_command_adds_the_score_and_the_hash_is_in_the_provenance(
         f"calibration {digest}" in (tmp_path / "report" / "findings.json").read_text()
     )
     vieval(*judged(120))
-    replaced = f"replacing PQ_calibrated of calibration {digest} in the verdicts"
+    replaced = f"replacing PQ_calibrated from calibration {digest} in the verdicts"
     for printed in (
         vieval(
             "report", tmp_path / "v.jsonl", *calibration, "--out", tmp_path / "report"

@@ -205,7 +205,7 @@ def test_all_states_errors_of_lines_full_files_and_500_in_between_end_in_the_sam
         assert max(content.count(b"\n") for content in service.contents.values()) <= 40
         assert service.states.keys() == STATES
     assert verdicts(tmp_path / "v.jsonl") == expected
-    assert ("may be charged twice" in capsys.readouterr().err) is not lists
+    assert ("may charge twice" in capsys.readouterr().err) is not lists
 
 
 def test_an_answer_that_never_came_is_looked_up_and_not_asked_for_again(
@@ -418,7 +418,7 @@ def test_answers_of_a_run_in_which_calls_failed_are_kept_and_the_same_command_se
         capsys.readouterr()
         assert main(command(tmp_path, service, "--batch")) == 0
         assert (
-            "no answer to 1 request after 3 rounds; sending again"
+            "no answer to 1 request after 3 rounds; resending"
             in capsys.readouterr().err
         )
         assert set(service.paid.values()) == {1}
@@ -502,13 +502,13 @@ def spoil_status(service, batch, output):
     [
         (
             spoil_ids,
-            "batch-0 completed 6 requests, but its output has none of their ids",
+            "batch-0 completed 6 requests, but its output contains none of their ids",
         ),
         (
             spoil_output,
-            "batch-0 completed 6 requests, but its output has none of their ids",
+            "batch-0 completed 6 requests, but its output contains none of their ids",
         ),
-        (spoil_status, "batch-0 has an unknown status, 'PAUSED'"),
+        (spoil_status, "batch-0 has the unknown status 'PAUSED'"),
     ],
 )
 def test_paid_answers_are_waited_for_and_found_without_the_file_of_requests(
@@ -601,8 +601,8 @@ def test_no_more_waves_are_sent_than_a_judge_says_it_takes(
         pytest.param(
             "cigeval",
             (
-                "cigeval uses image tools between its questions, so each question would be its "
-                "own batch"
+                "cigeval uses image tools between its questions, so each question "
+                "would be a separate batch"
             ),
             marks=needs("torch", "transformers"),
         ),
@@ -634,7 +634,7 @@ def test_a_gateway_that_fails_at_files_and_lists_none_has_no_service_of_files(
 
     with BatchServer(on_call=fails) as service:
         line = refused(command(tmp_path, service, "--batch"))
-    assert "accepts no files (HTTP 500: a fault before)" in line
+    assert "does not accept files (HTTP 500: a fault before)" in line
     assert "omit --batch" in line
     assert uploads["POST"] <= 4
 
@@ -656,7 +656,7 @@ def test_a_service_without_batches_is_named_with_what_to_do(tmp_path, store, ref
     samples(tmp_path, 2)
     with FakeServer() as server:
         line = refused(command(tmp_path, server, "--batch"))
-    assert "accepts no files" in line
+    assert "does not accept files" in line
     assert "omit --batch" in line
 
 
@@ -693,7 +693,9 @@ def test_files_of_batches_are_answered_by_whoever_is_asked_to(live, tmp_path, re
         )
         for bad in (b"", b'{"custom_id": [1]}\n', b'{"custom_id": "another"}\n'):
             Path(answers).write_bytes(bad)
-            assert "answers.jsonl answers no request of" in refused(arguments)
+            assert "answers.jsonl has no answers to the requests in" in refused(
+                arguments
+            )
         Path(answers).write_bytes(service.contents[batch["output_file_id"]])
     assert main(arguments) == 0
     assert verdicts(tmp_path / "v.jsonl") == expected

@@ -61,7 +61,7 @@ def test_a_benchmark_lists_its_tasks_and_what_its_data_lacks(
     assert rows["imagenhub"][1] == "runs 4 of these tasks"
     assert not any(name.startswith("generate_") for name in rows)
     assert "Text-To-Image_rater1.tsv: no such file" in " ".join(rows["imagenhub/tig:"])
-    assert "for live judging run `vieval prepare imagenhub --part cig`" in " ".join(
+    assert "to judge live, run `vieval prepare imagenhub --part cig`" in " ".join(
         rows["imagenhub/cig:"]
     )
 

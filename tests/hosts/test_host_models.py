@@ -514,7 +514,7 @@ def test_a_host_that_raises_ends_the_run_with_one_line(few, capsys):
 
     with pytest.raises(
         VievalError,
-        match="Recording failed .MemoryError: out of memory.; earlier replies are kept",
+        match="Recording failed .MemoryError: out of memory.; earlier answers are kept",
     ):
         judged(Recording(True, answer), instances(few))
     assert "Traceback" in capsys.readouterr().err

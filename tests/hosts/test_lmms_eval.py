@@ -309,7 +309,7 @@ def test_a_replay_answers_what_its_logs_hold(
     ]
     assert "imagenhub_viescore_tie, " in line
     assert "imagenhub_cigeval" in line
-    assert f"({cig_logs} has no verdicts on them)" in line
+    assert f"({cig_logs} has no verdicts for them)" in line
 
 
 def test_a_replay_refuses_a_named_task_of_which_its_logs_hold_nothing(

@@ -368,7 +368,7 @@ def test_prompts_without_an_image_are_counted_by_category(
 def test_two_files_of_one_image_are_refused(name, file, tmp_path):
     folder = MAKERS[name](tmp_path)
     save(tmp_path / file, picture(1))
-    with pytest.raises(VievalError, match="are two files of one image"):
+    with pytest.raises(VievalError, match="are files of the same image"):
         read_layout(folder, read_layout_file(name))
 
 

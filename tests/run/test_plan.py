@@ -274,7 +274,7 @@ def test_a_pilot_that_fails_or_has_nothing_to_ask_is_one_line(
     code, _, told = run(tmp_path / "t.jsonl", None)
     assert code == 1
     assert (
-        "vieval: viescore cannot judge any of these samples, so there is no plan"
+        "vieval: viescore cannot judge any of these samples, so there is nothing to plan"
         in told
     )
     assert "the sample has no source image" in told

@@ -117,7 +117,9 @@ def run(options: ServerOptions) -> int:
     try:
         import aiohttp  # noqa: F401
     except ImportError:
-        raise VievalError(f"a server needs aiohttp; {install_advice('http')}") from None
+        raise VievalError(
+            f"a server requires aiohttp; {install_advice('http')}"
+        ) from None
     from vieval_plugin.run.loop import run
     from vieval_plugin.serve.run import serve
 

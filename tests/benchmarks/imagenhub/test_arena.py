@@ -238,7 +238,7 @@ def test_what_is_not_there_is_said(root):
     (root / "imagenhub" / "museum" / INFO.folder / "dataset_lookup.json").unlink()
     with pytest.raises(
         VievalError,
-        match="no instructions of ImagenHub in its data folder or in logs",
+        match="no ImagenHub instructions found in its data folder or in logs",
     ):
         BENCHMARK.load(root, "tie")
     log = root / arena.NAME / "logs" / INFO.folder / "SDEdit" / "SC.json"
