@@ -9,7 +9,7 @@ it fills one by one.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from vieval_plugin.importers.importing import (
     unexpected,
     write_pack,
 )
+from vieval_plugin.importers.python_texts import Texts
 from vieval_plugin.prompts.packs import built_in, load
 from vieval_plugin.text.escaping import say
 
@@ -91,20 +92,23 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
     path = source / _PROMPTS
     _, author_texts = python_texts.read(path)
     ours = load(built_in("cigeval")[-1]).questions
-    rated = {}
-    for key in ours:
-        kind, _, name = key.partition("/")
-        if kind in _TASKS:
-            rated[key] = _name(kind, name)
+    rated = {key: _name(key) for key in ours if key.partition("/")[0] in _TASKS}
     rated_names = list(rated.values())
     planned = {kind: _plan_names(kind, rated_names) for kind in _TASKS}
     plan_names = chain.from_iterable(planned.values())
     needed = dict.fromkeys([_PLAN, *plan_names, *rated_names])
-    _require_texts(path, author_texts, needed)
+    if missing := [name for name in needed if name not in author_texts]:
+        first_missing = ", ".join(missing[:_MOST_NAMED])
+        raise unexpected(
+            path, f"has no text {first_missing} ({len(missing)} missing in total)"
+        )
     graph_text = python_texts.read(source / _GRAPH)[1].get(_SCENE_GRAPH)
     if graph_text is None:
         raise unexpected(source / _GRAPH, f"has no text {_SCENE_GRAPH}")
-    texts = {"reminder": _REMINDER, _TOOL_TEXT: _tool_text(source / _NOTES)}
+    texts = {
+        "reminder": _REMINDER,
+        _TOOL_TEXT: _tool_text(source / _NOTES),
+    }
     texts["scene_graph"] = _jinja_template(
         source / _GRAPH,
         _SCENE_GRAPH,
@@ -124,11 +128,12 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
             once=_TOOL_TEXT,
         )
         texts[key.replace("/", "_")] = _HEAD + template
-    questions = {}
-    for key, question in ours.items():
-        file = key.replace("/", "_")
-        if file in texts:
-            questions[key] = question_of(question, file)
+    files = {key: key.replace("/", "_") for key in ours}
+    questions = {
+        key: question_of(ours[key], file)
+        for key, file in files.items()
+        if file in texts
+    }
     # the authors plan on the concepts side by side
     questions["plan/mcic"]["images"] = ["concepts", "output"]
     manifest = {
@@ -146,53 +151,34 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
     return [folder]
 
 
-def _require_texts(
-    path: Path, author_texts: Mapping[str, str], needed: Iterable[str]
-) -> None:
-    missing = [name for name in needed if name not in author_texts]
-    if missing:
-        first_missing = ", ".join(missing[:_MOST_NAMED])
-        raise unexpected(
-            path,
-            f"has no text {first_missing} ({len(missing)} missing in total)",
-        )
-
-
 def _plan_template(
-    path: Path, author_texts: Mapping[str, str], kind: str, parts: Iterable[str]
+    path: Path, author_texts: Texts, kind: str, parts: Iterable[str]
 ) -> str:
     variables = _variables(kind)
-    task = ""
-    for part in parts:
-        task += _jinja_template(
-            path,
-            part,
-            author_texts[part],
-            variables,
-        )
+    templates = (
+        _jinja_template(path, part, author_texts[part], variables) for part in parts
+    )
     return _jinja_template(
         path,
         _PLAN,
         author_texts[_PLAN],
-        variables={"task": task},
+        variables={"task": "".join(templates)},
         once="task",
     )
 
 
-def _name(kind: str, question: str) -> str:
+def _name(key: str) -> str:
     """Authors' name of the text that rates a sub-question of ours."""
+    kind, _, question = key.partition("/")
     number = 1 if question in _FIRST or kind == "tig" else 2
     return f"{_TASKS[kind]}_Task_{number}_evaluation"
 
 
 def _plan_names(kind: str, rated: list[str]) -> list[str]:
     """The texts that say in a plan what a task is, in the order in which the authors join them."""
-    names = [f"{_TASKS[kind]}_Rule"]
-    for number in (1, 2):
-        task = f"{_TASKS[kind]}_Task_{number}"
-        if f"{task}_evaluation" in rated:
-            names.append(task)
-    return names
+    tasks = [f"{_TASKS[kind]}_Task_{number}" for number in (1, 2)]
+    present = (task for task in tasks if f"{task}_evaluation" in rated)
+    return [f"{_TASKS[kind]}_Rule", *present]
 
 
 def _variables(kind: str, question: str = "") -> dict[str, str]:
@@ -206,7 +192,7 @@ def _variables(kind: str, question: str = "") -> dict[str, str]:
 
 
 def _jinja_template(
-    path: Path, name: str, text: str, variables: Mapping[str, str], once: str = ""
+    path: Path, name: str, text: str, variables: Texts, once: str = ""
 ) -> str:
     """A text as a Jinja template, each placeholder being its variable; there is exactly one of
     `once`.
@@ -229,7 +215,7 @@ def _tool_text(path: Path) -> str:
     """Text that a rating is told of a tool: one text of what is highlighted, and one of the scene
     graphs of one image or two.
     """
-    texts: dict[frozenset[str], str] = {}
+    texts: dict[str, str] = {}
     module, _ = python_texts.read(path)
     where = f"{path}: a text of {_FUNCTION}"
     for text in python_texts.function_literals(module, _FUNCTION):
@@ -239,7 +225,7 @@ def _tool_text(path: Path) -> str:
             _PLACEHOLDER,
             _GRAPHS,
         )
-        placeholders = frozenset(names)
+        placeholders = " ".join(sorted(set(names)))
         if placeholders in texts:
             places = ", ".join(names) or "none"
             raise unexpected(
@@ -247,18 +233,14 @@ def _tool_text(path: Path) -> str:
                 f"{_FUNCTION} has two texts with the same placeholders ({places})",
             )
         texts[placeholders] = template
-    kinds = [
-        frozenset[str](),
-        frozenset(("scene_graph_1", "scene_graph_2")),
-        frozenset(("scene_graph",)),
-    ]
+    kinds = ("", "scene_graph_1 scene_graph_2", "scene_graph")
     if texts.keys() != set(kinds):
         raise unexpected(
             path,
             f"{_FUNCTION} must have three texts: one for a note, one for two scene "
             "graphs and one for a single scene graph",
         )
-    highlighted, two, single = (texts[placeholders] for placeholders in kinds)
+    highlighted, two, single = map(texts.__getitem__, kinds)
     return (
         f'{{% if tool in ("grounding", "difference") %}}{highlighted}'
         f'{{% elif tool == "scene_graph" and told | length == 2 %}}{two}'

@@ -10,19 +10,21 @@ import pkgutil
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import yaml
 
 import vieval_plugin.importers
 from vieval_plugin.importers import python_texts
+from vieval_plugin.importers.python_texts import Texts
 from vieval_plugin.judges.registry import shipped
 from vieval_plugin.prompts.pack import Pack, PackQuestion
 from vieval_plugin.prompts.packs import MANIFEST, load, read_mapping
 from vieval_plugin.text.errors import VievalError, docs_url
+from vieval_plugin.text.yaml_json import JsonObject
 
 _PLACE = re.compile(r"\{([A-Za-z_]\w*)\}")
 _PAGE_BREAK = "\f"  # between the texts of several heads
@@ -33,14 +35,11 @@ Importer: TypeAlias = Callable[[Path, Path, "str | None"], list[Path]]
 
 def importers() -> dict[str, Importer]:
     """Importers by judge."""
-    names = [
-        module.name for module in pkgutil.iter_modules(vieval_plugin.importers.__path__)
-    ]
-    modules = {}
-    for name in names:
-        modules[name] = importlib.import_module(
-            f"{vieval_plugin.importers.__name__}.{name}"
-        )
+    package = vieval_plugin.importers
+    modules = {
+        module.name: importlib.import_module(f"{package.__name__}.{module.name}")
+        for module in pkgutil.iter_modules(package.__path__)
+    }
     described = {
         name: partial(_import_described, pack)
         for name, file in shipped().items()
@@ -83,7 +82,13 @@ def _import_described(
         raise unexpected(
             source, f"its texts must have the SHA-256 {wording.digest}, got {found}"
         )
-    return [write_pack(to / pack.name, document, {key: template})]
+    return [
+        write_pack(
+            to / pack.name,
+            document,
+            {key: template},
+        )
+    ]
 
 
 def require_checkout(source: Path, context: str | None) -> None:
@@ -99,7 +104,7 @@ def require_checkout(source: Path, context: str | None) -> None:
         )
 
 
-def question_of(ours: PackQuestion, template: str) -> dict[str, Any]:
+def question_of(ours: PackQuestion, template: str) -> JsonObject:
     """The manifest's entry of a question that shows and rates as ours does, in another template."""
     return {
         "template": f"{template}.jinja",
@@ -118,7 +123,7 @@ def raw(text: str) -> str:
 
 
 def jinja_template(
-    where: object, text: str, places: re.Pattern[str], variables: Mapping[str, str]
+    where: object, text: str, places: re.Pattern[str], variables: Texts
 ) -> tuple[str, list[str]]:
     """A text as a Jinja template, in which each place is the variable of its name; and the names of
     its places.
@@ -148,9 +153,7 @@ def unexpected(where: object, what: str) -> VievalError:
     return VievalError(f"{where}: {what}; has the repository changed?")
 
 
-def write_pack(
-    folder: Path, manifest: Mapping[str, Any], texts: Mapping[str, str]
-) -> Path:
+def write_pack(folder: Path, manifest: JsonObject, texts: Texts) -> Path:
     """Write a manifest and a template for each text; VievalError if the folder is
     already there or the pack is invalid.
     """

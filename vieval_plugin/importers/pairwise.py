@@ -80,9 +80,9 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
 
 def _template(path: Path, pictures: set[str]) -> str:
     """A file as a Jinja template, in which each of these pictures has one place."""
-    variables = {}
-    for name, variable in (_TEXTS | _PICTURES).items():
-        variables[name] = f"{{{{ {variable} }}}}"
+    variables = {
+        name: f"{{{{ {variable} }}}}" for name, variable in (_TEXTS | _PICTURES).items()
+    }
     text = read_text(path.parent, path.name, "wording").strip()
     template, names = jinja_template(path, text, _PLACEHOLDER, variables)
     if sorted(_PICTURES[name] for name in names if name in _PICTURES) != sorted(

@@ -7,17 +7,19 @@ import re
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TypeAlias
 
 from vieval_plugin.text.errors import VievalError, line_of
+
+#: Texts by name.
+Texts: TypeAlias = Mapping[str, str]
 
 CHECKOUT = "a checkout of the authors' repository"
 _MOST_BYTES = 128 << 10
 _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 
 
-def read(
-    path: Path, earlier: Mapping[str, str] | None = None
-) -> tuple[ast.Module, dict[str, str]]:
+def read(path: Path, earlier: Texts | None = None) -> tuple[ast.Module, dict[str, str]]:
     """Parse a file; return its tree and its top-level string constants by name.
 
     A text is a literal, a sum of texts, a name of one (also of `earlier` files), or one of these
@@ -71,7 +73,7 @@ def function_literals(module: ast.Module, function: str) -> list[str]:
     return [text for text in dict.fromkeys(texts) if text]
 
 
-def _text(node: ast.expr, constants: Mapping[str, str]) -> str | None:
+def _text(node: ast.expr, constants: Texts) -> str | None:
     """Text of an expression; None if it is not a constant string."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return None if _HALF_CHARACTER.search(node.value) else node.value

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import string
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from vieval_plugin.importers import python_texts
 from vieval_plugin.importers.importing import (
@@ -20,7 +18,9 @@ from vieval_plugin.importers.importing import (
     unexpected,
     write_pack,
 )
+from vieval_plugin.importers.python_texts import Texts
 from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.yaml_json import JsonObject
 
 # Which constant words which question; those on looks come with and without a reference image.
 _CONSTANTS = {
@@ -77,30 +77,30 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
     for file in sorted(source.rglob("*.py")):
         with contextlib.suppress(VievalError):  # a file of other things
             author_texts = python_texts.read(file, author_texts)[1]
-    needed = set[str]()
-    for pattern in _CONSTANTS.values():
-        needed.update(pattern.format(reference) for reference in _REFERENCES)
+    needed = {
+        pattern.format(reference)
+        for pattern in _CONSTANTS.values()
+        for reference in _REFERENCES
+    }
     missing = sorted(needed - set(author_texts))
     if missing:
         raise unexpected(source, f"the Python files have no text {', '.join(missing)}")
-    texts = {
-        key: _template(author_texts, pattern) for key, pattern in _CONSTANTS.items()
-    }
-    questions = {
-        key: _question(key, author_texts[pattern.format("REF_BASED")])
-        for key, pattern in _CONSTANTS.items()
-    }
+    patterns = _CONSTANTS.items()
     manifest = {
         "judge": "t2i_eval",
         "name": "t2i_eval/authors",
         "settings": ["full"],
         "replies": "markdown",
-        "questions": questions,
+        "questions": {
+            key: _question(key, author_texts[pattern.format("REF_BASED")])
+            for key, pattern in patterns
+        },
     }
+    texts = {key: _template(author_texts, pattern) for key, pattern in patterns}
     return [write_pack(to / "authors", manifest, texts)]
 
 
-def _question(key: str, wording: str) -> dict[str, Any]:
+def _question(key: str, wording: str) -> JsonObject:
     """Manifest entry of a question of the pack; the image is shown where the wording has a place
     for one.
     """
@@ -114,16 +114,14 @@ def _question(key: str, wording: str) -> dict[str, Any]:
     }
 
 
-def _template(author_texts: Mapping[str, str], pattern: str) -> str:
+def _template(author_texts: Texts, pattern: str) -> str:
     based, free = (
         _jinja_template(author_texts[pattern.format(reference)], pattern)
         for reference in _REFERENCES
     )
-    return (
-        free
-        if based == free
-        else f"{{% if with_reference %}}{based}{{% else %}}{free}{{% endif %}}"
-    )
+    if based == free:
+        return free
+    return f"{{% if with_reference %}}{based}{{% else %}}{free}{{% endif %}}"
 
 
 def _jinja_template(text: str, name: str) -> str:
@@ -131,12 +129,9 @@ def _jinja_template(text: str, name: str) -> str:
     the text.
     """
     pieces = []
-    for literal, field, _, _ in string.Formatter().parse(
-        text.replace(_PLACEHOLDER, "")
-    ):
-        pieces.append(raw(literal))
-        if field is not None:
-            if field not in _FIELDS:
-                raise unexpected(name, f"has an unknown placeholder {field!r}")
-            pieces.append(_FIELDS[field])
+    parsed = string.Formatter().parse(text.replace(_PLACEHOLDER, ""))
+    for literal, field, _, _ in parsed:
+        if field not in (None, *_FIELDS):
+            raise unexpected(name, f"has an unknown placeholder {field!r}")
+        pieces += [raw(literal), _FIELDS[field] if field else ""]
     return "".join(pieces).strip()

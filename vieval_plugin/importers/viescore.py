@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 
 from vieval_plugin.benchmarks import registry as benchmark_registry
@@ -19,6 +20,7 @@ from vieval_plugin.importers.importing import (
     raw,
     write_pack,
 )
+from vieval_plugin.importers.python_texts import Texts
 from vieval_plugin.prompts.packs import built_in, load
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.yaml_json import read_json
@@ -60,10 +62,11 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
             f"{source}: no such folder; pass a checkout of the authors' repository or a folder "
             "of their results"
         )
-    logged = {}
-    for folder, (_, part) in benchmark_registry.folders().items():
-        if (source / folder).is_dir():
-            logged[part] = source / folder
+    logged = {
+        part: source / folder
+        for folder, (_, part) in benchmark_registry.folders().items()
+        if (source / folder).is_dir()
+    }
     if logged:
         return [
             _write(
@@ -79,13 +82,12 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
             path for path in source.rglob(f"prompts_{setting}") if path.is_dir()
         )
         if folders:
-            texts = _checkout_questions(folders, context or "context.txt")
             pack_folders.append(
                 _write(
                     to / setting,
                     f"viescore/authors-{setting}",
                     (setting,),
-                    texts,
+                    _checkout_questions(folders, context or "context.txt"),
                 )
             )
     if not pack_folders:
@@ -101,19 +103,23 @@ def _checkout_questions(folders: list[Path], context: str) -> dict[str, str]:
     the best one lacks.
     """
     incomplete = []
+    needed = set(chain(*_RULES.values()))
     for folder in folders:
-        contexts = [folder / context, folder.parent / context]
-        needed = {file for rule in _RULES.values() for file in rule}
+        contexts = filter(Path.is_file, (folder / context, folder.parent / context))
+        opening = next(contexts, None)
         missing = sorted(file for file in needed if not (folder / file).is_file())
-        if not any(path.is_file() for path in contexts):
-            missing.append(context)
-        if not missing:
-            opening = next(path for path in contexts if path.is_file())
-            questions = {}
-            for key, rule in _RULES.items():
-                files = [opening, *(folder / file for file in rule)]
-                questions[key] = _templated("\n".join(map(_text, files)))
-            return questions
+        if opening and not missing:
+            start = _text(opening)
+            return {
+                key: jinja_template(
+                    "",
+                    "\n".join([start, *(_text(folder / file) for file in rule)]),
+                    _PLACEHOLDER,
+                    {name: f"{{{{ {name} }}}}" for name in _VARIABLES.values()},
+                )[0]
+                for key, rule in _RULES.items()
+            }
+        missing += [] if opening else [context]
         incomplete.append((len(missing), folder, missing))
     _, folder, missing = min(incomplete)
     raise VievalError(
@@ -175,26 +181,14 @@ def _add_variables(prompts: list[str]) -> list[str]:
     return [template(prompt) for prompt in prompts]
 
 
-def _templated(text: str) -> str:
-    return jinja_template(
-        "",
-        text,
-        _PLACEHOLDER,
-        {name: f"{{{{ {name} }}}}" for name in _VARIABLES.values()},
-    )[0]
-
-
-def _write(
-    folder: Path, name: str, settings: tuple[str, ...], texts: Mapping[str, str]
-) -> Path:
+def _write(folder: Path, name: str, settings: tuple[str, ...], texts: Texts) -> Path:
     ours = load(built_in("viescore")[-1]).questions
-    questions = {key: question_of(ours[key], key) for key in texts}
     manifest = {
         "judge": "viescore",
         "name": name,
         "settings": list(settings),
         "order": "text_first",
-        "questions": questions,
+        "questions": {key: question_of(ours[key], key) for key in texts},
     }
     return write_pack(folder, manifest, texts)
 
