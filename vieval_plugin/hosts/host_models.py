@@ -16,15 +16,16 @@ from vieval_plugin.config import Backbone, Config
 from vieval_plugin.run.backbones import JUDGE
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.redaction import SECRET_NAME, redacted
+from vieval_plugin.text.yaml_json import JsonObject
 
 _ATTRIBUTES = (
-    *(
-        "output_dir",
-        "output_image_dir",
-        "response_persistent_folder",
-        "generated_image_dir",
-    ),  # lmms-eval's models
-    "out_img_dir",  # VLMEvalKit's Bagel
+    # lmms-eval's models
+    "output_dir",
+    "output_image_dir",
+    "response_persistent_folder",
+    "generated_image_dir",
+    # VLMEvalKit's Bagel
+    "out_img_dir",
 )
 
 
@@ -40,7 +41,7 @@ class ForeignHost:
 
 
 def given_backbone(
-    fields: Mapping[str, Any], backbones: Mapping[str, Backbone], host: ForeignHost
+    fields: JsonObject, backbones: Mapping[str, Backbone], host: ForeignHost
 ) -> Backbone:
     """Make the backbone with these fields, or take `backbones.judge` of the options where there are
     none.
@@ -62,11 +63,12 @@ def given_backbone(
             "($VIEVAL_CONFIG)"
         )
     values = dict(fields)
+    urls = str(values.get("base_url", "")).split(";")
     if "base_url" in values:
-        values["base_url"] = tuple(str(values["base_url"]).split(";"))
+        values["base_url"] = tuple(urls)
     if "model" in values:
         values["model"] = str(values["model"])
-    if any(redacted(url) != url for url in values.get("base_url", ())):
+    if any(redacted(url) != url for url in urls):
         raise VievalError(
             f"do not pass a user, password or query in base_url= ({host.exposure_reason}); set the "
             "address under backbones.judge in the options file ($VIEVAL_CONFIG), and pass no "
@@ -76,14 +78,13 @@ def given_backbone(
         return Backbone.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
-        names = ", ".join(Backbone.model_fields)
-        argument = ".".join(map(str, first["loc"]))
         raise VievalError(
-            f"{host.model}: argument {argument}: {first['msg']}; known arguments: {names}"
+            f"{host.model}: argument {'.'.join(map(str, first['loc']))}: "
+            f"{first['msg']}; known arguments: {', '.join(Backbone.model_fields)}"
         ) from None
 
 
-def scorer_options(fields: Mapping[str, Any]) -> Config:
+def scorer_options(fields: JsonObject) -> Config:
     """Return the options with these fields of a scorer, without those that are empty."""
     given = {name: value for name, value in fields.items() if value}
     return config.current().scored_by(given)
@@ -94,8 +95,5 @@ def output_folders(model: Any) -> tuple[Path, ...]:
     or is only a name.
     """
     folders = (getattr(model, name, None) for name in _ATTRIBUTES)
-    return tuple(
-        Path(folder)
-        for folder in folders
-        if isinstance(folder, str | Path) and str(folder)
-    )
+    paths = (folder for folder in folders if isinstance(folder, str | Path))
+    return tuple(map(Path, filter(str, paths)))

@@ -14,7 +14,6 @@ from vieval_plugin.benchmarks.benchmark import data_root
 from vieval_plugin.benchmarks.tasks import Task
 from vieval_plugin.config import Config
 from vieval_plugin.judges.contests import Judged, candidates_of
-from vieval_plugin.judges.protocol import SampleId
 from vieval_plugin.judges.spec import JudgeSpec
 from vieval_plugin.meta_evaluation.statistics import Rating
 from vieval_plugin.text.errors import VievalError
@@ -26,11 +25,9 @@ def samples_of(task: Task, options: Config) -> Sequence[Judged]:
     """
     benchmark = benchmark_registry.benchmark(task.benchmark)
     samples = benchmark.load(data_root(benchmark, options), task.part)
-    return (
-        samples
-        if options.uids is None
-        else select_subset(samples, options.uids, benchmark.folders)
-    )
+    if options.uids is None:
+        return samples
+    return select_subset(samples, options.uids, benchmark.folders)
 
 
 def select_subset(
@@ -52,7 +49,11 @@ def select_subset(
         raise VievalError(f"{path}: cannot read the list of uids ({error})") from None
     if path.suffix == ".json":
         split = _read_split(path, text, folders)
-        selected = [sample for sample in all_samples if _is_selected(sample.id, split)]
+        selected = [
+            sample
+            for sample in all_samples
+            if sample.id.uid in split.get((sample.id.part, sample.id.image_model), ())
+        ]
         count = sum(map(len, split.values()))
     else:
         uids = {line.strip() for line in text.splitlines() if line.strip()}
@@ -71,7 +72,7 @@ def _read_split(
 ) -> dict[tuple[str, str], set[str]]:
     """Uids by part and image model."""
     try:
-        uids: dict[tuple[str, str], set[str]] = {}
+        uids = {}
         for folder, models in json.loads(text).items():
             part = folders.get(folder, folder)
             for model, entry in models.items():
@@ -81,10 +82,6 @@ def _read_split(
         raise VievalError(
             f'{path}: the split must map parts to image models, and these to {{"sample": [uid, ...]}}'
         ) from None
-
-
-def _is_selected(identity: SampleId, split: Mapping[tuple[str, str], set[str]]) -> bool:
-    return identity.uid in split.get((identity.part, identity.image_model), ())
 
 
 def _uids(entry: Any) -> set[str]:
@@ -127,19 +124,21 @@ def image_files(judged: Judged) -> dict[str, str]:
 
     Those of a contest's candidates are `output 1`, `output 2` and so on.
     """
-    candidates = candidates_of(judged)
-    outputs = [sample.images.get("output") for sample in candidates]
-    names = ["output"]
-    if len(outputs) > 1:
-        names = [f"output {number}" for number in range(1, len(outputs) + 1)]
-    images = {**dict(zip(names, outputs, strict=True)), **candidates[0].images}
-    if len(outputs) > 1:
-        images.pop("output", None)
-    files = {}
-    for role, image in images.items():
-        if image and isinstance(image.source, Path) and not image.origin:
-            files[role] = str(image.source.absolute())
-    return files
+    first, *others = candidates_of(judged)
+    images = {
+        "output": first.images.get("output"),
+        **first.images,
+    }
+    if others:
+        del images["output"]
+        outputs = (sample.images.get("output") for sample in (first, *others))
+        numbered = enumerate(outputs, start=1)
+        images = {f"output {n}": image for n, image in numbered} | images
+    return {
+        role: str(image.source.absolute())
+        for role, image in images.items()
+        if image and isinstance(image.source, Path) and not image.origin
+    }
 
 
 def _shown_fields(judged: Judged) -> dict[str, str]:

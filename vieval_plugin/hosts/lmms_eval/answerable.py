@@ -78,11 +78,9 @@ def make_check(model: Any, loaded: bool) -> WhyNot:
             return Why("they require a judge", line)
         if generates or (path == MODELS["vieval_replay"] and recorded is None):
             return None
-        return (
-            recorded(task)
-            if recorded
-            else _unanswered(task, path == MODELS["vieval_scorer"])
-        )
+        if recorded:
+            return recorded(task)
+        return _unanswered(task, path == MODELS["vieval_scorer"])
 
     return why
 
@@ -134,8 +132,8 @@ def require(names: Collection[str], check: WhyNot) -> None:
     Of a group that is only run together some of its members will do.
     """
     for name in names:
-        whys = [check(task) for task in tasks_below(name)]
-        unanswered = [why for why in whys if why]
+        whys = list(map(check, tasks_below(name)))
+        unanswered = list(filter(None, whys))
         if unanswered and (
             name not in task_group_names_without_average()
             or len(unanswered) == len(whys)
@@ -157,17 +155,15 @@ def answerable(
         for name in names
         for entry in _runnable(name, check_of(name), names_by_reason)
     ]
-    left_out = []
-    for reason, unrunnable in names_by_reason.items():
-        left_out.append(f"{', '.join(unrunnable)} ({reason})")
-    reasons = "; ".join(left_out)
+    reasons = "; ".join(
+        f"{', '.join(unrunnable)} ({reason})"
+        for reason, unrunnable in names_by_reason.items()
+    )
     if reasons and not runnable:
         first_lines: dict[str, str] = {}
         for name in names:
-            for task in tasks_below(name):
-                why = check_of(name)(task)
-                if why:
-                    first_lines.setdefault(why.all, why.line)
+            for why in filter(None, map(check_of(name), tasks_below(name))):
+                first_lines.setdefault(why.all, why.line)
         remedies = "; ".join(first_lines.values())
         raise VievalError(f"none of these tasks can run: {reasons}. {remedies}")
     if reasons and not quiet and os.environ.get("RANK", "0") == "0":
@@ -179,7 +175,7 @@ def _runnable(
     name: str, check: WhyNot, names_by_reason: dict[str, list[str]]
 ) -> list[str]:
     members = tasks_below(name)
-    whys = [why for task in members if (why := check(task))]
+    whys = list(filter(None, map(check, members)))
     if not whys:
         return [name]
     if len(whys) == len(members):
@@ -228,14 +224,9 @@ def or_unprepared(check: WhyNot, model: Any) -> WhyNot:
         reason = check(task)
         if reason:
             return reason
-        samples = samples_or_reason(task.benchmark, task.part)
-        line = (
-            samples
-            if isinstance(samples, str)
-            else _unaskable(task, samples)
-            if images
-            else ""
-        )
+        line = samples = samples_or_reason(task.benchmark, task.part)
+        if not isinstance(samples, str):
+            line = _unaskable(task, samples) if images else ""
         advice = f"their data is missing; see `vieval tasks {task.benchmark}`"
         return Why(advice, f"{task.name}: {line}") if line else None
 
@@ -249,7 +240,8 @@ def _unaskable(task: Task, samples: Sequence[Judged]) -> str:
     if benchmark_registry.benchmark(task.benchmark).generates:
         return ""
     spec = judge_registry.judge(task.judge)
-    reasons = [missing_inputs_reason(spec, samples[0])] if samples else ["no samples"]
+    if not samples:
+        return "no samples"
     if all(missing_inputs_reason(spec, sample) for sample in samples):
-        return reasons[0]
+        return missing_inputs_reason(spec, samples[0])
     return ""

@@ -12,7 +12,7 @@ import functools
 import os
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, NoReturn, TypeAlias, TypeVar
@@ -46,6 +46,7 @@ from vieval_plugin.run.prepare import PreparedJudge, prepare
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.yaml_json import JsonObject
 
 T = TypeVar("T")
 JudgeAll: TypeAlias = Callable[[Any, list[Instance]], list[GenerationResult]]
@@ -63,7 +64,7 @@ class GenerateRequest:
     #: Number of the prompt in its task.
     number: int
     #: The host's generation arguments.
-    generation: Mapping[str, Any] = field(default_factory=dict)
+    generation: JsonObject = field(default_factory=dict)
     #: Called with the host's model and each request's answers, one for each time it was asked,
     #: while the model is there.
     finished: Callable[[Any, Sequence[tuple[GenerateRequest, str]]], None] | None = None
@@ -79,7 +80,7 @@ class JudgeRequest:
     #: Setting of the judge.
     setting: str
     #: The host's generation arguments, the user's included.
-    generation: Mapping[str, Any] = field(default_factory=dict)
+    generation: JsonObject = field(default_factory=dict)
     #: The host's model as tables call it.
     backbone: str = ""
     #: Hash that tells the model from others; empty where the host was given an object.
@@ -126,15 +127,17 @@ def jobs(
     """
     requests = requests_with_repeats(instances)
     require_images(request.judged for request, _ in requests)
-    settings = dict.fromkeys((r.judge, r.setting) for r, _ in requests)
-    prepared = {
-        (judge, setting): prepare(judge, setting, options, backbone)
-        for judge, setting in settings
-    }
-    planned = []
-    for request, repeat in requests:
-        judge = prepared[request.judge, request.setting]
-        planned.append(Job(request.judged, judge, repeat))
+    prepared = functools.cache(
+        lambda judge, setting: prepare(judge, setting, options, backbone)
+    )
+    planned = [
+        Job(
+            request.judged,
+            prepared(request.judge, request.setting),
+            repeat,
+        )
+        for request, repeat in requests
+    ]
     if planned:
         world_size = int(os.environ.get("WORLD_SIZE", "1"))
         rank = os.environ.get("RANK", "0")
@@ -187,12 +190,14 @@ def sampling_of(requests: Sequence[JudgeRequest]) -> Sampling:
         )
     until = arguments.get("until")
     extra = {"stop": until} if until else {}
-    extra |= {
-        name: value for name, value in arguments.items() if name not in OWN_ARGUMENTS
-    }
-    temperature = float(arguments.get("temperature") or 0)
-    max_tokens = int(arguments.get("max_new_tokens") or 0) or None
-    return Sampling(temperature, max_tokens, extra)
+    return Sampling(
+        float(arguments.get("temperature") or 0),
+        int(arguments.get("max_new_tokens") or 0) or None,
+        {
+            **extra,
+            **{k: value for k, value in arguments.items() if k not in OWN_ARGUMENTS},
+        },
+    )
 
 
 def apply_generation_options(
@@ -263,21 +268,18 @@ def results(
     its own name.
     """
     answers = (
-        _result(job, outcome, backbone)
+        GenerationResult(
+            response_json(
+                job.judged.id,
+                outcome.verdict,
+                job.judge.by(backbone),
+                fingerprint(job.judged),
+            ),
+            TokenCounts(outcome.input_tokens or None, outcome.output_tokens or None),
+        )
         for job, outcome in zip(answered_jobs, outcomes, strict=True)
     )
     return insert_padding(instances, answers, GenerationResult(""))
-
-
-def _result(job: Job, outcome: Outcome, backbone: str | None) -> GenerationResult:
-    provenance = job.judge.by(backbone)
-    tokens = TokenCounts(outcome.input_tokens or None, outcome.output_tokens or None)
-    return GenerationResult(
-        response_json(
-            job.judged.id, outcome.verdict, provenance, fingerprint(job.judged)
-        ),
-        tokens,
-    )
 
 
 def plan_by_server(
@@ -312,12 +314,14 @@ def or_plan(judge_all: JudgeAll) -> JudgeAll:
         by_judge: dict[tuple[str, str], list[Instance]] = defaultdict(list)
         for instance in instances:
             if not is_padding(instance):
-                by_judge[instance.args[2].judge, instance.args[2].setting].append(
-                    instance
-                )
+                request = instance.args[2]
+                by_judge[request.judge, request.setting].append(instance)
         for (judge, _), judged_instances in by_judge.items():
-            judge_these = functools.partial(judge_all, model)
-            cost = _pilot(judge, judge_these, judged_instances)
+            cost = _pilot(
+                judge,
+                functools.partial(judge_all, model),
+                judged_instances,
+            )
             print_lines(*plan(cost, None))
         raise SystemExit(0)
 
@@ -341,25 +345,23 @@ def _pilot(
     first, *further = [
         population[number] for number in pilot_numbers(len(population), seed)
     ]
-    asks = judge_registry.judge(judge).pack is not None
-    opening = judge_all([first])
+    answers = judge_all([first])
     start = time.monotonic()
-    further_results = judge_all(further) if further else []
+    answers += judge_all(further) if further else []
     wall = time.monotonic() - start
     results = list[tuple[Verdict, Usage]]()
-    for result in (*opening, *further_results):
+    for result in answers:
         _, verdict, _ = read_response(result.text)
-        calls = sum(step.status is not Status.NOT_ASKED for step in verdict.trace)
         counts = result.token_counts or TokenCounts()
         usage = Usage(
-            calls,
+            sum(step.status is not Status.NOT_ASKED for step in verdict.trace),
             input_tokens=counts.input_tokens or 0,
             output_tokens=counts.output_tokens or 0,
         )
         results.append((verdict, usage))
     return pilot_of(
         judge,
-        asks,
+        judge_registry.judge(judge).pack is not None,
         seed,
         len(population),
         results,

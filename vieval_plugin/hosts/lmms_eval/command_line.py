@@ -51,16 +51,15 @@ def _evaluate_all(
             settings.prepare_command(args[0])
             results, samples = evaluate_single(*args, **kwargs)
         except VievalError as error:
-            if (
-                int(os.environ.get("WORLD_SIZE", "1")) > 1
-            ):  # the other processes would wait for this one for ever
-                raise SystemExit(error_line(error)) from None
-            lines.append(error_line(error))
-            say(lines[-1], file=sys.stderr)
+            line = error_line(error)
+            # the other processes would wait for this one for ever
+            if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+                raise SystemExit(line) from None
+            lines.append(line)
+            say(line, file=sys.stderr)
             return None, None
-        if (
-            results is not None
-        ):  # as in the first process, which the others may not stop
+        # as in the first process, which the others may not stop
+        if results is not None:
             lines.extend(failures())
         return results, samples
 

@@ -9,6 +9,7 @@ import math
 import os
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -55,6 +56,7 @@ from vieval_plugin.run.prepare import PreparedJudge, prepare
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.run.summary import failures
+from vieval_plugin.text.yaml_json import JsonObject
 
 GENERATE = "vieval_generate"
 IMAGE_COUNT_METRIC = "made_count"
@@ -89,38 +91,31 @@ class GenerateTask(JudgeTask):
         """The host's --predict_only: images are made now and judged by `vieval score` later."""
         self.judged_later = True
 
-    def doc_to_text(self, doc: dict[str, Any]) -> str:
+    def doc_to_text(self, doc: JsonObject) -> str:
         return prompt_of(self.stored_samples[doc["number"]])
 
-    def doc_to_target(self, doc: dict[str, Any]) -> str:
+    def doc_to_target(self, doc: JsonObject) -> str:
         return conditions_json(self.stored_samples[doc["number"]])
 
-    def doc_to_visual(self, doc: dict[str, Any]) -> list[Any]:
-        return [
-            decode(image)
-            for image in condition_images(self.stored_samples[doc["number"]])
-        ]
+    def doc_to_visual(self, doc: JsonObject) -> list[Any]:
+        return list(map(decode, condition_images(self.stored_samples[doc["number"]])))
 
-    def doc_to_messages(
-        self, doc: dict[str, Any], **_rounds: Any
-    ) -> list[dict[str, Any]]:
+    def doc_to_messages(self, doc: JsonObject, **_rounds: Any) -> list[JsonObject]:
         """The conditions in the form of the host's chat models."""
-        images = [{"type": "image", "url": image} for image in self.doc_to_visual(doc)]
-        return [
-            {
-                "role": "user",
-                "content": [*images, {"type": "text", "text": self.doc_to_text(doc)}],
-            }
-        ]
+        content = [{"type": "image", "url": image} for image in self.doc_to_visual(doc)]
+        content.append({"type": "text", "text": self.doc_to_text(doc)})
+        return [{"role": "user", "content": content}]
 
     def construct_requests(self, doc_id: int, ctx: str, **kwargs: Any) -> Instance:
         sample = self.stored_samples[doc_id]
-        images_per_prompt = config.current().generate.images
-        generation = dict(self.config.generation_kwargs)
         request = GenerateRequest(
-            sample, ctx, images_per_prompt, doc_id, generation, self._finished
+            sample,
+            ctx,
+            config.current().generate.images,
+            doc_id,
+            dict(self.config.generation_kwargs),
+            self._finished,
         )
-        inputs = (self.doc_to_visual, self.doc_to_messages)
         arguments = (
             ctx,
             UNCACHED,
@@ -128,61 +123,53 @@ class GenerateTask(JudgeTask):
             doc_id,
             self.config.task,
             self.config.test_split,
-            inputs,
+            (self.doc_to_visual, self.doc_to_messages),
             image_files(sample),
         )
         return Instance(request_type=GENERATE, arguments=arguments, idx=0, **kwargs)
 
     @cached_property
     def _prepared(self) -> PreparedJudge:
-        return prepare(self.judge.name, self.setting, config.current())
+        return prepare(
+            self.judge.name,
+            self.setting,
+            config.current(),
+        )
 
     @property
     def _asks_the_model(self) -> bool:
         """True where the generator judges its own images: the judge asks a model, and the
         options name nobody else.
         """
-        options = config.current()
-        return (
-            self.judge.pack is not None
-            and JUDGE not in options.backbones
-            and not self.judged_later
-        )
+        if self.judged_later or self.judge.pack is None:
+            return False
+        return JUDGE not in config.current().backbones
 
     def _images_of(
         self, request: GenerateRequest, answers: Sequence[str], *tokens: int | None
     ) -> list[GeneratedImage]:
-        read = [read_answer(answer, request.number) for answer in answers]
+        # the folders whose files an answer may name
+        folders = list(self.output_folders)
+        if output_path := getattr(getattr(self, "args", None), "output_path", None):
+            folders.append(Path(output_path))
         return generated_images(
             request.conditions,
             self._model()[0],
-            read,
+            [read_answer(answer, request.number) for answer in answers],
             request.images,
-            self._trusted,
+            trusted_folders(config.current(), *folders),
             tokens,
         )
 
-    @property
-    def _trusted(self) -> tuple[Path, ...]:
-        """The folders whose files an answer may name."""
-        output_path = getattr(getattr(self, "args", None), "output_path", None)
-        output_paths = (Path(output_path),) if output_path else ()
-        return trusted_folders(config.current(), *output_paths, *self.output_folders)
-
     def _finished(
-        self, model: Any, answers: Sequence[tuple[GenerateRequest, str]]
+        self, model: Any, requests_and_answers: Sequence[tuple[GenerateRequest, str]]
     ) -> None:
         """Take from the model what the host lets go of before it filters: where it saves, and
         its own verdicts.
         """
         self.output_folders = output_folders(model)
-        if self._asks_the_model:
-            self._judge_by_the_model(model, answers)
-
-    def _judge_by_the_model(
-        self, model: Any, requests_and_answers: Sequence[tuple[GenerateRequest, str]]
-    ) -> None:
-        """Judge with the generator itself."""
+        if not self._asks_the_model:
+            return
         answers: dict[int, tuple[GenerateRequest, list[str]]] = {}
         for request, answer in requests_and_answers:
             answers.setdefault(request.number, (request, []))[1].append(answer)
@@ -198,20 +185,19 @@ class GenerateTask(JudgeTask):
             {"temperature": 0, "until": []},
             *self._model(),
         )
-        metadata = {"task": self.config.task, "doc_id": 0, "repeats": 1}
-        arguments = [
-            ("", UNCACHED, JudgeRequest(sample, *judging)) for sample in samples
-        ]
-        results = model.vieval_judge(
-            [
-                Instance("vieval_judge", request_arguments, 0, metadata)
-                for request_arguments in arguments
-            ]
-        )
+        metadata = {
+            "task": self.config.task,
+            "doc_id": 0,
+            "repeats": 1,
+        }
+        instances = []
+        for sample in samples:
+            arguments = ("", UNCACHED, JudgeRequest(sample, *judging))
+            instances.append(Instance("vieval_judge", arguments, 0, metadata))
+        results = model.vieval_judge(instances)
         for sample, result in zip(samples, results, strict=True):
-            self.verdicts_by_the_model[sample.id] = read_response(
-                str(getattr(result, "text", result))
-            )[1]
+            response = str(getattr(result, "text", result))
+            self.verdicts_by_the_model[sample.id] = read_response(response)[1]
 
     @vieval_errors
     def apply_filters(self) -> None:
@@ -240,21 +226,18 @@ class GenerateTask(JudgeTask):
                 [unjudged_response(image, *judge) for image in images]
                 for images in images_by_prompt
             ]
-        options = config.current()
-        progress = Progress(JudgeUsage())
-        flat = [image for images in images_by_prompt for image in images]
-        bar = os.environ.get("RANK", "0") == "0"
+        flat = list(chain(*images_by_prompt))
         if self._asks_the_model:
             source = self._prepared.by(self._model()[0])
-            verdicts = [
-                missing_image_verdict(i) or self.verdicts_by_the_model[i.sample.id]
-                for i in flat
-            ]
-            outcomes = [
-                add_findings(image, Outcome(v))
-                for image, v in zip(flat, verdicts, strict=True)
-            ]
+            outcomes = []
+            for image in flat:
+                missing = missing_image_verdict(image)
+                verdict = missing or self.verdicts_by_the_model[image.sample.id]
+                outcomes.append(add_findings(image, Outcome(verdict)))
         else:
+            options = config.current()
+            progress = Progress(JudgeUsage())
+            bar = os.environ.get("RANK", "0") == "0"
             source = provenance_of(self._prepared, options, None)
             try:
                 outcomes = asyncio.run(
@@ -262,24 +245,15 @@ class GenerateTask(JudgeTask):
                 )
             finally:
                 tell(progress)
-        by_id = zip(
-            [image.sample.id for image in flat],
-            [outcome.verdict for outcome in outcomes],
-            strict=True,
-        )
-        print_lines(*failures(by_id))
-        texts = iter(
-            [
-                judged_response(image, outcome, source)
-                for image, outcome in zip(flat, outcomes, strict=True)
-            ]
-        )
+        judged = list(zip(flat, outcomes, strict=True))
+        print_lines(*failures((image.sample.id, o.verdict) for image, o in judged))
+        texts = iter([judged_response(*pair, source) for pair in judged])
         return [[next(texts) for _ in images] for images in images_by_prompt]
 
     @vieval_errors
     def process_results(
-        self, doc: dict[str, Any], results: list[Any], full_docs: Any = None
-    ) -> dict[str, Any]:
+        self, doc: JsonObject, results: list[Any], full_docs: Any = None
+    ) -> JsonObject:
         [responses] = results
         if self.judged_later:
             return {IMAGE_COUNT_METRIC: len(responses)}
@@ -290,10 +264,12 @@ class GenerateTask(JudgeTask):
         aspect = main_aspect(config.current().judges.narrowed(self.judge).aspects)
         # what the host's --baseline tests; nan, which leaves its test without an answer, where an
         # image has no score
-        score = fmean(
-            [image.scores.get(aspect, math.nan) for image in observations] or [math.nan]
-        )
-        return {"score": score, **dict.fromkeys(self._metric_names(), observations)}
+        scores = [image.scores.get(aspect, math.nan) for image in observations]
+        score = fmean(scores or [math.nan])
+        return {
+            "score": score,
+            **dict.fromkeys(self._metric_names(), observations),
+        }
 
     def aggregation(self) -> dict[str, metrics.Aggregation]:
         return (
@@ -317,10 +293,7 @@ class GenerateTask(JudgeTask):
         )
 
     def _aggregate(self, name: str, items: list[Any]) -> metrics.Value:
-        return super()._aggregate(
-            name,
-            [observation for observations in items for observation in observations],
-        )
+        return super()._aggregate(name, list(chain(*items)))
 
 
 def _known_mean(scores: Sequence[float]) -> float | None:
@@ -347,9 +320,8 @@ def generate(model: Any, instances: list[Instance]) -> list[Any]:
         by_task.setdefault(instance.args[4], []).append(index)
     outputs: list[Any] = [""] * len(instances)
     for indices in by_task.values():
-        texts = model.generate_until(
-            [_row(model, instances[index]) for index in indices]
-        )
+        rows = [_row(model, instances[index]) for index in indices]
+        texts = model.generate_until(rows)
         for index, text in zip(indices, texts, strict=True):
             outputs[index] = text
     finish(model, instances, outputs)
@@ -362,10 +334,7 @@ def finish(model: Any, instances: Sequence[Instance], outputs: Sequence[Any]) ->
     for instance, output in zip(instances, outputs, strict=True):
         request: GenerateRequest = instance.args[2]
         if request.finished and not is_padding(instance):
-            if isinstance(output, str):
-                text = output
-            else:
-                text = str(getattr(output, "text", output))
+            text = str(getattr(output, "text", output))
             answers_by_task.setdefault(request.finished, []).append((request, text))
     for finished, pairs in answers_by_task.items():
         finished(model, pairs)

@@ -100,22 +100,11 @@ class VievalImageApi(_Generating):
         **fields: Any,
     ) -> None:
         super().__init__()
-        backbone_fields = {
-            name: value
-            for name, value in fields.items()
-            if name in Backbone.model_fields
-        }
-        request_fields = {
-            name: value
-            for name, value in fields.items()
-            if name not in (*backbone_fields, "name")
-        }
+        known_names = Backbone.model_fields.keys() & fields.keys()
+        backbone_fields = {name: fields.pop(name) for name in sorted(known_names)}
+        fields.pop("name", None)
         self.options = config.current()
-        if (
-            "api_key" in request_fields
-            or "model" not in backbone_fields
-            or "base_url" not in backbone_fields
-        ):
+        if "api_key" in fields or not {"model", "base_url"} <= known_names:
             raise VievalError(
                 "vieval_image_api requires --model_args model=...,base_url=...; set the key in "
                 "the environment variable OPENAI_API_KEY, or in the one passed as api_key_env="
@@ -123,10 +112,11 @@ class VievalImageApi(_Generating):
         backbone = given_backbone(
             backbone_fields, {}, replace(HOST, model="vieval_image_api")
         )
-        folder = self.options.generated_folder() / "images"
-        fields = {**backbone.extra, **request_fields}
         self.api = ImageApi(
-            backbone.model, server_options("judge", backbone), folder, fields
+            backbone.model,
+            server_options("judge", backbone),
+            self.options.generated_folder() / "images",
+            {**backbone.extra, **fields},
         )
 
     def answers(self, requests: Sequence[ImageRequest]) -> list[str]:
@@ -171,21 +161,26 @@ class VievalDiffusers(_Generating):
             raise VievalError(
                 "vieval_diffusers requires --model_args model=<folder or name on the hub>"
             )
-        weights = {"variant": variant} if variant else {}
         loaded = diffusion.load(
-            str(model), str(pipeline), str(device or "auto"), str(dtype), weights
+            str(model),
+            str(pipeline),
+            str(device or "auto"),
+            str(dtype),
+            {"variant": variant} if variant else {},
         )
         at_once = max(int(batch_size), 1) if str(batch_size or "").isdecimal() else 1
-        folder = config.current().generated_folder() / "images"
-        name = f"{model} {dtype} {variant}"
         self.diffusion = Diffusion(
             loaded,
-            name,
-            folder,
+            f"{model} {dtype} {variant}",
+            config.current().generated_folder() / "images",
             call,
             at_once,
             int(seed),
         )
 
     def answers(self, requests: Sequence[ImageRequest]) -> list[str]:
-        return diffusion.make(self.diffusion, requests, bar=self.rank == 0)
+        return diffusion.make(
+            self.diffusion,
+            requests,
+            bar=self.rank == 0,
+        )

@@ -46,6 +46,7 @@ from vieval_plugin.run.router import AnswerBatch, Question
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.escaping import say
 from vieval_plugin.text.redaction import redacted
+from vieval_plugin.text.yaml_json import JsonObject
 
 TASK = "vieval_asks"
 SPLIT = "asks"
@@ -133,20 +134,32 @@ class _HostBackend:
         """
         chats, likelihoods = chats_and_likelihoods(batch)
         numbered = [(number, ask) for _, number, ask in chats]
-        texts = self._run([ask for _, ask in numbered], lambda: self._texts(numbered))
+        texts = self._run(
+            [ask for _, ask in numbered],
+            lambda: self._texts(numbered),
+        )
         asks = [ask for _, _, ask in likelihoods]
         likelihood_replies = self._run(asks, lambda: probabilities(self.model, asks))
         indices = [index for index, *_ in (*chats, *likelihoods)]
-        replies = dict(zip(indices, [*texts, *likelihood_replies], strict=True))
+        replies = dict(
+            zip(
+                indices,
+                [*texts, *likelihood_replies],
+                strict=True,
+            )
+        )
         return [replies[index] for index in range(len(batch))]
 
     def _texts(self, chats: list[tuple[int, Chat]]) -> list[Reply]:
         rows = []
         for row, (number, chat) in enumerate(chats):
             generation = self._generation(number, chat)
-            arguments = _arguments(self.model, chat, generation, row)
+            inputs: tuple[Any, ...] = (messages_of, generation)
+            if self.model.is_simple:
+                inputs = (generation, visuals_of)
+            arguments = (text_of(chat), *inputs, row, TASK, SPLIT)
             rows.append(Instance("generate_until", arguments, 0, _metadata(row)))
-        return [_reply(output) for output in self.model.generate_until(rows)]
+        return list(map(_reply, self.model.generate_until(rows)))
 
     def _run(
         self, asks: Sequence[Question], answer: Callable[[], list[Reply]]
@@ -172,44 +185,42 @@ class _HostBackend:
         finally:
             del self.model.task_dict[TASK]
 
-    def _generation(self, number: int, ask: Chat) -> dict[str, Any]:
-        generation = dict(self.requests[number].generation)
-        return {
-            "temperature": 0,
-            **generation,
-            "max_new_tokens": generation.get("max_new_tokens") or ask.max_tokens,
-        }
+    def _generation(self, number: int, ask: Chat) -> JsonObject:
+        generation = {"temperature": 0, **self.requests[number].generation}
+        length = generation.get("max_new_tokens") or ask.max_tokens
+        return {**generation, "max_new_tokens": length}
 
     def _key(self, number: int, ask: Question, digest: Callable[[Image], str]) -> str:
-        request = self.requests[number]
-        question_parts = question(ask, digest)
-        identity = {
-            "host": request.model_hash,
-            "simple": bool(self.model.is_simple),
-            "repeat": self.repeats[number],
-        }
         chats, _ = chats_and_likelihoods([(number, ask)])
-        generation = self._generation(number, chats[0][2]) if chats else {}
-        return key_of({**identity, **question_parts, "generation": generation})
+        return key_of(
+            {
+                "host": self.requests[number].model_hash,
+                "simple": bool(self.model.is_simple),
+                "repeat": self.repeats[number],
+                **question(ask, digest),
+                "generation": self._generation(number, chats[0][2]) if chats else {},
+            }
+        )
 
 
-def messages_of(doc: dict[str, Any], **_rounds: Any) -> list[dict[str, Any]]:
+def messages_of(doc: JsonObject, **_rounds: Any) -> list[JsonObject]:
     """A row's conversation in the form of the host's chat models."""
-    messages = []
-    for message in doc["ask"].messages:
-        content = list(map(_content, message.parts))
-        messages.append({"role": message.role, "content": content})
-    return messages
+    return [
+        {
+            "role": message.role,
+            "content": list(map(_content, message.parts)),
+        }
+        for message in doc["ask"].messages
+    ]
 
 
-def _content(part: Image | str) -> dict[str, Any]:
-    """A part of a message in the form of the host's chat models."""
+def _content(part: Image | str) -> JsonObject:
     if isinstance(part, Image):
         return {"type": "image", "url": decode(part)}
     return {"type": "text", "text": part}
 
 
-def visuals_of(doc: dict[str, Any]) -> list[Any]:
+def visuals_of(doc: JsonObject) -> list[Any]:
     """A row's images, in order, for the host's simple models."""
     return [
         decode(part)
@@ -222,28 +233,15 @@ def visuals_of(doc: dict[str, Any]) -> list[Any]:
 def text_of(chat: Question) -> str:
     """A conversation as one text: simple models take no turns."""
     turns = [
-        "\n\n".join(part for part in m.parts if isinstance(part, str))
+        (m.role, "\n\n".join(part for part in m.parts if isinstance(part, str)))
         for m in chat.messages
     ]
     if len(turns) == 1:
-        return turns[0]
-    roles = [message.role for message in chat.messages]
-    spoken = [f"{role}: {turn}" for role, turn in zip(roles, turns, strict=True)]
-    return "\n\n".join(spoken)
+        return turns[0][1]
+    return "\n\n".join(f"{role}: {turn}" for role, turn in turns)
 
 
-def _arguments(
-    model: Any, chat: Chat, generation: dict[str, Any], row: int
-) -> tuple[Any, ...]:
-    inputs = (
-        (dict(generation), visuals_of)
-        if model.is_simple
-        else (messages_of, dict(generation))
-    )
-    return (text_of(chat), *inputs, row, TASK, SPLIT)
-
-
-def _metadata(row: int) -> dict[str, Any]:
+def _metadata(row: int) -> JsonObject:
     return {
         "task": TASK,
         "doc_id": row,
@@ -255,16 +253,14 @@ def _metadata(row: int) -> dict[str, Any]:
 def _reply(output: Any) -> Reply:
     """Reply in a host's output; placeholder texts of failed calls are failures."""
     text, tokens = unwrap_generation_output(output)
-    text = text if isinstance(text, str) else str(text or "")
+    text = str(text or "")
     if text.startswith(_FAILURES):
         return Failure(Status.API_ERROR, " ".join(text.split())[:300])
     if not text.strip():
         return Failure(Status.API_ERROR, "the host's model returned an empty reply")
-    return Text(
-        text,
-        tokens.input_tokens if tokens else None,
-        tokens.output_tokens if tokens else None,
-    )
+    if not tokens:
+        return Text(text)
+    return Text(text, tokens.input_tokens, tokens.output_tokens)
 
 
 def _unreadable(chat: Question) -> Failure | None:
@@ -279,9 +275,8 @@ def _refuse_lockstep(model: Any) -> None:
     """Refuse ranks that must generate in lockstep: each has its own number of batch steps, and
     all would wait for ever.
     """
-    kind = str(
-        getattr(getattr(model, "accelerator", None), "distributed_type", "")
-    ).upper()
+    accelerator = getattr(model, "accelerator", None)
+    kind = str(getattr(accelerator, "distributed_type", "")).upper()
     if model.world_size > 1 and ("FSDP" in kind or "DEEPSPEED" in kind):
         raise VievalError(
             "judging with a model sharded across processes (FSDP, DeepSpeed) is not "

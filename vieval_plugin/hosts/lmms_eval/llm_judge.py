@@ -17,13 +17,13 @@ from __future__ import annotations
 import asyncio
 import atexit
 import base64
-import binascii
 import json
 import os
 import re
 import sys
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, ClassVar, NoReturn
@@ -40,6 +40,7 @@ from vieval_plugin.hosts.lmms_eval.answering import JudgeUsage
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.contests import Contest, Judged
 from vieval_plugin.judges.protocol import Image, SampleId, Status, Verdict
+from vieval_plugin.readers.tables import are_texts
 from vieval_plugin.records import OWN, unjudged, verdict_document
 from vieval_plugin.rewards.samples import Conditions, sample_of
 from vieval_plugin.run.backbones import JUDGE
@@ -49,6 +50,7 @@ from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import isfile
+from vieval_plugin.text.yaml_json import JsonObject
 
 FACTORY = "lmms_eval.llm_judge.factory"
 _OUTPUT = "output"
@@ -104,7 +106,7 @@ class VievalJudge(AsyncServerInterface):  # type: ignore[misc]
 
     async def evaluate_comparative_async(
         self, *arguments: Any, **keywords: Any
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         """`evaluate_comparative` for a running event loop."""
         request = contest_request(*arguments, **keywords)
         return _compared(await self.evaluate_async(request), request)
@@ -158,7 +160,10 @@ def _register(factory: Any) -> None:
             provider = type(
                 name,
                 (VievalJudge,),
-                {"judge": spec.name, "setting": setting or spec.plain},
+                {
+                    "judge": spec.name,
+                    "setting": setting or spec.plain,
+                },
             )
             factory.register_provider(name, provider)
 
@@ -190,22 +195,21 @@ def _opened(name: str, setting: str, model: str) -> _OpenJudge:
                 prepared, options, None
             )  # which refuses a calibration of another judge
             asks_a_model = prepared.asks_a_model
-            opened = _shared(options, asks_a_model, process)
-            if opened is None:
-                opened = Opened(options, Progress(JudgeUsage()), asks_a_model)
+            shared = (
+                judge.opened
+                for judge in _judges.values()
+                if (judge.options, judge.prepared.asks_a_model)
+                == (options, asks_a_model)
+                and judge.opened.process == process
+            )
+            opened = next(shared, None) or Opened(
+                options,
+                Progress(JudgeUsage()),
+                asks_a_model,
+            )
             atexit.register(opened.close)
             _judges[key] = _OpenJudge(prepared, options, opened)
         return _judges[key]
-
-
-def _shared(options: Config, asks_a_model: bool, process: int) -> Opened | None:
-    """The open session of these options in this process; None if there is none."""
-    key = options, asks_a_model, process
-    for judge in _judges.values():
-        opened = judge.opened
-        if (judge.options, judge.prepared.asks_a_model, opened.process) == key:
-            return opened
-    return None
 
 
 def _select_model(options: Config, model: str) -> Config:
@@ -264,59 +268,56 @@ def judged_of(request: Request) -> Judged:
             '{"roles": ["subject", "output"], "kind": "sdig"}'
         )
     by_role = list(zip(roles, images, strict=True))
-    conditions = Conditions(
-        arguments.get("kind", ""), tuple(role for role in roles if role != _OUTPUT)
-    )
+    shared_roles = tuple(role for role in roles if role != _OUTPUT)
+    conditions = Conditions(arguments.get("kind", ""), shared_roles)
     shared = [image for role, image in by_role if role != _OUTPUT]
     outputs = [image for role, image in by_role if role == _OUTPUT]
-    prompt = request.question or ""
     samples = [
-        sample_of(number, prompt, output, shared, conditions)
+        sample_of(
+            number,
+            request.question or "",
+            output,
+            shared,
+            conditions,
+        )
         for number, output in enumerate(outputs)
     ]
-    first = samples[0]
-    if not samples[1:]:
+    first, *others = samples
+    if not others:
         return first
-    identity = SampleId(
-        OWN,
-        first.kind,
-        "",
-        first.id.uid,
+    return Contest(
+        SampleId(
+            OWN,
+            first.kind,
+            "",
+            first.id.uid,
+        ),
+        tuple(samples),
     )
-    return Contest(identity, tuple(samples))
 
 
 def _roles(names: Any) -> tuple[str, ...]:
-    """The roles of images, from a name or a list of names."""
-    if not isinstance(names, str | Sequence) or not all(
-        isinstance(name, str) for name in names
-    ):
+    if isinstance(names, str):
+        return (names,)
+    if not isinstance(names, Sequence) or not are_texts([*names]):
         raise VievalError(f"`roles` must be a list of names, got {str(names)[:80]}")
-    return (names,) if isinstance(names, str) else tuple(names)
+    return tuple(names)
 
 
 def _image(image: Any) -> Image:
     """An image as the host has it: a path, a picture of Pillow, base64, a data address; or a
     file's bytes.
     """
-    is_text = isinstance(image, str) and _is_encoded(image)
-    if is_text or isinstance(image, bytes):
-        try:
-            return Image(
-                base64.b64decode(
-                    image.rpartition(",")[2] if is_text else image, validate=True
-                )
-            )
-        except (binascii.Error, ValueError):
-            return conversion.image(b"" if is_text else image)
+    encoded = image
+    if isinstance(image, str):
+        is_base64 = _BASE64.fullmatch(image) and not isfile(image)
+        if not is_base64 and not image.startswith(_DATA):  # a path
+            return conversion.image(image)
+        encoded, image = image.rpartition(",")[2], b""
+    if isinstance(image, bytes):
+        with suppress(ValueError):
+            return Image(base64.b64decode(encoded, validate=True))
     return conversion.image(image)
-
-
-def _is_encoded(text: str) -> bool:
-    """Return whether a text is a data address or base64, not a path."""
-    if text.startswith(_DATA):
-        return True
-    return _BASE64.fullmatch(text) is not None and not isfile(text)
 
 
 def contest_request(
@@ -333,13 +334,15 @@ def contest_request(
 
     Of the texts the question alone is read: it is the prompt.
     """
-    outputs = [_OUTPUT] * max(2, len(images or ()))
-    prompt_kwargs = {"roles": outputs, **(further.get("prompt_kwargs") or {})}
+    roles = [_OUTPUT] * max(2, len(images or ()))
     return Request(
         messages=[],
         images=list(images or ()),
         question=question,
-        prompt_kwargs=prompt_kwargs,
+        prompt_kwargs={
+            "roles": roles,
+            **(further.get("prompt_kwargs") or {}),
+        },
     )
 
 
@@ -350,10 +353,9 @@ def _response(judge: _OpenJudge, verdict: Verdict) -> Response:
         if backbone and judge.prepared.asks_a_model
         else judge.prepared.spec.name
     )
-    document = {
-        key: value for key, value in verdict_document(verdict).items() if key != "trace"
-    }
-    content = json.dumps({**document, "reason": verdict.reason}, ensure_ascii=False)
+    document = {**verdict_document(verdict), "reason": verdict.reason}
+    del document["trace"]
+    content = json.dumps(document, ensure_ascii=False)
     if not verdict.status.usable:
         reason = f"{verdict.status}: {verdict.reason}"
         return Response(
@@ -365,20 +367,19 @@ def _response(judge: _OpenJudge, verdict: Verdict) -> Response:
     return Response(content, model, raw_response=verdict, parsed_result=dict(scores))
 
 
-def _contest_scores(judge: _OpenJudge, verdict: Verdict) -> dict[str, Any]:
+def _contest_scores(judge: _OpenJudge, verdict: Verdict) -> JsonObject:
     """Scores of each candidate by the main aspect, where the judge scores, and how far the first
     is preferred.
     """
     aspect = main_aspect(judge.prepared.spec.aspects)
-    scored = verdict.choice.scores if verdict.choice else ()
-    if scored:
-        scores = {"scores": [candidate.get(aspect) for candidate in scored]}
-    else:
-        scores = {}
-    return {**scores, "preference": preference(verdict, aspect)}
+    preferred = {"preference": preference(verdict, aspect)}
+    if not verdict.choice or not verdict.choice.scores:
+        return preferred
+    scores = [candidate.get(aspect) for candidate in verdict.choice.scores]
+    return {"scores": scores, **preferred}
 
 
-def _compared(response: Response, request: Request) -> dict[str, Any]:
+def _compared(response: Response, request: Request) -> JsonObject:
     parsed = response.parsed_result or {}
     preferred = parsed.get("preference")
     scores = parsed.get("scores")

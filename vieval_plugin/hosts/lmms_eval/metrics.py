@@ -59,7 +59,10 @@ def over_group(
     """
     tagged = [value for value in values if isinstance(value, (Number, Remark))]
     return (
-        take(_combined(tuple(value.summary for value in tagged)), tagged[0].name)
+        take(
+            _combined(tuple(value.summary for value in tagged)),
+            tagged[0].name,
+        )
         if tagged
         else None
     )

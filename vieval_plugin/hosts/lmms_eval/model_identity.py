@@ -11,7 +11,7 @@ import hashlib
 import inspect
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any
@@ -19,6 +19,7 @@ from typing import Any
 from vieval_plugin.hosts import shutdown
 from vieval_plugin.hosts.lmms_eval import settings
 from vieval_plugin.meta_evaluation.metrics import REMARKS
+from vieval_plugin.text.yaml_json import JsonObject
 
 _SECRET = re.compile(r"(key|token|secret|password)$", re.IGNORECASE)
 _NAMES = ("name", "model_version", "pretrained", "model", "folder", "file")
@@ -63,7 +64,11 @@ def keep_arguments() -> None:
 
         model = create(cls, arg_string, *args, **kwargs)
         name, _ = getattr(cls, _SOURCE, (cls.__name__, {}))
-        setattr(model, _SOURCE, (name, simple_parse_args_string(arg_string)))
+        setattr(
+            model,
+            _SOURCE,
+            (name, simple_parse_args_string(arg_string)),
+        )
         return model
 
     ModelRegistryV2.get_model_class = get_model_class
@@ -90,7 +95,7 @@ def tell_tasks() -> None:
             *args,
             **kwargs,
         )
-        tasks = [output.task for output in get_task_list(task_dict)]
+        tasks = (output.task for output in get_task_list(task_dict))
         ours = [task for task in tasks if hasattr(task, "vieval_model")]
         settings.check(lm, ours, call.arguments)
         identity = model_identity(lm)
@@ -120,14 +125,15 @@ def _name_results() -> None:
     ) -> None:
         log(self, model_source, model_args, *args, **kwargs)
         if not self.model_name and str(model_source).startswith("vieval_"):
-            arguments = simple_parse_args_string(model_args)
-            self.model_name = _label_from_arguments(arguments, str(model_source))
+            self.model_name = _label_from_arguments(
+                simple_parse_args_string(model_args), str(model_source)
+            )
             self.model_name_sanitized = sanitize_model_name(self.model_name)
 
     GeneralConfigTracker.log_experiment_args = log_experiment_args
 
 
-def without_empty_errors(results: dict[str, Any]) -> dict[str, Any]:
+def without_empty_errors(results: JsonObject) -> JsonObject:
     """The host's results without standard errors of our tasks, which it never has: our metrics
     have intervals.
     """
@@ -146,12 +152,16 @@ def model_identity(model: Any) -> ModelIdentity:
     else its registered name or class. An object that a user made has no hash: its weights may be
     any.
     """
-    source: tuple[str, dict[str, Any]] | None = vars(model).get(_SOURCE)
-    registered, arguments = (type(model).__name__, {}) if source is None else source
+    source: tuple[str, JsonObject] | None = vars(model).get(_SOURCE)
     if source is None:
         attributes = [getattr(model, name, None) for name in _ATTRIBUTES]
-        weights = getattr(getattr(model, "config", None), "_name_or_path", None)
-        return ModelIdentity(_label([*attributes, weights], registered))
+        weights = getattr(
+            getattr(model, "config", None),
+            "_name_or_path",
+            None,
+        )
+        return ModelIdentity(_label([*attributes, weights], type(model).__name__))
+    registered, arguments = source
     public = {key: value for key, value in arguments.items() if not _SECRET.search(key)}
     text = json.dumps([registered, public], sort_keys=True, default=str)
     return ModelIdentity(
@@ -160,13 +170,11 @@ def model_identity(model: Any) -> ModelIdentity:
     )
 
 
-def _label_from_arguments(arguments: Mapping[str, Any], registered: str) -> str:
+def _label_from_arguments(arguments: JsonObject, registered: str) -> str:
     return _label([arguments.get(name) for name in _NAMES], registered)
 
 
 def _label(names: Sequence[Any], otherwise: str) -> str:
     """The last part of the first name that is there."""
-    name = next(
-        (str(name) for name in names if isinstance(name, str | int) and name), otherwise
-    )
-    return name.rstrip("/").rsplit("/", 1)[-1]
+    texts = (str(name) for name in names if isinstance(name, str | int) and name)
+    return next(texts, otherwise).rstrip("/").rsplit("/", 1)[-1]

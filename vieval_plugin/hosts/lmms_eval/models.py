@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
@@ -143,44 +144,40 @@ class VievalReplay(OwnModel):
         refuse_plan("but a replay costs nothing; unset it")
         self._tell_uncovered(requests_of(requests))
         progress = Progress()
-        with_repeats = tqdm(
-            requests_with_repeats(requests), desc="Replaying", unit="sample"
-        )
-        answers = insert_padding(
-            requests, [self._answer(*pair, progress) for pair in with_repeats], ""
-        )
+        with_repeats = requests_with_repeats(requests)
+        answers = [
+            self._answer(request, repeat, progress)
+            for request, repeat in tqdm(with_repeats, desc="Replaying", unit="sample")
+        ]
         self._say(*progress.verdict_lines())
-        return answers
+        return insert_padding(requests, answers, "")
 
     def _tell_uncovered(self, requests: Sequence[JudgeRequest]) -> None:
         """Say before the start what the logs do not cover; VievalError where they cover nothing
         of a task.
         """
-        by_judge: dict[tuple[str, str], list[Judged]] = {}
+        by_judge = defaultdict[tuple[str, str], list[Judged]](list)
         for request in requests:
-            by_judge.setdefault((request.judge, request.setting), []).append(
-                request.judged
-            )
+            by_judge[request.judge, request.setting].append(request.judged)
         uncovered: list[str] = []
         lines: dict[str, None] = {}
         for judge, samples in by_judge.items():
-            uncovered += self._recording(*judge).uncovered(samples)
-            lines |= dict.fromkeys(self._recording(*judge).unread_lines)
+            recording = self._recording(*judge)
+            uncovered += recording.uncovered(samples)
+            lines |= dict.fromkeys(recording.unread_lines)
         if uncovered:
             self._say(
                 f"not in {self.logs}, so counted as missing: {', '.join(uncovered)}"
             )
         if lines:
-            more = f" (and {len(lines) - 1} more lines)" if len(lines) > 1 else ""
-            self._say(
-                f"{next(iter(lines))}{more}; such verdicts are missing or count as failures"
-            )
+            first, *others = lines
+            more = f" (and {len(others)} more lines)" if others else ""
+            self._say(f"{first}{more}; such verdicts are missing or count as failures")
 
     def _answer(self, request: JudgeRequest, repeat: int, progress: Progress) -> str:
         judge = request.judge, request.setting
-        recording = self._recording(*judge)
         verdict, provenance = replay.replayed(
-            recording,
+            self._recording(*judge),
             request.judged,
             repeat,
             *judge,
@@ -208,15 +205,13 @@ class _JudgingModel(OwnModel):
     @vieval_errors
     @or_plan
     def vieval_judge(self, instances: list[Instance]) -> list[GenerationResult]:
-        answerer = self.answerer_of(requests_of(instances))
-        bar = self.rank == 0
         return judged(
             instances,
-            answerer,
+            self.answerer_of(requests_of(instances)),
             self.options,
             self.label,
             progress=self.progress,
-            bar=bar,
+            bar=self.rank == 0,
         )
 
     def answerer_of(self, requests: Sequence[JudgeRequest]) -> Answerer:
@@ -247,14 +242,12 @@ class VievalScorer(_JudgingModel):
     ) -> None:
         super().__init__()
         # the host says 1 where nothing was asked for
-        images_at_once = int(batch_size) if str(batch_size).isdecimal() else None
-        if images_at_once in (0, 1):
-            images_at_once = None
+        images_at_once = int(batch_size) if str(batch_size).isdecimal() else 0
         if device is None and PartialState().num_processes > 1:
             device = str(PartialState().device)  # each process has its own
         scorer = {
             "model": str(name),
-            "batch_size": images_at_once,
+            "batch_size": images_at_once if images_at_once > 1 else None,
             "device": device,
             **fields,
         }
@@ -294,16 +287,14 @@ class VievalOpenAI(OwnModel):
             plan_by_server(
                 jobs(instances, self.options, backbone), self.options, backbone
             )
-        label = self.backbone.model
-        bar = self.rank == 0
         return judged(
             instances,
             ServerAnswerer(backbone),
             self.options,
-            label,
+            self.backbone.model,
             served_by=backbone,
             progress=Progress(HostUsage()),
-            bar=bar,
+            bar=self.rank == 0,
         )
 
 

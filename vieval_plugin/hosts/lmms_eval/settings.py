@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Mapping, Sequence
-from operator import attrgetter
 from typing import Any
 
 from vieval_plugin import config
@@ -70,11 +69,12 @@ def check(model: Any, tasks: Sequence[Any], run_arguments: Mapping[str, Any]) ->
     for task in tasks:
         _require_own_shots(task)
     _check_generation(model, tasks)
-    lines = _cache_lines(run_arguments)
-    lines += _limit_lines(tasks, run_arguments.get("limit"))
-    lines += _command_lines(model, run_arguments.get("cli_args"))
     if model.rank == 0:
-        print_lines(*lines)
+        print_lines(
+            *_cache_lines(run_arguments),
+            *_limit_lines(tasks, run_arguments.get("limit")),
+            *_command_lines(model, run_arguments.get("cli_args")),
+        )
 
 
 def _require_own_shots(task: Any) -> None:
@@ -83,13 +83,12 @@ def _require_own_shots(task: Any) -> None:
     setting = f"{shots}shot"
     if not shots or task.setting == setting:
         return
-    task_key = (task.benchmark.name, task.part, task.judge.name, setting)
-    tasks = [entry for entry in entries().values() if isinstance(entry, Task)]
-    key = attrgetter("benchmark", "part", "judge", "setting")
-    names = [entry.name for entry in tasks if key(entry) == task_key]
     advice = f"remove it, because {task.benchmark.name} has no {setting} task"
-    if names:
-        advice = f"use --tasks {names[0]} instead"
+    for name, entry in entries().items():
+        key = (task.benchmark.name, task.part, task.judge.name, setting)
+        if isinstance(entry, Task) and entry == Task(name, *key):
+            advice = f"use --tasks {name} instead"
+            break
     raise VievalError(
         f"--num_fewshot {shots} does not apply to {task.config.task}, because examples are a "
         f"setting of its judge; {advice}"
@@ -100,20 +99,24 @@ def _check_generation(model: Any, tasks: Sequence[Any]) -> None:
     """Raise VievalError for generation arguments that the model does not take; a line for those of
     which that is not known.
     """
-    arguments = set[str]()
-    for task in tasks:
-        for argument in task.config.generation_kwargs.items():
-            if argument not in _TASK_ARGUMENTS.items():
-                arguments.add(argument[0])
+    arguments = {
+        argument[0]
+        for task in tasks
+        for argument in task.config.generation_kwargs.items()
+        if argument not in _TASK_ARGUMENTS.items()
+    }
     if not arguments:
         return
     kind = type(model)
-    is_known = hasattr(model, "generation_arguments") or kind.__module__ in _SENT_BY
-    accepted = getattr(model, "generation_arguments", _SENT_BY.get(kind.__module__))
-    argument_names = ", ".join(sorted(arguments))
-    if not is_known:
+    accepted = getattr(
+        model,
+        "generation_arguments",
+        _SENT_BY.get(kind.__module__),
+    )
+    if not hasattr(model, "generation_arguments") and accepted is None:
         print_lines(
-            f"--gen_kwargs: lmms-eval's {kind.__name__} may ignore some of {argument_names}"
+            f"--gen_kwargs: lmms-eval's {kind.__name__} may ignore some of "
+            f"{', '.join(sorted(arguments))}"
         )
         return
     unused = arguments & {"do_sample"} if accepted is None else arguments - accepted
@@ -128,10 +131,8 @@ def _cache_lines(run_arguments: Mapping[str, Any]) -> list[str]:
     if run_arguments.get("response_cache") is None:
         return []
     path = config.current().store_path()
-    store_line = (
-        f"replies are cached in {path}" if path else "the cache is off (store.use)"
-    )
-    return [f"--use_cache has no effect on VIEval's tasks: {store_line}"]
+    state = f"replies are cached in {path}" if path else "the cache is off (store.use)"
+    return [f"--use_cache has no effect on VIEval's tasks: {state}"]
 
 
 def _limit_lines(tasks: Sequence[Any], limit: float | None) -> list[str]:

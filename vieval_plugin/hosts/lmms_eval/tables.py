@@ -22,6 +22,7 @@ from vieval_plugin.meta_evaluation.metrics import (
     primary_statistic,
 )
 from vieval_plugin.meta_evaluation.observations import Observation
+from vieval_plugin.text.yaml_json import JsonObject
 
 _FILTER = ",none"
 _REMARKS = f"{REMARKS}{_FILTER}"
@@ -49,15 +50,8 @@ def install() -> None:
             isinstance(row.get(_REMARKS), Remark) for row in document[column].values()
         )
         note = _NOTE if ours and column == "results" else ""
-        return (
-            make(
-                primary_metrics(document, column),
-                column,
-                *args,
-                **kwargs,
-            )
-            + note
-        )
+        rows = primary_metrics(document, column)
+        return make(rows, column, *args, **kwargs) + note
 
     def _generate_dataset(
         self: Any, data: Sequence[Mapping[str, Any]], config: Mapping[str, Any]
@@ -75,7 +69,7 @@ def install() -> None:
     WandbLogger._generate_dataset = _generate_dataset
 
 
-def primary_metrics(document: Mapping[str, Any], column: str) -> dict[str, Any]:
+def primary_metrics(document: JsonObject, column: str) -> JsonObject:
     """The results document with one metric of each task and group of ours, its interval, n and
     failures in one cell.
     """
@@ -106,7 +100,7 @@ def _is_ours(task_config: Mapping[str, Any]) -> bool:
     return is_judged and fields.get("benchmark") in benchmark_registry.benchmarks()
 
 
-def sample_rows(sample: Mapping[str, Any]) -> list[dict[str, Any]]:
+def sample_rows(sample: Mapping[str, Any]) -> list[JsonObject]:
     """Rows of a logged sample, an image each: identity, status, scores, and the means of its
     ratings by people.
     """
@@ -114,7 +108,10 @@ def sample_rows(sample: Mapping[str, Any]) -> list[dict[str, Any]]:
         (value for value in sample.values() if isinstance(value, (Observation, tuple))),
         (),
     )
-    shared = {"id": sample["doc_id"], "response": str(sample["filtered_resps"])}
+    shared = {
+        "id": sample["doc_id"],
+        "response": str(sample["filtered_resps"]),
+    }
     rows = []
     for image in [logged] if isinstance(logged, Observation) else logged:
         ratings = {

@@ -6,7 +6,6 @@ setting.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -35,6 +34,7 @@ from vieval_plugin.meta_evaluation.statistics import Rating, Summary, summary_of
 from vieval_plugin.records import target_json
 from vieval_plugin.results.documents import read_record
 from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.text.yaml_json import JsonObject
 
 REQUEST_TYPE = "vieval_judge"
 
@@ -66,7 +66,14 @@ class JudgeTask(ConfigurableTask):  # type: ignore[misc]
 
     def download(self, dataset_kwargs: Any = None) -> None:
         """Load samples from the data folder; the host's dataset only numbers them."""
-        self.samples = samples_of(self._task(), config.current())
+        task = Task(
+            self.config.task,
+            self.benchmark.name,
+            self.part,
+            self.judge.name,
+            self.setting,
+        )
+        self.samples = samples_of(task, config.current())
         rows = [
             {"number": number, "sample": document_of(sample)}
             for number, sample in enumerate(self.samples)
@@ -76,34 +83,24 @@ class JudgeTask(ConfigurableTask):  # type: ignore[misc]
         )
         self.dataset_no_image = self.dataset
 
-    def _task(self) -> Task:
-        return Task(
-            self.config.task,
-            self.benchmark.name,
-            self.part,
-            self.judge.name,
-            self.setting,
-        )
-
-    def doc_to_text(self, doc: dict[str, Any]) -> str:
+    def doc_to_text(self, doc: JsonObject) -> str:
         return text_of(self.samples[doc["number"]])
 
-    def doc_to_target(self, doc: dict[str, Any]) -> str:
+    def doc_to_target(self, doc: JsonObject) -> str:
         return target_json(self.samples[doc["number"]])
 
-    def doc_to_visual(self, doc: dict[str, Any]) -> list[Any]:
+    def doc_to_visual(self, doc: JsonObject) -> list[Any]:
         return []
 
     def fewshot_context(self, doc: dict[str, Any], *args: Any, **kwargs: Any) -> str:
         return self.doc_to_text(doc)
 
     def construct_requests(self, doc_id: int, ctx: str, **kwargs: Any) -> Instance:
-        generation = dict(self.config.generation_kwargs)
         request = JudgeRequest(
             self.samples[doc_id],
             self.judge.name,
             self.setting,
-            generation,
+            dict(self.config.generation_kwargs),
             *self._model(),
         )
         arguments = (
@@ -118,7 +115,6 @@ class JudgeTask(ConfigurableTask):  # type: ignore[misc]
         return Instance(request_type=REQUEST_TYPE, arguments=arguments, idx=0, **kwargs)
 
     def _model(self) -> tuple[str, str]:
-        """The name and hash of the host's model."""
         return self.vieval_model.name, self.vieval_model.hash
 
     def apply_filters(self) -> None:
@@ -131,7 +127,7 @@ class JudgeTask(ConfigurableTask):  # type: ignore[misc]
     @vieval_errors
     def process_results(
         self,
-        doc: dict[str, Any],
+        doc: JsonObject,
         results: list[str] | list[list[str]],
         full_docs: Any = None,
     ) -> dict[str, Observation]:
@@ -151,24 +147,23 @@ class JudgeTask(ConfigurableTask):  # type: ignore[misc]
         return (*names(self.benchmark.report, self._rating()), metrics.PRIMARY)
 
     def _rating(self) -> Rating:
-        return rating_of(self.judge, config.current(), self.config.repeats)
+        return rating_of(
+            self.judge,
+            config.current(),
+            self.config.repeats,
+        )
 
     @vieval_errors
     def _aggregate(self, name: str, items: list[Observation]) -> metrics.Value:
         options = config.current().statistics.options()
         if self._summarised is None or self._summarised[:2] != (items, options):
-            self._summarised = items, options, self._summary(items, options)
+            summary = summary_of(
+                self.benchmark.report,
+                items,
+                self._rating(),
+                self.benchmark.name,
+                self.part,
+                options,
+            )
+            self._summarised = items, options, summary
         return metrics.take(self._summarised[2], name)
-
-    def _summary(
-        self, items: Sequence[Observation], options: StatisticsOptions
-    ) -> Summary:
-        rating = self._rating()
-        return summary_of(
-            self.benchmark.report,
-            items,
-            rating,
-            self.benchmark.name,
-            self.part,
-            options,
-        )

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -18,11 +17,12 @@ from vieval_plugin.benchmarks import tasks
 from vieval_plugin.benchmarks.tasks import Task, TaskGroup, TaskRow
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.media.files import write_whole
+from vieval_plugin.text.yaml_json import JsonObject
 
 INCLUDES = ("judged.inc", "generated.inc", "group.inc")
 
 
-def configuration(entry: Task | TaskGroup) -> dict[str, Any]:
+def configuration(entry: Task | TaskGroup) -> JsonObject:
     """The host's configuration of a task or group, with what all of them share as an `include`.
 
     >>> configuration(tasks.TaskGroup("mine", ("mine_tig", "mine_tie"), "mine", averaged=False))
@@ -30,7 +30,11 @@ def configuration(entry: Task | TaskGroup) -> dict[str, Any]:
     """
     if isinstance(entry, TaskGroup):
         include = {"include": "../group.inc"} if entry.averaged else {}
-        return {**include, "group": entry.name, "task": list(entry.members)}
+        return {
+            **include,
+            "group": entry.name,
+            "task": list(entry.members),
+        }
     include_name = (
         "generated"
         if benchmark_registry.benchmark(entry.benchmark).generates
@@ -55,7 +59,9 @@ def files(entries: Collection[Task | TaskGroup]) -> dict[str, str]:
     and the files that they include.
     """
     texts = {
-        f"{entry.benchmark}/{entry.name}.yaml": _yaml(configuration(entry))
+        f"{entry.benchmark}/{entry.name}.yaml": yaml.safe_dump(
+            configuration(entry), sort_keys=False, default_flow_style=None, width=1000
+        )
         for entry in entries
     }
     return texts | {
@@ -85,17 +91,13 @@ def plain_tasks() -> list[Task | TaskGroup]:
 
 def _is_plain(row: TaskRow) -> bool:
     benchmark = benchmark_registry.benchmark(row.benchmark)
-    variant = row.variant or row.setting
     return not (
-        variant
+        row.variant
+        or row.setting
         or benchmark.generates
         or benchmark.synthetic
         or judge_registry.judge(row.judge).pack is None
     )
-
-
-def _yaml(config: Mapping[str, Any]) -> str:
-    return yaml.safe_dump(config, sort_keys=False, default_flow_style=None, width=1000)
 
 
 def write_plain(folder: Path) -> None:

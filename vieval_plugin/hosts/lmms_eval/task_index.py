@@ -20,6 +20,7 @@ from vieval_plugin.hosts.lmms_eval import answerable, model_identity, tables, ta
 from vieval_plugin.hosts.shutdown import print_lines, vieval_errors
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.suggestions import nearest
+from vieval_plugin.text.yaml_json import JsonObject
 
 #: Likeness that a name must have to one of ours to be taken for it, by `difflib`; hosts have
 #: thousands of others.
@@ -32,7 +33,7 @@ def entries() -> Mapping[str, Task | TaskGroup]:
     return tasks.entries()
 
 
-def configuration(name: str) -> dict[str, Any]:
+def configuration(name: str) -> JsonObject:
     """The host's configuration of one of our tasks or groups, with its include resolved."""
     from lmms_eval.utils import load_yaml_config
 
@@ -118,7 +119,7 @@ def install() -> None:
     TaskManager.vieval_installed = True
 
 
-def outermost(names: list[str], index: dict[str, Any]) -> list[str]:
+def outermost(names: list[str], index: JsonObject) -> list[str]:
     """The matched names without those that a matched group of ours holds, directly or through a
     group in it.
     """
@@ -129,7 +130,7 @@ def outermost(names: list[str], index: dict[str, Any]) -> list[str]:
     return [name for name in names if name not in inner]
 
 
-def members(name: str, index: Mapping[str, Any]) -> set[str]:
+def members(name: str, index: JsonObject) -> set[str]:
     """Tasks and groups below one of our groups; none for a task or for a group that is not ours."""
     entry = entries().get(name)
     if not isinstance(entry, TaskGroup) or index[name]["type"] != "group":
@@ -137,15 +138,16 @@ def members(name: str, index: Mapping[str, Any]) -> set[str]:
     return set(entry.members).union(*(members(child, index) for child in entry.members))
 
 
-def _index() -> dict[str, dict[str, Any]]:
+def _index() -> dict[str, JsonObject]:
     """The host's index of our tasks and groups, which have no file."""
-    index: dict[str, dict[str, Any]] = {}
-    for name, entry in entries().items():
-        if isinstance(entry, TaskGroup):
-            index[name] = {"type": "group", "task": -1, "yaml_path": -1}
-        else:
-            index[name] = {"type": "python_task", "yaml_path": -1}
-    return index
+    group: JsonObject = {"type": "group", "task": -1}
+    return {
+        name: {
+            **(group if isinstance(entry, TaskGroup) else {"type": "python_task"}),
+            "yaml_path": -1,
+        }
+        for name, entry in entries().items()
+    }
 
 
 def _require_task(name: str, all_names: list[str]) -> None:

@@ -48,8 +48,9 @@ def run(arguments: Sequence[str], limit: int | None) -> int:
         sys.argv = [str(installed.folder.parent / "run.py"), *host_arguments]
         runpy.run_path(sys.argv[0], run_name="__main__")
     if judging.unbuilt:  # said at the very end of the process
-        names = ", ".join(judging.unbuilt)
-        print_lines(f"VLMEvalKit could not build {names} (see above)")
+        print_lines(
+            f"VLMEvalKit could not build {', '.join(judging.unbuilt)} (see above)"
+        )
     return 1 if judging.unbuilt or any(judging.failed) else 0
 
 
@@ -57,8 +58,8 @@ def _split_arguments(arguments: Sequence[str]) -> tuple[list[str], dict[str, str
     """The host's arguments, and the fields of a backbone that were given as --vieval-FIELD
     VALUE.
     """
-    host_arguments: list[str] = []
-    fields: dict[str, str] = {}
+    host_arguments = []
+    fields = {}
     remaining = iter(arguments)
     for argument in remaining:
         if argument.startswith(_JUDGE):

@@ -4,7 +4,7 @@ its verdicts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from vieval_plugin.records import target_json
 from vieval_plugin.results.documents import read_record
 from vieval_plugin.text.errors import VievalError, line_of
 from vieval_plugin.text.escaping import csv_text
+from vieval_plugin.text.yaml_json import JsonObject
 
 #: Number of rows that `vieval vlmevalkit --limit` leaves of a dataset; empty for all.
 LIMIT: list[int] = []
@@ -62,11 +63,15 @@ class JudgedImages(ImageBaseDataset):  # type: ignore[misc]
         rows = rows[: LIMIT[-1]] if LIMIT else rows
         self.judged: Sequence[Judged] = [sample for _, sample in rows]
         ids = [str(sample.id) for sample in self.judged]
-        columns = {"index": range(len(rows)), "sample": ids}
-        columns["category"] = [task.part for task, _ in rows]
-        columns["target"] = [target_json(sample) for sample in self.judged]
-        columns["question"] = ids
-        return pandas.DataFrame(columns)
+        return pandas.DataFrame(
+            {
+                "index": range(len(rows)),
+                "sample": ids,
+                "category": [task.part for task, _ in rows],
+                "target": list(map(target_json, self.judged)),
+                "question": ids,
+            }
+        )
 
     def dump_image(self, line: Any) -> list[str]:
         """The images of a row are the judge's own affair."""
@@ -77,7 +82,12 @@ class JudgedImages(ImageBaseDataset):  # type: ignore[misc]
         understands it.
         """
         row = self.data.iloc[line] if isinstance(line, int) else line
-        return [{"type": "text", "value": f"vieval {row['index']} {row['sample']}"}]
+        return [
+            {
+                "type": "text",
+                "value": f"vieval {row['index']} {row['sample']}",
+            }
+        ]
 
     def __getstate__(self) -> dict[str, Any]:
         """The host evaluates in another process, which needs no samples."""
@@ -94,7 +104,13 @@ class JudgedImages(ImageBaseDataset):  # type: ignore[misc]
             VerdictFiles(sheet.parent, model, self.dataset_name), _cells(sheet)
         )
         records = [read_record(row.response, row.target) for row in rows]
-        table = pandas.DataFrame(tables.rows_of(self.tasks, records, config.current()))
+        table = pandas.DataFrame(
+            tables.rows_of(
+                self.tasks,
+                records,
+                config.current(),
+            )
+        )
         cells = table.astype(object).where(table.notna(), "").astype(str).to_numpy()
         text = csv_text([list(table.columns), *cells])
         write_whole(
@@ -105,7 +121,7 @@ class JudgedImages(ImageBaseDataset):  # type: ignore[misc]
         return tables.short(table)
 
     @classmethod
-    def report_primary_metric(cls, metrics: Mapping[str, Any] | None) -> dict[str, Any]:
+    def report_primary_metric(cls, metrics: JsonObject | None) -> JsonObject:
         return tables.headline(metrics or {})
 
     @classmethod
@@ -118,12 +134,15 @@ def _cells(sheet: Path) -> dict[int, SheetCell]:
     """Cells of a sheet by row; VievalError for a sheet that is none of a judging run."""
     try:
         table = load(str(sheet))
-        texts = dict(zip(table["index"], table["prediction"], strict=True))
-        cells = {int(index): read_cell(text) for index, text in texts.items()}
+        rows = zip(
+            table["index"],
+            table["prediction"],
+            strict=True,
+        )
+        cells = {int(index): read_cell(text) for index, text in rows}
     except Exception as error:  # the host's readers raise anything
-        reason = line_of(error)
         raise VievalError(
-            f"{sheet}: not a sheet of predictions ({reason}); delete it"
+            f"{sheet}: not a sheet of predictions ({line_of(error)}); delete it"
         ) from None
     foreign = [index for index, cell in cells.items() if cell is None]
     if foreign:

@@ -53,20 +53,16 @@ def installation() -> Installation:
     if spec is None or spec.origin is None:
         raise VievalError(f"VLMEvalKit is not installed; {REMEDY}")
     names = importlib.metadata.packages_distributions().get("vlmeval", [])
-    distributions = [
-        importlib.metadata.distribution(name) for name in dict.fromkeys(names)
-    ]
     origin = Path(spec.origin).resolve()
-    owners = [
-        d
-        for d in distributions
+    labels = [
+        f"{d.metadata['Name']} {d.version}"
+        for d in map(importlib.metadata.distribution, dict.fromkeys(names))
         if Path(str(d.locate_file("vlmeval/__init__.py"))).resolve() == origin
     ]
-    labels = [f"{d.metadata['Name']} {d.version}" for d in owners]
     if len(labels) > 1:
-        remedy = "uninstall both, then install one of them"
         raise VievalError(
-            f"{' and '.join(labels)} overwrite each other in {origin.parent}; {remedy}"
+            f"{' and '.join(labels)} overwrite each other in {origin.parent}; "
+            "uninstall both, then install one of them"
         )
     return Installation(
         labels[0] if labels else f"a checkout in {origin.parents[1]}", origin.parent
@@ -89,15 +85,11 @@ def check() -> None:
             "state that the other relies on; run them in separate processes"
         )
     for module, attributes in _NEEDED_HOST_ATTRIBUTES.items():
-        is_there = module != _PIPELINE or has_pipeline()
-        if is_there and (
-            missing := [
-                name
-                for name in attributes
-                if not hasattr(_module(installed, module), name)
-            ]
-        ):
-            raise _lacks(installed, f"vlmeval.{module}.{missing[0]}")
+        if module == _PIPELINE and not has_pipeline():
+            continue
+        for name in attributes:
+            if not hasattr(_module(installed, module), name):
+                raise _lacks(installed, f"vlmeval.{module}.{name}")
     job = getattr(_module(installed, "inference"), "infer_data_job", None)
     parameters = list(inspect.signature(job).parameters) if callable(job) else []
     if parameters[: len(_JOB)] != _JOB:

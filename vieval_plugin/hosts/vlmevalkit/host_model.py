@@ -14,7 +14,7 @@ import re
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,18 +26,20 @@ from vieval_plugin.backends.local.batch import answer_in_batches, chats_and_like
 from vieval_plugin.hosts.shutdown import print_lines
 from vieval_plugin.judges.protocol import Chat, Failure, Image, Reply, Status, Text
 from vieval_plugin.media.files import write_whole
+from vieval_plugin.readers.tables import are_texts
 from vieval_plugin.run.answerers import CallAnswerer
 from vieval_plugin.run.router import Question
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.escaping import say
 from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.untrusted import exists
+from vieval_plugin.text.yaml_json import JsonObject
 
 _FAILURE = "Failed to obtain answer"
 #: Number of exceptions, one after another, that end a run: they are no bad luck.
 _IN_A_ROW = 3
 _SUFFIXES = {"image/png": ".png", "image/jpeg": ".jpg"}
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_ADDRESS = re.compile(r"data:image/|[A-Za-z][A-Za-z0-9+.-]*://")
 # where and how often a server is called changes no answer, and keys are nobody's business
 _TRANSPORT = re.compile(
     r"(^|_)(api_?key|key|secret|password|authorization|credentials?|base|base_url|url|retry|wait|verbose|timeout|proxy|org|logger)$",
@@ -54,7 +56,7 @@ class HostModel:
 
     inner: Any
     name: str
-    identity: Mapping[str, Any]
+    identity: JsonObject
     images: Path
     dataset: str
 
@@ -99,7 +101,13 @@ class _Asking:
         with self._alone:
             [reply] = answer_in_batches(
                 [(0, ask)],
-                key=lambda _, asked, digest: self._key(asked, repeat, digest),
+                key=lambda _, asked, digest: key_of(
+                    {
+                        "vlmevalkit": dict(self._model.identity),
+                        "repeat": repeat,
+                        **question(asked, digest),
+                    }
+                ),
                 generate=self._generate,
                 store=self._store,
                 model=self._model.name,
@@ -107,25 +115,15 @@ class _Asking:
             )
         return reply
 
-    def _key(self, ask: Question, repeat: int, digest: Callable[[Image], str]) -> str:
-        return key_of(
-            {
-                "vlmevalkit": dict(self._model.identity),
-                "repeat": repeat,
-                **question(ask, digest),
-            }
-        )
-
     def _generate(self, batch: list[tuple[int, Question]]) -> list[Reply]:
         [(_, _, chat)] = chats_and_likelihoods(batch)[0]
         self._tell_shorter(chat)
         message = interleaved(chat, self._model.images)
         self._alone.release()
         failed: Exception | None = None
+        generate, dataset = self._model.inner.generate, self._model.dataset
         try:
-            reply = _reply(
-                self._model.inner.generate(message=message, dataset=self._model.dataset)
-            )
+            reply = _reply(generate(message=message, dataset=dataset))
         except Exception as error:
             failed = error
         finally:
@@ -136,10 +134,8 @@ class _Asking:
         return [reply]
 
     def _failure(self, error: Exception) -> Reply:
-        say(
-            *redacted("".join(traceback.format_exception(error))).splitlines(),
-            file=sys.stderr,
-        )
+        trace = redacted("".join(traceback.format_exception(error)))
+        say(*trace.splitlines(), file=sys.stderr)
         self._broken += 1
         text = redacted(" ".join(str(error).split()))[:300]
         reason = f"{type(error).__name__}: {text}"
@@ -164,16 +160,11 @@ class _Asking:
 
 def _longest_answer(model: Any) -> float:
     """Most tokens of an answer of a model of the host, as far as it tells."""
-    arguments = getattr(model, "generate_kwargs", None) or getattr(
-        model, "kwargs", None
-    )
-    token_limits = [
-        getattr(model, name, None) for name in ("max_tokens", "max_new_tokens")
-    ]
-    limits = [
-        *token_limits,
-        arguments.get("max_new_tokens") if isinstance(arguments, dict) else None,
-    ]
+    limits = [getattr(model, name, None) for name in ("max_tokens", "max_new_tokens")]
+    kwargs = getattr(model, "kwargs", None)
+    arguments = getattr(model, "generate_kwargs", None) or kwargs
+    if isinstance(arguments, dict):
+        limits.append(arguments.get("max_new_tokens"))
     return next((limit for limit in limits if isinstance(limit, int)), math.inf)
 
 
@@ -196,14 +187,26 @@ def interleaved(chat: Chat, images: Path) -> list[dict[str, str]]:
     has_turns = len(chat.messages) > 1
     parts: list[dict[str, str]] = []
     for message in chat.messages:
-        parts += [{"type": "text", "value": f"{message.role}:\n"}] if has_turns else []
+        parts += (
+            [
+                {
+                    "type": "text",
+                    "value": f"{message.role}:\n",
+                }
+            ]
+            if has_turns
+            else []
+        )
         for part in message.parts:
-            is_image = isinstance(part, Image)
             if isinstance(part, Image):
-                value = str(_file(part, images))
+                parts.append(
+                    {
+                        "type": "image",
+                        "value": str(_file(part, images)),
+                    }
+                )
             else:
-                value = _unlike_a_file(part)
-            parts.append({"type": "image" if is_image else "text", "value": value})
+                parts.append({"type": "text", "value": _unlike_a_file(part)})
     return parts
 
 
@@ -222,39 +225,43 @@ def _unlike_a_file(text: str) -> str:
     """The text, after a line end where the host would take it for a file or an address, and open
     that.
     """
-    is_ambiguous = (
-        exists(text) or text.startswith("data:image/") or _ADDRESS.match(text)
-    )
+    is_ambiguous = exists(text) or _ADDRESS.match(text)
     return f"\n{text}" if is_ambiguous else text
 
 
-def identity_of(
-    model: Any, name: str, supported: Mapping[str, Any]
-) -> Mapping[str, Any]:
+def identity_of(model: Any, name: str, supported: JsonObject) -> JsonObject:
     """Identity on which the answers of a model depend, the same whether it is built already or only
     named.
 
     `supported` maps the host's names to what builds them: a class, or a partial of one.
     """
+    kept: JsonObject | None = getattr(model, _IDENTITY_ATTRIBUTE, None)
+    if kept is not None:
+        return kept
     if not isinstance(model, str):
-        fields: Mapping[str, Any] | None = getattr(model, _IDENTITY_ATTRIBUTE, None)
-        if fields is not None:
-            return fields
-        return _identity(type(model).__name__, name, vars(model))
+        return _identity(
+            type(model).__name__,
+            name,
+            vars(model),
+        )
     maker = supported.get(name)
     return _identity(
-        getattr(getattr(maker, "func", maker), "__name__", ""),
+        getattr(
+            getattr(maker, "func", maker),
+            "__name__",
+            "",
+        ),
         name,
         getattr(maker, "keywords", {}),
     )
 
 
-def keep_identity(model: Any, identity: Mapping[str, Any]) -> None:
+def keep_identity(model: Any, identity: JsonObject) -> None:
     """Let a model that was built for one dataset have the same identity for the next."""
     setattr(model, _IDENTITY_ATTRIBUTE, identity)
 
 
-def _identity(kind: str, name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+def _identity(kind: str, name: str, arguments: JsonObject) -> JsonObject:
     public = {
         key: value
         for key, value in arguments.items()
@@ -265,9 +272,7 @@ def _identity(kind: str, name: str, arguments: Mapping[str, Any]) -> Mapping[str
 
 def _is_plain(value: Any) -> bool:
     if isinstance(value, dict):
-        return all(
-            isinstance(key, str) and _is_plain(nested) for key, nested in value.items()
-        )
+        return are_texts([*value]) and _is_plain([*value.values()])
     if isinstance(value, (list, tuple)):
         return all(map(_is_plain, value))
-    return value is None or isinstance(value, (str, int, float, bool))
+    return value is None or isinstance(value, (str, int, float))

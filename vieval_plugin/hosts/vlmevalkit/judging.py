@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
@@ -54,6 +55,7 @@ from vieval_plugin.text.errors import VievalError
 failed: list[int] = []
 #: The datasets that the host could not build.
 unbuilt: list[str] = []
+_TAKES_VLLM = re.compile(r"Llama-4|Qwen2(\.5)?-VL")
 _SHEETS = (".xlsx", ".tsv", ".json")
 _PICKLES = ("_PREV.pkl", "_checkpoint.pkl", "_supp.pkl")
 
@@ -145,22 +147,23 @@ def judge_unanswered(
     """
     rank, world_size = get_rank_and_world_size()
     limit = host_arguments.get("limit") or len(dataset.data)
-    mine = [int(index) for index in dataset.data["index"][:limit]][rank::world_size]
+    mine = list(map(int, dataset.data["index"][:limit]))[rank::world_size]
     judge = _Judge(model, name, dataset, host_arguments)
     files = VerdictFiles(folder, name, dataset.dataset_name)
-    retry = host_arguments.get(
-        "retry_failed", not host_arguments.get("ignore_failed", False)
-    )
+    is_ignored = host_arguments.get("ignore_failed", False)
     answered_rows = discard_unusable_answers(
-        files, judge.identity_hash, retry, rank, world_size
+        files,
+        judge.identity_hash,
+        host_arguments.get("retry_failed", not is_ignored),
+        rank,
+        world_size,
     )
-    earlier = judge.earlier_verdicts(files, mine)
-    cells = {row.index: cell(verdict, row) for row, verdict in earlier}
-    unanswered_rows = [
-        index for index in mine if index not in answered_rows and index not in cells
-    ]
-    judged = judge.judge(unanswered_rows, files.part(rank)) if unanswered_rows else []
-    cells |= {row.index: cell(verdict, row) for row, verdict in judged}
+    verdicts = judge.earlier_verdicts(files, mine)
+    answered_rows |= {row.index for row, _ in verdicts}
+    unanswered_rows = [index for index in mine if index not in answered_rows]
+    if unanswered_rows:
+        verdicts += judge.judge(unanswered_rows, files.part(rank))
+    cells = {row.index: cell(verdict, row) for row, verdict in verdicts}
     return KnownAnswers(cells), judge.model
 
 
@@ -185,22 +188,19 @@ class _Judge:
         self._our_model = self.model if isinstance(self.model, OwnModel) else None
         self.options = self._our_model.options if self._our_model else config.current()
         task = dataset.tasks[0]  # all of a dataset have one judge in one setting
-        served_by = self._our_model.served_by if self._our_model else None
+        if self._our_model:
+            self._identity = self._our_model.identity
+        else:
+            self._identity = identity_of(self.model, name, supported_VLM)
         self._prepared = prepare(
             task.judge,
             task.setting,
             self.options,
-            served_by,
+            self._our_model.served_by if self._our_model else None,
         )
         _require_answerable(self._prepared, self._our_model)
-        self._identity = (
-            self._our_model.identity
-            if self._our_model
-            else identity_of(self.model, name, supported_VLM)
-        )
         backbone = self._our_model.backbone if self._our_model else name
-        self._provenance = self._prepared.by(backbone)
-        by = self._provenance
+        by = self._provenance = self._prepared.by(backbone)
         parts = [
             by.judge,
             by.settings,
@@ -222,21 +222,14 @@ class _Judge:
         samples = {i: self._sample(i) for i in indices}
         by_index = dict[int, tuple[KeptVerdict, Verdict]]()
         for row in files.rows():
-            sample = samples.get(row.index)
-            if (
-                sample is not None
-                and row.by == self.identity_hash
-                and row.target == target_json(sample)
-            ):
+            if row.index not in samples:
+                continue
+            sample = samples[row.index]
+            if (row.by, row.target) == (self.identity_hash, target_json(sample)):
                 identity, verdict, _ = read_response(row.response)
-                is_same_sample = json.loads(row.response)["sample"] == fingerprint(
-                    sample
-                )
-                if (
-                    is_same_sample
-                    and identity == sample.id
-                    and not is_failed_call(verdict)
-                ):
+                print_then = json.loads(row.response)["sample"]
+                is_same = (identity, print_then) == (sample.id, fingerprint(sample))
+                if is_same and not is_failed_call(verdict):
                     by_index[row.index] = row, verdict
         return list(by_index.values())
 
@@ -288,9 +281,12 @@ class _Judge:
         keep_identity(self.model, self._identity)
         if hasattr(self.model, "set_dump_image"):
             self.model.set_dump_image(self._dataset.dump_image)
-        images = Path(LMUDataRoot()) / "images" / "vieval"
         host_model = HostModel(
-            self.model, self._name, self._identity, images, self._dataset.dataset_name
+            self.model,
+            self._name,
+            self._identity,
+            Path(LMUDataRoot()) / "images" / "vieval",
+            self._dataset.dataset_name,
         )
         return host_model.answerer(self._host_arguments.get("api_nproc", 4))
 
@@ -303,13 +299,10 @@ def _built(name: str, host_arguments: Mapping[str, Any]) -> Any:
         raise VievalError(
             f"unknown model {name!r}; `vlmutil mlist all` lists VLMEvalKit's models"
         )
-    takes_vllm = any(part in name for part in ("Llama-4", "Qwen2-VL", "Qwen2.5-VL"))
-    arguments = (
-        {"use_vllm": True} if host_arguments.get("use_vllm") and takes_vllm else {}
-    )
+    takes_vllm = host_arguments.get("use_vllm") and _TAKES_VLLM.search(name)
     world_size = os.environ.pop("WORLD_SIZE", None)
     try:
-        return supported_VLM[name](**arguments)
+        return supported_VLM[name](**({"use_vllm": True} if takes_vllm else {}))
     finally:
         if world_size is not None:
             os.environ["WORLD_SIZE"] = world_size
@@ -342,17 +335,16 @@ def install_pipeline(pipeline: Any) -> None:
         begin(self, dataset_configs, *arguments_after, **options)
         for dataset_config in self.dataset_configs:
             if isinstance(dataset_config.dataset_obj, JudgedImages) and self.run_infer:
-                arguments = {
-                    "retry_failed": self.retry_failed,
-                    "api_nproc": self.concurrency,
-                }
-                model = dataset_config.model_obj
-                name = dataset_config.model_name
-                folder = dataset_config.work_dir
-                answers, _ = judge_unanswered(
-                    model, Path(folder), name, dataset_config.dataset_obj, arguments
+                dataset_config.model_obj, _ = judge_unanswered(
+                    dataset_config.model_obj,
+                    Path(dataset_config.work_dir),
+                    dataset_config.model_name,
+                    dataset_config.dataset_obj,
+                    {
+                        "retry_failed": self.retry_failed,
+                        "api_nproc": self.concurrency,
+                    },
                 )
-                dataset_config.model_obj = answers
 
     @wraps(run)
     async def run_and_tell(self: Any) -> None:
@@ -386,15 +378,16 @@ def discard_unusable_answers(
         except Exception:  # pickles written in place and cut short raise anything
             unusable[path] = "unreadable"
             continue
-        cells = {int(index): read_cell(text) for index, text in answers.items()}
-        if any(cell is None or cell.by != by for cell in cells.values()):
-            unusable[path] = "answers from another judge, model or wording"
+        found = set()
+        for index, text in answers.items():
+            cell = read_cell(text)
+            if cell is None or cell.by != by:
+                unusable[path] = "answers from another judge, model or wording"
+                break
+            if not (retry_failed and cell.failed):
+                found.add(int(index))
         else:
-            rows |= {
-                index
-                for index, cell in cells.items()
-                if cell is not None and not (retry_failed and cell.failed)
-            }
+            rows |= found
     _wait_for_others(world_size)  # all have looked before any deletes
     for path, why in unusable.items():
         path.unlink(missing_ok=True)
@@ -414,11 +407,17 @@ def _files(files: VerdictFiles, rank: int, world_size: int) -> Iterator[Path]:
     stem = f"{files.model}_{files.dataset}"
     names = [stem + end for end in (*_SHEETS, *_PICKLES)]
     names.append(f"{rank}{world_size}_{files.dataset}.pkl")
-    yield from (path for name in names if (path := files.folder / name).exists())
+    yield from filter(Path.exists, map(files.folder.joinpath, names))
 
 
 def _answers(path: Path) -> Mapping[Any, Any]:
     loaded = load(str(path))
     if isinstance(loaded, dict):
         return loaded
-    return dict(zip(loaded["index"], loaded["prediction"], strict=True))
+    return dict(
+        zip(
+            loaded["index"],
+            loaded["prediction"],
+            strict=True,
+        )
+    )

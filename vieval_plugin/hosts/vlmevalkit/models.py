@@ -29,6 +29,7 @@ from vieval_plugin.run.answerers import (
     ServerAnswerer,
 )
 from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.yaml_json import JsonObject
 
 _HOST = ForeignHost(
     "VievalOpenAI",
@@ -51,13 +52,13 @@ class OwnModel:
     served_by: Backbone | None = None
     options: Config
     answerer: Answerer
-    identity: Mapping[str, Any]
+    identity: JsonObject
 
     def generate(self, message: Any, dataset: str | None = None) -> str:
         """Refuse datasets that are not VIEval's."""
-        advice = "`vieval vlmevalkit --list` lists them"
         raise SystemExit(
-            f"vieval: {type(self).__name__} supports only VIEval's datasets; {advice}"
+            f"vieval: {type(self).__name__} supports only VIEval's datasets; "
+            "`vieval vlmevalkit --list` lists them"
         )
 
     def set_dump_image(self, dump_image: Any) -> None:
@@ -102,8 +103,10 @@ class VievalOpenAI(OwnModel):
         )
         self.backbone = self.served_by.model
         self.answerer = ServerAnswerer(self.served_by)
-        decisive = {"model", "temperature", "max_tokens", "max_pixels", "extra"}
-        self.identity = self.served_by.model_dump(mode="json", include=decisive)
+        self.identity = self.served_by.model_dump(
+            mode="json",
+            include={"model", "temperature", "max_tokens", "max_pixels", "extra"},
+        )
 
 
 class _InProcess(OwnModel):
@@ -130,11 +133,13 @@ class _InProcess(OwnModel):
             )
         self.options = config.current()
         self.backbone = Path(model).name
-        identity = {"temperature": temperature, "max_tokens": max_tokens, **arguments}
-        self.identity = {
+        identity = {
             "model": model,
-            **{name: str(value) for name, value in identity.items()},
+            "temperature": temperature,
+            "max_tokens": max_tokens,
+            **arguments,
         }
+        self.identity = {name: str(value) for name, value in identity.items()}
         self.answerer = EngineAnswerer(
             type(self).load, model, arguments, Sampling(temperature, max_tokens)
         )

@@ -27,15 +27,11 @@ def datasets() -> Mapping[str, tuple[Task, ...]]:
         if not benchmark_registry.benchmark(task.benchmark).generates
     }
     groups = tasks.groups()
-    leaves_of_groups = {
-        group.name: tasks.leaves(group.name, groups)
-        for group in groups
-        if group.averaged
-    }
-    by_name: dict[str, tuple[Task, ...]] = {}
-    for group, leaves in leaves_of_groups.items():
-        if set(leaves) <= set(singles):
-            by_name[group] = tuple(singles[name] for name in leaves)
+    by_name = {}
+    for group in groups:
+        leaves = tasks.leaves(group.name, groups)
+        if group.averaged and set(leaves) <= singles.keys():
+            by_name[group.name] = tuple(singles[name] for name in leaves)
     by_name |= {name: (task,) for name, task in singles.items()}
     spelled = {_spelled(name, members[0]): members for name, members in by_name.items()}
     return {**by_name, **spelled}

@@ -13,14 +13,15 @@ import glob
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from vieval_plugin.judges.protocol import FAILED_CALLS, Verdict
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.text.errors import VievalError
-from vieval_plugin.text.yaml_json import read_json
+from vieval_plugin.text.yaml_json import JsonObject, read_json
 
 #: Text that the host counts as a failed call, and asks again with --reuse.
 FAILED = "Failed to obtain answer via API."
@@ -81,12 +82,11 @@ class VerdictFiles:
     def parts(self) -> list[Path]:
         start = f"{self.model}_{self.dataset}_part"
         end = f"_{self.dataset}.jsonl"
-        paths = []
-        for path in sorted(self.folder.glob(f"{glob.escape(start)}*.jsonl")):
-            rank = path.name.removeprefix(start).removesuffix(end)
-            if rank.isdecimal():
-                paths.append(path)
-        return paths
+        return [
+            path
+            for path in sorted(self.folder.glob(f"{glob.escape(start)}*.jsonl"))
+            if path.name.removeprefix(start).removesuffix(end).isdecimal()
+        ]
 
     def rows(self) -> Iterator[KeptVerdict]:
         """Verdicts in this folder, in the parts first."""
@@ -97,15 +97,9 @@ class VerdictFiles:
         """The same files of other runs, which the host keeps in folders beside this one; the
         newest first.
         """
-        folders = sorted(
-            (path for path in self.folder.parent.iterdir() if path.is_dir()),
-            reverse=True,
-        )
-        yield from (
-            VerdictFiles(path, self.model, self.dataset)
-            for path in folders
-            if path != self.folder
-        )
+        for path in sorted(self.folder.parent.iterdir(), reverse=True):
+            if path.is_dir() and path != self.folder:
+                yield replace(self, folder=path)
 
 
 def short_hash(text: str) -> str:
@@ -123,11 +117,10 @@ def is_failed_call(verdict: Verdict) -> bool:
 def cell(verdict: Verdict, row: KeptVerdict) -> str:
     """Text of a verdict in the host's sheet, in fewer than 1,000 characters."""
     first_scores = list(verdict.scores.items())[:8]
-    scores = {aspect: round(value, 6) for aspect, value in first_scores}
     document = {
         "vieval": 1,
         "status": str(verdict.status),
-        "scores": scores,
+        "scores": {aspect: round(value, 6) for aspect, value in first_scores},
         "by": row.by,
         "digest": row.digest,
     }
@@ -141,10 +134,10 @@ def read_cell(text: Any) -> SheetCell | None:
         return None
     try:
         document = read_json(text.removeprefix(FAILED).strip())
-        is_ours = document["vieval"] == 1
-        by = str(document["by"])
-        digest = str(document["digest"])
-        return SheetCell(by, digest, text.startswith(FAILED)) if is_ours else None
+        if document["vieval"] != 1:
+            return None
+        by, digest = str(document["by"]), str(document["digest"])
+        return SheetCell(by, digest, text.startswith(FAILED))
     except (ValueError, KeyError, TypeError):
         return None
 
@@ -180,12 +173,10 @@ def finish(files: VerdictFiles, cells: Mapping[int, SheetCell]) -> list[KeptVerd
                     by_key.setdefault(key, row)
     missing = keys - set(by_key)
     if missing:
-        first_row, _ = min(missing)
-        count = f"{len(missing)} of {len(keys)}"
         raise VievalError(
-            f"{files.samples}: {count} verdicts of the sheet are missing (first: row "
-            f"{first_row}); run again without --reuse in another --work-dir, which reuses "
-            "cached replies"
+            f"{files.samples}: {len(missing)} of {len(keys)} verdicts of the sheet are "
+            f"missing (first: row {min(missing)[0]}); run again without --reuse in "
+            "another --work-dir, which reuses cached replies"
         )
     rows = [by_key[index, sheet_cell.digest] for index, sheet_cell in cells.items()]
     lines = (f"{json.dumps(_document(row))}\n" for row in rows)
@@ -195,7 +186,7 @@ def finish(files: VerdictFiles, cells: Mapping[int, SheetCell]) -> list[KeptVerd
     return rows
 
 
-def _document(row: KeptVerdict) -> dict[str, Any]:
+def _document(row: KeptVerdict) -> JsonObject:
     return {
         "doc_id": row.index,
         "target": row.target,
@@ -209,11 +200,11 @@ def _rows(path: Path) -> Iterable[KeptVerdict]:
     if not path.is_file():
         return
     for line in path.read_text(encoding="utf-8", errors="replace").split("\n"):
-        try:
+        with suppress(ValueError, KeyError, TypeError, IndexError):
             document = read_json(line)
-            texts = map(
-                str, (document["target"], document["filtered_resps"][0], document["by"])
+            yield KeptVerdict(
+                int(document["doc_id"]),
+                str(document["target"]),
+                str(document["filtered_resps"][0]),
+                str(document["by"]),
             )
-            yield KeptVerdict(int(document["doc_id"]), *texts)
-        except (ValueError, KeyError, TypeError, IndexError):
-            continue

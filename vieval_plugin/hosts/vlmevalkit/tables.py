@@ -4,8 +4,7 @@ and one over all.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from pandas import DataFrame
 
@@ -25,6 +24,7 @@ from vieval_plugin.meta_evaluation.metrics import (
 from vieval_plugin.meta_evaluation.observations import observe
 from vieval_plugin.meta_evaluation.statistics import Summary, combine, summary_of
 from vieval_plugin.records import Record
+from vieval_plugin.text.yaml_json import JsonObject
 
 OVERALL = "Overall"
 _DECIMALS = 4
@@ -33,36 +33,39 @@ _NO_HEADLINE = ("_share", "_paper", "_consistency", "_share_value")
 
 def rows_of(
     tasks: Sequence[Task], records: Sequence[Record], options: Config
-) -> list[dict[str, Any]]:
+) -> list[JsonObject]:
     """A row of numbers a part that has verdicts, and one over all; every number is of Python's own
     types.
 
     `split` names the part; `status_*` count verdicts by how they came out.
     """
     benchmark = benchmark_registry.benchmark(tasks[0].benchmark)
-    judge = judge_registry.judge(tasks[0].judge)
-    rating = rating_of(judge, options)
+    rating = rating_of(judge_registry.judge(tasks[0].judge), options)
     statistics = options.statistics.options()
     summaries = {}
-    for part in (task.part for task in tasks):
+    for task in tasks:
+        part = task.part
         observations = tuple(
             observe([record]) for record in records if record.id.part == part
         )
         if observations:
             summaries[part] = summary_of(
-                benchmark.report, observations, rating, benchmark.name, part, statistics
+                benchmark.report,
+                observations,
+                rating,
+                benchmark.name,
+                part,
+                statistics,
             )
     if summaries:
-        part_summaries = tuple(summaries.values())
-        summaries[OVERALL] = (
-            combine(part_summaries) if len(part_summaries) > 1 else part_summaries[0]
-        )
+        first, *others = summaries.values()
+        summaries[OVERALL] = combine((first, *others)) if others else first
     metric_names = names(benchmark.report, rating)
     return [_row(part, summary, metric_names) for part, summary in summaries.items()]
 
 
-def _row(part: str, summary: Summary, metric_names: Sequence[str]) -> dict[str, Any]:
-    row: dict[str, Any] = {"split": part}
+def _row(part: str, summary: Summary, metric_names: Sequence[str]) -> JsonObject:
+    row: JsonObject = {"split": part}
     for name in metric_names:
         if not name.startswith("status_") and name != REMARKS:
             number = value(summary, name)
@@ -85,7 +88,7 @@ def short(table: DataFrame) -> DataFrame:
     return printed.assign(undefined=reasons) if reasons.any() else printed
 
 
-def headline(metrics: Mapping[str, Any]) -> dict[str, Any]:
+def headline(metrics: JsonObject) -> JsonObject:
     """The numbers over all by which the host's summary calls a run: those of which more is better.
 
     `metrics` are the host's, a name `split=PART|NUMBER` each.
@@ -93,11 +96,8 @@ def headline(metrics: Mapping[str, Any]) -> dict[str, Any]:
     numbers = {}
     for name, number in metrics.items():
         split, _, what = name.partition("|")
-        best = (
-            split == f"split={OVERALL}"
-            and not what.endswith(_NO_HEADLINE)
-            and higher_is_better(what)
-        )
-        if best and isinstance(number, (int, float)):
+        if split != f"split={OVERALL}" or what.endswith(_NO_HEADLINE):
+            continue
+        if higher_is_better(what) and isinstance(number, (int, float)):
             numbers[name] = number
     return numbers
