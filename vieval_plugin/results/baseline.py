@@ -12,8 +12,9 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime
-from itertools import chain
+from itertools import takewhile
 from pathlib import Path
+from typing import TypeAlias
 
 from vieval_plugin.images import images_of, is_there
 from vieval_plugin.judges.contests import Judged, candidates_of
@@ -34,8 +35,8 @@ _SHOWN_DIGITS = 12
 _SHORT_DIGITS = 16
 _OUTPUTS = ("output", "frame_", "view_")
 
-#: Benchmark, part and uid of a prompt.
-PromptKey = tuple[str, str, str]
+#: Contents of prompts by benchmark, part and uid.
+_Prompts: TypeAlias = Mapping[tuple[str, str, str], Mapping[str, str]]
 
 
 @dataclass(frozen=True)
@@ -61,17 +62,9 @@ class Baseline:
         """Return the baseline with today's verdicts of its judge, by the sample ids in
         the file.
         """
-        today = {
-            _rename_generator(identity, ""): verdict
-            for identity, verdict in verdicts.items()
-        }
-        return replace(
-            self,
-            records=tuple(
-                replace(r, verdict=today[_rename_generator(r.id, "")])
-                for r in self.records
-            ),
-        )
+        today = {_unnamed(identity): verdict for identity, verdict in verdicts.items()}
+        judged = (replace(r, verdict=today[_unnamed(r.id)]) for r in self.records)
+        return replace(self, records=tuple(judged))
 
 
 def read_baseline(
@@ -92,9 +85,8 @@ def read_baseline(
     earlier = open_results([path], partial).records
     is_anchor = all(record.provenance.label.startswith(REPEAT) for record in earlier)
     if is_anchor:
-        earlier = tuple(
-            r for r in earlier if r.provenance.label == earlier[0].provenance.label
-        )
+        label = earlier[0].provenance.label
+        earlier = tuple(r for r in earlier if r.provenance.label == label)
     generator = _generator_of(earlier, f"--against {path}")
     new_generator = _generator_of(records, "the new verdicts")
     _require_one_judge(earlier, path, records)
@@ -102,9 +94,8 @@ def read_baseline(
         {_key(record.id): _shown(record.sample) for record in side}
         for side in (earlier, records)
     )
-    now = {
-        key: contents for key, contents in now.items() if key in then or not is_anchor
-    }
+    if is_anchor:
+        now = {key: contents for key, contents in now.items() if key in then}
     if then != now:
         raise VievalError(
             f"--against {path}: the prompts differ (digest {_digest(then)}, now "
@@ -113,11 +104,8 @@ def read_baseline(
         )
     _require_same_fields(records, earlier, path)
     names = (generator, path.stem, f"{path.stem} (baseline)")
-    name = next(
-        name
-        for name in names
-        if name not in ("", new_generator, new_generator or YOUR_IMAGES)
-    )
+    taken_names = ("", new_generator, new_generator or YOUR_IMAGES)
+    name = next(name for name in names if name not in taken_names)
     renamed_records = tuple(_set_generator(record, name) for record in earlier)
     return Baseline(path, renamed_records, is_anchor)
 
@@ -130,10 +118,9 @@ def _require_one_judge(
             f"--against {path}: contains verdicts from several judges; keep one judge "
             "per file"
         )
-    for provenance in dict.fromkeys(record.provenance for record in records):
-        _require_same_judge(
-            path, judge_fields(earlier[0].provenance), judge_fields(provenance)
-        )
+    fields = judge_fields(earlier[0].provenance)
+    for provenance in {record.provenance: None for record in records}:
+        _require_same_judge(path, fields, judge_fields(provenance))
 
 
 def _require_same_fields(
@@ -141,10 +128,11 @@ def _require_same_fields(
 ) -> None:
     judged = [record.verdict for record in records if record.verdict.trace]
     if judged:
-        earlier_verdicts = [record.verdict for record in earlier]
-        sides = (earlier_verdicts, judged)
-        then_fields, now_fields = ({"fields": unsent_fields(side)} for side in sides)
-        _require_same_judge(path, then_fields, now_fields)
+        _require_same_judge(
+            path,
+            {"fields": unsent_fields(record.verdict for record in earlier)},
+            {"fields": unsent_fields(judged)},
+        )
 
 
 def add_baseline(results: Results, baseline: Baseline) -> Results:
@@ -166,18 +154,17 @@ def add_baseline(results: Results, baseline: Baseline) -> Results:
     for record in (*compared, *baseline.records):
         compared_record = replace(record, provenance=records[0].provenance)
         by_part.setdefault(record.id.part, []).append((compared_record,))
-    note = (
-        f"only {len(compared)} of {len(records)} verdicts are compared: those on "
-        f"prompts from {baseline.path}"
-    )
-    is_partial = len(compared) < len(records)
-    notes = (*results.notes, note) if is_partial else results.notes
-    paths = results.paths and (*results.paths, baseline.path)
+    notes = results.notes
+    if len(compared) < len(records):
+        notes += (
+            f"only {len(compared)} of {len(records)} verdicts are compared: those on "
+            f"prompts from {baseline.path}",
+        )
     return replace(
         results,
         runs=(replace(run, records=by_part),),
         notes=notes,
-        paths=paths,
+        paths=results.paths and (*results.paths, baseline.path),
     )
 
 
@@ -193,9 +180,8 @@ def _generator_of(records: Sequence[Record], name: str) -> str:
     generators = sorted({record.id.image_model for record in records})
     if len(generators) > 1:
         names = abbreviated([generator or YOUR_IMAGES for generator in generators])
-        generator_count = len(generators)
         raise VievalError(
-            f"{name}: contains {generator_count} generators ({names}); keep only one"
+            f"{name}: contains {len(generators)} generators ({names}); keep only one"
         )
     return generators[0]
 
@@ -203,29 +189,23 @@ def _generator_of(records: Sequence[Record], name: str) -> str:
 def _require_same_judge(
     path: Path, then: Mapping[str, str], now: Mapping[str, str]
 ) -> None:
-    if name := next(
-        (name for name in {**now, **then} if then.get(name) != now.get(name)), None
-    ):
-        before = then.get(name) or "unset"
-        after = now.get(name) or "unset"
-        values = f"{before}, now {after}"
-        advice = "use the same judge, prompt pack and backbone for both"
-        raise VievalError(f"--against {path}: judged with {name} {values}; {advice}")
+    for name in {**now, **then}:
+        if then.get(name) != now.get(name):
+            before, after = (side.get(name) or "unset" for side in (then, now))
+            raise VievalError(
+                f"--against {path}: judged with {name} {before}, now {after}; "
+                "use the same judge, prompt pack and backbone for both"
+            )
 
 
 def judge_fields(provenance: Provenance) -> dict[str, str]:
     """Properties that identify a judge, by name."""
-    aspects = " ".join(provenance.aspects)
-    fields = {
+    return {
         "judge": provenance.judge,
         "setting": provenance.setting,
-        "aspects": aspects,
-    }
-    calibration = " ".join(provenance.calibration)
-    return {
-        **fields,
+        "aspects": " ".join(provenance.aspects),
         **dict(source_of(provenance).details),
-        "calibration": calibration,
+        "calibration": " ".join(provenance.calibration),
     }
 
 
@@ -244,14 +224,13 @@ def _shown(sample: Judged | None) -> dict[str, str]:
     """Texts of a prompt, and the SHA-256 of each of its images."""
     if not isinstance(sample, Sample):
         return {}
-    images = {
-        r: known_digest(i)
-        for r, i in sorted(sample.images.items())
-        if not r.startswith(_OUTPUTS)
-    }
     return {
         **sample.texts,
-        **{f"image {role}": digest for role, digest in images.items()},
+        **{
+            f"image {role}": known_digest(image)
+            for role, image in sorted(sample.images.items())
+            if not role.startswith(_OUTPUTS)
+        },
     }
 
 
@@ -259,55 +238,51 @@ def prompts_digest(records: Iterable[Record]) -> str:
     """First digits of the SHA-256 of the prompts of records, including the prompts'
     images.
     """
-    judged_candidates = (
-        candidates_of(record.sample) for record in records if record.sample
+    return _digest(
+        {
+            _key(sample.id): _shown(sample)
+            for record in records
+            if record.sample
+            for sample in candidates_of(record.sample)
+        }
     )
-    samples = chain.from_iterable(judged_candidates)
-    return _digest({_key(sample.id): _shown(sample) for sample in samples})
 
 
-def _digest(prompts: Mapping[PromptKey, Mapping[str, str]]) -> str:
+def _digest(prompts: _Prompts) -> str:
     """First digits of the SHA-256 of prompts: their uids and contents."""
     rows = [
         [*key, dict(sorted(contents.items()))]
         for key, contents in sorted(prompts.items())
     ]
-    document = json.dumps(rows).encode()
-    return hashlib.sha256(document).hexdigest()[:_SHOWN_DIGITS]
+    return _short_digest(rows)[:_SHOWN_DIGITS]
 
 
-def _first_difference(
-    then: Mapping[PromptKey, Mapping[str, str]],
-    now: Mapping[PromptKey, Mapping[str, str]],
-) -> str:
+def _first_difference(then: _Prompts, now: _Prompts) -> str:
     for key in then:
         if key in now and (difference := text_difference(then[key], now[key])):
             return f"{key[2]!r} has {difference}"
     if missing := [key for key in then if key not in now]:
-        missing_count = len(missing)
-        uid = missing[0][2]
         return (
-            f"{missing_count} of its {len(then)} prompts are missing (first: {uid!r})"
+            f"{len(missing)} of its {len(then)} prompts are missing "
+            f"(first: {missing[0][2]!r})"
         )
     added = [key for key in now if key not in then]
     return f"{len(added)} prompts are new (first: {added[0][2]!r})"
 
 
-def _key(identity: SampleId) -> PromptKey:
+def _key(identity: SampleId) -> tuple[str, str, str]:
     return identity.benchmark, identity.part, identity.uid
 
 
-def _rename_generator(identity: SampleId, generator: str) -> SampleId:
-    return replace(identity, image_model=generator)
+def _unnamed(identity: SampleId) -> SampleId:
+    return replace(identity, image_model="")
 
 
 def _set_generator(record: Record, name: str) -> Record:
-    identity = _rename_generator(record.id, name)
-    sample = (
-        replace(record.sample, id=identity)
-        if isinstance(record.sample, Sample)
-        else record.sample
-    )
+    identity = replace(record.id, image_model=name)
+    sample = record.sample
+    if isinstance(sample, Sample):
+        sample = replace(sample, id=identity)
     return replace(record, id=identity, sample=sample)
 
 
@@ -342,7 +317,6 @@ def night_of(
     reference: str,
     difference: float,
     n: int,
-    now: datetime | None = None,
 ) -> Night:
     """Summarise a nightly gate.
 
@@ -351,7 +325,6 @@ def night_of(
         challenger, reference: labels of the two.
         difference: mean difference of the scores.
         n: number of prompts.
-        now: time of the night (default: now).
     """
     sides = {
         name: [
@@ -363,15 +336,11 @@ def night_of(
     }
     if not all(sides.values()):  # contests involve both
         sides = {name: list(records) for name in sides}
-    named_sides = sides.items()
-    images, baseline = (_images_digest(side, name) for name, side in named_sides)
-    judge = _short_digest(sorted(judge_fields(records[0].provenance).items()))
-    today = (now or datetime.now(UTC)).date().isoformat()
     return Night(
-        today,
-        images,
-        baseline,
-        judge,
+        datetime.now(UTC).date().isoformat(),
+        _images_digest(sides[challenger], challenger),
+        _images_digest(sides[reference], reference),
+        _short_digest(sorted(judge_fields(records[0].provenance).items())),
         prompts_digest(sides[challenger]),
         difference,
         n,
@@ -391,10 +360,11 @@ def add_night(path: Path, night: Night) -> list[Night]:
         with path.open("a+", encoding="utf-8") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             file.seek(0)
-            lines = file.read().splitlines()
-            numbered_lines = enumerate(lines, start=1)
-            nights = [_read(path, number, line) for number, line in numbered_lines]
-            series = _series(nights, night)
+            lines = enumerate(file.read().splitlines(), start=1)
+            nights = [_read(path, number, line) for number, line in lines]
+            # any change of the baseline, the judge or the prompts begins a new series
+            latest = takewhile(lambda n: n.series == night.series, nights[::-1])
+            series = [*latest][::-1]
             if any(earlier.images == night.images for earlier in series):
                 return series
             file.write(json.dumps(asdict(night), allow_nan=False) + "\n")
@@ -407,34 +377,17 @@ def add_night(path: Path, night: Night) -> list[Night]:
     return [*series, night]
 
 
-def _series(nights: Sequence[Night], night: Night) -> list[Night]:
-    """Return the last nights with the baseline, judge and prompts of a night; any
-    change of these begins a new series.
-    """
-    numbered_nights = enumerate(nights, start=1)
-    changes = [
-        number for number, earlier in numbered_nights if earlier.series != night.series
-    ]
-    return list(nights[changes[-1] if changes else 0 :])
-
-
 def _read(path: Path, number: int, line: str) -> Night:
     try:
         row = read_json(line)
-        images, baseline, judge, prompts = (
-            str(row[name]) for name in ("images", "baseline", "judge", "prompts")
-        )
-        day = date.fromisoformat(row["date"]).isoformat()
-        difference = float(row["difference"])
-        prompt_count = int(row["n"])
         night = Night(
-            day,
-            images,
-            baseline,
-            judge,
-            prompts,
-            difference,
-            prompt_count,
+            date.fromisoformat(row["date"]).isoformat(),
+            str(row["images"]),
+            str(row["baseline"]),
+            str(row["judge"]),
+            str(row["prompts"]),
+            float(row["difference"]),
+            int(row["n"]),
         )
         if math.isfinite(night.difference):
             return night
@@ -454,12 +407,16 @@ def _images_digest(records: Sequence[Record], generator: str) -> str:
         return _short_digest(sorted((*key, *digests) for key, digests in files.items()))
     return _short_digest(
         sorted(
-            (r.id.part, r.id.uid, r.id.draw, sorted(r.verdict.scores.items()))
+            (
+                r.id.part,
+                r.id.uid,
+                r.id.draw,
+                sorted(r.verdict.scores.items()),
+            )
             for r in records
         )
     )
 
 
 def _short_digest(content: object) -> str:
-    document = json.dumps(content).encode()
-    return hashlib.sha256(document).hexdigest()[:_SHORT_DIGITS]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:_SHORT_DIGITS]

@@ -96,19 +96,16 @@ def calibrate(
     better = improvement(labels, on_prompts, options.draws, options.seed)
     selection = None if random else _selection(images, aspect)
     accepted = better.accepted and selection is None
-    may_refuse = accepted and not anyway
-    refused = (
-        refused_kinds(
+    refused: Collection[str] = ()
+    if accepted and not anyway:
+        refused = refused_kinds(
             labels,
             on_prompts,
             options.draws,
             options.seed,
         )
-        if may_refuse
-        else {}
-    )
-    accepted = accepted and len(refused) < len({*labels.kinds})
-    refused = refused if accepted else {}
+        if len(refused) >= len({*labels.kinds}):
+            accepted, refused = False, ()
     knots = {
         kind: (tuple(scores.tolist()), tuple(ratings.tolist()))
         for kind, (scores, ratings) in fits(labels).items()
@@ -141,13 +138,12 @@ def calibrate(
         tied_share([scores[name] for scores in added], groups)
         for name in (aspect, calibration.name)
     )
-    small = Counter(kind for kind in labels.kinds if kind not in labels.large_kinds)
     return CalibrationResult(
         calibration,
         better,
         (raw, calibrated),
         len(labels.kinds),
-        small,
+        Counter(kind for kind in labels.kinds if kind not in labels.large_kinds),
         selection,
     )
 
@@ -158,8 +154,11 @@ def _images(run: Run) -> Iterator[Observation]:
         for records in samples:
             if records[0].votes is None:
                 image = observe(records)
-                group = f"{part}/{image.group}"
-                yield replace(image, group=group, cluster=f"{part}/{image.cluster}")
+                yield replace(
+                    image,
+                    group=f"{part}/{image.group}",
+                    cluster=f"{part}/{image.cluster}",
+                )
 
 
 def _selection(images: Sequence[Observation], aspect: str) -> Estimate | None:
@@ -187,31 +186,31 @@ def _require_enough(
     """
     if rated and not {*rated} & {*aspects}:
         missing = enumeration(aspects, "or")
-        rated_names = enumeration(sorted(rated))
         raise VievalError(
-            f"people rated {rated_names}, but the judge scores "
+            f"people rated {enumeration(sorted(rated))}, but the judge scores "
             f"{missing}; label {missing}"
         )
     if not labels.are_enough:
         label_count = plural(len(labels.prompts), "label")
         prompt_count = plural(len({*labels.prompts}), "prompt")
-        number = f"{label_count} on {prompt_count}"
         raise VievalError(
             f"calibration requires at least {LEAST_LABELS} labels on {LEAST_PROMPTS} "
-            f"prompts, got {number} for images with a score; label more images"
+            f"prompts, got {label_count} on {prompt_count} for images with a score; "
+            "label more images"
         )
 
 
 def _labels(images: Sequence[Observation], aspect: str) -> Labels:
-    """Labels of images that people rated and the judge scored."""
     rated = [
         o for o in images if aspect in o.scores and not np.isnan(mean_rating(o, aspect))
     ]
-    scores = [o.scores[aspect] for o in rated]
-    ratings = [mean_rating(o, aspect) for o in rated]
-    fields = ("kind", "cluster", "image_model")
-    names = ([getattr(o, name) for o in rated] for name in fields)
-    return Labels(np.array(scores), np.array(ratings), *names)
+    return Labels(
+        np.array([o.scores[aspect] for o in rated]),
+        np.array([mean_rating(o, aspect) for o in rated]),
+        [o.kind for o in rated],
+        [o.cluster for o in rated],
+        [o.image_model for o in rated],
+    )
 
 
 def _errors(labels: Labels, predicted: Floats) -> TypicalErrors:
@@ -231,16 +230,15 @@ def calibrate_scores(results: Results, calibration: Calibration) -> Results:
     notes: dict[str, None] = {}
 
     def add(record: Record) -> Record:
-        calibration.require(record.provenance)
+        verdict, source = record.verdict, record.provenance
+        calibration.require(source)
         calibration.require_kinds([record.kind])
-        notes[calibration.replaced(record.provenance)] = None
-        verdict = replace(
-            record.verdict, scores=calibration.added(record.verdict.scores, record.kind)
-        )
+        notes[calibration.replaced(source)] = None
+        scores = calibration.added(verdict.scores, record.kind)
         return replace(
             record,
-            verdict=verdict,
-            provenance=replace(record.provenance, calibration=calibration.described),
+            verdict=replace(verdict, scores=scores),
+            provenance=replace(source, calibration=calibration.described),
         )
 
     def added(run: Run) -> Run:
@@ -251,16 +249,17 @@ def calibrate_scores(results: Results, calibration: Calibration) -> Results:
         return replace(run, records=by_part)
 
     runs = tuple(map(added, results.runs))
-    return replace(results, runs=runs, notes=(*results.notes, *filter(None, notes)))
+    return replace(
+        results,
+        runs=runs,
+        notes=(*results.notes, *filter(None, notes)),
+    )
 
 
 def calibration_lines(result: CalibrationResult) -> Iterator[str]:
     """Lines on a calibration: the title, its evidence, and its limits."""
-    calibration, better, (raw_ties, ties) = (
-        result.calibration,
-        result.better,
-        result.ties,
-    )
+    calibration, better = result.calibration, result.better
+    raw_ties, ties = result.ties
     judge = f"{calibration.judge} {calibration.setting}".strip()
     score = f"{calibration.aspect} of {judge} ({calibration.backbone})"
     gains = {
@@ -292,10 +291,10 @@ def calibration_lines(result: CalibrationResult) -> Iterator[str]:
             f"is not measurably closer to people's ratings than {unbeaten}."
         )
     for name, gain in gains.items():
-        interval = f"{gain.value:+.4f} [{gain.low:+.4f}, {gain.high:+.4f}]"
         yield (
             f"Squared error on {result.labels} held-out labels, calibrated minus "
-            f"{name}: {interval}. The interval must be below 0."
+            f"{name}: {gain.value:+.4f} [{gain.low:+.4f}, {gain.high:+.4f}]. "
+            "The interval must be below 0."
         )
     if not better.accepted:
         needed = better.labels_needed(calibration.labels)
@@ -313,10 +312,9 @@ def calibration_lines(result: CalibrationResult) -> Iterator[str]:
         kinds = enumeration(
             [f"{kind} ({labels})" for kind, labels in result.common.items()]
         )
-        minimum = f"{LEAST_LABELS} ratings or {LEAST_PROMPTS} prompts"
         yield (
-            f"Task types with fewer than {minimum} use the function fitted to all "
-            f"ratings: {kinds}."
+            f"Task types with fewer than {LEAST_LABELS} ratings or {LEAST_PROMPTS} "
+            f"prompts use the function fitted to all ratings: {kinds}."
         )
     for errors, where in (
         (calibration.on_prompts, "prompts"),
@@ -337,14 +335,10 @@ def calibration_lines(result: CalibrationResult) -> Iterator[str]:
             "accurate: the calibrated score shows which images are better, but not "
             "by how much."
         )
-    tied = (
-        ""
-        if math.isnan(ties)
-        else (
-            f" ({ties:.0%} of pairs on the same prompt, {raw_ties:.0%} with the raw "
-            "score)"
-        )
+    shares = (
+        f"{ties:.0%} of pairs on the same prompt, {raw_ties:.0%} with the raw score"
     )
+    tied = "" if math.isnan(ties) else f" ({shares})"
     yield (
         f"Calibration creates ties{tied}, so rankings, tests and rewards use the raw "
         "score. The error is typical, not an upper bound."

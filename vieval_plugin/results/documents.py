@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,15 @@ from vieval_plugin.text.errors import UPGRADE, VievalError
 from vieval_plugin.text.untrusted import overlong, path_of
 from vieval_plugin.text.yaml_json import JsonObject, read_json
 
+#: What a malformed document raises while it is read.
+MALFORMED = (
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    IndexError,
+    VievalError,
+)
 _ID, _VERDICT, _PROVENANCE = (
     TypeAdapter(SampleId),
     TypeAdapter(Verdict),
@@ -48,32 +58,20 @@ def read_record(
     """Read a record from a host's response and target, with the host's token count and
     summary; VievalError if either is not from VIEval or their sample ids differ.
     """
-    verdict_document = _document(response, "verdict")
-    responded, (targeted, conditions, fields) = (
-        verdict_document,
-        _target(target),
-    )
+    responded = _document(response, "verdict")
+    targeted, conditions, fields = _target(target)
     identity, verdict, provenance = _response(responded)
-    if targeted != (
-        replace(identity, image_model="", draw=0) if conditions else identity
-    ):
-        raise VievalError(
-            f"response and target must have the same sample id, got {identity} and "
-            f"{targeted}"
-        )
-    generation = _generation_of(responded) if conditions else None
-    sample = (
-        _generated_sample(conditions, identity, generation)
-        if conditions and generation
-        else None
-    )
-    judged = str(responded.get("sample", ""))
+    _require_same_id(identity, targeted, conditions is not None)
+    generation = sample = None
+    if conditions and "made" in responded:
+        generation = _GENERATION_ADAPTER.validate_python(responded["made"])
+        sample = _generated_sample(conditions, identity, generation)
     return plain(
         Record(
             identity,
             verdict,
             provenance,
-            fingerprint=judged,
+            fingerprint=str(responded.get("sample", "")),
             generation=generation,
             sample=sample,
             tokens=tokens,
@@ -81,6 +79,17 @@ def read_record(
             **fields,
         )
     )
+
+
+def _require_same_id(
+    identity: SampleId, targeted: SampleId, is_generated: bool
+) -> None:
+    wanted = replace(identity, image_model="", draw=0) if is_generated else identity
+    if targeted != wanted:
+        raise VievalError(
+            f"response and target must have the same sample id, got {identity} and "
+            f"{targeted}"
+        )
 
 
 def plain(record: Record) -> Record:
@@ -110,18 +119,22 @@ def plain(record: Record) -> Record:
         for sample in (record.id, *record.candidates)
         for name in (sample.part, sample.image_model, sample.uid)
     )
-    step_names = (part for step in verdict.trace for part in step.path)
-    if overlong_name_reason := overlong(*names, *labels, *by, *step_names):
-        raise VievalError(overlong_name_reason)
-    depths = (len(step.path) for step in verdict.trace)
-    if (deep := max(depths, default=0)) > _DEEPEST:
+    paths = [step.path for step in verdict.trace]
+    if reason := overlong(
+        *names,
+        *labels,
+        *by,
+        *chain(*paths),
+    ):
+        raise VievalError(reason)
+    if (deep := max(map(len, paths), default=0)) > _DEEPEST:
         raise VievalError(
             f"a step must be nested at most {_DEEPEST} levels deep, got {deep}"
         )
     return record
 
 
-def read_target(text: str) -> tuple[SampleId, Mapping[str, Any]]:
+def read_target(text: str) -> tuple[SampleId, JsonObject]:
     """Read the sample id and the record fields of a target; VievalError if it is not a
     target.
     """
@@ -130,7 +143,7 @@ def read_target(text: str) -> tuple[SampleId, Mapping[str, Any]]:
 
 
 @lru_cache(maxsize=1 << 14)
-def _target(text: str) -> tuple[SampleId, Sample | None, Mapping[str, Any]]:
+def _target(text: str) -> tuple[SampleId, Sample | None, JsonObject]:
     """Read the sample id of a target, the generator's conditions if present, and the
     record fields.
 
@@ -138,28 +151,29 @@ def _target(text: str) -> tuple[SampleId, Sample | None, Mapping[str, Any]]:
     """
     document = _document(text, "ratings")
     identity = _ID.validate_python(document["id"])
-    ratings = _ratings(document["ratings"])
-    rated = tuple(map(_ratings, document.get("rated", ())))
-    texts = {name: str(document[name]) for name in ("kind", "group")}
-    place = tuple(map(int, document["place"]))
-    tags = tuple(map(str, document["tags"]))
     votes = _VOTES.validate_python(document["votes"]) if "votes" in document else None
-    candidates = tuple(map(_ID.validate_python, document.get("candidates", ())))
-    category = str(document.get("category", ""))
     fields = {
-        "ratings": ratings,
-        "rated": rated,
-        **texts,
-        "place": place,
-        "tags": tags,
+        "ratings": _ratings(document["ratings"]),
+        "rated": tuple(map(_ratings, document.get("rated", ()))),
+        **_labels(document),
+        "place": tuple(map(int, document["place"])),
         "votes": votes,
-        "candidates": candidates,
-        "category": category,
+        "candidates": tuple(map(_ID.validate_python, document.get("candidates", ()))),
     }
-    return identity, _conditions(identity, document), fields
+    conditions = _conditions(identity, document) if "texts" in document else None
+    return identity, conditions, fields
 
 
-def _ratings(by_aspect: Mapping[str, Any]) -> Mapping[str, tuple[float, ...]]:
+def _labels(document: JsonObject) -> JsonObject:
+    return {
+        "kind": str(document["kind"]),
+        "group": str(document["group"]),
+        "tags": tuple(map(str, document["tags"])),
+        "category": str(document.get("category", "")),
+    }
+
+
+def _ratings(by_aspect: JsonObject) -> Mapping[str, tuple[float, ...]]:
     return {
         aspect: tuple(math.nan if value is None else _rating(value) for value in values)
         for aspect, values in by_aspect.items()
@@ -179,62 +193,28 @@ def read_unjudged(response: str, target: str) -> Unjudged:
     responded = _document(response, "made")
     document = _document(target, "images")
     identity = _ID.validate_python(responded["id"])
-    targeted = _ID.validate_python(document["id"])
-    conditions = _conditions(targeted, document)
-    names = ("judge", "setting", "reason")
-    judge_fields = {name: str(responded[name]) for name in names}
-    findings = tuple(map(str, responded["findings"]))
-    status = Status(responded.get("status", Status.NO_IMAGE))
-    generation = _generation_of(responded)
-    if (
-        conditions is None
-        or generation is None
-        or targeted != replace(identity, image_model="", draw=0)
-    ):
-        raise VievalError(
-            f"response and target must have the same sample id, got {identity} and "
-            f"{targeted}"
-        )
-    sample = _generated_sample(conditions, identity, generation)
+    conditions = _conditions(_ID.validate_python(document["id"]), document)
+    _require_same_id(identity, conditions.id, True)
+    generation = _GENERATION_ADAPTER.validate_python(responded["made"])
     return Unjudged(
-        sample,
+        _generated_sample(conditions, identity, generation),
         generation,
-        **judge_fields,
-        findings=findings,
-        status=status,
+        judge=str(responded["judge"]),
+        setting=str(responded["setting"]),
+        reason=str(responded["reason"]),
+        findings=tuple(map(str, responded["findings"])),
+        status=Status(responded.get("status", Status.NO_IMAGE)),
     )
 
 
-def _conditions(identity: SampleId, document: Mapping[str, Any]) -> Sample | None:
-    """Conditions for a generator, if a target has them."""
-    if "texts" not in document:
-        return None
-    images = {
-        str(role): Image(path_of(path)) for role, path in document["images"].items()
-    }
-    named_texts = document["texts"].items()
-    texts = {str(name): str(text) for name, text in named_texts}
-    tags = tuple(map(str, document["tags"]))
-    category = str(document.get("category", ""))
-    kind = str(document["kind"])
-    group = str(document["group"])
+def _conditions(identity: SampleId, document: JsonObject) -> Sample:
+    images = document["images"].items()
+    texts = document["texts"].items()
     return Sample(
         identity,
-        images,
-        texts,
-        tags=tags,
-        kind=kind,
-        group=group,
-        category=category,
-    )
-
-
-def _generation_of(document: Mapping[str, Any]) -> Generation | None:
-    """Origin of a generated image, if a response has it."""
-    return (
-        _GENERATION_ADAPTER.validate_python(document["made"])
-        if "made" in document
-        else None
+        {str(role): Image(path_of(path)) for role, path in images},
+        {str(name): str(text) for name, text in texts},
+        **_labels(document),
     )
 
 
@@ -248,7 +228,7 @@ def _generated_sample(
     return replace(conditions, id=identity, images={**conditions.images, **output})
 
 
-def _response(document: Mapping[str, Any]) -> tuple[SampleId, Verdict, Provenance]:
+def _response(document: JsonObject) -> tuple[SampleId, Verdict, Provenance]:
     identity = _ID.validate_python(document["id"])
     return (
         identity,
@@ -257,7 +237,7 @@ def _response(document: Mapping[str, Any]) -> tuple[SampleId, Verdict, Provenanc
     )
 
 
-def read_verdict(document: Mapping[str, Any]) -> Verdict:
+def read_verdict(document: JsonObject) -> Verdict:
     """Read a verdict from its JSON; pydantic's ValidationError if it is malformed,
     VievalError for impossible scores.
     """
@@ -273,10 +253,9 @@ def read_verdict(document: Mapping[str, Any]) -> Verdict:
     return verdict
 
 
-def read_provenance(document: Mapping[str, Any]) -> Provenance:
+def read_provenance(document: JsonObject) -> Provenance:
     """Read a provenance from its JSON; pydantic's ValidationError if it is malformed."""
-    fields: Any = dict(document)
-    return _provenance(marshal.dumps(fields))
+    return _provenance(marshal.dumps(document))
 
 
 @lru_cache(maxsize=64)

@@ -23,6 +23,7 @@ from vieval_plugin.readers.webdataset import ADDED, copy_samples
 from vieval_plugin.results.shard_verdicts import (
     VerdictFolder,
     open_shards,
+    score_columns,
     verdict_tables,
 )
 from vieval_plugin.run.calibration import Calibration
@@ -107,20 +108,17 @@ def filter_shards(
     )
     unfinished = unfinished_file(out)
     verdicts = passed = files = 0
-    uncalibrated = Counter[str]()
+    kinds = Counter[str]()
+    columns = _columns(opened, where)
     try:
         for file in opened.plan.files:
-            columns = _columns(opened, where)
             tables = [table for _, table in verdict_tables(opened, columns, [file])]
             if not tables:
                 continue
             read = arrow().concat_tables(tables)
             passing = _passing(opened, read, where, calibration)
             if calibration:
-                kinds = read["kind"].to_pylist()
-                uncalibrated.update(
-                    kind for kind in kinds if kind in calibration.refused
-                )
+                kinds.update(read["kind"].to_pylist())
             verdicts += read.num_rows
             passed += passing.num_rows
             if passing.num_rows:
@@ -160,7 +158,8 @@ def filter_shards(
                 f"{plural(count, 'row')} of task type {kind} have no "
                 f"{calibration.name}, because ratings of that type do not show that "
                 "calibration helps"
-                for kind, count in uncalibrated.items()
+                for kind, count in kinds.items()
+                if kind in calibration.refused
             ),
         ]
     hidden = hidden_images(opened.plan.files, opened.plan.columns.values())
@@ -193,18 +192,12 @@ def _passing(
             f"vieval filter requires DuckDB; {install_advice('filter')}"
         ) from None
     scores = opened.plan.schema.scores
-    columns = (
-        table["scores"].combine_chunks().flatten() if scores else []
-    )  # no file holds a struct without fields
-    for name, column in zip(scores, columns, strict=True):
+    for name, column in score_columns(table, scores):
         table = table.append_column(name, column)
     if calibration:
         calibration.require(opened.plan.provenance)
         other_scores = (name for name in scores if name != calibration.name)
-        scores = (
-            *other_scores,
-            calibration.name,
-        )
+        scores = (*other_scores, calibration.name)
         table = _add_calibrated(table, calibration)
     with duckdb.connect(config=dict(_LIMITS)) as connection:
         try:
@@ -216,25 +209,15 @@ def _passing(
             raise VievalError(f"--where {where!r}: {problem}") from None
         except RuntimeError:  # how DuckDB reports Ctrl-C
             raise KeyboardInterrupt from None
-    return _added_columns(passing, scores, calibration, opened)
-
-
-def _added_columns(
-    passing: Any,
-    scores: tuple[str, ...],
-    calibration: Calibration | None,
-    opened: VerdictFolder,
-) -> Any:
-    columns = [*_KEY, *scores, "status", "uid"]
-    order = [(name, "ascending") for name in _KEY]
-    added = passing.select(columns).sort_by(order)
-    added = added.rename_columns([*_KEY, *scores, "status", UID])
-    described = (
-        calibration.described if calibration else opened.plan.provenance.calibration
-    )
+    names = [*_KEY, *scores, "status"]
+    added = passing.sort_by([(name, "ascending") for name in _KEY])
+    added = added.select([*names, "uid"]).rename_columns([*names, UID])
+    described = opened.plan.provenance.calibration
+    if calibration:
+        described = calibration.described
     if described:
-        by = arrow().repeat(described.hash, added.num_rows)
-        added = added.append_column("calibration", by)
+        hashes = arrow().repeat(described.hash, added.num_rows)
+        added = added.append_column("calibration", hashes)
     return added
 
 
@@ -276,14 +259,12 @@ def _problem(error: str, columns: Sequence[str]) -> str:
     """
     if missing := _NO_COLUMN.search(error):
         hint = did_you_mean(missing[1], columns, 0.6) or ";"
-        known_columns = abbreviated(columns)
         return (
-            f"unknown column {missing[1]!r}{hint} known columns: {known_columns}; "
-            "columns of the data set are not supported, and strings require single "
-            "quotes"
+            f"unknown column {missing[1]!r}{hint} known columns: "
+            f"{abbreviated(columns)}; columns of the data set are not supported, and "
+            "strings require single quotes"
         )
-    first_line = error.splitlines()[0]
-    reason = first_line.partition(" Error: ")[2][:200]
+    reason = error.splitlines()[0].partition(" Error: ")[2][:200]
     return (
         f"invalid condition ({reason}); use one such as \"SC > .7 and status = 'ok'\""
     )
@@ -304,7 +285,12 @@ def _write(
     target = out / file.path
     target.parent.mkdir(parents=True, exist_ok=True)
     if not file.is_tar:
-        _write_parquet(root.below(file.path), target, file, passing)
+        _write_parquet(
+            root.below(file.path),
+            target,
+            file,
+            passing,
+        )
         return
     verdicts: dict[int, list[Any]] = {}
     for row in passing.to_pylist():
@@ -314,12 +300,10 @@ def _write(
         n: json.dumps(row_verdicts if row_verdicts[1:] else row_verdicts[0]).encode()
         for n, row_verdicts in verdicts.items()
     }
-    index = tar_members(file, root, opened.folder.indexes)
-    source_path = Path(opened.plan.root) / file.path
     copy_samples(
-        source_path,
+        Path(opened.plan.root) / file.path,
         target,
-        index,
+        tar_members(file, root, opened.folder.indexes),
         members,
         f"{prefix}{ADDED}",
     )
@@ -335,8 +319,12 @@ def _write_parquet(
     with reading_table(source):
         schema = parquet_file(source).schema_arrow
     added = passing.drop_columns(list(_KEY))
-    _require_new_columns(added, schema, source)
     for field in added.schema:
+        if field.name in schema.names:
+            raise VievalError(
+                f"{source}: already has a column {field.name!r}; set a prefix for the "
+                "new columns with --prefix"
+            )
         schema = schema.append(field)
     numbers = passing["row"].to_numpy()
     group: list[Any] = []
@@ -360,18 +348,6 @@ def _write_parquet(
                 group.clear()
         if group:
             writer.write_table(pyarrow.concat_tables(group).cast(schema))
-    _require_all_written(written, numbers, source)
-
-
-def _require_new_columns(added: Any, schema: Any, source: Place) -> None:
-    if shared := sorted({*added.column_names} & {*schema.names}):
-        raise VievalError(
-            f"{source}: already has a column {shared[0]!r}; set a prefix for the new "
-            "columns with --prefix"
-        )
-
-
-def _require_all_written(written: int, numbers: Any, source: Place) -> None:
     if written != len(numbers):
         raise VievalError(
             f"{source}: rows with verdicts are missing; list them with `vieval "
@@ -392,11 +368,7 @@ def _batches(source: Place, file: InputFile, numbers: Any) -> Iterator[tuple[int
             start += rows
             if first == last:
                 continue
-            for batch in batches_of(
-                source,
-                opened,
-                opened.schema_arrow.names,
-                [group],
-            ):
+            names = opened.schema_arrow.names
+            for batch in batches_of(source, opened, names, [group]):
                 yield row, batch
                 row += batch.num_rows

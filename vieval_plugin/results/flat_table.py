@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from numbers import Real
 from pathlib import Path
@@ -18,6 +18,7 @@ from vieval_plugin.readers.places import arrow
 from vieval_plugin.records import OWN, Provenance, Record, record_of, unjudged
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.escaping import csv_text
+from vieval_plugin.text.yaml_json import JsonObject
 
 JSONL, CSV, PARQUET = ".jsonl", ".csv", ".parquet"
 _BEFORE_SCORES = ("uid", "image_model", "kind", "draw", "category")
@@ -65,46 +66,44 @@ def write_flat(path: Path, records: Iterable[Record], aspects: Iterable[str]) ->
     rows = (_row(record, scores) for record in records)
     if path.suffix.lower() == CSV:
         texts = (["" if cell is None else str(cell) for cell in row] for row in rows)
-        header = [*_BEFORE_SCORES, *scores, *_BEHIND_SCORES]
-        table_rows = chain([header], texts)
-        write_whole(path, (csv_text([row]) for row in table_rows))
+        write_whole(path, (csv_text([row]) for row in chain([_header(scores)], texts)))
     else:
         write_whole(path, _parquet(rows, scores))
+
+
+def _header(scores: Sequence[str]) -> list[str]:
+    return [*_BEFORE_SCORES, *scores, *_BEHIND_SCORES]
 
 
 def _row(record: Record, scores: Sequence[str]) -> list[Any]:
     identity = record.id
     source = record.provenance
     verdict = record.verdict
-    reason = " ".join((verdict.reason or verdict.rationale).split())
     return [
-        *(
-            identity.uid,
-            identity.image_model,
-            record.kind,
-            identity.draw,
-            record.category,
-        ),
+        identity.uid,
+        identity.image_model,
+        record.kind,
+        identity.draw,
+        record.category,
         *map(verdict.scores.get, scores),
-        *(
-            str(verdict.status),
-            reason,
-            source.judge,
-            source.backbone,
-            source.setting,
-            source.label,
-        ),
+        str(verdict.status),
+        " ".join((verdict.reason or verdict.rationale).split()),
+        source.judge,
+        source.backbone,
+        source.setting,
+        source.label,
     ]
 
 
 def _parquet(rows: Iterator[Sequence[Any]], scores: Sequence[str]) -> Iterator[bytes]:
     """Yield the file at the end: even many rows are small once compressed."""
     pyarrow = arrow()
-    types = {**dict.fromkeys(scores, pyarrow.float64()), "draw": pyarrow.int64()}
-    names = [*_BEFORE_SCORES, *scores, *_BEHIND_SCORES]
-    schema = pyarrow.schema(
-        [(name, types.get(name, pyarrow.string())) for name in names]
-    )
+    types = {
+        **dict.fromkeys(scores, pyarrow.float64()),
+        "draw": pyarrow.int64(),
+    }
+    fields = dict.fromkeys(_header(scores), pyarrow.string())
+    schema = pyarrow.schema({**fields, **types})
     content = io.BytesIO()
     with pyarrow.parquet.ParquetWriter(content, schema) as writer:
         while batch := list(islice(rows, _BATCH)):
@@ -113,7 +112,7 @@ def _parquet(rows: Iterator[Sequence[Any]], scores: Sequence[str]) -> Iterator[b
     yield content.getvalue()
 
 
-def records_of_rows(rows: Sequence[Mapping[str, Any]]) -> list[Record]:
+def records_of_rows(rows: Sequence[JsonObject]) -> list[Record]:
     """Read records from the rows of a data frame.
 
     Args:
@@ -150,42 +149,45 @@ def _holds_numbers(values: Iterable[Any]) -> bool:
 
 
 def _record(
-    row: Mapping[str, Any],
+    row: JsonObject,
     number: int,
     scores: Sequence[str],
     texts: Sequence[str],
 ) -> Record:
-    """Read the record of one row."""
-    present = {name: value for name, value in row.items() if not _is_missing(value)}
+    present = {
+        name: value
+        for name, value in row.items()
+        if not (value is None or (isinstance(value, float) and math.isnan(value)))
+    }
     values = {name: float(present[name]) for name in scores if name in present}
     if any(map(math.isinf, values.values())):
         raise VievalError(f"row {number} of the data frame: scores must be finite")
-    given_cells = {name: str(value) for name, value in present.items()}
-    cells = {**_DEFAULTS, **given_cells}
-    judge = cells["judge"]
-    generator = cells["generator"] or cells["image_model"]
-    settings = tuple(filter(None, [cells["setting"]]))
-    model = cells["model"] or judge
+    cells = {
+        **_DEFAULTS,
+        **{name: str(value) for name, value in present.items()},
+    }
+    judge, kind = cells["judge"], cells["kind"]
     source = Provenance(
         judge,
-        settings,
+        tuple(filter(None, [cells["setting"]])),
         tuple(scores),
-        model,
+        cells["model"] or judge,
         label=cells["label"],
     )
-    kind = cells["kind"]
-    draw = int(float(cells["draw"]))
     identity = SampleId(
         OWN,
         kind,
-        generator,
+        cells["generator"] or cells["image_model"],
         cells["uid"],
-        draw,
+        int(float(cells["draw"])),
     )
     conditions = {name: cells[name] for name in texts if name in cells}
     sample = Sample(identity, {}, conditions, kind=kind)
-    verdict = _verdict(cells, values, number)
-    return record_of(sample, verdict, source)
+    return record_of(
+        sample,
+        _verdict(cells, values, number),
+        source,
+    )
 
 
 def _verdict(cells: dict[str, str], values: dict[str, float], number: int) -> Verdict:
@@ -193,10 +195,5 @@ def _verdict(cells: dict[str, str], values: dict[str, float], number: int) -> Ve
     if status not in _STATUSES:
         raise VievalError(f"row {number} of the data frame: unknown status {status!r}")
     verdict = Verdict(values, Status(status))
-    if not verdict.status.usable:
-        verdict = unjudged(verdict.status, cells["reason"])
-    return verdict
-
-
-def _is_missing(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and math.isnan(value))
+    usable = verdict.status.usable
+    return verdict if usable else unjudged(verdict.status, cells["reason"])

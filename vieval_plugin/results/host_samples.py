@@ -8,18 +8,18 @@ the folder above.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from vieval_plugin.readers.places import is_shards
 from vieval_plugin.records import Record, lines_of
-from vieval_plugin.results.documents import read_record, read_response
+from vieval_plugin.results.documents import MALFORMED, read_record, read_response
 from vieval_plugin.results.sources import Source, source_of
 from vieval_plugin.text.errors import VievalError, line_of
 from vieval_plugin.text.untrusted import exists, isfile, real
-from vieval_plugin.text.yaml_json import first_row, read_json
+from vieval_plugin.text.yaml_json import JsonObject, first_row, read_json
 
 #: Pattern of hosts' samples files.
 SAMPLES = "*_samples_*.jsonl"
@@ -79,7 +79,6 @@ def _verdicts_of_card(result: Path) -> list[Path]:
 
 
 def _group_by_judge(files: Sequence[Path]) -> Collection[Sequence[Path]]:
-    """Group the files of one task by judge."""
     if len(files) == 1:
         return [files]
     by_source: dict[Source | None, list[Path]] = {}
@@ -92,7 +91,7 @@ def _first_source(path: Path) -> Source | None:
     """Source of a file's first verdict; None if it cannot be read."""
     try:
         return source_of(read_response(responses_of(first_row(path))[0])[2])
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError, VievalError):
+    except MALFORMED:
         return None
 
 
@@ -125,17 +124,15 @@ def records_of(path: Path) -> list[tuple[Record, ...]]:
                     for response, tokens in spent
                 )
             )
-        except (ValueError, KeyError, TypeError, AttributeError, VievalError) as error:
-            text = line_of(error)
-            reason = f"{text} is missing" if isinstance(error, KeyError) else text
-            is_sample = isinstance(row, dict) and {"images", "texts"} <= row.keys()
-            hint = (
-                "; these are samples: judge them with `vieval score`"
-                if is_sample
-                else ""
-            )
-            message = f"{path}: line {number} is not a VIEval result ({reason}){hint}"
-            raise VievalError(message) from None
+        except MALFORMED as error:
+            missing = " is missing" if isinstance(error, KeyError) else ""
+            hint = ""
+            if isinstance(row, dict) and {"images", "texts"} <= row.keys():
+                hint = "; these are samples: judge them with `vieval score`"
+            raise VievalError(
+                f"{path}: line {number} is not a VIEval result "
+                f"({line_of(error)}{missing}){hint}"
+            ) from None
     return records
 
 
@@ -145,27 +142,19 @@ def _summary(path: Path) -> Path | None:
     return summary if isfile(summary) else None
 
 
-def _tokens(row: Mapping[str, Any]) -> list[int | None]:
+def _tokens(row: JsonObject) -> list[int | None]:
     """Tokens used by each response of a row, if the host records them."""
     token_counts = row.get("token_counts")
-    if isinstance(token_counts, list):
-        counts = [count if isinstance(count, dict) else {} for count in token_counts]
-    else:
-        counts = []
-    tokens = [
-        [
-            count[name]
-            for name in ("input_tokens", "output_tokens")
-            if isinstance(count.get(name), int)
-        ]
-        for count in counts
-    ]
-    return [sum(parts) if parts else None for parts in tokens]
+    tokens = []
+    for count in token_counts if isinstance(token_counts, list) else ():
+        names = ("input_tokens", "output_tokens")
+        parts = map(count.get, names) if isinstance(count, dict) else ()
+        known = [part for part in parts if isinstance(part, int)]
+        tokens.append(sum(known) if known else None)
+    return tokens
 
 
-def responses_of(sample: Mapping[str, Any]) -> list[str]:
+def responses_of(sample: JsonObject) -> list[str]:
     """Response texts of a row: one per repeat."""
     responses = sample["filtered_resps"]
-    if isinstance(responses, list):
-        return [str(r) for r in responses]
-    return [str(responses)]
+    return list(map(str, responses if isinstance(responses, list) else [responses]))

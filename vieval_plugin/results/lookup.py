@@ -55,34 +55,30 @@ class Lookup:
             for record in self.records
             if judge in (None, record.provenance.judge)
         ]
-        exact = [record for record in candidates if str(record.id) == name]
-        matches = exact or [
-            record for record in candidates if str(record.id).endswith(f"/{name}")
-        ]
-        matches = matches or [
-            record for record in candidates if name in _names_of_file(record)
-        ]
+        matches = (
+            [record for record in candidates if str(record.id) == name]
+            or [record for record in candidates if str(record.id).endswith(f"/{name}")]
+            or [record for record in candidates if name in _names_of_file(record)]
+        )
         if len(matches) == 1:
             return matches[0]
         like = [str(record.id) for record in matches or self.records]
         more = ", ..." if len(like) > _MOST_EXAMPLES else ""
-        examples = ", ".join(like[:_MOST_EXAMPLES]) + (more)
+        examples = ", ".join(like[:_MOST_EXAMPLES]) + more
         if len({record.id for record in matches}) == 1:
-            judge_names = dict.fromkeys(record.provenance.judge for record in matches)
-            judges = ", ".join(judge_names)
-            match_count = len(matches)
+            judges = dict.fromkeys(record.provenance.judge for record in matches)
             raise VievalError(
-                f"{name}: {match_count} verdicts match this sample ({judges}); "
-                "choose one with --judge, or pass one samples file"
+                f"{name}: {len(matches)} verdicts match this sample "
+                f"({', '.join(judges)}); choose one with --judge, or pass one samples "
+                "file"
             )
         if matches:
-            match_count = len(matches)
             raise VievalError(
-                f"{name}: {match_count} verdicts match; use the full id ({examples})"
+                f"{name}: {len(matches)} verdicts match; use the full id ({examples})"
             )
-        record_count = len(self.records)
         raise VievalError(
-            f"{name}: not found among {record_count} verdicts; ids look like {examples}"
+            f"{name}: not found among {len(self.records)} verdicts; "
+            f"ids look like {examples}"
         )
 
     def sample(self, record: Record) -> Judged:
@@ -276,13 +272,11 @@ def rerun(
             return exchanges, end.value
         replies = []
         for ask in asks:
-            attempt = asks_by_path[ask.path]
+            step = steps.get((ask.path, asks_by_path[ask.path]))
             asks_by_path[ask.path] += 1
-            step = steps.get((ask.path, attempt))
             if step is None:
-                question = "/".join(ask.path)
                 raise VievalError(
-                    f"{judged.id}: no recorded answer to {question}; use "
+                    f"{judged.id}: no recorded answer to {'/'.join(ask.path)}; use "
                     "the run's original options"
                 )
             replies.append(recorded_reply(ask, step))
@@ -309,21 +303,15 @@ def contradiction(record: Record) -> str:
     source = record.provenance
     if source.recorded:
         return ""
-    if verdict.scores and not was_asked(verdict):
-        return (
-            f"it has scores, but its judge was not asked or failed ({verdict.status})"
-        )
-    if (
-        verdict.scores
-        and not verdict.status.usable
-        and verdict.scores.keys() >= set(source.aspects)
-    ):
-        return f"it has all scores, but its status is {verdict.status}"
+    status, scores = verdict.status, verdict.scores
+    if scores and not was_asked(verdict):
+        return f"it has scores, but its judge was not asked or failed ({status})"
+    if scores and not status.usable and scores.keys() >= set(source.aspects):
+        return f"it has all scores, but its status is {status}"
     spec = judge_registry.judge_of_results(source.judge, source.options)
-    lowest = (
-        0 if spec and spec.pack and not spec.file else -1
-    )  # a metric such as a cosine may be negative
-    for aspect, score in verdict.scores.items():
+    # a metric such as a cosine may be negative
+    lowest = 0 if spec and spec.pack and not spec.file else -1
+    for aspect, score in scores.items():
         if score < lowest:
             return (
                 f"{aspect} of {source.judge} must be at least {lowest}, got {score:g}"
@@ -367,13 +355,11 @@ def _trace_contradiction(record: Record) -> str:
         return str(error).removeprefix(f"{sample.id}: ")
     if again.status is Status.NOT_APPLICABLE:  # an image is not there any more
         return ""
-    for aspect in {**verdict.scores, **again.scores}.keys() - set(
-        source.calibrated_scores
-    ):
-        if verdict.scores.get(aspect) != again.scores.get(aspect):
-            score_then = verdict.scores.get(aspect)
-            score_now = again.scores.get(aspect)
-            return f"its {aspect} is {score_then}, but its replies give {score_now}"
+    names = {*verdict.scores, *again.scores} - {*source.calibrated_scores}
+    for aspect in names:
+        then, now = (scores.get(aspect) for scores in (verdict.scores, again.scores))
+        if then != now:
+            return f"its {aspect} is {then}, but its replies give {now}"
     if verdict.choice != again.choice or verdict.status.usable != again.status.usable:
         return (
             f"its choice or status ({verdict.status}) differs from that of its replies "

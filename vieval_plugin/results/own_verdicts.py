@@ -16,6 +16,7 @@ from vieval_plugin.judges.contests import Contest, Judged, Votes
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, TableCell
 from vieval_plugin.records import OWN, SCHEMA, Provenance, Record, Totals, record_of
 from vieval_plugin.results.documents import (
+    MALFORMED,
     plain,
     read_provenance,
     read_target,
@@ -25,7 +26,7 @@ from vieval_plugin.run.verdict_lines import run_file
 from vieval_plugin.run.verdict_log import HEADER, read_header
 from vieval_plugin.text.errors import UPGRADE, VievalError, line_of
 from vieval_plugin.text.untrusted import path_of
-from vieval_plugin.text.yaml_json import first_row, read_json
+from vieval_plugin.text.yaml_json import JsonObject, first_row, read_json
 
 _VERDICT = (
     "scores",
@@ -58,17 +59,10 @@ def records_of(path: Path) -> Iterator[Record]:
                 continue
             try:
                 yield record_of_line(line, path.parent, runs, common)
-            except (
-                ValueError,
-                KeyError,
-                TypeError,
-                AttributeError,
-                VievalError,
-            ) as error:
-                reason = line_of(error)
+            except MALFORMED as error:
                 raise VievalError(
                     f"{path}: line {number} is not a verdict from vieval score "
-                    f"({reason})"
+                    f"({line_of(error)})"
                 ) from None
 
 
@@ -97,7 +91,7 @@ def missing_note(path: Path, records: Sequence[Record]) -> str:
 
 def _common_and_runs(
     path: Path, header: Mapping[str, Any] | None
-) -> tuple[Mapping[str, Any], Mapping[str, Provenance]]:
+) -> tuple[JsonObject, Mapping[str, Provenance]]:
     """Fields that all records of a file share, and the provenances of its verdicts by
     their hash.
 
@@ -105,25 +99,16 @@ def _common_and_runs(
     """
     document_file = run_file(path)
     try:
-        document = (
-            read_json(document_file.read_text(encoding="utf-8"))
-            if header is None
-            else header
-        )
-        json.dumps(
-            document, ensure_ascii=False
-        ).encode()  # half a character could be written nowhere
-        version = str(document.get("versions", {}).get("vieval", ""))
-        totals = document.get("inputs", {}).get("totals")
+        document: Any = header
+        if document is None:
+            document = read_json(document_file.read_text(encoding="utf-8"))
+        _require_whole_characters(document)
         common = {
-            "version": version,
-            "totals": _read_totals(totals),
+            "version": str(document.get("versions", {}).get("vieval", "")),
+            "totals": _read_totals(document.get("inputs", {}).get("totals")),
         }
-        named_runs = document["runs"].items()
-        provenances = {
-            run: read_provenance(entry["provenance"]) for run, entry in named_runs
-        }
-        return common, provenances
+        runs = document["runs"].items()
+        return common, {run: read_provenance(r["provenance"]) for run, r in runs}
     except FileNotFoundError:
         raise VievalError(
             f"{path}: {document_file.name}, which records the judges used, is missing "
@@ -136,17 +121,20 @@ def _common_and_runs(
         ) from None
 
 
-def _read_totals(document: Mapping[str, Any] | None) -> Totals | None:
+def _read_totals(document: JsonObject | None) -> Totals | None:
     if document is None:
         return None
     threshold = document["threshold"]
-    names = tuple(map(str, document["names"]))
-    limit = None if threshold is None else float(threshold)
     return Totals(
         str(document["benchmark"]),
-        names,
-        limit,
+        tuple(map(str, document["names"])),
+        None if threshold is None else float(threshold),
     )
+
+
+def _require_whole_characters(document: JsonObject) -> None:
+    """Raise ValueError for half a character, which could be written nowhere."""
+    json.dumps(document, ensure_ascii=False).encode()
 
 
 def record_of_line(
@@ -169,98 +157,93 @@ def record_of_line(
     """
     row = read_json(line)
     if "\\u" in line:
-        json.dumps(
-            row, ensure_ascii=False
-        ).encode()  # half a character could be written nowhere
+        _require_whole_characters(row)
     if (written := row.get("vieval")) != SCHEMA:
         raise VievalError(f"unsupported schema version {written}; {UPGRADE}")
     if row["run"] not in runs:
-        run = str(row["run"])[:40]
         raise VievalError(
-            f"it belongs to run {run}, which the accompanying run "
+            f"it belongs to run {str(row['run'])[:40]}, which the accompanying run "
             "file does not describe; restore that file"
         )
     source = runs[row["run"]]
     _require_same_run(source, row)
     kind = str(row["kind"])
-    uid = str(row["uid"])
-    verdict_fields = {name: row[name] for name in _VERDICT if name in row}
-    verdict = read_verdict(verdict_fields)
-    draw = int(row.get("draw", 0))
-    identity = SampleId(
-        OWN,
-        kind,
-        str(row["image_model"]),
-        uid,
-        draw,
-    )
-    fields: Mapping[str, Any] = {}
+    verdict = read_verdict({name: row[name] for name in _VERDICT if name in row})
+    identity = _id(OWN, kind, row)
+    fields: JsonObject = {}
     if "target" in row:
         identity, fields = read_target(row["target"])
-    record = record_of(_judged(identity, row, folder), verdict, source)
+    record = record_of(
+        _judged(identity, row, folder),
+        verdict,
+        source,
+    )
     tokens = sum(map(int, row["tokens"])) if "tokens" in row else None
     return plain(
         replace(record, **{"kind": kind, "tokens": tokens, **common, **fields})
     )
 
 
-def _require_same_run(source: Provenance, row: Mapping[str, Any]) -> None:
+def _id(benchmark: str, part: str, row: JsonObject) -> SampleId:
+    model, uid = str(row["image_model"]), str(row["uid"])
+    return SampleId(
+        benchmark,
+        part,
+        model,
+        uid,
+        int(row.get("draw", 0)),
+    )
+
+
+def _require_same_run(source: Provenance, row: JsonObject) -> None:
     for name, value in (
         ("judge", source.judge),
         ("model", source.backbone),
         ("setting", source.setting),
     ):
         if row.get(name, value) != value:
-            row_value = str(row[name])[:40]
             raise VievalError(
-                f"its {name} is {row_value!r}, but its run has {value!r}; restore the file"
+                f"its {name} is {str(row[name])[:40]!r}, but its run has {value!r}; "
+                "restore the file"
             )
 
 
-def _judged(identity: SampleId, row: Mapping[str, Any], folder: Path) -> Judged:
+def _judged(identity: SampleId, row: JsonObject, folder: Path) -> Judged:
     """Build the sample or contest of a line, with its texts and those of its images
     that are files.
     """
     tags = tuple(map(str, row.get("tags", ())))
     kind = str(row["kind"])
     if "candidates" in row:
+        benchmark, part = identity.benchmark, identity.part
         samples = [
-            _candidate(identity, kind, candidate, folder)
+            _sample(
+                _id(benchmark, part, candidate),
+                kind,
+                candidate,
+                folder,
+            )
             for candidate in row["candidates"]
         ]
-        contest_group = str(row["group"])
         return Contest(
             identity,
             tuple(samples),
             Votes(),
-            group=contest_group,
+            group=str(row["group"]),
             tags=tags,
         )
-    sample = _sample(identity, kind, row, folder)
-    category = str(row.get("category", ""))
-    group = str(row.get("group", identity.uid))
-    return replace(sample, tags=tags, category=category, group=group)
-
-
-def _candidate(
-    contest: SampleId,
-    kind: str,
-    row: Mapping[str, Any],
-    folder: Path,
-) -> Sample:
-    identity = replace(
-        contest,
-        image_model=str(row["image_model"]),
-        uid=str(row["uid"]),
-        draw=int(row["draw"]),
+    return replace(
+        _sample(identity, kind, row, folder),
+        tags=tags,
+        category=str(row.get("category", "")),
+        group=str(row.get("group", identity.uid)),
     )
-    return _sample(identity, kind, row, folder)
 
 
 def _sample(
     identity: SampleId,
     kind: str,
-    row: Mapping[str, Any],
+    row: JsonObject,
     folder: Path,
 ) -> Sample:
     images = {
@@ -268,18 +251,21 @@ def _sample(
         for role, image in row["images"].items()
         if "file" in image
     }
-    named_texts = row["texts"].items()
-    texts = {str(name): str(text) for name, text in named_texts}
+    texts = {str(name): str(text) for name, text in row["texts"].items()}
     return Sample(identity, images, texts, kind=kind)
 
 
-def _image(document: Mapping[str, Any], folder: Path) -> Image:
+def _image(document: JsonObject, folder: Path) -> Image:
     """Build an image of a line; an image that was unreadable then never matches the one
     that was judged.
     """
     file = path_of(str(document["file"]), folder)
     sha256 = str(document.get("sha256") or "unknown")
+    origin: TableCell | str = str(document.get("address", ""))
     if "column" in document:
-        column = str(document["column"])
-        return Image(file, TableCell(file, int(document["row"]), column), sha256)
-    return Image(file, str(document.get("address", "")), sha256)
+        origin = TableCell(
+            file,
+            int(document["row"]),
+            str(document["column"]),
+        )
+    return Image(file, origin, sha256)

@@ -26,18 +26,14 @@ def prompt_difference(first: Sample, second: Sample) -> str:
     """
     if difference := text_difference(first.texts, second.texts):
         return difference
-    digests = [
+    ours, theirs = (
         {role: i.sha256 for role, i in s.images.items() if len(i.sha256) == _DIGITS}
         for s in (first, second)
-    ]
-    roles = [
-        role
-        for role in digests[0]
-        if role in digests[1]
-        and role != "output"
-        and digests[0][role] != digests[1][role]
-    ]
-    return f"another image {roles[0]}" if roles else ""
+    )
+    for role, digest in ours.items():
+        if role != "output" and theirs.get(role, digest) != digest:
+            return f"another image {role}"
+    return ""
 
 
 def text_difference(first: Mapping[str, str], second: Mapping[str, str]) -> str:
@@ -46,19 +42,11 @@ def text_difference(first: Mapping[str, str], second: Mapping[str, str]) -> str:
     >>> text_difference({"prompt": "a cat"}, {"prompt": "a dog"})
     "prompt 'a cat' and 'a dog'"
     """
-    name = next(
-        (
-            name
-            for name in {**first, **second}
-            if first.get(name, "") != second.get(name, "")
-        ),
-        None,
-    )
-    return (
-        ""
-        if name is None
-        else f"{name} {_shortened(first.get(name, ''))} and {_shortened(second.get(name, ''))}"
-    )
+    for name in {**first, **second}:
+        texts = (first.get(name, ""), second.get(name, ""))
+        if texts[0] != texts[1]:
+            return f"{name} {' and '.join(map(_shortened, texts))}"
+    return ""
 
 
 def prompt_forms(sample: Sample) -> frozenset[str]:
@@ -73,22 +61,16 @@ def prompt_forms(sample: Sample) -> frozenset[str]:
     >>> prompt_forms(samples[0]) & prompt_forms(samples[1])
     frozenset({' | a red _'})
     """
-    if set(OUTPUTS) & set(sample.images):
-        shown_roles = {role for role, _ in outputs(sample)}
-    else:
-        shown_roles = set[str]()
-    image_digests = " ".join(
-        image.sha256
-        for role, image in sorted(sample.images.items())
-        if role not in shown_roles
+    images = dict(sample.images)
+    if images.keys() & set(OUTPUTS):
+        for role, _ in outputs(sample):
+            del images[role]
+    digests = " ".join(images[role].sha256 for role in sorted(images))
+    words = " ".join(sample.texts.values()).lower().split()[:_MOST_WORDS]
+    return frozenset(
+        f"{digests} | {' '.join([*words[:position], '_', *words[position + 1 :]])}"
+        for position in range(len(words))
     )
-    text = " ".join(sample.texts.values())
-    text_words = text.lower().split()[:_MOST_WORDS]
-    masked = (
-        " ".join([*text_words[:position], "_", *text_words[position + 1 :]])
-        for position in range(len(text_words))
-    )
-    return frozenset(f"{image_digests} | {form}" for form in masked)
 
 
 def similar_prompts_note(samples: Iterable[Sample]) -> str:
@@ -121,16 +103,10 @@ def drop_different_prompts(results: Results) -> Results:
     for run in results.runs:
         differences = _differences(run)
         records = {
-            part: one_prompt_samples
+            part: [rs for rs in samples if _uid_of(rs[0].id) not in differences]
             for part, samples in run.records.items()
-            if (
-                one_prompt_samples := [
-                    records
-                    for records in samples
-                    if _uid_of(records[0].id) not in differences
-                ]
-            )
         }
+        records = {part: samples for part, samples in records.items() if samples}
         if differences:
             (identity, text), *further = differences.items()
             have = f"{len(differences)} uids have" if further else "1 uid has"
@@ -145,7 +121,11 @@ def drop_different_prompts(results: Results) -> Results:
                 )
             notes.append(f"{note}; these are left out. Give each prompt its own uid")
         runs.append(replace(run, records=records))
-    return replace(results, runs=tuple(runs), notes=tuple(notes))
+    return replace(
+        results,
+        runs=tuple(runs),
+        notes=tuple(notes),
+    )
 
 
 def _differences(run: Run) -> dict[SampleId, str]:

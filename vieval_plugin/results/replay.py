@@ -6,6 +6,7 @@ Logs hold verdicts, not raw replies, so a replay enters where verdicts come out.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
@@ -21,14 +22,16 @@ from vieval_plugin.judges.contests import Contest, Judged, contest_verdict
 from vieval_plugin.judges.protocol import SampleId, Status, Step, Verdict
 from vieval_plugin.records import Provenance, lines_of
 from vieval_plugin.results import logs
-from vieval_plugin.results.documents import read_response
+from vieval_plugin.results.documents import MALFORMED, read_response
 from vieval_plugin.results.host_samples import responses_of
 from vieval_plugin.text.errors import VievalError, line_of
 from vieval_plugin.text.untrusted import exists, isfile
 from vieval_plugin.text.yaml_json import read_json
 
 Recorded: TypeAlias = tuple[Verdict, Provenance | None]
-Verdicts: TypeAlias = dict[SampleId, tuple[Recorded, ...]]
+#: Verdicts on a sample or contest, one for each time it was judged.
+Recordings: TypeAlias = tuple[Recorded, ...]
+Verdicts: TypeAlias = dict[SampleId, Recordings]
 
 
 @dataclass(frozen=True)
@@ -44,52 +47,49 @@ class Recording:
     judge: str
     #: Verdicts by sample or contest, one for each time it was judged; without provenance for
     #: authors' logs.
-    verdicts: Mapping[SampleId, tuple[Recorded, ...]]
+    verdicts: Mapping[SampleId, Recordings]
     #: Lines of which nothing could be read, with the reason.
     unread_lines: tuple[str, ...] = ()
 
     @cached_property
     def covered(self) -> frozenset[str]:
         """Parts (`benchmark/part`) with at least one recorded verdict."""
-        return frozenset(
-            f"{identity.benchmark}/{identity.part}" for identity in self.verdicts
-        )
+        return frozenset(map(_part_of, self.verdicts))
 
     @cached_property
-    def _verdicts_by_folded_name(self) -> Mapping[SampleId, tuple[Recorded, ...]]:
+    def _verdicts_by_folded_name(self) -> Verdicts:
         """Verdicts by id with lower-case image models, without ambiguous ids."""
-        recorded_by_folded_id: dict[SampleId, list[tuple[Recorded, ...]]] = {}
+        recorded_by_folded_id = defaultdict[SampleId, list[Recordings]](list)
         for identity, recorded in self.verdicts.items():
-            recorded_by_folded_id.setdefault(_folded(identity), []).append(recorded)
+            recorded_by_folded_id[_folded(identity)].append(recorded)
         return {
             identity: matches[0]
             for identity, matches in recorded_by_folded_id.items()
             if len(matches) == 1
         }
 
-    def recordings_for(self, judged: SampleId | Judged) -> tuple[Recorded, ...]:
+    def recordings_for(self, judged: SampleId | Judged) -> Recordings:
         """Recorded verdicts on a sample or contest, regardless of the case of its image
         model.
         """
         identity = _id(judged)
         exact = self.verdicts.get(identity)
         recorded = exact or self._verdicts_by_folded_name.get(_folded(identity), ())
-        return recorded or (
-            self._candidate_recordings(judged) if isinstance(judged, Contest) else ()
-        )
+        if not recorded and isinstance(judged, Contest):
+            return self._candidate_recordings(judged)
+        return recorded
 
-    def _candidate_recordings(self, contest: Contest) -> tuple[Recorded, ...]:
+    def _candidate_recordings(self, contest: Contest) -> Recordings:
         """Combine the verdicts on a contest's candidates into verdicts on the contest;
         absent ones are missing.
         """
-        columns = [self.recordings_for(candidate) for candidate in contest.candidates]
-        rows = zip_longest(*columns, fillvalue=(_MISSING, None))
+        columns = map(self.recordings_for, contest.candidates)
         return tuple(
             (
                 contest_verdict([verdict for verdict, _ in row]),
                 next((by for _, by in row if by), None),
             )
-            for row in rows
+            for row in zip_longest(*columns, fillvalue=(_MISSING, None))
         )
 
     def verdict(self, judged: SampleId | Judged, repeat: int = 0) -> Recorded:
@@ -117,56 +117,47 @@ class Recording:
         another benchmark.
         """
         candidates = judged.candidates if isinstance(judged, Contest) else ()
-        return any(
-            f"{candidate.id.benchmark}/{candidate.id.part}" in self.covered
-            for candidate in candidates
-        )
+        return not self.covered.isdisjoint(_part_of(sample.id) for sample in candidates)
 
     def lacks(self, benchmark: str, part: str) -> str:
         """Message for a part without recorded verdicts; empty if it has some."""
         if f"{benchmark}/{part}" in self.covered:
             return ""
         parts = ", ".join(sorted(self.covered))
-        covered_parts_text = parts or f"no readable verdicts of {self.judge}"
         return (
-            f"{self.source}: no recorded verdicts for {benchmark}/{part} (it "
-            f"contains {covered_parts_text}); pass the logs of that task with logs=, "
-            "or choose other --tasks"
+            f"{self.source}: no recorded verdicts for {benchmark}/{part} (it contains "
+            f"{parts or f'no readable verdicts of {self.judge}'}); pass the logs of "
+            "that task with logs=, or choose other --tasks"
         )
 
     def uncovered(self, judged: Iterable[SampleId | Judged]) -> list[str]:
         """Describe the missing samples or contests of each part; VievalError if no id
         of a part matches.
         """
-        by_part: dict[str, dict[SampleId, SampleId | Judged]] = {}
+        by_part: dict[str, dict[SampleId, SampleId | Judged]] = defaultdict(dict)
         for sample in judged:
             identity = _id(sample)
-            by_part.setdefault(f"{identity.benchmark}/{identity.part}", {})[
-                identity
-            ] = sample
+            by_part[_part_of(identity)][identity] = sample
         phrases = []
-        for part, part_samples in by_part.items():
-            recordings = [
-                self.recordings_for(sample) for sample in part_samples.values()
-            ]
-            missing_count = sum(not recorded for recorded in recordings)
+        for part, samples in by_part.items():
+            recordings = list(map(self.recordings_for, samples.values()))
+            missing_count = recordings.count(())
             partly = sum(
                 any(verdict.status is Status.MISSING for verdict, _ in recorded)
                 for recorded in recordings
             )
-            are_contests = any(
-                isinstance(sample, Contest) for sample in part_samples.values()
-            )
+            are_contests = any(isinstance(s, Contest) for s in samples.values())
             what = "contests" if are_contests else "samples"
             is_sibling_part_covered = part not in self.covered and self.covers(
                 part.partition("/")[0]
             )
             if missing_count == len(recordings) and not is_sibling_part_covered:
-                raise self._nothing_recorded(
-                    part,
-                    missing_count,
-                    what,
-                    part_samples,
+                ids = [key for key in self.verdicts if _part_of(key) == part]
+                raise VievalError(
+                    f"{self.source}: {self.judge} has no recorded verdicts on the "
+                    f"{missing_count} {what} of {part}: 0 of {len(ids)} recorded "
+                    f"ids match (first requested: {next(iter(samples))}; first "
+                    f"recorded: {next(iter(ids), 'none')})"
                 )
             if missing_count or partly:
                 more = f", {partly} more in part" if partly else ""
@@ -174,25 +165,6 @@ class Recording:
                     f"{missing_count} of {len(recordings)} {what} of {part} ({self.judge}{more})"
                 )
         return phrases
-
-    def _nothing_recorded(
-        self,
-        part: str,
-        missing_count: int,
-        what: str,
-        part_samples: dict[SampleId, SampleId | Judged],
-    ) -> VievalError:
-        recorded_ids = [
-            identity
-            for identity in self.verdicts
-            if f"{identity.benchmark}/{identity.part}" == part
-        ]
-        return VievalError(
-            f"{self.source}: {self.judge} has no recorded verdicts on the "
-            f"{missing_count} {what} of {part}: 0 of {len(recorded_ids)} recorded "
-            f"ids match (first requested: {next(iter(part_samples))}; first "
-            f"recorded: {next(iter(recorded_ids), 'none')})"
-        )
 
 
 _MISSING = Verdict(
@@ -204,6 +176,10 @@ _MISSING = Verdict(
 
 def _id(judged: SampleId | Judged) -> SampleId:
     return judged if isinstance(judged, SampleId) else judged.id
+
+
+def _part_of(identity: SampleId) -> str:
+    return f"{identity.benchmark}/{identity.part}"
 
 
 def _folded(identity: SampleId) -> SampleId:
@@ -225,13 +201,12 @@ def replayed(
     verdict, recorded = recording.verdict(judged, repeat)
     if recorded is None:
         spec = options.judges.narrowed(judge_registry.judge(judge))
-        settings = tuple(spec.setting_labels(options.judges.options_of(spec), setting))
-        pack = "as recorded" if spec.pack else ""
+        settings = spec.setting_labels(options.judges.options_of(spec), setting)
         recorded = Provenance(
             judge,
-            settings,
+            tuple(settings),
             spec.aspects,
-            pack=pack,
+            pack="as recorded" if spec.pack else "",
             options=options.resolved(spec),
         )
     return verdict, replace(
@@ -274,10 +249,11 @@ def load(
             by_judge.get(judge, {}),
             unread_lines,
         )
+    # logs of a part are a folder, or files whose names end in the part's
     folders = {
         source / folder: known_part
         for folder, known_part in benchmark_registry.folders().items()
-        if _holds(source, folder)
+        if (source / folder).is_dir() or any(source.glob(f"*_{folder}.json"))
     }
     if not folders:
         examples = ", ".join(list(benchmark_registry.folders())[:3])
@@ -286,15 +262,11 @@ def load(
             f"{examples}) nor "
             "samples_*.jsonl files from a run with --log_samples"
         )
-    return Recording(source, judge, _read_logs(folders, judge, name, setting))
-
-
-def _holds(source: Path, folder: str) -> bool:
-    """Return whether authors' logs of a part exist: as a folder, or as files whose
-    names end in the part's.
-    """
-    is_folder = (source / folder).is_dir()
-    return is_folder or any(source.glob(f"*_{folder}.json"))
+    return Recording(
+        source,
+        judge,
+        _read_logs(folders, judge, name, setting),
+    )
 
 
 def _read_logs(
@@ -305,29 +277,24 @@ def _read_logs(
 ) -> Verdicts:
     """Read verdicts of authors' logs; VievalError if no part has a judge of that name."""
     read = logs.reader(judge)
-    verdicts: Verdicts = {}
-    unnamed: list[VievalError] = []
+    if read is None:
+        return {}
+    verdicts: dict[SampleId, Verdict] = {}
+    unnamed = []
     for folder, (benchmark, part) in folders.items():
+        identity = partial(SampleId, benchmark.name, part)
         try:
-            if read:
-                verdicts_of_part = read(
-                    folder,
-                    partial(SampleId, benchmark.name, part),
-                    name,
-                    setting,
-                )
-            else:
-                verdicts_of_part = {}
+            verdicts |= read(folder, identity, name, setting)
         except logs.NotNamedError as error:
             unnamed.append(error)
-            continue
-        named_verdicts = verdicts_of_part.items()
-        verdicts |= {
-            identity: ((verdict, None),) for identity, verdict in named_verdicts
-        }
     if unnamed and not verdicts:
         raise unnamed[0]
-    return verdicts
+    return without_provenance(verdicts)
+
+
+def without_provenance(verdicts: Mapping[SampleId, Verdict]) -> Verdicts:
+    """Verdicts of authors' logs, each on a sample that was judged once."""
+    return {identity: ((verdict, None),) for identity, verdict in verdicts.items()}
 
 
 @lru_cache(maxsize=2)
@@ -339,38 +306,22 @@ def _read_samples(
     The sample of an unreadable line counts as not recorded; it is an error if no line
     can be read.
     """
-    verdicts: dict[str, Verdicts] = {}
-    unread_lines: list[str] = []
-    lines = 0
+    verdicts: dict[str, Verdicts] = defaultdict(dict)
+    unread_lines = []
     for path, *_ in stamps:
-        for number, line in enumerate(
-            lines_of(path.read_text(encoding="utf-8", errors="replace")), start=1
-        ):
-            lines += 1
+        text = path.read_text(encoding="utf-8", errors="replace")
+        for number, line in enumerate(lines_of(text), start=1):
             try:
-                parsed = [
-                    read_response(response)
-                    for response in responses_of(read_json(line))
-                ]
+                parsed = list(map(read_response, responses_of(read_json(line))))
                 identity, _, provenance = parsed[0]
-            except (
-                ValueError,
-                KeyError,
-                TypeError,
-                AttributeError,
-                IndexError,
-                VievalError,
-            ) as error:
-                reason = line_of(error)
+            except MALFORMED as error:
                 unread_lines.append(
-                    f"{path}: line {number} is not a recorded verdict ({reason})"
+                    f"{path}: line {number} is not a recorded verdict ({line_of(error)})"
                 )
                 continue
-            recorded = tuple(
-                (verdict, provenance_of_verdict)
-                for _, verdict, provenance_of_verdict in parsed
+            verdicts[provenance.judge][identity] = tuple(
+                (verdict, by) for _, verdict, by in parsed
             )
-            verdicts.setdefault(provenance.judge, {})[identity] = recorded
-    if unread_lines and len(unread_lines) == lines:
+    if unread_lines and not verdicts:
         raise VievalError(unread_lines[0])
     return verdicts, tuple(unread_lines)

@@ -39,11 +39,10 @@ def rows_of(path: Path, partial: bool = False) -> list[tuple[Record, ...]]:
             "from vieval score --out"
         )
     try:
-        rows: list[tuple[Record, ...]] = (
-            [(record,) for record in records_of(path)]
-            if is_own(path)
-            else host_samples.records_of(path)
-        )
+        if not is_own(path):
+            rows = host_samples.records_of(path)
+        else:
+            rows = [(record,) for record in records_of(path)]
     except (OSError, UnicodeDecodeError) as error:
         if isinstance(error, UnicodeDecodeError) and format_of(path.read_bytes()):
             raise VievalError(

@@ -5,11 +5,11 @@ one backbone on one benchmark.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.protocol import SampleId, Status
@@ -28,7 +28,11 @@ from vieval_plugin.run.verdict_log import PARTIAL
 from vieval_plugin.text.errors import VievalError
 
 if TYPE_CHECKING:
-    from vieval_plugin.results.shard_sample import FolderTotals, ShardSample
+    from vieval_plugin.results.shard_sample import FolderTotals
+
+
+#: The records of each sample by a run.
+_RecordsBySource: TypeAlias = dict[tuple[SampleId, Source], tuple[Record, ...]]
 
 
 @dataclass(frozen=True)
@@ -72,30 +76,39 @@ def load_results(
             two files hold the same judge's verdict on a sample.
     """
     if labels and len(labels) != len(results):
-        label_count = len(labels)
         raise VievalError(
-            f"got {label_count} labels for {len(results)} results; pass one --label "
+            f"got {len(labels)} labels for {len(results)} results; pass one --label "
             "per result, in the same order ('' for none)"
         )
-    records_by_source: dict[tuple[SampleId, Source], tuple[Record, ...]] = {}
+    records_by_source: _RecordsBySource = {}
     origin: dict[tuple[SampleId, Source], str] = {}
     unreadable = list[str]()
     notes = list[str]()
-    totals: list[FolderTotals] = []
-    for path, label in _files(results, labels).items():
+    totals = []
+    results_and_labels = zip(
+        results,
+        labels or [""] * len(results),
+        strict=True,
+    )
+    files = {
+        file: label
+        for result, label in results_and_labels
+        for file in samples_files(result)
+    }
+    for path, label in files.items():
         try:
-            sample = _shard_sample(path, partial)
-            rows = (
-                [(record,) for record in sample.records]
-                if sample
-                else rows_of(path, partial)
-            )
+            if not is_shards(path):
+                rows = rows_of(path, partial)
+            else:
+                from vieval_plugin.results.shard_sample import sample_shards
+
+                sample = sample_shards(path, partial)
+                rows = [(record,) for record in sample.records]
+                notes += sample.notes
+                totals.append(sample.totals)
         except VievalError as error:
             unreadable.append(str(error))
             continue
-        if sample:
-            notes += sample.notes
-            totals.append(sample.totals)
         if path.name.endswith(PARTIAL):
             notes.append(
                 f"{path} is from an incomplete run: these are its first {len(rows)} "
@@ -104,13 +117,14 @@ def load_results(
         elif note := missing_note(path, list(chain(*rows))):
             notes.append(note)
         for number, judged in enumerate(rows, start=1):
-            source = source_of(judged[0].provenance, label)
-            key = judged[0].id, source
-            row = judged[0].row
+            first = judged[0]
+            source = source_of(first.provenance, label)
+            key = first.id, source
+            row = first.row
             where = f"{row.file}:{row.row}" if row else f"line {number}"
             if key in records_by_source:
                 raise VievalError(
-                    f"{path}: {where}: the verdict on {judged[0].id} by "
+                    f"{path}: {where}: the verdict on {first.id} by "
                     f"{source.name} {source.judge} is also in {origin[key]}; pass "
                     "only one of the two, or distinguish the runs with --label"
                 )
@@ -129,95 +143,50 @@ def load_results(
 
 def results_of(records: Iterable[Record]) -> Results:
     """Build results from verdicts in memory, as `load_results` does from files."""
-    return Results(
-        tuple(
-            _runs(
-                {
-                    (record.id, source_of(record.provenance)): (record,)
-                    for record in records
-                }
-            )
-        )
-    )
-
-
-def _files(results: Sequence[Path], labels: Sequence[str]) -> Mapping[Path, str]:
-    """Files of each result, with its label."""
-    results_and_labels = zip(results, labels or [""] * len(results), strict=True)
-    return {
-        file: label
-        for result, label in results_and_labels
-        for file in samples_files(result)
+    by_source: _RecordsBySource = {
+        (record.id, source_of(record.provenance)): (record,) for record in records
     }
+    return Results(tuple(_runs(by_source)))
 
 
-def _runs(
-    records: Mapping[tuple[SampleId, Source], tuple[Record, ...]],
-) -> Iterable[Run]:
-    grouped = _grouped(records)
-    # a replay of several judges from the logs of one leaves the others wholly missing: nothing to
-    # report
-    recorded = {
-        key: by_part
-        for key, by_part in grouped.items()
-        if not _nothing_recorded(by_part)
-    } or grouped
-    judges = judge_registry.judges()
-    titles = {name: spec.title for name, spec in judges.items()}
-    sources = {
-        name: [source for benchmark, source in recorded if benchmark == name]
-        for name, _ in recorded
-    }
-    named_sources = sources.items()
-    labels = {name: labels_of(group, titles) for name, group in named_sources}
-    runs = []
-    for (benchmark, source), by_part in recorded.items():
-        recorded_by = next(iter(by_part.values()))[0][0].provenance
-        spec = judge_registry.judge_of_results(source.judge, recorded_by.options)
-        against_all, table = (spec.against_all, spec.table) if spec else (False, "")
-        label = labels[benchmark][source]
-        setting = " ".join(source.settings)
-        details = differing_details(source, sources[benchmark])
-        names = (setting, source.name, details)
-        runs.append(
-            Run(
-                label,
-                benchmark,
-                source.judge,
-                recorded_by.aspects,
-                dict(by_part),
-                against_all,
-                table,
-                *names,
-            )
-        )
-    return sorted(runs, key=lambda run: (run.benchmark, run.label))
-
-
-def _grouped(
-    records: Mapping[tuple[SampleId, Source], tuple[Record, ...]],
-) -> dict[tuple[str, Source], RecordsByPart]:
+def _runs(records: _RecordsBySource) -> list[Run]:
     grouped: dict[tuple[str, Source], RecordsByPart] = defaultdict(
         lambda: defaultdict(list)
     )
     for (identity, source), judged in records.items():
         grouped[identity.benchmark, source][identity.part].append(judged)
-    return grouped
-
-
-def _shard_sample(path: Path, partial: bool) -> ShardSample | None:
-    """Sample a folder of shards; None for a file."""
-    if not is_shards(path):
-        return None
-    from vieval_plugin.results.shard_sample import sample_shards
-
-    return sample_shards(path, partial)
-
-
-def _nothing_recorded(by_part: RecordsByPart) -> bool:
-    return all(
-        r.verdict.status is Status.MISSING
-        for rows in by_part.values()
-        for judged in rows
-        for r in judged
-    )
+    # a replay of several judges from the logs of one leaves the others wholly missing: nothing to
+    # report
+    recorded = {
+        key: by_part
+        for key, by_part in grouped.items()
+        if any(
+            record.verdict.status is not Status.MISSING
+            for judged in by_part.values()
+            for record in chain(*judged)
+        )
+    } or grouped
+    titles = {name: spec.title for name, spec in judge_registry.judges().items()}
+    sources = defaultdict[str, list[Source]](list)
+    for benchmark, source in recorded:
+        sources[benchmark].append(source)
+    labels = {name: labels_of(group, titles) for name, group in sources.items()}
+    runs = []
+    for (benchmark, source), by_part in recorded.items():
+        recorded_by = next(iter(by_part.values()))[0][0].provenance
+        spec = judge_registry.judge_of_results(source.judge, recorded_by.options)
+        runs.append(
+            Run(
+                labels[benchmark][source],
+                benchmark,
+                source.judge,
+                recorded_by.aspects,
+                dict(by_part),
+                spec.against_all if spec else False,
+                spec.table if spec else "",
+                " ".join(source.settings),
+                source.name,
+                differing_details(source, sources[benchmark]),
+            )
+        )
+    return sorted(runs, key=lambda run: (run.benchmark, run.label))

@@ -33,8 +33,6 @@ _MOST_STEPS = 4  # lines below an image's scores
 
 @dataclass(frozen=True)
 class _ImageScore:
-    """Score of one benchmark image."""
-
     #: Category of its prompt.
     category: str
     #: Uid of its prompt.
@@ -57,15 +55,17 @@ class BenchmarkScores:
         0 for right or wrong.
         """
         totals = record.totals
-        aspects = record.provenance.aspects
         if totals is None:
             return
+        aspects = record.provenance.aspects
         main_aspect = "O" if "O" in aspects else next(iter(aspects), "")
         score = record.verdict.scores.get(main_aspect, math.nan)
         if totals.threshold is not None and not math.isnan(score):
             score = float(score >= totals.threshold)
-        images = self.by_system[totals, judge, record.id.image_model or YOUR_IMAGES]
-        images.append(_ImageScore(record.category, record.id.uid, score))
+        generator = record.id.image_model or YOUR_IMAGES
+        self.by_system[totals, judge, generator].append(
+            _ImageScore(record.category, record.id.uid, score)
+        )
 
     def tables(self) -> list[Table]:
         """Build one table per benchmark, with totals per judge and generator and the
@@ -94,12 +94,10 @@ class BenchmarkScores:
             )
         shares = [(f"{share} right", f"prompts ({share})") for share in _shares(totals)]
         header = ("judge", "generator", "category", "mean", "images", "scored")
-        title = f"Totals of {totals.benchmark}: {unit}"
-        columns = (*header, *chain(*shares))
         return Table(
             name,
-            title,
-            columns,
+            f"Totals of {totals.benchmark}: {unit}",
+            (*header, *chain(*shares)),
             tuple(rows),
         )
 
@@ -122,17 +120,21 @@ def _total_rows(
             by_category[image.category].append(image)
     means = [_mean_score(part) for part in by_category.values()]
     unit = "category" if len(means) == 1 else "categories"
-    rows: list[tuple[str, float, Sequence[_ImageScore]]]
-    mean_title = f"mean of {len(means)} {unit}"
-    rows = [(mean_title, _mean(means), images)]
-    for category, part in sorted(by_category.items()):
-        rows.append((category or "no category", _mean_score(part), part))
-    if not by_category:
-        rows = [("all images", _mean_score(images), images)]
-    for category, mean, scores in rows:
+    overall = ("all images", _mean_score(images), images)
+    if by_category:
+        overall = (f"mean of {len(means)} {unit}", _mean(means), images)
+    parts = (
+        (category or "no category", _mean_score(part), part)
+        for category, part in sorted(by_category.items())
+    )
+    for category, mean, scores in (overall, *parts):
         scored = sum(not math.isnan(image.score) for image in scores)
-        image_count = str(len(scores))
-        cells = [category, _decimals(mean), image_count, str(scored)]
+        cells = [
+            category,
+            _decimals(mean),
+            str(len(scores)),
+            str(scored),
+        ]
         for share in _shares(totals):
             decided = _decided_prompts(scores, share)
             cells += [_decimals(_mean(decided)), str(len(decided))]
@@ -182,14 +184,10 @@ class Scored:
             UNJUDGED in (step.path, step.path[1:]) for step in verdict.trace[:1]
         )
         self.judged += not unasked
-        if (
-            verdict.status is Status.NO_IMAGE
-        ):  # a file that is named is one to look after, and an answer in words is none
+        # a file that is named is one to look after, and an answer in words is none
+        if verdict.status is Status.NO_IMAGE:
             samples = candidates_of(record.sample) if record.sample else ()
-            are_outputs = (
-                role in OUTPUTS for sample in samples for role in sample.images
-            )
-            self.bad_rows += any(are_outputs)
+            self.bad_rows += any({*OUTPUTS} & {*sample.images} for sample in samples)
         else:
             self.bad_rows += unasked and verdict.status is not Status.NOT_APPLICABLE
 
@@ -244,12 +242,8 @@ def write_scored(
     usage = {run: log.usage(run) for run in runs}
     with write_run_file(out, runs_document(inputs, runs, usage)):
         if is_flat(out):
-            scores = [
-                score
-                for run in runs.values()
-                for score in (*run.aspects, *run.calibrated_scores)
-            ]
-            write_flat(out, (record for _, record in read), scores)
+            scores = ((*run.aspects, *run.calibrated_scores) for run in runs.values())
+            write_flat(out, (record for _, record in read), chain(*scores))
         else:
             write_whole(out, (line for line, _ in read))
     return scored
@@ -261,7 +255,8 @@ def image_summary(record: Record) -> Iterator[str]:
     """
     verdict = record.verdict
     source = record.provenance
-    by = _judge_words(source)
+    model = ["by", source.backbone] if source.pack else []
+    by = " ".join([source.judge, *source.settings, *model])
     scores = ", ".join(
         f"{aspect} {score:.2f}" for aspect, score in verdict.scores.items()
     )
@@ -271,19 +266,14 @@ def image_summary(record: Record) -> Iterator[str]:
     )
     steps = [step for step in verdict.trace if step.scores or not step.status.usable]
     last = _MOST_STEPS if len(steps) <= _MOST_STEPS else _MOST_STEPS - 1
-    if (
-        len(steps) > 1
-        and len({step.failure for step in steps}) == 1
-        and not any(s.scores for s in steps)
-    ):
-        labels = (step.label for step in steps)
-        failure = " ".join(steps[0].failure.split())[:_REASON]
-        yield (f"  {', '.join(labels)}: {failure}")
+    alike = {(step.failure, step.scores) for step in steps}
+    if len(steps) > 1 and len(alike) == 1 and not steps[0].scores:
+        yield f"  {', '.join(step.label for step in steps)}: {_failure(steps[0])}"
         return
     for step in steps[:last]:
-        rounded = (f"{score:.3g}" for score in step.scores)
-        numbers = ", ".join(rounded)
-        yield _step_line(step, numbers)
+        numbers = ", ".join(f"{score:.3g}" for score in step.scores)
+        parts = (step.label, numbers, _failure(step))
+        yield f"  {': '.join(filter(None, parts))}"
     if steps[last:]:
         yield (
             f"  and {len(steps) - last} more answers: --out FILE stores all of them, "
@@ -291,21 +281,8 @@ def image_summary(record: Record) -> Iterator[str]:
         )
 
 
-def _judge_words(source: Provenance) -> str:
-    model = ["by", source.backbone] if source.pack else []
-    return " ".join(
-        [
-            source.judge,
-            *source.settings,
-            *model,
-        ]
-    )
-
-
-def _step_line(step: Step, numbers: str) -> str:
-    failure = " ".join(step.failure.split())[:_REASON]
-    parts = (step.label, numbers, failure)
-    return f"  {': '.join(filter(None, parts))}"
+def _failure(step: Step) -> str:
+    return " ".join(step.failure.split())[:_REASON]
 
 
 def _mean(scores: Iterable[float]) -> float:
@@ -333,8 +310,7 @@ def _decided_prompts(images: Sequence[_ImageScore], share: str) -> list[bool]:
     for scores in by_prompt.values():
         defined = [score for score in scores if not math.isnan(score)]
         is_right = all(defined) if share == "all" else any(defined)
-        has_failures = len(defined) < len(scores)
-        is_open = has_failures and is_right == (share == "all")
-        if not is_open:
+        # a failure could turn it
+        if len(defined) == len(scores) or is_right != (share == "all"):
             decided.append(is_right)
     return decided

@@ -23,6 +23,7 @@ from vieval_plugin.results.shard_verdicts import (
     input_sample,
     open_shards,
     record_of_row,
+    score_columns,
     verdict_tables,
 )
 
@@ -120,16 +121,18 @@ def sample_shards(
         _count(totals, table, names)
         draw.add(_random_keys(table, seed))
     records, repeated = _distinct(_sampled_records(opened, seed, draw.last))
-    notes = tuple(
-        _notes(
-            opened,
-            totals,
-            draw,
-            seed,
-            repeated,
-        )
+    notes = _notes(
+        opened,
+        totals,
+        draw,
+        seed,
+        repeated,
     )
-    return ShardSample(tuple(records), totals, notes)
+    return ShardSample(
+        tuple(records),
+        totals,
+        tuple(notes),
+    )
 
 
 class _Draw:
@@ -167,20 +170,17 @@ def _random_keys(table: Any, seed: int) -> NDArray[np.uint64]:
 def _count(totals: FolderTotals, table: Any, names: Sequence[str]) -> None:
     from pyarrow import compute
 
-    columns = table.column("scores").combine_chunks().flatten() if names else []
+    columns = list(score_columns(table, names))
     for model in compute.unique(table["image_model"]).to_pylist():
         is_named = model in totals.by_model or len(totals.by_model) < _MOST_MODELS
         label = model if is_named else OTHER_MODELS
         is_model = compute.equal(table["image_model"], model)
         model_totals = totals.by_model.setdefault(label, ModelTotals())
         model_totals.statuses.update(table["status"].filter(is_model).to_pylist())
-        for name, column in zip(names, columns, strict=True):
-            scores = (
-                column.filter(is_model.combine_chunks())
-                .to_numpy(zero_copy_only=False)
-                .astype(float)
-            )
-            model_totals.scores.setdefault(name, ScoreTotals()).add(scores)
+        for name, column in columns:
+            scores = column.filter(is_model.combine_chunks())
+            values = scores.to_numpy(zero_copy_only=False).astype(float)
+            model_totals.scores.setdefault(name, ScoreTotals()).add(values)
 
 
 def _sampled_records(
@@ -198,10 +198,8 @@ def _add_candidates(record: Record) -> Record:
     """
     if record.votes is None or record.row is None:
         return record
-    contest = input_sample(record.row)
-    return replace(
-        record, candidates=tuple(candidate.id for candidate in candidates_of(contest))
-    )
+    candidates = candidates_of(input_sample(record.row))
+    return replace(record, candidates=tuple(sample.id for sample in candidates))
 
 
 def _distinct(records: Iterator[Record]) -> tuple[list[Record], int]:
@@ -215,9 +213,8 @@ def _distinct(records: Iterator[Record]) -> tuple[list[Record], int]:
         identity = record.id
         if identity in ids and record.row:
             repeated += 1
-            identity = replace(
-                identity, uid=f"{identity.uid} ({record.row.file}:{record.row.row})"
-            )
+            uid = f"{identity.uid} ({record.row.file}:{record.row.row})"
+            identity = replace(identity, uid=uid)
         ids.add(identity)
         distinct.append(replace(record, id=identity))
     return distinct, repeated

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from vieval_plugin.judges.contests import Judged, Votes
 from vieval_plugin.judges.protocol import (
@@ -23,13 +23,14 @@ from vieval_plugin.judges.protocol import (
 )
 from vieval_plugin.readers.places import arrow, place_at
 from vieval_plugin.records import OWN, InputRow, Record
-from vieval_plugin.results.documents import plain
+from vieval_plugin.results.documents import MALFORMED, plain
 from vieval_plugin.run.shards.folder import ShardFolder, open_folder
 from vieval_plugin.run.shards.inputs import InputFile, require_same
 from vieval_plugin.run.shards.plan import Plan, Shard
 from vieval_plugin.run.shards.rows import ShardRow, rows_of_shards
 from vieval_plugin.text.errors import VievalError, line_of
 from vieval_plugin.text.untrusted import isfile
+from vieval_plugin.text.yaml_json import JsonObject
 
 _STEPS = TypeAdapter(tuple[Step, ...])
 _MOST_EXAMPLES = 5
@@ -75,7 +76,11 @@ def open_shards(path: Path, partial: bool = False) -> VerdictFolder:
             "with --out FOLDER"
         )
     folder = open_folder(path)
-    opened = VerdictFolder(folder, _plan_of(folder), folder.entries())
+    opened = VerdictFolder(
+        folder,
+        _plan_of(folder),
+        folder.entries(),
+    )
     if (note := opened.note) and not partial:
         raise VievalError(
             f"{note}; run the same command again to resume, or pass --partial to "
@@ -116,6 +121,12 @@ def verdict_tables(
             yield shard, table
 
 
+def score_columns(table: Any, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    """The column of each score in a table of verdicts; no file holds a struct without fields."""
+    columns = table["scores"].combine_chunks().flatten() if names else []
+    return zip(names, columns, strict=True)
+
+
 def verdict_batches(
     folder: Path | str, columns: Sequence[str] | None = None, *, partial: bool = False
 ) -> Iterator[Any]:
@@ -135,39 +146,29 @@ def verdict_batches(
         yield from table.to_batches()
 
 
-def record_of_row(row: Mapping[str, Any], opened: VerdictFolder) -> Record:
+def record_of_row(row: JsonObject, opened: VerdictFolder) -> Record:
     """Build the record of a verdict from a table row; VievalError if it cannot be read."""
     plan = opened.plan
+    bounds = row.get("bounds") or {}
     try:
         choice = _choice(row["choice"])
-        digest = (row["digest"] or b"").hex()
         verdict = Verdict(
             scores=_numbers(row.get("scores")),
             status=Status(row["status"]),
             rationale=row["rationale"],
             trace=_trace(row, plan.schema.trace),
-            bounds=_bounds(row.get("bounds")),
+            bounds={name: (ends[0], ends[1]) for name, ends in bounds.items() if ends},
             findings=tuple(row["findings"]),
             choice=choice,
         )
-        identity = SampleId(
-            OWN,
-            row["kind"],
-            row["image_model"],
-            row["uid"],
-            row["draw"],
-        )
-        input_row = InputRow(
-            folder=opened.folder.location,
-            file=row["file"],
-            row=row["row"],
-            prompt=row["prompt"],
-            digest=digest,
-            traced=plan.schema.trace,
-            group=row["group"],
-        )
         record = Record(
-            identity,
+            SampleId(
+                OWN,
+                row["kind"],
+                row["image_model"],
+                row["uid"],
+                row["draw"],
+            ),
             verdict,
             plan.provenance,
             {},
@@ -176,31 +177,30 @@ def record_of_row(row: Mapping[str, Any], opened: VerdictFolder) -> Record:
             category=row["category"],
             votes=Votes() if choice else None,
             tokens=sum(row["tokens"].values()),
-            row=input_row,
+            row=InputRow(
+                folder=opened.folder.location,
+                file=row["file"],
+                row=row["row"],
+                prompt=row["prompt"],
+                digest=(row["digest"] or b"").hex(),
+                traced=plan.schema.trace,
+                group=row["group"],
+            ),
         )
-    except (KeyError, TypeError, ValueError, ValidationError) as error:
-        reason = line_of(error)
-        where = f"{row.get('file')}:{row.get('row')}"
-        folder_name = opened.folder.name
+    except MALFORMED as error:
         raise VievalError(
-            f"{folder_name}: the verdict on {where} cannot be read ({reason})"
+            f"{opened.folder.name}: the verdict on {row.get('file')}:{row.get('row')} "
+            f"cannot be read ({line_of(error)})"
         ) from None
     return plain(record)
 
 
 def _numbers(scores: Mapping[str, float | None] | None) -> dict[str, float]:
-    known_scores = scores or {}
-    return {name: score for name, score in (known_scores).items() if score is not None}
+    named_scores = (scores or {}).items()
+    return {name: score for name, score in named_scores if score is not None}
 
 
-def _bounds(
-    bounds: Mapping[str, Sequence[float] | None] | None,
-) -> dict[str, tuple[float, float]]:
-    named_ends = (bounds or {}).items()
-    return {name: (ends[0], ends[1]) for name, ends in named_ends if ends}
-
-
-def _choice(choice: Mapping[str, Any] | None) -> Choice | None:
+def _choice(choice: JsonObject | None) -> Choice | None:
     if choice is None:
         return None
     votes = {vote["order"]: vote["vote"] for vote in choice["votes"]}
@@ -209,25 +209,36 @@ def _choice(choice: Mapping[str, Any] | None) -> Choice | None:
         for preference in choice["preferences"]
     }
     scores = choice.get("scores") or ()
-    return Choice(votes, preferences, tuple(map(_numbers, scores)))
+    return Choice(
+        votes,
+        preferences,
+        tuple(map(_numbers, scores)),
+    )
 
 
-def _trace(verdict: Mapping[str, Any], is_kept: bool) -> tuple[Step, ...]:
+def _trace(verdict: JsonObject, is_kept: bool) -> tuple[Step, ...]:
     """Steps of a verdict; without a stored trace, only the steps with scores and the
     reason of a failure.
     """
     if is_kept:
         return _STEPS.validate_json(verdict["trace"])
     steps = [
-        Step(tuple(row["question"].split("/")), Status.OK, tuple(row["scores"]))
+        Step(
+            tuple(row["question"].split("/")),
+            Status.OK,
+            tuple(row["scores"]),
+        )
         for row in verdict["sub_scores"]
     ]
-    failed = (
-        [Step(("verdict",), Status(verdict["status"]), reason=verdict["reason"])]
-        if verdict["reason"]
-        else []
-    )
-    return (*steps, *failed)
+    if reason := verdict["reason"]:
+        steps.append(
+            Step(
+                ("verdict",),
+                Status(verdict["status"]),
+                reason=reason,
+            )
+        )
+    return tuple(steps)
 
 
 def record_named(opened: VerdictFolder, name: str) -> Record:
@@ -240,23 +251,23 @@ def record_named(opened: VerdictFolder, name: str) -> Record:
     from pyarrow import compute
 
     file, _, number = name.rpartition(":")
-    values: list[Any]
     column = "uid"
-    depths = range(name.count("/") + 1)
-    values = [name.split("/", count)[-1] for count in depths]
+    values: list[Any] = [
+        name.split("/", count)[-1] for count in range(name.count("/") + 1)
+    ]
     files = None
     if file in opened.plan.by_path and number.isdecimal():
         column = "row"
         values = [int(number)]
         files = [opened.plan.by_path[file]]
     records: list[Record] = []
+    wanted = arrow().array(values)
     for shard, table in verdict_tables(opened, [column], files):
-        wanted = arrow().array(values)
         indexes = compute.indices_nonzero(compute.is_in(table[column], wanted))
         if len(indexes):
-            table_of_shard = opened.folder.reader()(*opened.entries[shard.name], None)
-            found_rows = table_of_shard.take(indexes).to_pylist()
-            records += [record_of_row(row, opened) for row in found_rows]
+            whole_table = opened.folder.reader()(*opened.entries[shard.name], None)
+            rows = whole_table.take(indexes).to_pylist()
+            records += [record_of_row(row, opened) for row in rows]
         if len(records) > _MOST_EXAMPLES:
             break
     if column == "uid":
@@ -270,11 +281,6 @@ def record_named(opened: VerdictFolder, name: str) -> Record:
             f"{opened.folder.name}: no verdict matches {name!r}; pass a uid, or "
             "FILE:ROW with rows counted from 0"
         )
-    _require_one(records, opened, name)
-    return records[0]
-
-
-def _require_one(records: list[Record], opened: VerdictFolder, name: str) -> None:
     if len(records) > 1:
         like = ", ".join(
             f"{record.id.uid} at {record.row.file}:{record.row.row}"
@@ -285,6 +291,7 @@ def _require_one(records: list[Record], opened: VerdictFolder, name: str) -> Non
             f"{opened.folder.name}: {name!r} matches several verdicts; choose one, "
             f"such as {like}"
         )
+    return records[0]
 
 
 def input_sample(row: InputRow) -> Judged:

@@ -39,23 +39,15 @@ def source_of(provenance: Provenance, label: str = "") -> Source:
         label: the user's current name of the run; it overrides the label from when the run was
             made.
     """
-    is_own = provenance.pack == provenance.judge or _is_of_a_package(provenance.judge)
-    name = (
-        label
-        or provenance.label
-        or (provenance.judge if is_own else provenance.backbone)
-    )
+    judge = provenance.judge
+    spec = judges().get(judge)
+    is_own = provenance.pack == judge or (spec and not spec.is_ours)
     return Source(
-        name,
-        provenance.judge,
+        label or provenance.label or (judge if is_own else provenance.backbone),
+        judge,
         provenance.settings,
         _details(provenance),
     )
-
-
-def _is_of_a_package(judge: str) -> bool:
-    spec = judges().get(judge)
-    return spec is not None and not spec.is_ours
 
 
 def labels_of(
@@ -75,10 +67,13 @@ def labels_of(
     labels = {}
     for source in sources:
         namesakes = [namesake for namesake in sources if namesake.name == source.name]
-        several_judges = len({namesake.judge for namesake in namesakes}) > 1
-        differences = [titles.get(source.judge, source.judge)] if several_judges else []
-        alike = [namesake for namesake in namesakes if namesake.judge == source.judge]
-        if len({namesake.settings for namesake in alike}) > 1:
+        differences = []
+        if any(namesake.judge != source.judge for namesake in namesakes):
+            differences.append(titles.get(source.judge, source.judge))
+        if any(
+            namesake.judge == source.judge and namesake.settings != source.settings
+            for namesake in namesakes
+        ):
             differences.append(f"setting {' '.join(source.settings) or 'none'}")
         differences += filter(None, [differing_details(source, sources)])
         labels[source] = (
@@ -98,16 +93,14 @@ def differing_details(source: Source, sources: Collection[Source]) -> str:
     options = [dict(option.details) for option in sources if option[:3] == source[:3]]
     texts = []
     for key, value in source.details:
-        values = [option.get(key, "") for option in options]
-        if any(option != value for option in values):
-            name, _, _ = value.partition(" ")
+        others = {option.get(key, "") for option in options} - {value}
+        if others:
+            shown = value
+            name = value.partition(" ")[0]
             # the digest of a pack is said only where packs of one name differ
-            is_name_enough = key == "pack" and all(
-                option == value or option.partition(" ")[0] != name for option in values
-            )
-            option_name = key.rpartition(".")[2]
-            shown = (name if is_name_enough else value)[:_LONGEST]
-            texts.append(f"{option_name}={shown}")
+            if key == "pack" and name not in {o.partition(" ")[0] for o in others}:
+                shown = name
+            texts.append(f"{key.rpartition('.')[2]}={shown[:_LONGEST]}")
     return ", ".join(texts)
 
 
@@ -120,29 +113,27 @@ def _details(provenance: Provenance) -> Details:
     judges, backbones, scorers = (
         options.get(part) or {} for part in ("judges", "backbones", "scorers")
     )
-    judge_options = {**(judges.get(provenance.judge) or {}), "pack": None}
-    pack = f"{provenance.pack} {provenance.pack_hash}".strip()
-    judge_leaves = _leaves("judges", judge_options)
-    backbone_leaves = _leaves("backbones", backbones if provenance.pack else None)
-    scorer_leaves = _leaves("scorers", scorers.get(provenance.judge))
+    judge_options = {
+        **(judges.get(provenance.judge) or {}),
+        "pack": None,
+    }
     details = {
         "backbone": provenance.backbone,
         "reader": provenance.reader,
-        "pack": pack,
+        "pack": f"{provenance.pack} {provenance.pack_hash}".strip(),
         # the pack that answered stands above, whatever the options call it
-        **judge_leaves,
+        **_leaves("judges", judge_options),
         # what is told in words is asked of a backbone
-        **backbone_leaves,
-        **scorer_leaves,
+        **_leaves("backbones", backbones if provenance.pack else None),
+        **_leaves("scorers", scorers.get(provenance.judge)),
     }
-    named_details = sorted(details.items())
-    return tuple((key, value) for key, value in named_details if value)
+    return tuple((key, value) for key, value in sorted(details.items()) if value)
 
 
 def _leaves(name: str, value: Any) -> dict[str, str]:
     """Values of nested options that affect answers, by their dotted names."""
-    named_leaves = flat(value, name)
-    leaves = ((key, leaf) for key, leaf in named_leaves if leaf is not None)
     return {
-        key: str(leaf) for key, leaf in leaves if TRANSPORT.isdisjoint(key.split("."))
+        key: str(leaf)
+        for key, leaf in flat(value, name)
+        if leaf is not None and TRANSPORT.isdisjoint(key.split("."))
     }

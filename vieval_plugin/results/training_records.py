@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from vieval_plugin.readers.tables import are_texts
 from vieval_plugin.records import Provenance, Record
 from vieval_plugin.text.errors import VievalError, line_of
 from vieval_plugin.text.untrusted import isdir, isfile, path_of
@@ -28,7 +29,7 @@ def trained_on(record: Path) -> frozenset[str]:
     file = record / TRAINING_RECORD if isdir(record) else record
     try:
         uids = read_json(file.read_bytes())["uids"]
-        if not isinstance(uids, list) or not all(isinstance(uid, str) for uid in uids):
+        if not are_texts(uids):
             raise ValueError("`uids` must be a list of strings")
     except OSError as error:
         raise VievalError(
@@ -46,26 +47,17 @@ def local_training_records(source: Provenance) -> list[Path]:
     """Find the training records in the folders of models in a run's options, if these
     are on this machine.
     """
-    parts = [source.options.get(part) for part in ("backbones", "scorers")]
-    models = [
-        model
-        for part in parts
-        if isinstance(part, Mapping)
-        for model in part.values()
-        if isinstance(model, Mapping)
-    ]
-    records = [
-        path_of(str(model["model"])) / TRAINING_RECORD
-        for model in models
-        if model.get("model")
-    ]
+    folders = []
+    for name in ("backbones", "scorers"):
+        part = source.options.get(name)
+        for model in part.values() if isinstance(part, Mapping) else ():
+            if isinstance(model, Mapping) and model.get("model"):
+                folders.append(path_of(str(model["model"])))
     files = source.options.get("judge_files")
-    records += (
-        [path_of(str(file)).parent / TRAINING_RECORD for file in files]
-        if isinstance(files, list)
-        else []
-    )
-    return [record for record in records if isfile(record)]
+    if isinstance(files, list):
+        folders += [path_of(str(file)).parent for file in files]
+    records = (folder / TRAINING_RECORD for folder in folders)
+    return list(filter(isfile, records))
 
 
 def was_trained_on(record: Record, uids: frozenset[str]) -> bool:
@@ -73,5 +65,4 @@ def was_trained_on(record: Record, uids: frozenset[str]) -> bool:
     also any candidate's.
     """
     candidates = map(str, record.candidates)
-    names = [str(record.id), record.group, *candidates]
-    return not uids.isdisjoint(names)
+    return not uids.isdisjoint([str(record.id), record.group, *candidates])

@@ -49,11 +49,13 @@ def outline(
     source = record.provenance
     spec = judge_registry.judge_of_results(source.judge, source.options)
     titles = _titles(record, spec) if spec else {}
-    lines = _root_lines(record)
     file = output_file(record)
     name = f"{record.id} ({file})" if file else str(record.id)
-    title = f"{name}: {_answer(record)}"
-    root = Node(title, verdict.status, lines=tuple(lines))
+    root = Node(
+        f"{name}: {_answer(record)}",
+        verdict.status,
+        lines=tuple(_root_lines(record)),
+    )
     if judged is not None:
         root.texts = candidates_of(judged)[0].texts
     nodes: dict[Path, Node] = {(): root}
@@ -61,29 +63,34 @@ def outline(
         (exchange.step.path, exchange.step.attempt): exchange for exchange in exchanges
     }
     for step in verdict.trace:
-        parent = _node_at(nodes, step.path[:-1], titles)
+        parent = _node_at(
+            nodes,
+            step.path[:-1],
+            titles,
+        )
         reminder = f" (reminder {step.attempt})" if step.attempt else ""
-        name = step.path[-1] + (reminder)
-        node = _leaf(step, name, by_step.get((step.path, step.attempt)))
+        exchange = by_step.get((step.path, step.attempt))
+        node = _leaf(
+            step,
+            f"{step.path[-1]}{reminder}",
+            exchange,
+        )
         parent.children.append(node)
         nodes.setdefault(step.path, node)
     return root
 
 
-def _root_lines(record: Record) -> list[str]:
+def _root_lines(record: Record) -> Iterator[str]:
     source = record.provenance
     judge = " ".join((source.judge, *source.settings))
-    lines = [
-        " by ".join(filter(None, (judge, source.backbone))),
-    ]
-    lines += _voted(record) if record.votes else []
-    lines += [
-        f"human {aspect}: {', '.join(f'{v:g}' for v in values)}"
-        for aspect, values in record.ratings.items()
-    ]
-    lines += missed_requirements(record.verdict)
-    lines += [f"finding: {finding}" for finding in record.verdict.findings]
-    return lines
+    yield " by ".join(filter(None, (judge, source.backbone)))
+    if record.votes:
+        yield from _voted(record)
+    for aspect, values in record.ratings.items():
+        yield f"human {aspect}: {', '.join(f'{value:g}' for value in values)}"
+    yield from missed_requirements(record.verdict)
+    for finding in record.verdict.findings:
+        yield f"finding: {finding}"
 
 
 def _answer(record: Record) -> str:
@@ -91,10 +98,8 @@ def _answer(record: Record) -> str:
     choice = record.verdict.choice
     if choice is None:
         return _scores_text(record.verdict.scores)
-    given_votes = filter(None, choice.votes.values())
-    votes = " and ".join(dict.fromkeys(given_votes))
-    if votes:
-        return f"vote {votes}"
+    if votes := dict.fromkeys(filter(None, choice.votes.values())):
+        return f"vote {' and '.join(votes)}"
     return " against ".join(map(_scores_text, choice.scores)) or "no vote"
 
 
@@ -109,22 +114,18 @@ def _voted(record: Record) -> Iterator[str]:
     """Yield lines on the votes of the judge and of people on a contest."""
     choice = record.verdict.choice or Choice()
     votes = record.votes or Votes("")
-    models = [candidate.image_model for candidate in record.candidates]
-    yield (
-        "candidates: "
-        f"{', '.join((f'{n} {model}' for n, model in enumerate(models, start=1)))}"
+    names = (
+        f"{number} {candidate.image_model}"
+        for number, candidate in enumerate(record.candidates, start=1)
     )
-    yield from (
-        f"{number}: {_scores_text(scores)}"
-        for number, scores in enumerate(choice.scores, start=1)
-    )
-    yield from (
-        f"vote, {order}: {vote}" for order, vote in choice.votes.items() if vote
-    )
-    yield from (
-        f"preference for 1, {order}: {value:.4g}"
-        for order, value in choice.preferences.items()
-    )
+    yield f"candidates: {', '.join(names)}"
+    for number, scores in enumerate(choice.scores, start=1):
+        yield f"{number}: {_scores_text(scores)}"
+    for order, vote in choice.votes.items():
+        if vote:
+            yield f"vote, {order}: {vote}"
+    for order, value in choice.preferences.items():
+        yield f"preference for 1, {order}: {value:.4g}"
     if not (choice.scores or choice.votes or choice.preferences):
         yield "no vote"
     if votes.vote:
@@ -147,17 +148,19 @@ def _titles(record: Record, judge: JudgeSpec) -> Mapping[Path, str]:
             if step.path[0] == name
         ]
         titles[(name,)] = candidate.image_model
-        named_titles = judge.titles(steps).items()
-        titles |= {(name, *path): title for path, title in named_titles}
+        for path, title in judge.titles(steps).items():
+            titles[name, *path] = title
     return titles
 
 
 def _node_at(nodes: dict[Path, Node], path: Path, titles: Mapping[Path, str]) -> Node:
     if path not in nodes:
-        title = f"{path[-1]} {titles[path]}" if path in titles else path[-1]
-        nodes[path] = Node(title)
-        parent = _node_at(nodes, path[:-1], titles)
-        parent.children.append(nodes[path])
+        nodes[path] = Node(f"{path[-1]} {titles.get(path, '')}".rstrip())
+        _node_at(
+            nodes,
+            path[:-1],
+            titles,
+        ).children.append(nodes[path])
     return nodes[path]
 
 
@@ -165,18 +168,20 @@ def _leaf(step: Step, name: str, exchange: Exchange | None) -> Node:
     lines = list(_answer_lines(step.answer))
     if step.reason and step.reason not in "\n".join(lines):
         lines.append(step.reason)
-    numbers = step.scores or step.bounds or ()
-    node = Node(name, step.status, numbers, tuple(lines))
-    if exchange is None:
-        return node
-    node.question, node.question_images = question_display(exchange.ask)
-    if isinstance(exchange.reply, ToolResult):
-        node.answer_image = exchange.reply.image
+    node = Node(
+        name,
+        step.status,
+        step.scores or step.bounds or (),
+        tuple(lines),
+    )
+    if exchange:
+        node.question, node.question_images = question_display(exchange.ask)
+        if isinstance(exchange.reply, ToolResult):
+            node.answer_image = exchange.reply.image
     return node
 
 
 def _answer_lines(answer: str) -> Iterator[str]:
-    """Yield the lines of an answer; for a JSON object, one line per value."""
     try:
         document = read_json(answer)
     except ValueError:
@@ -185,27 +190,19 @@ def _answer_lines(answer: str) -> Iterator[str]:
         yield from answer.splitlines()
         return
     for key, value in document.items():
-        value_text = (
-            value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        )
-        yield f"{key}: {value_text}"
+        is_text = isinstance(value, str)
+        yield f"{key}: {value if is_text else json.dumps(value, ensure_ascii=False)}"
 
 
 def text(node: Node, depth: int = 0) -> list[str]:
     """Render the tree as indented lines of text, without the questions."""
     indent = "  " * depth
-    rounded = (f"{score:g}" for score in node.scores)
-    numbers = " ".join(rounded)
-    status = [f"[{node.status}]"] if node.status else []
-    scores = [f"-> {numbers}"] if numbers else []
-    head = [
-        node.title,
-        *status,
-        *scores,
-    ]
-    indented = (f"{indent}    {line}" for line in node.lines)
-    lines = [indent + " ".join(head), *indented]
-    return [
-        *lines,
-        *(line for child in node.children for line in text(child, depth + 1)),
-    ]
+    head = f"{indent}{node.title}"
+    if node.status:
+        head += f" [{node.status}]"
+    if node.scores:
+        head += f" -> {' '.join(f'{score:g}' for score in node.scores)}"
+    lines = [head, *(f"{indent}    {line}" for line in node.lines)]
+    for child in node.children:
+        lines += text(child, depth + 1)
+    return lines

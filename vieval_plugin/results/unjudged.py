@@ -5,12 +5,11 @@ images of the host's own tasks.
 from __future__ import annotations
 
 import base64
-import binascii
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from vieval_plugin.config import Config, current
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
@@ -22,7 +21,7 @@ from vieval_plugin.readers.samples import (
     image_stamps,
 )
 from vieval_plugin.records import OWN, lines_of, unjudged
-from vieval_plugin.results.documents import read_record, read_unjudged
+from vieval_plugin.results.documents import MALFORMED, read_record, read_unjudged
 from vieval_plugin.results.host_samples import responses_of, samples_files
 from vieval_plugin.run.generated import (
     GeneratedImage,
@@ -33,7 +32,7 @@ from vieval_plugin.run.generated import (
 )
 from vieval_plugin.text.errors import VievalError, line_of
 from vieval_plugin.text.untrusted import isdir, isfile, path_of, real
-from vieval_plugin.text.yaml_json import first_row, read_json
+from vieval_plugin.text.yaml_json import JsonObject, first_row, read_json
 
 _DATA = re.compile(r"data:image/[a-z]+;base64,", re.IGNORECASE)
 _EDITS = ("tie", "mie")
@@ -85,58 +84,44 @@ def load_unjudged(
     for file in (files := samples_files(path)):
         for number, line in enumerate(_lines(file), start=1):
             try:
-                document = read_json(line)
-                for judge_and_setting, row in _rows_of(
-                    document,
+                host_row = read_json(line)
+                images = _rows_of(
+                    host_row,
                     f"line {number}",
                     file,
                     kind,
                     trusted,
-                ):
+                )
+                for judge_and_setting, row in images:
                     judges[judge_and_setting] = None
                     rows.append(row)
-            except (
-                ValueError,
-                KeyError,
-                TypeError,
-                AttributeError,
-                VievalError,
-            ) as error:
-                reason = line_of(error)
+            except MALFORMED as error:
                 raise VievalError(
-                    f"{file}: line {number} is not an image to judge ({reason}); "
-                    "pass a run that generated images, such as generate_* tasks with "
-                    "--predict_only"
+                    f"{file}: line {number} is not an image to judge "
+                    f"({line_of(error)}); pass a run that generated images, such as "
+                    "generate_* tasks with --predict_only"
                 ) from None
     if not rows:
         raise VievalError(
             f"{path}: contains no images; run generate_* tasks with --predict_only "
             "first"
         )
-    _require_one_judge(judges, path)
-    [(judge, setting)] = judges
+    (judge, setting), *others = judges
+    if others:
+        names = ", ".join(" ".join(filter(None, words)) or "none" for words in judges)
+        raise VievalError(
+            f"{path}: contains tasks for several judges ({names}); pass the samples "
+            "file of one judge"
+        )
     stamps = (image_stamps(row.sample) for row in rows)
-    name = str(path)
     digest = fingerprint_of(files, kind or "", *stamps)
     source = SampleSource(
-        name,
+        str(path),
         lambda: iter(rows),
         digest,
         total=len(rows),
     )
     return UnjudgedRun(source, judge, setting)
-
-
-def _require_one_judge(judges: dict[tuple[str, str], None], path: Path) -> None:
-    if len(judges) > 1:
-        names = ", ".join(
-            " ".join(filter(None, judge_and_setting)) or "none"
-            for judge_and_setting in judges
-        )
-        raise VievalError(
-            f"{path}: contains tasks for several judges ({names}); pass the samples "
-            "file of one judge"
-        )
 
 
 def _lines(file: Path) -> list[str]:
@@ -149,25 +134,17 @@ def _lines(file: Path) -> list[str]:
 
 
 def _rows_of(
-    row: Mapping[str, Any],
+    row: JsonObject,
     line_name: str,
     file: Path,
     kind: str | None,
     trusted: Sequence[Path],
 ) -> Iterator[tuple[tuple[str, str], SampleRow]]:
-    """Yield the images of a host's row, each with its judge and setting."""
     if is_foreign(row):
         for generated in made_of_row(row, file, kind, trusted):
-            verdict = missing_image_verdict(generated)
-            yield (
-                ("", ""),
-                SampleRow(
-                    generated.sample,
-                    line_name,
-                    verdict,
-                    generated.findings,
-                ),
-            )
+            sample, findings = generated.sample, generated.findings
+            decided = missing_image_verdict(generated)
+            yield ("", ""), SampleRow(sample, line_name, decided, findings)
         return
     for response in responses_of(row):
         document = read_json(response)
@@ -181,21 +158,16 @@ def _rows_of(
                     "another task of that benchmark"
                 )
             decided = None if "output" in record.sample.images else record.verdict
-            yield (
-                (record.provenance.judge, ""),
-                SampleRow(record.sample, line_name, decided),
-            )
+            sample_row = SampleRow(record.sample, line_name, decided)
+            yield (record.provenance.judge, ""), sample_row
         else:
             image = read_unjudged(response, row["target"])
             decided = unjudged(image.status, image.reason) if image.reason else None
             sample_row = SampleRow(image.sample, line_name, decided, image.findings)
-            yield (
-                (image.judge, image.setting),
-                sample_row,
-            )
+            yield (image.judge, image.setting), sample_row
 
 
-def is_foreign(row: Mapping[str, Any]) -> bool:
+def is_foreign(row: JsonObject) -> bool:
     """Return whether a row of a samples file belongs to a task of the host instead of
     VIEval.
     """
@@ -207,7 +179,7 @@ def is_foreign(row: Mapping[str, Any]) -> bool:
 
 
 def made_of_row(
-    row: Mapping[str, Any],
+    row: JsonObject,
     file: Path,
     kind: str | None,
     trusted: Sequence[Path],
@@ -229,45 +201,45 @@ def made_of_row(
         raise VievalError(
             "its task has no kind; set the kind of its images with --kind, such as tig"
         )
-    prompt = next(
-        (
-            argument
-            for argument in row.get("arguments", ())
-            if isinstance(argument, str) and argument.strip()
-        ),
-        "",
-    )
+    texts = (text for text in row.get("arguments", ()) if isinstance(text, str))
+    prompt = next(filter(str.strip, texts), "")
     if not prompt:
         raise VievalError("its arguments contain no prompt")
     number = row["doc_id"] if isinstance(row.get("doc_id"), int) else 0
     task = re.sub(r"^.*_samples_", "", file.stem)
     text = "instruction" if kind in _EDITS else "prompt"
-    identity = SampleId(OWN, kind, "", f"{task}-{number}")
-    conditions = Sample(identity, _source_images(row), {text: prompt})
+    identity = SampleId(
+        OWN,
+        kind,
+        "",
+        f"{task}-{number}",
+    )
+    conditions = Sample(
+        identity,
+        _source_images(row),
+        {text: prompt},
+    )
     answers = [read_answer(answer, number) for answer in responses_of(row)]
-    image_count = max((len(answer.images) for answer in answers), default=0)
-    generator = real(file).parent.name
     yield from generated_images(
         conditions,
-        generator,
+        real(file).parent.name,
         answers,
-        max(image_count, 1),
+        max([1, *(len(answer.images) for answer in answers)]),
         trusted,
     )
 
 
-def _source_images(row: Mapping[str, Any]) -> dict[str, Image]:
+def _source_images(row: JsonObject) -> dict[str, Image]:
     """Return the input image of a generator, if the row has one: an existing file, or
     embedded data.
     """
     media = row.get("input_media")
     for image in media if isinstance(media, list) else ():
         if isinstance(image, str) and (head := _DATA.match(image)):
-            try:
+            with suppress(ValueError):
                 content = base64.b64decode(image[head.end() :], validate=True)
                 return {"source": Image(content)}
-            except (binascii.Error, ValueError):
-                continue
+            continue
         if isinstance(image, str) and isfile(image):
             return {"source": Image(path_of(image).absolute())}
     return {}

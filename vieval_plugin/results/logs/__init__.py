@@ -16,11 +16,12 @@ from typing import TypeAlias
 from vieval_plugin.judges.protocol import SampleId, Verdict
 from vieval_plugin.text.errors import VievalError
 
-#: Given a part's folder, how an image model and a uid make an identity, a name, a setting: verdicts
-#: by sample or contest.
-Reader: TypeAlias = Callable[
-    [Path, Callable[[str, str], SampleId], str, str], Mapping[SampleId, Verdict]
-]
+#: How an image model and a uid make an identity.
+Identity: TypeAlias = Callable[[str, str], SampleId]
+#: Verdicts by sample or contest.
+LoggedVerdicts: TypeAlias = Mapping[SampleId, Verdict]
+#: Given a part's folder, its identities, a name, a setting.
+Reader: TypeAlias = Callable[[Path, Identity, str, str], LoggedVerdicts]
 
 
 #: Advice on a file that cannot be read.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from vieval_plugin.judges.protocol import (
     Verdict,
 )
 from vieval_plugin.readers.rows import read_json
-from vieval_plugin.results.logs import RESTORE, Reader
+from vieval_plugin.results.logs import RESTORE, Identity, LoggedVerdicts, Reader
 from vieval_plugin.results.logs.viescore import number
 
 #: The VIEScore authors' names of values, by the metric.
@@ -33,25 +32,20 @@ def reader_of(judge: str) -> Reader | None:
     """Return the reader of a metric's values; None if these logs do not contain the
     metric.
     """
-    metric = next(
-        (
-            metric
-            for metric in NETWORK_METRICS
-            if metric.name == judge and judge in _VIESCORE_METRIC_NAMES
-        ),
-        None,
-    )
-    return partial(_read, metric, _VIESCORE_METRIC_NAMES[judge]) if metric else None
+    for metric in NETWORK_METRICS:
+        if metric.name == judge and judge in _VIESCORE_METRIC_NAMES:
+            return partial(_read, metric, _VIESCORE_METRIC_NAMES[judge])
+    return None
 
 
 def _read(
     metric: AutoMetric,
     value: str,
     folder: Path,
-    identity: Callable[[str, str], SampleId],
+    identity: Identity,
     name: str = "",
     setting: str = "",
-) -> Mapping[SampleId, Verdict]:
+) -> LoggedVerdicts:
     """Read the values under the key `value`; files without such a key belong to another
     judge.
     """

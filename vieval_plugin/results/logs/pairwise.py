@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +32,15 @@ from vieval_plugin.judges.contests import (
     TIE,
 )
 from vieval_plugin.judges.pairwise.reading import read_label
-from vieval_plugin.judges.protocol import Choice, SampleId, Status, Step, Verdict, worst
+from vieval_plugin.judges.protocol import Choice, Status, Step, Verdict, worst
 from vieval_plugin.judges.structured_chat import excerpt
 from vieval_plugin.readers.rows import read_json
-from vieval_plugin.results.logs import RESTORE, NotNamedError
+from vieval_plugin.results.logs import (
+    RESTORE,
+    Identity,
+    LoggedVerdicts,
+    NotNamedError,
+)
 from vieval_plugin.text.errors import VievalError
 
 _FILE = "pairwise.json"
@@ -49,15 +54,18 @@ _PAPER_LABELS = {
     "[[A=B=Bad]]": BOTH_BAD,
     "[[A=B]]": TIE,
 }
-_LETTERS = {FORWARD: {"A": FIRST, "B": SECOND}, REVERSE: {"A": SECOND, "B": FIRST}}
+_LETTERS = {
+    FORWARD: {"A": FIRST, "B": SECOND},
+    REVERSE: {"A": SECOND, "B": FIRST},
+}
 
 
 def read(
     folder: Path,
-    identity: Callable[[str, str], SampleId],
+    identity: Identity,
     name: str = "",
     setting: str = "",
-) -> Mapping[SampleId, Verdict]:
+) -> LoggedVerdicts:
     """Read the verdicts of one judge on one part, by contest.
 
     A judge's log is `<judge>/pairwise.json` or `<judge>.json` in the folder, or
@@ -72,15 +80,14 @@ def read(
     if not files:
         return {}
     if name not in files and len(files) > 1:
-        judges = ", ".join(files)
         raise NotNamedError(
-            f"{folder}: no logs of {name!r}; set name= to one of: {judges}"
+            f"{folder}: no logs of {name!r}; set name= to one of: {', '.join(files)}"
         )
     path = files.get(name) or next(iter(files.values()))
     document = read_json(path, RESTORE)
     if isinstance(document, list):
-        numbered_rows = _numbered(document, path)
-        return {identity("", uid): _labelled(row) for uid, row in numbered_rows}
+        rows = _numbered(document, path)
+        return {identity("", uid): _labelled(row) for uid, row in rows}
     if isinstance(document, dict):
         return {identity("", uid): _lettered(row) for uid, row in document.items()}
     raise VievalError(
@@ -118,15 +125,14 @@ def _numbered(rows: list[Any], path: Path) -> Iterator[tuple[str, Any]]:
     uids = set()
     for number, row in enumerate(rows):
         index = row.get("idx", number) if isinstance(row, dict) else number
-        if isinstance(index, bool) or not isinstance(index, (int, str)):
+        if type(index) not in (int, str):
             raise VievalError(
                 f"{path}: row {number}: idx must be an integer or a string; correct "
                 "the file"
             )
         if (uid := str(index)) in uids:
-            repeated_uid = excerpt(uid)
             raise VievalError(
-                f"{path}: row {number}: duplicate idx {repeated_uid}; correct the file"
+                f"{path}: row {number}: duplicate idx {excerpt(uid)}; correct the file"
             )
         uids.add(uid)
         yield uid, row
@@ -139,7 +145,10 @@ def _labelled(row: Any) -> Verdict:
     ours = read_label(reply, recorded=True)
     paper = paper_vote_of(reply)
     # the authors' reading is there where it found nothing too: a missing answer counts as wrong
-    votes = {**({FORWARD: ours.value} if ours.value else {}), PAPER: paper}
+    votes = {
+        **({FORWARD: ours.value} if ours.value else {}),
+        PAPER: paper,
+    }
     status = Status.OK if ours.value or paper else ours.status
     is_only_authors = paper and not ours.value
     reason = (
@@ -153,17 +162,18 @@ def _labelled(row: Any) -> Verdict:
         answer=excerpt(reply),
         reason=reason,
     )
-    return Verdict({}, status, trace=(step,), choice=Choice(votes))
+    return Verdict(
+        {},
+        status,
+        trace=(step,),
+        choice=Choice(votes),
+    )
 
 
 def _lettered(row: Any) -> Verdict:
     """An order that was not asked is not a failure; an order without a letter is."""
-    if isinstance(row, dict):
-        judgements_by_order = {
-            order: row[order] for order in _LETTERS if row.get(order)
-        }
-    else:
-        judgements_by_order = {}
+    orders = filter(row.get, _LETTERS) if isinstance(row, dict) else ()
+    judgements_by_order = {order: row[order] for order in orders}
     if not judgements_by_order:
         return _unreadable("the log row has no judgement")
     votes = {}
@@ -196,4 +206,9 @@ def _lettered(row: Any) -> Verdict:
 
 def _unreadable(reason: str) -> Verdict:
     step = Step((FORWARD,), Status.PARSE_FAILURE, reason=reason)
-    return Verdict({}, step.status, trace=(step,), choice=Choice())
+    return Verdict(
+        {},
+        step.status,
+        trace=(step,),
+        choice=Choice(),
+    )

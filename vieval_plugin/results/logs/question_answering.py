@@ -12,13 +12,13 @@ Source: github.com/j-min/DSG.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from vieval_plugin import config
 from vieval_plugin.benchmarks.tifa160 import MODEL_NAMES
-from vieval_plugin.judges.protocol import SampleId, Status, Step, Verdict
+from vieval_plugin.judges.protocol import Status, Step, Verdict
 from vieval_plugin.judges.question_answering import ASPECT, QUESTIONS, SPEC, verdict_of
 from vieval_plugin.judges.question_answering.questions import (
     DSG,
@@ -27,7 +27,7 @@ from vieval_plugin.judges.question_answering.questions import (
 )
 from vieval_plugin.judges.structured_chat import excerpt
 from vieval_plugin.readers.rows import Row, read_table
-from vieval_plugin.results.logs import NotNamedError
+from vieval_plugin.results.logs import Identity, LoggedVerdicts, NotNamedError
 from vieval_plugin.text.errors import VievalError
 
 _RATED = "tifa160-likert-anns.csv"
@@ -36,10 +36,10 @@ _ADVICE = "restore the files from github.com/j-min/DSG"
 
 def read(
     folder: Path,
-    identity: Callable[[str, str], SampleId],
+    identity: Identity,
     name: str = "",
     setting: str = DSG,
-) -> Mapping[SampleId, Verdict]:
+) -> LoggedVerdicts:
     """Read the verdicts of one VQA model on the images of TIFA160 that people rated.
 
     Raises:
@@ -78,7 +78,10 @@ def read(
         (row.text("t2i_model"), row.text("item_id")): row.text("source_id")
         for row in rated
     }
-    _require_known_models(source_ids, folder)
+    if unknown := {model for model, _ in source_ids} - MODEL_NAMES.keys():
+        raise VievalError(
+            f"{folder}: unknown t2i_model {min(unknown)!r} in {_RATED}; {_ADVICE}"
+        )
     return {
         identity(MODEL_NAMES[key[0]], source_id): _verdict(
             rows.get(key, []), setting, dependencies
@@ -101,20 +104,12 @@ def _answers_file(
     return files.get(name) or next(iter(files.values()))
 
 
-def _require_known_models(source_ids: dict[tuple[str, str], str], folder: Path) -> None:
-    if unknown := {model for model, _ in source_ids} - MODEL_NAMES.keys():
-        raise VievalError(
-            f"{folder}: unknown t2i_model {min(unknown)!r} in {_RATED}; {_ADVICE}"
-        )
-
-
 def _verdict(rows: Sequence[Row], setting: str, dependencies: bool) -> Verdict:
     if not rows:
-        reason = "the log has no question about this image's prompt"
         step = Step(
             QUESTIONS,
             Status.PARSE_FAILURE,
-            reason=reason,
+            reason="the log has no question about this image's prompt",
             recorded=(0.0,),
         )
         return Verdict(
@@ -139,7 +134,11 @@ def _verdict(rows: Sequence[Row], setting: str, dependencies: bool) -> Verdict:
     if verdict.status.usable:
         return verdict
     as_authors_count = [
-        replace(step, status=Status.OK, scores=step.scores or step.recorded)
+        replace(
+            step,
+            status=Status.OK,
+            scores=step.scores or step.recorded,
+        )
         for step in steps
     ]
     return replace(
@@ -181,11 +180,10 @@ def _step(question: PromptQuestion, answer: str) -> Step:
             (float(folded == question.expected),),
             answer,
         )
-    reason = "the answer is neither yes nor no"
     return Step(
         path,
         Status.PARSE_FAILURE,
         answer=excerpt(answer),
-        reason=reason,
+        reason="the answer is neither yes nor no",
         recorded=(0.0,),
     )

@@ -8,7 +8,7 @@ score is kept separately in both cases.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,14 +19,14 @@ from vieval_plugin.judges.parsing import (
     parse_scores,
     reply_schema,
 )
-from vieval_plugin.judges.protocol import SampleId, Status, Step, Verdict, worst
+from vieval_plugin.judges.protocol import Status, Step, Verdict, worst
 from vieval_plugin.judges.refusals import declines
 from vieval_plugin.judges.structured_chat import excerpt
 from vieval_plugin.judges.viescore import RUBRIC
 from vieval_plugin.prompts import packs
 from vieval_plugin.prompts.pack import PackQuestion
 from vieval_plugin.readers.rows import read_object
-from vieval_plugin.results.logs import RESTORE
+from vieval_plugin.results.logs import RESTORE, Identity, LoggedVerdicts
 from vieval_plugin.text.untrusted import exists
 
 GUESSED = "guess_if_cannot_parse | "
@@ -35,22 +35,18 @@ _ASPECTS = ("SC", "PQ")
 
 def read(
     folder: Path,
-    identity: Callable[[str, str], SampleId],
+    identity: Identity,
     name: str = "",
     setting: str = "",
-) -> Mapping[SampleId, Verdict]:
+) -> LoggedVerdicts:
     """Read the verdicts of one part; VievalError with the name of a file that cannot be
     read.
     """
     questions = _questions()
     consistency = questions.get(f"SC_{identity('', '').part}")
-    questions_by_aspect = {
-        "SC": consistency,
-        "PQ": questions["PQ"],
-    }
     names = {
-        aspect: question.scores if question else ()
-        for aspect, question in questions_by_aspect.items()
+        "SC": consistency.scores if consistency else (),
+        "PQ": questions["PQ"].scores,
     }
     verdicts = {}
     image_models = (path.name for path in folder.glob("*") if path.is_dir())
@@ -62,7 +58,12 @@ def read(
         }
         for uid in {**rows["SC"], **rows["PQ"]}:
             steps = [
-                _step(aspect, uid in rows[aspect], rows[aspect].get(uid), names[aspect])
+                _step(
+                    aspect,
+                    uid in rows[aspect],
+                    rows[aspect].get(uid),
+                    names[aspect],
+                )
                 for aspect in _ASPECTS
             ]
             verdicts[identity(image_model, uid)] = _verdict(steps)
@@ -128,47 +129,35 @@ def _guessed(
 ) -> tuple[Step, str]:
     """Parse a reply that the authors could not parse."""
     parsed = parse_scores(reply, reply_schema(len(names) or 1))
-    if parsed.status.usable:
-        parse_reason = excerpt(parsed.reason)
-        step = Step(
-            path,
-            Status.REPAIRED,
-            parsed.scores,
-            excerpt(reply),
-            parse_reason,
-            recorded=recorded,
-        )
-    else:
+    status, scores = Status.REPAIRED, parsed.scores
+    reason = excerpt(parsed.reason)
+    if not parsed.status.usable:
+        status, scores = Status.GUESSED, ()
         reason = (
             "the authors could not parse this reply and guessed a score "
             f"({parsed.reason})"
         )
-        step = Step(
-            path,
-            Status.GUESSED,
-            answer=excerpt(reply),
-            reason=reason,
-            recorded=recorded,
-        )
+    step = Step(
+        path,
+        status,
+        scores,
+        excerpt(reply),
+        reason,
+        recorded=recorded,
+    )
     return step, parsed.finding
 
 
 def number(value: Any) -> float | None:
     """Convert a value of a row to a finite float; None if it is not a number."""
     # the bound keeps out NaN, infinity and integers that no float can hold
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, (int, float))
-        or not abs(value) < 1e300
-    ):
-        return None
-    return float(value)
+    is_number = type(value) in (int, float) and abs(value) < 1e300
+    return float(value) if is_number else None
 
 
 def _numbers(score: Any) -> tuple[float, ...]:
     """Convert the scores of a row to numbers; empty unless all are numbers."""
-    score_list = score if isinstance(score, list) else [score]
-    values = [number(value) for value in (score_list)]
+    values = list(map(number, score if isinstance(score, list) else [score]))
     numbers = tuple(value for value in values if value is not None)
     return numbers if len(numbers) == len(values) else ()
 

@@ -65,7 +65,15 @@ def prepare(root: Path, preparing: Preparing) -> Prepared:
         host = failed[0].host
         reason = f"{host} does not answer ({failed[0].reason})"
         return Prepared(manual_download_lines(NAME, root, reason), False)
-    lines = [_line(name, jobs[name], missing.keys(), failed) for name in names]
+    lines = (
+        _line(
+            name,
+            jobs[name],
+            missing.keys(),
+            failed,
+        )
+        for name in names
+    )
     return Prepared(tuple(lines), not failed)
 
 
@@ -74,12 +82,10 @@ def _download(file: PublishedFile, address: str, root: Path) -> Download:
         if difference := file.difference(body):
             raise ValueError(difference)
 
-    url = f"{address}/{file.repository}/{file.commit}/{quote(file.path)}"
     # a file is taken for what was published by its content: one of another commit is fetched anew
-    target = root / file.place
     return Download(
-        url,
-        target,
+        f"{address}/{file.repository}/{file.commit}/{quote(file.path)}",
+        root / file.place,
         check,
         lambda path: not file.difference(path.read_bytes()),
     )
@@ -98,8 +104,8 @@ def _line(
     failures = [failure for failure in failed if failure.path in paths]
     total = plural(len(jobs), "file")
     if not failures:
-        fetched_count = len(paths & missing)
-        return f"{NAME}/{name}: complete, {total} ({fetched_count} fetched now)"
+        fetched = len(paths & missing)
+        return f"{NAME}/{name}: complete, {total} ({fetched} fetched now)"
     counts = Counter(map(_reason, failures))
     reasons = "; ".join(f"{reason}: {n}" for reason, n in counts.most_common())
     return (

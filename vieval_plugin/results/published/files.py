@@ -51,9 +51,7 @@ class PublishedFile:
 @cache
 def sources() -> dict[str, JsonObject]:
     """Return the description of each repository of published logs, by benchmark."""
-    text = (_HOME / "judges.yaml").read_text(encoding="utf-8")
-    described: dict[str, JsonObject] = read_yaml(text)
-    return described
+    return dict(read_yaml((_HOME / "judges.yaml").read_text(encoding="utf-8")))
 
 
 @cache
@@ -61,10 +59,9 @@ def descriptions() -> dict[str, JsonObject]:
     """Return the description of each benchmark's published judges, by benchmark,
     without logs that serve only replays.
     """
-    named_sources = sources().items()
     return {
         benchmark: described
-        for benchmark, described in named_sources
+        for benchmark, described in sources().items()
         if "judges" in described
     }
 
@@ -79,10 +76,16 @@ def published_files() -> tuple[PublishedFile, ...]:
     with (_HOME / "files.csv").open(encoding="utf-8", newline="") as table:
         for row in csv.DictReader(table):
             described = repositories[row["repository"]]
-            path = described["place"] + row["path"].removeprefix(described["below"])
-            location = row["repository"], row["commit"], row["path"], path
-            size = int(row["bytes"])
-            files.append(PublishedFile(*location, size, row["sha256"]))
+            files.append(
+                PublishedFile(
+                    row["repository"],
+                    row["commit"],
+                    row["path"],
+                    described["place"] + row["path"].removeprefix(described["below"]),
+                    int(row["bytes"]),
+                    row["sha256"],
+                )
+            )
     return tuple(files)
 
 

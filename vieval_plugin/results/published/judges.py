@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib import resources
+from itertools import chain
 from pathlib import Path
 
 from vieval_plugin.benchmarks import registry as benchmark_registry
@@ -21,7 +22,7 @@ from vieval_plugin.results.published.files import (
     descriptions,
     files_below,
 )
-from vieval_plugin.results.replay import Recording, replayed
+from vieval_plugin.results.replay import Recording, replayed, without_provenance
 from vieval_plugin.results.runs import results_of
 from vieval_plugin.text.errors import VievalError
 
@@ -98,36 +99,26 @@ def track_record(provenance: Provenance, aspect: str) -> TrackRecord | None:
         provenance: of the judge's verdicts.
         aspect: the score.
     """
-    authors_wording = (
-        "as recorded",
-        f"{provenance.judge}/authors-{provenance.setting}",
-    )
-    if provenance.pack not in authors_wording:
+    by, setting = provenance.judge, provenance.setting
+    if provenance.pack not in ("as recorded", f"{by}/authors-{setting}"):
         return None
-    with (
-        resources.files(__package__)
-        .joinpath("track_records.csv")
-        .open(encoding="utf-8") as file
-    ):
-        rows = [
-            row
-            for row in csv.DictReader(file)
-            if row["aspect"] == aspect and row["setting"] == provenance.setting
-        ]
-    for row in rows:
+    table = (resources.files(__package__) / "track_records.csv").read_text("utf-8")
+    for row in csv.DictReader(table.splitlines()):
+        if (row["aspect"], row["setting"]) != (aspect, setting):
+            continue
         for judge in published_judges(row["benchmark"]):
-            names = {judge.version, judge.backbone} - {""}
-            if (
-                judge.name == row["name"]
-                and judge.judge == provenance.judge
-                and provenance.backbone in names
+            if (judge.name, judge.judge) == (row["name"], by) and (
+                provenance.backbone in {judge.version, judge.backbone} - {""}
             ):
-                count_names = ("better", "agreed", "equal", "told_apart")
-                counts = {name: int(row[name]) for name in count_names}
-                title = benchmark_registry.benchmark(row["benchmark"]).title
-                low = float(row["low"])
-                high = float(row["high"])
-                return TrackRecord(title, low=low, high=high, **counts)
+                return TrackRecord(
+                    benchmark_registry.benchmark(row["benchmark"]).title,
+                    better=int(row["better"]),
+                    agreed=int(row["agreed"]),
+                    equal=int(row["equal"]),
+                    told_apart=int(row["told_apart"]),
+                    low=float(row["low"]),
+                    high=float(row["high"]),
+                )
     return None
 
 
@@ -171,18 +162,13 @@ def verdicts_of(judge: PublishedJudge, root: Path) -> Recording:
     verdicts: dict[SampleId, Verdict] = {}
     require_published(judge, root)
     for part in parts:
-        part_folder = root / judge.folder.format(part=folders[part])
         verdicts |= read(
-            part_folder,
+            root / judge.folder.format(part=folders[part]),
             partial(SampleId, judge.benchmark, part),
             "",
             judge.setting,
         )
-    return Recording(
-        root,
-        judge.judge,
-        {identity: ((verdict, None),) for identity, verdict in verdicts.items()},
-    )
+    return Recording(root, judge.judge, without_provenance(verdicts))
 
 
 def require_published(judge: PublishedJudge, root: Path) -> None:
@@ -191,13 +177,10 @@ def require_published(judge: PublishedJudge, root: Path) -> None:
     Args:
         judge, root: as for `verdicts_of`.
     """
-    known_benchmark = benchmark_registry.benchmark(judge.benchmark)
-    folders = {part: folder for folder, part in known_benchmark.folders.items()}
-    for file in (
-        file
-        for part in parts_present(judge, root)
-        for file in judge.files(folders[part])
-    ):
+    benchmark = benchmark_registry.benchmark(judge.benchmark)
+    folders = {part: folder for folder, part in benchmark.folders.items()}
+    parts = parts_present(judge, root)
+    for file in chain(*(judge.files(folders[part]) for part in parts)):
         path = root / file.place
         try:
             difference = file.difference(path.read_bytes())
@@ -224,12 +207,13 @@ def run_of(judge: PublishedJudge, root: Path, judged: Iterable[Judged | Record])
     records = []
     for sample in judged:
         if f"{sample.id.benchmark}/{sample.id.part}" in recording.covered:
-            judge_and_model = (judge.judge, judge.setting, judge.backbone)
             verdict, provenance = replayed(
                 recording,
                 sample.id,
                 0,
-                *judge_and_model,
+                judge.judge,
+                judge.setting,
+                judge.backbone,
                 Config(),
             )
             provenance = replace(provenance, label=judge.title)
@@ -249,7 +233,11 @@ def _described(benchmark: str, section: str) -> tuple[PublishedJudge, ...]:
     described = descriptions().get(benchmark, {})
     judges = []
     for name, entry in described.get(section, {}).items():
-        fields = {"judge": described["judge"], "folder": described["folder"], **entry}
+        fields = {
+            "judge": described["judge"],
+            "folder": described["folder"],
+            **entry,
+        }
         folder = fields["folder"].replace("{name}", name)
         fields["folder"] = f"{described['place']}/{folder}"
         judges.append(PublishedJudge(name, benchmark=benchmark, **fields))
