@@ -41,11 +41,10 @@ def mark_unreadable_output(judged: Judged, verdict: Verdict) -> Verdict:
     """
     if verdict.status is not Status.TOOL_ERROR:
         return verdict
-    reasons: dict[int, str] = {}
+    reasons = {}
     for number, sample in enumerate(candidates_of(judged), start=1):
         for role, image in sample.images.items():
-            reason = _unreadable(image) if _is_output(role) else ""
-            if reason:
+            if _is_output(role) and (reason := _unreadable(image)):
                 reasons[number] = reason
     no_image = _no_image_verdict(judged, reasons)
     if no_image is None:
@@ -54,8 +53,7 @@ def mark_unreadable_output(judged: Judged, verdict: Verdict) -> Verdict:
 
 
 def _is_output(role: str) -> bool:
-    outputs = {output.partition("_")[0] for output in OUTPUTS}
-    return role.partition("_")[0] in outputs
+    return role.partition("_")[0] in (output.partition("_")[0] for output in OUTPUTS)
 
 
 def _unreadable(image: Image) -> str:
@@ -75,10 +73,14 @@ def _no_image_verdict(judged: Judged, reasons: Mapping[int, str]) -> Verdict | N
         return None
     steps = []
     for number, reason in reasons.items():
-        path: tuple[str, ...] = UNJUDGED
-        if isinstance(judged, Contest):
-            path = (str(number), *UNJUDGED)
-        steps.append(Step(path, Status.NO_IMAGE, reason=reason))
+        above = (str(number),) if isinstance(judged, Contest) else ()
+        steps.append(
+            Step(
+                (*above, *UNJUDGED),
+                Status.NO_IMAGE,
+                reason=reason,
+            )
+        )
     return Verdict({}, Status.NO_IMAGE, trace=tuple(steps))
 
 

@@ -21,6 +21,7 @@ from vieval_plugin.judges.protocol import Image, TableCell
 from vieval_plugin.readers.places import Place, arrow, place_of, reason_of, size_of
 from vieval_plugin.readers.tables import (
     BadLine,
+    Cells,
     InputTable,
     NumberedRow,
     StoredImage,
@@ -57,7 +58,8 @@ _MOST_UNPACKED = 2 << 30  # bytes of all cells, a value counted as often as it i
 
 #: Record batches of the columns that are asked for, each with the number of rows before it in the
 #: table, and with the file and the number of its first row there.
-_Batches: TypeAlias = Callable[[Sequence[str]], Iterator[tuple[int, TableCell, Any]]]
+_NumberedBatches: TypeAlias = Iterator[tuple[int, TableCell, Any]]
+_Batches: TypeAlias = Callable[[Sequence[str]], _NumberedBatches]
 
 
 def parquet_table(
@@ -102,8 +104,12 @@ def arrow_table(paths: Sequence[Path]) -> InputTable:
     """
     with reading_table(paths[0]):
         schema = _arrow_reader(paths[0]).schema
-        batches = partial(_arrow_batches, paths)
-        return _table(str(paths[0]), paths, schema, batches)
+        return _table(
+            str(paths[0]),
+            paths,
+            schema,
+            partial(_arrow_batches, paths),
+        )
 
 
 def is_saved(folder: Path) -> bool:
@@ -129,7 +135,12 @@ def saved_table(folder: Path) -> InputTable:
         raise VievalError(
             f"{folder / STATE}: data files must be inside its folder, got {outside_path!r}"
         )
-    return replace(arrow_table(paths), name=str(folder), folder=folder, roots=(folder,))
+    return replace(
+        arrow_table(paths),
+        name=str(folder),
+        folder=folder,
+        roots=(folder,),
+    )
 
 
 def _names_in(path: Path, key: str) -> list[str]:
@@ -150,14 +161,14 @@ def _table(
     batches: _Batches,
     wanted: Sequence[range] | None = None,
 ) -> InputTable:
-    require_once(name, schema.names, schema.names)
+    require_once(name, schema.names)
+    kinds = {field.name: field.type for field in schema}
     unreadable = {
-        field.name: str(field.type) for field in schema if not _is_readable(field.type)
+        column: str(kind) for column, kind in kinds.items() if not _is_readable(kind)
     }
     not_texts = {
-        field.name: str(field.type) for field in schema if not _holds_texts(field.type)
+        column: str(kind) for column, kind in kinds.items() if not _holds_texts(kind)
     }
-    columns_read = tuple(name for name in schema.names if name not in unreadable)
 
     def read(columns: Sequence[str]) -> Iterator[NumberedRow]:
         for start, first, batch in batches(columns):
@@ -169,14 +180,12 @@ def _table(
             if wanted is not None and all(rows.stop <= end for rows in wanted):
                 return
 
-    folder = paths[0].parent
-    files = tuple(paths)
     return InputTable(
         name,
-        columns_read,
+        tuple(column for column in kinds if column not in unreadable),
         read,
-        folder,
-        files,
+        paths[0].parent,
+        tuple(paths),
         "row",
         unreadable=unreadable,
         not_texts=not_texts,
@@ -187,26 +196,34 @@ def _cells(
     columns: Sequence[tuple[str, Any]],
     row: int,
     first: TableCell,
-) -> dict[str, Any] | BadLine:
-    cells: dict[str, Any] = {}
+) -> Cells | BadLine:
+    cells: Cells = {}
     for name, column in columns:
         try:
             value = column[row].as_py()
         except (ValueError, IndexError):
             return BadLine(f"{name} is not valid UTF-8", cells)
-        cell = TableCell(first.file, first.row + row, name)
-        if isinstance(value, list):
-            cells[name] = [_cell(item, cell) for item in value]
-        else:
-            cells[name] = _cell(value, cell)
+        cells[name] = _cell(
+            value,
+            TableCell(
+                first.file,
+                first.row + row,
+                name,
+            ),
+        )
     return cells
 
 
 def _cell(value: Any, cell: TableCell) -> Any:
-    """A value as cells have it: an image is one that is stored."""
+    if isinstance(value, list):
+        return [_cell(item, cell) for item in value]
     stored = {"bytes": value} if isinstance(value, bytes) else value
     if isinstance(stored, dict):
-        return StoredImage(stored.get("path") or "", stored.get("bytes"), cell)
+        return StoredImage(
+            stored.get("path") or "",
+            stored.get("bytes"),
+            cell,
+        )
     return value
 
 
@@ -218,10 +235,9 @@ def _is_readable(kind: Any) -> bool:
         # of others than these nobody could say what they take in each row
         is_sized = types.is_primitive(kind.value_type) or str(kind.value_type) in _SIZED
         return is_sized and _is_readable(kind.value_type)
-    is_list = types.is_list(kind) or types.is_large_list(kind)
-    if not is_list and (types.is_boolean(kind) or types.is_null(kind)):
+    if types.is_boolean(kind) or types.is_null(kind):
         return True
-    item = kind.value_type if is_list else kind
+    item = kind.value_type if _is_list(kind) else kind
     is_number = types.is_integer(item) or types.is_floating(item)
     return is_number or _is_text(item) or _is_image(item)
 
@@ -241,8 +257,7 @@ def _is_image(kind: Any) -> bool:
         if not typed or not fields.keys() <= {"bytes", "path"}:
             return False
         content = typed.get("bytes", pyarrow.binary())
-        path = typed.get("path", pyarrow.string())
-        return _is_binary(content) and _is_text(path)
+        return _is_binary(content) and _is_text(typed.get("path", pyarrow.string()))
     return _is_binary(kind)
 
 
@@ -250,10 +265,14 @@ def _holds_texts(kind: Any) -> bool:
     """Return whether values of an Arrow type are texts or lists of texts, or none is there."""
     from pyarrow import types
 
-    nested = (
-        types.is_dictionary(kind) or types.is_list(kind) or types.is_large_list(kind)
-    )
-    return types.is_null(kind) or _is_text(kind.value_type if nested else kind)
+    nested = types.is_dictionary(kind) or _is_list(kind)
+    return bool(types.is_null(kind) or _is_text(kind.value_type if nested else kind))
+
+
+def _is_list(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_list(kind) or types.is_large_list(kind))
 
 
 def _is_text(kind: Any) -> bool:
@@ -269,15 +288,22 @@ def _parquet_batches(
     columns: Sequence[str],
     parquet: Any = None,
     group: int | None = None,
-) -> Iterator[tuple[int, TableCell, Any]]:
+) -> _NumberedBatches:
     with reading_table(file):
         parquet = parquet or parquet_file(file)
         earlier = map(parquet.metadata.row_group, range(group or 0))
         row = sum(group.num_rows for group in earlier)
-        for batch in batches_of(
-            file, parquet, columns, None if group is None else [group]
-        ):
-            yield row, TableCell(Path(str(file)), row, ""), batch
+        groups = None if group is None else [group]
+        for batch in batches_of(file, parquet, columns, groups):
+            yield (
+                row,
+                TableCell(
+                    Path(str(file)),
+                    row,
+                    "",
+                ),
+                batch,
+            )
             row += batch.num_rows
 
 
@@ -285,17 +311,18 @@ def batches_of(
     file: Place,
     parquet: Any,
     columns: Sequence[str],
-    groups: Sequence[int] | None = None,
+    groups: Sequence[int] | None,
 ) -> Iterator[Any]:
     """Batches of a `parquet_file`, of all row groups or of some; ValueError where their cells are a
     bomb.
 
     A value that is stored once may be in every row, so batches are short where it could be large.
     """
-    metadata = parquet.metadata
-    sizes = [group.total_byte_size for group in _row_groups(metadata)]
-    largest = max(sizes, default=0)
-    rows = max(1, min(_BATCH, _LARGEST // max(largest, 1)))
+    sizes = _row_group_sizes(parquet.metadata)
+    rows = max(
+        1,
+        min(_BATCH, _LARGEST // max([1, *sizes])),
+    )
     batches = parquet.iter_batches(
         batch_size=rows, row_groups=groups, columns=list(columns), use_threads=False
     )
@@ -304,6 +331,10 @@ def batches_of(
 
 def _row_groups(metadata: Any) -> Iterator[Any]:
     return map(metadata.row_group, range(metadata.num_row_groups))
+
+
+def _row_group_sizes(metadata: Any) -> list[int]:
+    return [group.total_byte_size for group in _row_groups(metadata)]
 
 
 def _within_bounds(size: int, batches: Iterable[Any]) -> Iterator[Any]:
@@ -336,7 +367,10 @@ def parquet_file(file: Place) -> Any:
     """A parquet file within limits; a decompression bomb is refused."""
     stream = file.system.open_input_file(file.path)
     size = stream.size()
-    footer = int.from_bytes(stream.read_at(4, max(size - 8, 0)), "little")
+    footer = int.from_bytes(
+        stream.read_at(4, max(size - 8, 0)),
+        "little",
+    )
     if footer > _LONGEST_FOOTER:
         raise ValueError(f"its footer of {footer >> 20} MiB is too large")
     # without a buffer of so many bytes all of a row group would be in memory
@@ -349,7 +383,7 @@ def parquet_file(file: Place) -> Any:
     )
     # of groups and not of their columns, at which pyarrow ends the process where a footer is
     # damaged
-    unpacked = sum(group.total_byte_size for group in _row_groups(opened.metadata))
+    unpacked = sum(_row_group_sizes(opened.metadata))
     if unpacked > max(_LARGEST, _EXPANSION * size):
         raise ValueError(
             f"it would expand to {unpacked >> 20} MiB, which looks like a "
@@ -358,28 +392,20 @@ def parquet_file(file: Place) -> Any:
     return opened
 
 
-def _arrow_batches(
-    paths: Sequence[Path], columns: Sequence[str]
-) -> Iterator[tuple[int, TableCell, Any]]:
+def _arrow_batches(paths: Sequence[Path], columns: Sequence[str]) -> _NumberedBatches:
     start = 0
     for path in paths:
         row = 0
         with reading_table(path):
-            reader = _arrow_reader(path, columns)
-            if _is_file(path):
-                batches = map(reader.get_batch, range(reader.num_record_batches))
-            else:
-                batches = reader
-            for batch in _within_bounds(path.stat().st_size, map(_validated, batches)):
+            batches = _arrow_reader(path, columns)
+            if _begins_with(path, ARROW):
+                batches = map(batches.get_batch, range(batches.num_record_batches))
+            for batch in _within_bounds(path.stat().st_size, batches):
+                # offsets that lie would be read from memory that is not the file's
+                batch.validate(full=True)
                 yield start + row, TableCell(path, row, ""), batch
                 row += batch.num_rows
         start += row
-
-
-def _validated(batch: Any) -> Any:
-    # offsets that lie would be read from memory that is not the file's
-    batch.validate(full=True)
-    return batch
 
 
 def _arrow_reader(path: Path, columns: Sequence[str] | None = None) -> Any:
@@ -388,16 +414,14 @@ def _arrow_reader(path: Path, columns: Sequence[str] | None = None) -> Any:
     options = ipc.IpcReadOptions(use_threads=False)
     if columns is not None:
         names = _arrow_reader(path).schema.names
-        options = ipc.IpcReadOptions(
-            use_threads=False, included_fields=[names.index(name) for name in columns]
-        )
-    open_reader = ipc.open_file if _is_file(path) else ipc.open_stream
+        options.included_fields = [names.index(name) for name in columns]
+    open_reader = ipc.open_file if _begins_with(path, ARROW) else ipc.open_stream
     return open_reader(pyarrow.memory_map(str(path)), options=options)
 
 
-def _is_file(path: Path) -> bool:
+def _begins_with(path: Path, magic: bytes) -> bool:
     with path.open("rb") as file:
-        return file.read(len(ARROW)) == ARROW
+        return file.read(len(magic)) == magic
 
 
 @contextmanager
@@ -409,11 +433,8 @@ def reading_table(file: Place | Path) -> Iterator[None]:
         raise
     except Exception as error:
         reason = reason_of(error)
-        if (
-            isinstance(file, Place)
-            and file.scheme
-            and not isinstance(error, ValueError)
-        ):  # the service's, or damage
+        is_remote = isinstance(file, Place) and file.scheme
+        if is_remote and not isinstance(error, ValueError):  # the service's, or damage
             raise VievalError(f"cannot read {file}: {reason}") from None
         raise VievalError(
             f"{file}: not a readable parquet or Arrow file ({reason}); save it again"
@@ -456,11 +477,9 @@ def _reread_cell(image: Image) -> Image:
     )
 
 
-def _batches_with(cell: TableCell) -> Iterator[tuple[int, TableCell, Any]]:
+def _batches_with(cell: TableCell) -> _NumberedBatches:
     """Batches of a cell's column: of parquet, those of its row group alone."""
-    with cell.file.open("rb") as stream:
-        is_parquet = stream.read(len(PARQUET)) == PARQUET
-    if not is_parquet:
+    if not _begins_with(cell.file, PARQUET):
         return _arrow_batches([cell.file], [cell.column])
     file = place_of(cell.file)
     parquet = parquet_file(file)

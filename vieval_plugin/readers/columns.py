@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import filterfalse, islice
 from typing import Any
 
 from vieval_plugin.images import format_of
@@ -27,7 +27,14 @@ from vieval_plugin.readers.sample_rows import (
     is_address,
     stem_of,
 )
-from vieval_plugin.readers.tables import BadLine, InputTable, NumberedRow, StoredImage
+from vieval_plugin.readers.tables import (
+    BadLine,
+    Cells,
+    Columns,
+    InputTable,
+    NumberedRow,
+    StoredImage,
+)
 from vieval_plugin.text.errors import VievalError, docs_url
 from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.suggestions import abbreviated, did_you_mean
@@ -58,56 +65,21 @@ KEYS = (
 )
 
 #: Names that columns of published tables have, the surest first.
-_COMMON: Mapping[str, tuple[str, ...]] = {
-    "output": (
-        "edited_image",
-        "output_image",
-        "generated_image",
-        "target_image",
-        "edited_img",
-        "output_img",
-        "target_img",
-        "image",
-        "img",
-        "picture",
-        "file_name",
-        "filename",
-        "image_path",
-        "file_path",
-        "file",
-        "path",
-        "jpg",
-        "jpeg",
-        "png",
-        "webp",
-    ),
-    "source": (
-        "source_image",
-        "input_image",
-        "original_image",
-        "source_img",
-        "input_img",
-        "original_img",
-        "input",
-        "original",
-        "before",
-    ),
-    "mask": ("mask_image", "mask_img"),
-    "control": ("control_image", "conditioning_image", "condition_image"),
-    "instruction": (
-        "edit_instruction",
-        "editing_instruction",
-        "edit_prompt",
-        "edit",
-    ),
-    "prompt": ("caption", "text", "description"),
-    "uid": (
-        "id",
-        "image_id",
-        "sample_id",
-        "key",
-    ),
-    "image_model": ("model", "model_name", "generator"),
+_COMMON = {
+    names.split()[0]: names.split()[1:]
+    for names in (
+        "output edited_image output_image generated_image target_image edited_img output_img "
+        "target_img image img picture file_name filename image_path file_path file path jpg jpeg "
+        "png webp",
+        "source source_image input_image original_image source_img input_img original_img input "
+        "original before",
+        "mask mask_image mask_img",
+        "control control_image conditioning_image condition_image",
+        "instruction edit_instruction editing_instruction edit_prompt edit",
+        "prompt caption text description",
+        "uid id image_id sample_id key",
+        "image_model model model_name generator",
+    )
 }
 _CONDITIONS = (
     "source",
@@ -137,7 +109,7 @@ class ColumnMap:
 
     #: Columns by field (`images.output`, `texts.prompt`, `uid`, ...); none where rows are a samples
     #: file's as they are.
-    columns: Mapping[str, str]
+    columns: Columns
     #: Lines for the user on what was guessed or left out.
     notes: tuple[str, ...] = ()
     #: Advice where no column is a text.
@@ -165,7 +137,7 @@ def parse_columns(options: Sequence[str]) -> dict[str, str]:
     return columns
 
 
-def columns_by_field(columns: Mapping[str, str], where: str) -> dict[str, str]:
+def columns_by_field(columns: Columns, where: str) -> dict[str, str]:
     """Columns by field; VievalError, prefixed with `where`, for an unknown key."""
     for key in columns:
         if not _field(key):
@@ -194,7 +166,7 @@ def require_columns(table: InputTable, columns: Iterable[str]) -> None:
 
 def fields_of(
     table: InputTable,
-    columns: Mapping[str, str],
+    columns: Columns,
     outputs: bool = True,
 ) -> ColumnMap:
     """Columns of a table by the field of a sample that they hold.
@@ -212,13 +184,17 @@ def fields_of(
         VievalError: a column of the user's is not there, no column holds images where there should
             be some, or one that may hold conditions looks like images in some rows alone.
     """
-    _require_samples(table)
+    if table.nested and {"status", "scores"} <= set(table.columns):
+        raise VievalError(
+            f"{table.name}: contains verdicts, but samples are required; pass the "
+            "table that was judged"
+        )
     if table.nested and not columns and {"images", "texts"} & set(table.columns):
         return ColumnMap({})
     require_columns(table, columns.values())
     _require_clear_subject(table, columns)
     renamed = {column for field, column in columns.items() if field != "uid"}
-    by_own_name: dict[str, str] = {}
+    by_own_name = {}
     for column in table.columns:
         field = _field(column)
         is_open = field and column not in (*_CONDITIONS, *renamed)
@@ -249,59 +225,55 @@ def fields_of(
         no_text = _missing_text_line(table, fields, unused)
     if no_text and not outputs and table.columns:
         raise VievalError(no_text)
-    notes = _guess_notes(guessed)
+    notes = [*table.notes, *_guess_notes(guessed)]
     for column, value in no_images.items():
-        ignored = f"ignoring column {column[:80]!r}, which does not hold images"
-        notes.append(
-            f"{ignored} (for example, {value}); read it with --columns "
-            f"category={column}, or image_model={column} if it holds generator names"
-        )
+        ignored = _ignored_words(column, value, "images")
+        notes.append(f"{ignored}, or image_model={column} if it holds generator names")
     for column, value in foreign_kind.items():
-        ignored = f"ignoring column {column[:80]!r}, which does not hold sample kinds"
-        notes.append(
-            f"{ignored} (for example, {value}); read it with --columns category={column}"
-        )
-    rivals = _rival_texts(fields, columns, unused)
-    for column, text in rivals.items():
-        chosen_column = fields[_field(text)]
-        notes.append(
-            f"reading column {chosen_column!r} as {text}; to read {column!r} instead, use "
-            f"--columns {text}={column}"
-        )
-    leftover = tuple(
-        column
+        notes.append(_ignored_words(column, value, "sample kinds"))
+    # columns that could be a text as well, which the user says nothing of
+    rivals = {
+        column: text
+        for text in _TEXTS
+        if f"texts.{text}" in guessed.keys() - columns.keys()
         for column in unused
-        if column not in (*no_images, *rivals, *foreign_kind)
+        if _plain(column) in (text, *_COMMON[text])
+    }
+    for column, text in rivals.items():
+        notes.append(
+            f"reading column {fields[_field(text)]!r} as {text}; to read {column!r} "
+            f"instead, use --columns {text}={column}"
+        )
+    noted = {*no_images, *rivals, *foreign_kind}
+    return ColumnMap(
+        fields,
+        tuple(f"{table.name}: {note}" for note in notes),
+        no_text,
+        tuple(column for column in unused if column not in noted),
     )
-    all_notes = (*table.notes, *notes)
-    prefixed_notes = tuple(f"{table.name}: {note}" for note in all_notes)
-    return ColumnMap(fields, prefixed_notes, no_text, leftover)
 
 
-def _guess_notes(guessed: Mapping[str, str]) -> list[str]:
-    synonyms = []
-    for field, column in guessed.items():
-        if _field(column) != field:
-            name = field.partition(".")[2] or field
-            synonyms.append(f"{column} as {name}")
-    if not synonyms:
-        return []
-    reading = ", ".join(synonyms)
-    return [
-        f"reading {reading}, based on column names; use --columns KEY=COLUMN to change "
-        "this"
+def _ignored_words(column: str, value: str, content: str) -> str:
+    return (
+        f"ignoring column {column[:80]!r}, which does not hold {content} (for example, "
+        f"{value}); read it with --columns category={column}"
+    )
+
+
+def _guess_notes(guessed: Columns) -> Iterator[str]:
+    synonyms = [
+        f"{column} as {field.partition('.')[2] or field}"
+        for field, column in guessed.items()
+        if _field(column) != field
     ]
-
-
-def _require_samples(table: InputTable) -> None:
-    if table.nested and {"status", "scores"} <= set(table.columns):
-        raise VievalError(
-            f"{table.name}: contains verdicts, but samples are required; pass the "
-            "table that was judged"
+    if synonyms:
+        yield (
+            f"reading {', '.join(synonyms)}, based on column names; use --columns "
+            "KEY=COLUMN to change this"
         )
 
 
-def _require_clear_subject(table: InputTable, columns: Mapping[str, str]) -> None:
+def _require_clear_subject(table: InputTable, columns: Columns) -> None:
     if _SUBJECT in table.columns and _SUBJECT not in columns.values():
         raise VievalError(
             f"{table.name}: cannot tell whether column {_SUBJECT!r} holds images "
@@ -309,15 +281,15 @@ def _require_clear_subject(table: InputTable, columns: Mapping[str, str]) -> Non
         )
 
 
-def _require_texts(table: InputTable, fields: Mapping[str, str]) -> None:
+def _require_texts(table: InputTable, fields: Columns) -> None:
     for field, column in fields.items():
         part, _, name = field.partition(".")
         if part == "texts" and column in table.not_texts:
-            kind = table.not_texts[column][:80]
             key = name if name in _TEXTS else field
             raise VievalError(
-                f"{table.name}: column {column[:80]!r} must hold text, got {kind}; use "
-                f"--columns {key}=COLUMN to choose another"
+                f"{table.name}: column {column[:80]!r} must hold text, got "
+                f"{table.not_texts[column][:80]}; use --columns {key}=COLUMN to choose "
+                "another"
             )
 
 
@@ -326,11 +298,9 @@ def _foreign_kind(table: InputTable, column: str) -> dict[str, str]:
     values.
     """
     values = _first_values(table, column) if column else []
-    if not values or any(map(_is_kind, values)):
+    if not values or any(map(_is_kind, _values(table, column))):
         return {}
-    rows = (row for _, row in table.read([column]) if not isinstance(row, BadLine))
-    is_known = any(_is_kind(row.get(column)) for row in rows)
-    return {} if is_known else {column: _shortened(values[0])}
+    return {column: _shortened(values[0])}
 
 
 def _is_kind(value: Any) -> bool:
@@ -359,23 +329,7 @@ def _may_be(
     )
 
 
-def _rival_texts(
-    fields: Mapping[str, str],
-    columns: Mapping[str, str],
-    unused: Sequence[str],
-) -> dict[str, str]:
-    """Columns that could be a text as well, by that text, which the user says nothing of."""
-    guessed_fields = fields.keys() - columns.keys()
-    guessed_texts = [text for text in _TEXTS if f"texts.{text}" in guessed_fields]
-    rivals: dict[str, str] = {}
-    for text in guessed_texts:
-        names = (text, *_COMMON[text])
-        rivals |= {column: text for column in unused if _plain(column) in names}
-    return rivals
-
-
 def _missing_output_error(table: InputTable) -> VievalError:
-    """Error for a table without an image column, with a suggestion."""
     names = "output", *_COMMON["output"]
     column, hint = " of images", ";"
     for name in reversed(table.columns):
@@ -384,11 +338,10 @@ def _missing_output_error(table: InputTable) -> VievalError:
     unreadable = ""
     for name in list(table.unreadable)[:1]:
         unreadable = f"; {_column_type(table, name)}"
-    known_names = _column_words(table.columns)
-    page = docs_url("guides/scoring.md#columns-of-a-table")
     return VievalError(
-        f"{table.name}: no column{column}{hint} {known_names}; pass --columns "
-        f"output=COLUMN{unreadable}; see {page}"
+        f"{table.name}: no column{column}{hint} {_column_words(table.columns)}; pass "
+        f"--columns output=COLUMN{unreadable}; see "
+        f"{docs_url('guides/scoring.md#columns-of-a-table')}"
     )
 
 
@@ -402,10 +355,9 @@ def _column_type(table: InputTable, column: str) -> str:
 
 def _missing_text_line(
     table: InputTable,
-    fields: Mapping[str, str],
+    fields: Columns,
     unused: Sequence[str],
 ) -> str:
-    """Line about a table without a text column, with candidate columns."""
     text = "instruction" if "images.source" in fields else "prompt"
     if not unused:
         return f"{table.name}: no {text} found; add a column {text!r}"
@@ -442,7 +394,7 @@ def is_column_name(name: str) -> bool:
 
 def _guessed(
     table: InputTable,
-    fields: Mapping[str, str],
+    fields: Columns,
     outputs: bool,
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Columns by the fields that their names are common for, beside fields whose columns are there.
@@ -455,39 +407,32 @@ def _guessed(
         for column in reversed(table.columns)
         if column not in fields.values()
     }
-    instructions = ("instruction", *_COMMON["instruction"])
-    has_instructions = "texts.instruction" in fields or not plain.keys().isdisjoint(
-        instructions
-    )
+    instructions = {"instruction", *_COMMON["instruction"]}
+    has_instructions = "texts.instruction" in fields or bool(instructions & {*plain})
     guessed: dict[str, str] = {}
-    no_images: dict[str, str] = {}
+    no_images = {}
     is_edited = bool(fields.get("images.source"))
     for key, synonyms in _COMMON.items():
-        field, names = _field(key), (key, *synonyms)
+        field, names = _field(key), [key, *synonyms]
         if field in fields or (key in ("output", "uid") and not outputs):
             continue
         if key == "instruction" and is_edited:
-            names = (
-                *names,
-                *_COMMON["prompt"],
-            )  # a text beside an image that is edited
+            names += _COMMON["prompt"]  # a text beside an image that is edited
         if key == "prompt" and "texts.instruction" in {*fields, *guessed}:
             continue
-        for column in (
-            plain[name]
-            for name in names
-            if name in plain and plain[name] not in guessed.values()
-        ):
+        named_columns = [plain[name] for name in names if name in plain]
+        for column in named_columns:
+            if column in guessed.values():
+                continue
             values = _first_values(table, column) if key in _CONDITIONS else []
             looks = [_looks_like_image(value, has_instructions) for value in values]
             if any(looks) and not all(looks):
-                image_value = _shortened(values[looks.index(True)])
-                other_value = _shortened(values[looks.index(False)])
+                image, other = (values[looks.index(look)] for look in (True, False))
                 raise VievalError(
                     f"{table.name}: only some values of column {column[:80]!r} look "
-                    f"like images: {image_value} does, {other_value} does not; use --columns "
-                    f"{key}={column} to read the column, or --columns {key}= to "
-                    "ignore it"
+                    f"like images: {_shortened(image)} does, {_shortened(other)} does "
+                    f"not; use --columns {key}={column} to read the column, or "
+                    f"--columns {key}= to ignore it"
                 )
             if all(looks):
                 guessed[field] = column
@@ -501,23 +446,21 @@ def _plain(column: str) -> str:
     """A column's name as `_COMMON` has it: `Edited-Image` and `edited_image_file_name` are
     `edited_image`.
     """
-    return (
-        column.strip()
-        .lower()
-        .replace(" ", "_")
-        .replace("-", "_")
-        .removesuffix("_file_name")
-    )
+    return re.sub(
+        "[ -]",
+        "_",
+        column.strip().lower(),
+    ).removesuffix("_file_name")
+
+
+def _values(table: InputTable, column: str) -> Iterator[Any]:
+    for _, row in table.read([column]):
+        if not isinstance(row, BadLine):
+            yield row.get(column)
 
 
 def _first_values(table: InputTable, column: str) -> list[Any]:
-    """The first values of a column that are not empty."""
-    values = (
-        row.get(column)
-        for _, row in table.read([column])
-        if not isinstance(row, BadLine)
-    )
-    return list(islice((value for value in values if not _is_empty(value)), _FIRST))
+    return list(islice(filterfalse(_is_empty, _values(table, column)), _FIRST))
 
 
 def _is_empty(value: Any) -> bool:
@@ -537,14 +480,10 @@ def _looks_like_image(value: Any, has_instructions: bool) -> bool:
     if isinstance(value, str):
         address = address_of(value) if is_address(value) else None
         path = address.path if address else value.strip()
-        is_name = path.lower().endswith(SUFFIXES) or (
-            bool(address) and has_instructions
-        )
-        return (
-            is_name
-            or path.lower().startswith("data:image/")
-            or encoded_image(path) is not None
-        )
+        if path.lower().endswith(SUFFIXES) or (address and has_instructions):
+            return True
+        is_data = path.lower().startswith("data:image/")
+        return is_data or encoded_image(path) is not None
     if isinstance(value, dict):
         return not value.keys().isdisjoint(("bytes", "path"))
     return not isinstance(value, (int, float))
@@ -584,15 +523,8 @@ def rows_of(
             owner = str(row.get("image_model", "")), str(row.get("draw", 0))
             number_uid = f"{prefix}{number - 1}" if prefix else str(number)
             row_name = f"{table.unit} {number}"
-            free_uid = _free_uid(
-                stem,
-                number_uid,
-                row_name,
-                owner,
-                counts,
-            )
-            uid = row.get("uid", free_uid)
-            row["uid"] = uid
+            free_uid = _free_uid(stem, number_uid, row_name, owner, counts)
+            uid = row.setdefault("uid", free_uid)
             counts[*owner, str(uid)] += 1
         try:
             if "images" in row:
@@ -603,13 +535,13 @@ def rows_of(
         yield number, row
 
 
-def sample_row(cells: Mapping[str, Any], fields: ColumnMap) -> dict[str, Any]:
+def sample_row(cells: Mapping[str, Any], fields: ColumnMap) -> Cells:
     """A row of a table in the form of a line of a samples file; images may also be
     `StoredImage`.
     """
     if not fields.columns:
         return dict(cells)
-    row: dict[str, Any] = {"images": {}, "texts": {}}
+    row: Cells = {"images": {}, "texts": {}}
     for field, column in fields.columns.items():
         value = cells.get(column)
         if _is_empty(value):
@@ -621,14 +553,15 @@ def sample_row(cells: Mapping[str, Any], fields: ColumnMap) -> dict[str, Any]:
             row[part][name] = value
         elif field in ("images", "texts") and isinstance(value, dict):
             row[field] = {**value, **row[field]}
-        elif field == "tags" and isinstance(value, str):
-            tags = map(str.strip, value.split(";"))
-            row[field] = list(filter(None, tags))
-        elif field == "draw" and isinstance(value, str):
+        elif not isinstance(value, str):
+            row[field] = value
+        elif field == "tags":
+            row[field] = list(filter(None, map(str.strip, value.split(";"))))
+        elif field == "draw":
             plain = value.isascii() and value.strip().isdecimal() and len(value) < 10
             row[field] = int(value) if plain else value
         else:
-            row[field] = value.strip() if isinstance(value, str) else value
+            row[field] = value.strip()
     return row
 
 
@@ -638,13 +571,9 @@ def _output_stem(images: Any) -> str:
     """
     output = images.get("output") if isinstance(images, dict) else None
     name = output.name if isinstance(output, StoredImage) else output
-    if (
-        not isinstance(name, str)
-        or len(name) > _LONGEST_PATH
-        or name.startswith("data:")
-    ):
+    if not isinstance(name, str) or len(name) > _LONGEST_PATH:
         return ""
-    return stem_of(name)
+    return "" if name.startswith("data:") else stem_of(name)
 
 
 def _free_uid(

@@ -9,8 +9,8 @@ and `candidates` must be there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -18,10 +18,11 @@ from vieval_plugin.judges.contests import Contest, Votes, fault
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
 from vieval_plugin.readers.rated_models import numbered_roles
 from vieval_plugin.readers.rows import UNNAMED, Row, numbered, tag_list
-from vieval_plugin.readers.tables import are_texts
+from vieval_plugin.readers.tables import are_objects, are_texts
 from vieval_plugin.readers.video_frames import SUFFIXES
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import is_encodable
+from vieval_plugin.text.yaml_json import JsonObject
 
 #: The file of a part's contests.
 CONTESTS = "contests.jsonl"
@@ -96,74 +97,61 @@ class _Reading:
 
     def contest(self, row: Row) -> Contest:
         if not is_encodable(row.cells):  # it can be written nowhere
-            raise VievalError(
-                f"{row.where}: a text contains a lone surrogate, which is not valid "
-                "Unicode; correct the file"
+            raise row.error(
+                "a text contains a lone surrogate, which is not valid Unicode"
             )
         uid = row.uid("id")
         if uid in self.ids:
-            raise VievalError(f"{row.where}: duplicate id {uid}; correct the file")
+            raise row.error(f"duplicate id {uid}")
         self.ids.add(uid)
         texts = _value(row, "texts", {})
         if not isinstance(texts, dict) or not are_texts([*texts.values()]):
-            raise VievalError(
-                f"{row.where}: `texts` must map names to strings; correct the file"
+            raise row.error("`texts` must map names to strings")
+        conditions = Sample(
+            SampleId(
+                self.common.benchmark,
+                self.common.part,
+                "",
+                uid,
+            ),
+            self._images_of(row),
+            texts,
+            kind=self.common.kind,
+            group=_text(row, "group", uid),
+        )
+        candidates = [
+            self._candidate(
+                Row(f"{row.where}, candidate {number}", cells),
+                f"{uid}#{number}",
+                conditions,
             )
-        shared = self._images_of(row)
-        group = _text(row, "group", uid)
-        objects = _candidate_objects(row)
-        candidates = []
-        for number, cells in enumerate(objects, start=1):
-            candidate_row = Row(f"{row.where}, candidate {number}", cells)
-            unnamed = f"{uid}#{number}"
-            candidate = self._candidate(
-                candidate_row,
-                unnamed,
-                texts,
-                shared,
-                group,
-            )
-            candidates.append(candidate)
-        identity = SampleId(self.common.benchmark, self.common.part, "", uid)
-        votes = _votes(row, self.common.scheme)
+            for number, cells in enumerate(_candidate_objects(row), start=1)
+        ]
         contest = Contest(
-            identity,
+            conditions.id,
             tuple(candidates),
-            votes,
-            group,
+            _votes(row, self.common.scheme),
+            conditions.group,
             _tags(row),
         )
         if problem := fault(contest):
-            raise VievalError(f"{row.where}: {problem}; correct the file")
+            raise row.error(problem)
         return contest
 
-    def _candidate(
-        self,
-        row: Row,
-        unnamed: str,
-        texts: Mapping[str, str],
-        shared: Mapping[str, Image],
-        group: str,
-    ) -> Sample:
+    def _candidate(self, row: Row, unnamed: str, conditions: Sample) -> Sample:
         model = _text(row, "image_model", UNNAMED)
         uid = _text(row, "uid", unnamed)
-        if _has_value(row, "video"):
-            images = {**shared, **self._frames(row)}
-        else:
-            images = {**shared, **self._images_of(row)}
-        sample_id = SampleId(self.common.benchmark, self.common.part, model, uid)
-        sample = Sample(
-            sample_id,
-            images,
-            texts,
-            kind=self.common.kind,
-            group=group,
+        read_images = self._frames if _has_value(row, "video") else self._images_of
+        sample = replace(
+            conditions,
+            id=replace(conditions.id, image_model=model, uid=uid),
+            images={**conditions.images, **read_images(row)},
         )
-        candidate = self.candidates.setdefault(sample_id, sample)
-        if (candidate.images, candidate.texts) != (images, texts):
-            raise VievalError(
-                f"{row.where}: uid {uid} of {model} has a different output or "
-                "different conditions in an earlier row; correct the file"
+        candidate = self.candidates.setdefault(sample.id, sample)
+        if (candidate.images, candidate.texts) != (sample.images, sample.texts):
+            raise row.error(
+                f"uid {uid} of {model} has a different output or "
+                "different conditions in an earlier row"
             )
         return candidate
 
@@ -171,9 +159,7 @@ class _Reading:
         """The images of a row by role, less those of which no file is named."""
         files = _value(row, "images", {})
         if not isinstance(files, dict):
-            raise VievalError(
-                f"{row.where}: `images` must map roles to files; correct the file"
-            )
+            raise row.error("`images` must map roles to files")
         files_row = Row(f"{row.where}, images", files)
         images = {}
         for role in files:
@@ -195,14 +181,10 @@ class _Reading:
         return numbered_roles("frame", numbered(frames, count, SUFFIXES))
 
 
-def _candidate_objects(row: Row) -> list[dict[str, Any]]:
+def _candidate_objects(row: Row) -> list[JsonObject]:
     objects = row.cells.get("candidates")
-    if not isinstance(objects, list) or not all(
-        isinstance(cells, dict) for cells in objects
-    ):
-        raise VievalError(
-            f"{row.where}: `candidates` must be a list of objects; correct the file"
-        )
+    if not are_objects(objects):
+        raise row.error("`candidates` must be a list of objects")
     return objects
 
 
@@ -239,9 +221,8 @@ def _file(row: Row, column: str) -> str:
     name = row.file(column)
     parts = [len(part.encode()) for part in PurePosixPath(name).parts]
     if max(parts, default=0) > _LONGEST_NAME or sum(parts) + len(parts) > _LONGEST_PATH:
-        raise VievalError(
-            f"{row.where}: the file name in {column} is too long ({len(name)} "
-            "characters); correct the file"
+        raise row.error(
+            f"the file name in {column} is too long ({len(name)} characters)"
         )
     return name
 
@@ -250,8 +231,5 @@ def _votes(row: Row, scheme: str) -> Votes:
     vote = _value(row, "vote", "")
     annotators = _value(row, "annotators", [])
     if not are_texts(annotators) or not isinstance(vote, str):
-        raise VievalError(
-            f"{row.where}: `vote` must be a string and `annotators` a list of "
-            "strings; correct the file"
-        )
+        raise row.error("`vote` must be a string and `annotators` a list of strings")
     return Votes(scheme, vote, tuple(annotators))

@@ -52,10 +52,10 @@ class _Dialect:
     encoding: str
     #: Sign between cells.
     delimiter: str
-    #: True where a quotation mark quotes, False where it is a letter.
-    quotes: bool
     #: Lines before the header.
     skipped: int
+    #: True where a quotation mark quotes, False where it is a letter.
+    quotes: bool = True
     #: True where spaces before a cell are none of it.
     skips_spaces: bool = False
     #: Line with a quotation mark behind spaces that quotes no cell; 0 where there is none.
@@ -72,13 +72,16 @@ def _dialect_of(path: Path) -> _Dialect:
         encoding = encoding_of(stream.read(4))
     with path.open(encoding=encoding, newline="") as file:
         lines = [file.readline(_LONGEST_LINE) for _ in range(_FIRST)]
-        declaration = _FIRST_LINE.fullmatch(lines[0].strip())
-        if declaration:
+        if declaration := _FIRST_LINE.fullmatch(lines[0].strip()):
             delimiter = declaration[1]
         else:
             delimiter = _delimiter(list(filter(str.strip, lines)))
         file.seek(0)
-        dialect = _Dialect(encoding, delimiter, True, int(declaration is not None))
+        dialect = _Dialect(
+            encoding,
+            delimiter,
+            skipped=int(bool(declaration)),
+        )
         if delimiter in ("\t", _ABSENT_SIGN):
             return replace(dialect, quotes=_is_quoted(file.read(), delimiter))
         return _read_spaces(file, dialect)
@@ -107,17 +110,11 @@ def _delimiter(lines: Sequence[str]) -> str:
     """The sign of which most lines have as many as the header."""
 
     def share(sign: str) -> float:
-        rows = list(
-            csv.reader(
-                lines,
-                delimiter=sign,
-                quoting=csv.QUOTE_NONE if sign == "\t" else csv.QUOTE_MINIMAL,
-            )
-        )
-        width = len(rows[0]) if rows else 0
-        return (
-            sum(len(cells) == width for cells in rows) / len(rows) if width > 1 else 0.0
-        )
+        dialect = _Dialect("", sign, 0, quotes=sign != "\t")
+        widths = [*map(len, _reader(lines, dialect))]
+        if not widths or widths[0] < 2:
+            return 0.0
+        return widths.count(widths[0]) / len(widths)
 
     best = max(_SIGNS, key=share)  # the first of those that are alike
     return best if share(best) else _ABSENT_SIGN
@@ -153,7 +150,12 @@ def _is_quoted(text: str, delimiter: str) -> bool:
     if not needless:
         return position > 0
     bare_cells = re.split(
-        ends, re.sub(rf"(?:\A|(?<={ends})){quoted.pattern}", "", text)
+        ends,
+        re.sub(
+            rf"(?:\A|(?<={ends})){quoted.pattern}",
+            "",
+            text,
+        ),
     )
     return all(_NUMBER.fullmatch(cell) for cell in bare_cells)
 
@@ -180,7 +182,7 @@ def csv_table(path: Path, header_advice: str = _HEADER_ADVICE) -> InputTable:
         header = [
             name.strip() or f"Unnamed: {number}" for number, name in enumerate(names)
         ]
-        require_once(path, header, header)
+        require_once(path, header)
         notes = _joined_lines(path, dialect, len(header)) if dialect.quotes else []
         if dialect.unquoted_line:
             notes.append(
@@ -241,14 +243,12 @@ def _rows(
                 elif row:
                     yield end, row
         except csv.Error as error:
-            unclosed = (
-                "a quotation mark is never closed"
-                if "end of data" in str(error)
-                else str(error)
-            )
+            reason = str(error)
+            if "end of data" in reason:
+                reason = "a quotation mark is never closed"
             line = max(end, 1 + dialect.skipped) + 1
             raise VievalError(
-                f"{path}: line {line}: invalid CSV ({unclosed}); correct the file"
+                f"{path}: line {line}: invalid CSV ({reason}); correct the file"
             ) from None
 
 
@@ -260,7 +260,7 @@ def _joined_lines(
     """The line for the user on rows of several lines, each of which would be a row without its
     quotation mark.
     """
-    joined: list[tuple[int, int]] = []
+    joined = []
     lines: list[str] = []
 
     def kept(file: Iterable[str]) -> Iterator[str]:

@@ -99,8 +99,6 @@ class _Failure(Exception):
 
 @dataclass(frozen=True)
 class _Run:
-    """Call of `fetch_all`."""
-
     #: Connections.
     session: aiohttp.ClientSession
     #: Attempts after the first.
@@ -158,13 +156,12 @@ async def fetch_all(
     allowed = frozenset(map(_host, [*(job.url for job in jobs), *hosts])) - {""}
     # A compressed body has a Content-Length of its own, which says nothing of the file's.
     headers = {"User-Agent": "vieval", "Accept-Encoding": "identity"}
-    proxy_hosts: set[str] | None = set() if public else None
-    if proxy_hosts is not None:
-        connector = public_connector(per_host, proxy_hosts)
-    else:
-        connector = aiohttp.TCPConnector(
-            limit_per_host=per_host, ssl=tls_context() or True
-        )
+    proxy_hosts = set[str]()
+    connector = (
+        public_connector(per_host, proxy_hosts)
+        if public
+        else aiohttp.TCPConnector(limit_per_host=per_host, ssl=tls_context() or True)
+    )
     async with aiohttp.ClientSession(
         timeout=limits, headers=headers, connector=connector
     ) as session:
@@ -177,7 +174,7 @@ async def fetch_all(
                     retries,
                     timeout,
                     allowed,
-                    proxy_hosts,
+                    proxy_hosts if public else None,
                 ),
                 todo,
                 concurrency,

@@ -71,7 +71,11 @@ def hub_table(location: str) -> InputTable:
     from huggingface_hub.constants import HF_HUB_CACHE
 
     folders = (config.HF_DATASETS_CACHE, config.DOWNLOADED_DATASETS_PATH, HF_HUB_CACHE)
-    return replace(table, name=location, roots=tuple(map(Path, folders)))
+    return replace(
+        table,
+        name=location,
+        roots=tuple(map(Path, folders)),
+    )
 
 
 def load_from_hub(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from vieval_plugin.images import begins_as_image
 from vieval_plugin.judges.protocol import REFERENCE, Status
@@ -14,6 +13,7 @@ from vieval_plugin.readers.image_names import (
     expected_name,
     image_model_of,
     image_models_of,
+    is_image_file,
     is_system_file,
 )
 from vieval_plugin.readers.layout import read_layouts
@@ -22,7 +22,7 @@ from vieval_plugin.readers.open_table import (
     other_than_table,
     parquet_files,
 )
-from vieval_plugin.readers.pairing import PairedImage, pair_images
+from vieval_plugin.readers.pairing import ImageModels, PairedImage, pair_images
 from vieval_plugin.readers.prompt_rows import NAMES, Prompts, find_prompts, prompts_of
 from vieval_plugin.readers.sample_rows import is_address, stem_of
 from vieval_plugin.readers.samples import (
@@ -34,13 +34,12 @@ from vieval_plugin.readers.samples import (
     read_through,
     samples_in_rows,
 )
-from vieval_plugin.readers.tables import BadLine, NumberedRow
+from vieval_plugin.readers.tables import BadLine, Cells, Columns, NumberedRow
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.suggestions import abbreviated
 from vieval_plugin.text.untrusted import is_below, isdir, isfile, path_of, real
 from vieval_plugin.text.wording import natural, plural
 
-_KIND, _EDIT = "tig", "tie"
 _LONGEST_TEXT = 1 << 20
 
 
@@ -48,7 +47,7 @@ def read_named(
     locations: Sequence[str],
     prompts: Path | None = None,
     kind: str | None = None,
-    columns: Mapping[str, str] | None = None,
+    columns: Columns | None = None,
     layout: str = "",
     reference: Path | None = None,
 ) -> SampleSource:
@@ -60,13 +59,10 @@ def read_named(
     a folder of images that those of other folders are compared with.
     """
     paths = [path_of(location) for location in locations]
-    are_folders = all(map(isdir, paths))
-    if (
-        are_folders
-        and not reference
-        and (source := read_layouts(paths, layout, prompts, kind))
-    ):
-        return source
+    if all(map(isdir, paths)) and not reference:
+        source = read_layouts(paths, layout, prompts, kind)
+        if source:
+            return source
     if layout:
         raise VievalError("--layout applies only to image folders")
     if reference or prompts or all(map(is_of_images, paths)):
@@ -85,27 +81,18 @@ def read_named(
         if not files:
             tables[location] = f"{path.name}:"
     if len(tables) == 1:
-        return read_samples(next(iter(tables)), kind, columns)
-    sources = [
-        read_samples(table, kind, columns, prefix) for table, prefix in tables.items()
-    ]
-    return chained(sources)
-
-
-def _paired_images(
-    folders: Sequence[Path], conditions: Prompts
-) -> tuple[list[PairedImage], list[str]]:
-    condition_folders = _folders_of_conditions(conditions)
-    models = _image_models(folders, condition_folders)
-    pairs, notes = pair_images(models, conditions)
-    return pairs, [*notes, *_deeper_images_notes(models, condition_folders)]
+        [table] = tables
+        return read_samples(table, kind, columns)
+    return chained(
+        [read_samples(table, kind, columns, name) for table, name in tables.items()]
+    )
 
 
 def read_folders(
     folders: Sequence[Path],
     prompts: Path | None = None,
     kind: str | None = None,
-    columns: Mapping[str, str] | None = None,
+    columns: Columns | None = None,
     unmade: bool = False,
     reference: Path | None = None,
 ) -> SampleSource:
@@ -142,7 +129,10 @@ def read_folders(
     if unmade:
         pairs, notes = _expected_images(folders, conditions), list[str]()
     else:
-        pairs, notes = _paired_images(folders, conditions)
+        condition_folders = _folders_of_conditions(conditions)
+        models = _image_models(folders, condition_folders)
+        pairs, notes = pair_images(models, conditions)
+        notes += _deeper_images_notes(models, condition_folders)
     # prompt by prompt, so that the first few samples are of all image models
     pairs.sort(key=lambda pair: pair.prompt.number)
     references = _references(reference, conditions) if reference else {}
@@ -155,9 +145,19 @@ def read_folders(
             yield sample
 
     outputs = (f"{pair.image_model}/{pair.file.name}" for pair in pairs)
-    fingerprint = fingerprint_of([prompts], kind or "", *outputs, *references.values())
+    fingerprint = fingerprint_of(
+        [prompts],
+        kind or "",
+        *outputs,
+        *references.values(),
+    )
     return read_through(
-        SampleSource(str(prompts), read, fingerprint, (*conditions.notes, *notes))
+        SampleSource(
+            str(prompts),
+            read,
+            fingerprint,
+            (*conditions.notes, *notes),
+        )
     )
 
 
@@ -176,22 +176,26 @@ def _prompts_in(folders: Sequence[Path]) -> Path | None:
 def _read_without_prompts(
     folders: Sequence[Path],
     kind: str | None,
-    columns: Mapping[str, str] | None,
+    columns: Columns | None,
 ) -> SampleSource:
-    parts: list[Path] = []
-    for folder in filter(isdir, folders):
-        parts += filter(find_prompts, sorted(folder.iterdir()))
-    if parts:
-        return chained(
-            [read_folders([part], find_prompts(part), kind, columns) for part in parts]
-        )
-    return _samples_with_texts(_image_models(folders), kind)
+    sources = [
+        read_folders([part], prompts, kind, columns)
+        for folder in filter(isdir, folders)
+        for part in sorted(folder.iterdir())
+        if (prompts := find_prompts(part))
+    ]
+    return chained(sources or [_samples_with_texts(_image_models(folders), kind)])
 
 
 def _expected_images(folders: Sequence[Path], conditions: Prompts) -> list[PairedImage]:
     [folder], model = folders, image_model_of(folders[0])
     return [
-        PairedImage(prompt, model, 0, folder / expected_name(prompt.uid))
+        PairedImage(
+            prompt,
+            model,
+            0,
+            folder / expected_name(prompt.uid),
+        )
         for prompt in conditions.rows
     ]
 
@@ -212,28 +216,25 @@ def _references(folder: Path, conditions: Prompts) -> dict[tuple[int, int], str]
     }
 
 
-def _row_of_pair(
-    pair: PairedImage, references: Mapping[tuple[int, int], str]
-) -> dict[str, Any]:
-    images = pair.prompt.row.get("images", {})
-    number, own = pair.prompt.number, (pair.prompt.number, pair.draw)
-    reference = references.get(own) or references.get((number, 0))
-    if isinstance(
-        images, Mapping
-    ):  # whatever else is there is an error where the row is read
+def _row_of_pair(pair: PairedImage, references: Mapping[tuple[int, int], str]) -> Cells:
+    row, number = pair.prompt.row, pair.prompt.number
+    images = row.get("images", {})
+    reference = references.get((number, pair.draw)) or references.get((number, 0))
+    # whatever else is there is an error where the row is read
+    if isinstance(images, Mapping):
         compared = {REFERENCE: reference} if reference else {}
         images = {
             **images,
             **compared,
             "output": str(pair.file.absolute()),
         }
-    row = {
+    return {
+        **row,
         "uid": pair.prompt.uid,
         "image_model": pair.image_model,
         "draw": pair.draw,
         "images": images,
     }
-    return {**pair.prompt.row, **row}
 
 
 def are_images(locations: Sequence[str]) -> bool:
@@ -281,22 +282,22 @@ def read_image_samples(
     conditions = {"source": source} if source else {}
     rows = []
     for number, (image, stem) in enumerate(zip(images, stems, strict=True), start=1):
-        uid = stem if stems.count(stem) == 1 else f"{stem}_{number}"
-        images_by_role = {"output": image, **conditions}
-        rows.append(
-            (
-                number,
-                {
-                    "uid": uid,
-                    "images": images_by_role,
-                    "texts": texts,
-                },
-            )
-        )
+        row = {
+            "uid": stem if stems.count(stem) == 1 else f"{stem}_{number}",
+            "images": {"output": image, **conditions},
+            "texts": texts,
+        }
+        rows.append((number, row))
+    default, options = "tig", "--prompt TEXT, or --source IMAGE and --instruction TEXT"
+    if source:
+        default, options = "tie", "--instruction TEXT"
 
     def read() -> Iterator[SampleRow]:
         return samples_in_rows(
-            rows, Path.cwd(), kind or (_EDIT if source else _KIND), "image"
+            rows,
+            Path.cwd(),
+            kind or default,
+            "image",
         )
 
     fingerprint = fingerprint_of(
@@ -305,11 +306,6 @@ def read_image_samples(
         source or "",
         *texts.values(),
         kind or "",
-    )
-    options = (
-        "--instruction TEXT"
-        if source
-        else "--prompt TEXT, or --source IMAGE and --instruction TEXT"
     )
     no_text = "" if texts else f"no prompt; pass {options}"
     return read_through(SampleSource("the images", read, fingerprint, no_text=no_text))
@@ -337,9 +333,7 @@ def has_prompts(folder: Path) -> bool:
 
 
 def _add_subfolders(folder: Path) -> list[Path]:
-    return [
-        candidate for candidate in (folder, *folder.iterdir()) if candidate.is_dir()
-    ]
+    return list(filter(Path.is_dir, (folder, *folder.iterdir())))
 
 
 def _samples_with_texts(
@@ -368,15 +362,20 @@ def _samples_with_texts(
             except BadLine as bad:
                 yield number, BadLine(str(bad), row)
 
-    texts = [file.with_suffix(".txt") for _, file in files]
-    names = [f"{model}/{file.name}" for model, file in files]
-    fingerprint = fingerprint_of(filter(isfile, texts), kind or "", *names)
-    notes = tuple(_deeper_images_notes(models))
-
-    def read() -> Iterator[SampleRow]:
-        return samples_in_rows(rows(), Path(), kind, "image")
-
-    return read_through(SampleSource(", ".join(models), read, fingerprint, notes))
+    texts = (file.with_suffix(".txt") for _, file in files)
+    names = (f"{model}/{file.name}" for model, file in files)
+    return read_through(
+        SampleSource(
+            ", ".join(models),
+            lambda: samples_in_rows(rows(), Path(), kind, "image"),
+            fingerprint_of(
+                filter(isfile, texts),
+                kind or "",
+                *names,
+            ),
+            tuple(_deeper_images_notes(models)),
+        )
+    )
 
 
 def _text_beside(file: Path) -> str:
@@ -386,9 +385,8 @@ def _text_beside(file: Path) -> str:
     path = file.with_suffix(".txt")
     if not isfile(path):
         raise BadLine(f"no {path.name} next to {file.name}")
-    if not is_below(
-        path, path.parent
-    ):  # a link could show a server any file of this machine
+    # a link could show a server any file of this machine
+    if not is_below(path, path.parent):
         raise BadLine(f"{path.name} links to a file outside its folder")
     try:
         with path.open("rb") as opened:
@@ -402,14 +400,14 @@ def _text_beside(file: Path) -> str:
 
 def _folders_of_conditions(prompts: Prompts) -> set[Path]:
     """The folders of the images that prompts show, which are not image models."""
-    folders: set[Path] = set()
-    for prompt in prompts.rows:
-        images = prompt.row.get("images")
-        files = images.values() if isinstance(images, dict) else ()
-        for file in files:
-            if isinstance(file, str):
-                folders.add(real((prompts.folder / file).parent))
-    return folders
+    images = (prompt.row.get("images") for prompt in prompts.rows)
+    return {
+        real((prompts.folder / file).parent)
+        for files in images
+        if isinstance(files, dict)
+        for file in files.values()
+        if isinstance(file, str)
+    }
 
 
 def _image_models(
@@ -427,13 +425,13 @@ def _image_models(
             raise VievalError(
                 f"{folder}: not a folder; --prompts requires image folders"
             )
-        subfolders = sorted(
-            path for path in folder.iterdir() if path.is_dir() and real(path) not in but
-        )
-        if _images(folder):
-            model_folders = [folder]
-        else:
-            model_folders = [path for path in subfolders if _images(path)]
+        model_folders = [folder]
+        if not _images(folder):
+            model_folders = [
+                path
+                for path in sorted(folder.iterdir())
+                if path.is_dir() and real(path) not in but and _images(path)
+            ]
         if not model_folders:
             raise VievalError(
                 f"{folder}: no images in this folder or its subfolders "
@@ -441,9 +439,8 @@ def _image_models(
             )
         all_folders += model_folders
     files_by_model: dict[str, list[Path]] = {}
-    for model_folder, name in zip(
-        all_folders, image_models_of(all_folders), strict=True
-    ):
+    names = image_models_of(all_folders)
+    for model_folder, name in zip(all_folders, names, strict=True):
         if name in files_by_model:
             raise VievalError(
                 f"{model_folder}: another folder is also named {name}; rename "
@@ -453,22 +450,18 @@ def _image_models(
     return files_by_model
 
 
-def _deeper_images_notes(
-    models: Mapping[str, Sequence[Path]], but: Collection[Path] = ()
-) -> list[str]:
+def _deeper_images_notes(models: ImageModels, but: Collection[Path] = ()) -> list[str]:
     """Lines for the user on folders of images below those of image models; `but` are
     folders that are not.
     """
     notes = []
     for files in models.values():
         folder = files[0].parent
-        subfolders = [
-            path
+        unread_names = [
+            path.name
             for path in sorted(folder.iterdir())
             if path.is_dir() and not path.is_symlink()
-        ]
-        unread_names = [
-            path.name for path in subfolders if real(path) not in but and _images(path)
+            if real(path) not in but and _images(path)
         ]
         if unread_names:
             notes.append(
@@ -479,9 +472,5 @@ def _deeper_images_notes(
 
 def _images(folder: Path) -> list[Path]:
     """The image files in a folder, less those that macOS writes beside each."""
-    files = (
-        file
-        for file in folder.iterdir()
-        if file.suffix.lower() in SUFFIXES and file.is_file()
-    )
+    files = filter(is_image_file, folder.iterdir())
     return [file for file in files if not is_system_file(f"{folder.name}/{file.name}")]

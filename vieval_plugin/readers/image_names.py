@@ -7,6 +7,7 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import takewhile
 from pathlib import Path, PurePosixPath
 
 from vieval_plugin.text.untrusted import real
@@ -30,6 +31,11 @@ SUFFIXES = (
 _SYSTEM_FILES = (".DS_Store", "Thumbs.db", "desktop.ini")
 _LONGEST = 100
 _IMPOSSIBLE = re.compile(r'[/\\<>:"|?*\x00-\x1f\x7f]|^\.+|[. ]+$')
+
+
+def is_image_file(file: Path) -> bool:
+    """Return whether a path is a file with the suffix of an image."""
+    return file.suffix.lower() in SUFFIXES and file.is_file()
 
 
 def is_system_file(name: str) -> bool:
@@ -64,14 +70,12 @@ def stems_of(uid: str) -> tuple[str, ...]:
     >>> stems_of("7"), stems_of("cat.jpg"), stems_of("a cat.")
     (('7',), ('cat.jpg', 'cat'), ('a cat.', 'a cat_-31de96b9'))
     """
-    path = PurePosixPath(uid)
-    names = [uid]
-    if path.suffix.lower() in SUFFIXES:
-        names.append(uid.removesuffix(path.suffix))
-    stems: dict[str, None] = {}
-    for name in names:
-        stems |= dict.fromkeys((name, _stem(name)))
-    return tuple(stems)
+    suffix = PurePosixPath(uid).suffix
+    stems = [uid, _stem(uid)]
+    if suffix.lower() in SUFFIXES:
+        name = uid.removesuffix(suffix)
+        stems += [name, _stem(name)]
+    return tuple(dict.fromkeys(stems))
 
 
 def composed(name: str) -> str:
@@ -88,26 +92,24 @@ def numbers_of(files: Sequence[Path]) -> dict[Path, tuple[int, int]]:
     >>> [*numbers_of([Path("a_0.png"), Path("a_1.png"), Path("grid.png")]).values()]
     [(0, 0), (1, 0)]
     """
-    by_form: dict[str, list[tuple[Path, list[str]]]] = defaultdict(list)
+    by_form: dict[str, list[Path]] = defaultdict(list)
     for file in files:
-        digits = re.findall(r"\d+", file.stem)
-        by_form[_form(file)].append((file, digits))
-    numbers: dict[Path, tuple[int, int]] = {}
+        by_form[_form(file)].append(file)
+    numbers = {}
     for form, alike in by_form.items():
-        columns = [*zip(*(digits for _, digits in alike), strict=True)]
-        is_only = len(columns) == 1
+        digits = [re.findall(r"\d+", file.stem) for file in alike]
+        columns = [*zip(*digits, strict=True)]
         different = [
             position
             for position, column in enumerate(columns)
-            if is_only or len({*column}) > 1
+            if len(columns) == 1 or len({*column}) > 1
         ]
-        ends_with_draw = re.search(r"_s?#$", form) is not None
-        last = len(columns) - 1
-        has_draws = ends_with_draw and len(different) == 2 and different[1] == last
+        has_draws = len(different) == 2 and different[1] == len(columns) - 1
+        has_draws = has_draws and re.search(r"_s?#$", form) is not None
         if len(different) == 1 or has_draws:
-            for file, digits in alike:
-                values = [int(digits[position]) for position in different]
-                numbers[file] = values[0], values[1] if has_draws else 0
+            for file, texts in zip(alike, digits, strict=True):
+                draw = int(texts[-1]) if has_draws else 0
+                numbers[file] = int(texts[different[0]]), draw
     return numbers
 
 
@@ -141,11 +143,10 @@ def image_models_of(folders: Sequence[Path]) -> list[str]:
     ['new', 'one', 'two']
     """
     paths = [real(folder) for folder in folders]
-    names = []
-    for path in paths:
-        namesakes = {namesake.parts for namesake in paths if namesake.name == path.name}
-        names.append(_distinct(path, namesakes))
-    return names
+    return [
+        _distinct(path, {other.parts for other in paths if other.name == path.name})
+        for path in paths
+    ]
 
 
 def _distinct(path: Path, namesakes: Collection[tuple[str, ...]]) -> str:
@@ -160,12 +161,11 @@ def _distinct(path: Path, namesakes: Collection[tuple[str, ...]]) -> str:
 
 def _equal(paths: Iterable[Sequence[str]]) -> int:
     """The number of parts that paths begin with alike."""
-    count = 0
-    for parts in zip(*paths, strict=False):
-        if len({*parts}) > 1:
-            break
-        count += 1
-    return count
+    alike = takewhile(
+        lambda parts: len({*parts}) == 1,
+        zip(*paths, strict=False),
+    )
+    return len(list(alike))
 
 
 def _encodable(name: str) -> str:
@@ -185,9 +185,12 @@ def are_numbered(files: Sequence[Path], rows: Sequence[int]) -> bool:
         return False
     pairs = numbers_of(files).values()
     numbers = sorted(number for number, draw in pairs if not draw)
-    zero_based = list(range(len(files)))
-    one_based = list(range(1, len(files) + 1))
-    return numbers in (zero_based, one_based, list(rows))
+    count = len(files)
+    return numbers in (
+        [*range(count)],
+        [*range(1, count + 1)],
+        [*rows],
+    )
 
 
 def _stem(uid: str) -> str:

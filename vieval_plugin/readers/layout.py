@@ -17,9 +17,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import pairwise, product
+from itertools import chain, pairwise, product
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as checked_dataclass
@@ -27,7 +27,11 @@ from pydantic.dataclasses import dataclass as checked_dataclass
 from vieval_plugin.images import images_of_grid
 from vieval_plugin.judges.protocol import WANTED_OBJECTS, Image
 from vieval_plugin.readers.columns import require_columns
-from vieval_plugin.readers.image_names import SUFFIXES, image_model_of, is_system_file
+from vieval_plugin.readers.image_names import (
+    image_model_of,
+    is_image_file,
+    is_system_file,
+)
 from vieval_plugin.readers.open_table import metadata_of, open_table
 from vieval_plugin.readers.prompt_rows import find_prompts
 from vieval_plugin.readers.rows import read_lines
@@ -39,7 +43,7 @@ from vieval_plugin.readers.samples import (
     read_through,
     samples_in_rows,
 )
-from vieval_plugin.readers.tables import BadLine, InputTable
+from vieval_plugin.readers.tables import BadLine, Cells, NumberedRow
 from vieval_plugin.records import Totals
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.suggestions import did_you_mean
@@ -121,8 +125,6 @@ class Layout:
 
 @dataclass(frozen=True)
 class _FoundImage:
-    """An image of a layout."""
-
     file: Path
     #: Values of the fields in its path.
     fields: Mapping[str, str]
@@ -130,8 +132,17 @@ class _FoundImage:
     @property
     def key(self) -> _Key:
         """Generator, place and uid; the prompt is the uid where the path has no other."""
-        uid = self.fields.get("uid") or self.fields.get("prompt", "")
-        return self.fields.get("image_model", ""), _place(self.fields), uid
+        get = self.fields.get
+        place = _place(get("category", ""), get("language", ""))
+        return (
+            get("image_model", ""),
+            place,
+            get("uid")
+            or get(
+                "prompt",
+                "",
+            ),
+        )
 
     @property
     def order(self) -> int:
@@ -151,6 +162,24 @@ class _Conditions:
     source: str = ""
     #: JSON of the objects that an image must show; empty where that is not said.
     objects: str = ""
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """A folder that is read by a layout."""
+
+    layout: Layout
+    folder: Path
+    #: Images by key, those of a prompt in order.
+    images: Mapping[_Key, Sequence[_FoundImage]]
+    #: Conditions by place and uid.
+    conditions: Mapping[_PromptKey, _Conditions]
+
+    def category(self, key: _PromptKey) -> str:
+        """The category of a prompt, by its table or the folder of its images."""
+        folder_name = key[0].partition("/")[0]
+        named = self.layout.categories.get(folder_name, folder_name)
+        return self.conditions[key].category or named
 
 
 def layout_names() -> list[str]:
@@ -203,17 +232,13 @@ def find_folders(
 def _generator_folders(folder: Path) -> list[Path]:
     """The folders of images in a folder that itself has neither images nor prompts."""
     entries = sorted(folder.iterdir())
-    if _has_prompts(folder) or any(map(_is_image, entries)):
+    if _has_prompts(folder) or any(map(is_image_file, entries)):
         return []
     return [
         entry
         for entry in entries
-        if entry.is_dir() and any(map(_is_image, entry.rglob("*")))
+        if entry.is_dir() and any(map(is_image_file, entry.rglob("*")))
     ]
-
-
-def _is_image(file: Path) -> bool:
-    return file.suffix.lower() in SUFFIXES and file.is_file()
 
 
 def _has_prompts(folder: Path) -> bool:
@@ -249,20 +274,16 @@ def _fits(
         return False
     if _has_prompts(folder) if not table else not _tables(layout, folder, prompts):
         return False
-    found_images: list[_FoundImage] = []
-    for file, name in files.items():
-        fields = _fields(layout, name)
-        if fields is None:
-            return False
-        if fields:
-            found_images.append(_FoundImage(file, fields))
-    if not found_images or table:
-        return bool(found_images)
+    fields_by_file = {file: _fields(layout, name) for file, name in files.items()}
+    if None in fields_by_file.values():
+        return False
+    prompted = {file: fields for file, fields in fields_by_file.items() if fields}
+    if not prompted or table:
+        return bool(prompted)
     if not layout.prompts:
-        return not any(
-            image.file.with_suffix(".txt").is_file() for image in found_images
-        )
-    return (folder / _filled(layout.prompts.beside, found_images[0].fields)).is_file()
+        return not any(file.with_suffix(".txt").is_file() for file in prompted)
+    first_fields = next(iter(prompted.values()))
+    return (folder / _filled(layout.prompts.beside, first_fields)).is_file()
 
 
 def read_layouts(
@@ -311,217 +332,149 @@ def read_layout(
     found_images = [
         _FoundImage(file, fields) for file, fields in matches.items() if fields
     ]
-    _require_images(found_images, folder, layout)
-    conditions = _all_conditions(layout, folder, found_images, prompts)
-    by_key = _images_by_key(found_images)
-    _require_one_file(by_key)
-    keys = _ordered_keys(by_key, conditions)
-
-    def rows() -> Iterator[SampleRow]:
-        default = "tie" if _is_edit(layout) else "tig"
-        numbered = _numbered_rows(
-            layout,
-            folder,
-            keys,
-            conditions,
-            by_key,
-        )
-        return samples_in_rows(numbered, folder, kind or default, "prompt")
-
-    notes = _notes(
-        matches,
-        by_key,
-        conditions,
-        folder,
-        layout,
-        found_images,
-    )
-    contents = [*map(str, matches), *map(str, conditions.values())]
-    fingerprint = fingerprint_of([], layout.title, kind or "", *contents)
-    totals = _totals(layout)
-    return read_through(
-        SampleSource(
-            str(folder),
-            rows,
-            fingerprint,
-            tuple(notes),
-            totals=totals,
-        )
-    )
-
-
-def _numbered_rows(
-    layout: Layout,
-    folder: Path,
-    keys: Iterable[_Key],
-    conditions: Mapping[_PromptKey, _Conditions],
-    by_key: Mapping[_Key, Sequence[_FoundImage]],
-) -> Iterator[tuple[int, dict[str, Any] | BadLine]]:
-    for number, key in enumerate(keys, start=1):
-        images = by_key.get(key, [])
-        for row in _rows(
-            layout,
-            folder,
-            key,
-            conditions[key[1:]],
-            images,
-        ):
-            yield number, row
-
-
-def _require_images(
-    found_images: list[_FoundImage],
-    folder: Path,
-    layout: Layout,
-) -> None:
     if not found_images:
         raise VievalError(
             f"{folder}: no image matches the {layout.title} layout "
             f"({layout.images[0]}); pass the folder of a generator"
         )
-
-
-def _images_by_key(
-    found_images: list[_FoundImage],
-) -> dict[_Key, list[_FoundImage]]:
-    by_key: dict[_Key, list[_FoundImage]] = defaultdict(list)
+    conditions = _all_conditions(layout, folder, found_images, prompts)
+    by_key = defaultdict[_Key, list[_FoundImage]](list)
     for image in sorted(found_images, key=lambda image: image.order):
         by_key[image.key].append(image)
-    return by_key
+    _require_one_file(by_key.values())
+    reading = _Reading(layout, folder, by_key, conditions)
 
+    def rows() -> Iterator[SampleRow]:
+        default = "tie" if _is_edit(layout) else "tig"
+        return samples_in_rows(
+            _rows(reading),
+            folder,
+            kind or default,
+            "prompt",
+        )
 
-def _ordered_keys(
-    by_key: dict[_Key, list[_FoundImage]],
-    conditions: dict[_PromptKey, _Conditions],
-) -> list[_Key]:
-    """Keys of all images and of the prompts that lack one, in order."""
-    groups = sorted({key[:2] for key in by_key})
-    return [
-        (*group, uid)
-        for group in groups
-        for category_folder, uid in conditions
-        if category_folder == group[1]
-    ]
-
-
-def _notes(
-    matches: dict[Path, Mapping[str, str] | None],
-    by_key: dict[_Key, list[_FoundImage]],
-    conditions: dict[_PromptKey, _Conditions],
-    folder: Path,
-    layout: Layout,
-    found_images: list[_FoundImage],
-) -> list[str]:
     left_out = [file for file, fields in matches.items() if fields is None]
-    strange = [key for key in by_key if key[1:] not in conditions]
-    files = plural(len(found_images), "file")
+    contents = [*map(str, matches), *map(str, conditions.values())]
+    totals = None
+    if layout.totals:
+        totals = Totals(
+            layout.title,
+            tuple(layout.totals),
+            layout.threshold,
+        )
+    return read_through(
+        SampleSource(
+            str(folder),
+            rows,
+            fingerprint_of(
+                [],
+                layout.title,
+                kind or "",
+                *contents,
+            ),
+            tuple(_notes(reading, left_out)),
+            totals=totals,
+        )
+    )
+
+
+def _notes(reading: _Reading, left_out: Sequence[Path]) -> Iterator[str]:
+    layout, folder = reading.layout, reading.folder
+    files = plural(sum(map(len, reading.images.values())), "file")
     if layout.grid:
         files = f"{files} of {layout.grid} images"
-    notes = [
+    yield (
         f"{folder}: read with the {layout.title} layout, {files}; use --layout NAME "
         "to choose another"
-    ]
+    )
     if left_out:
         images = plural(len(left_out), "image")
         name = left_out[0].name
-        notes.append(f"{folder}: ignored {images} outside the layout (first: {name})")
-    if strange:
-        _, *path = strange[0]
+        yield f"{folder}: ignored {images} outside the layout (first: {name})"
+    if strange := [key for key in reading.images if key[1:] not in reading.conditions]:
         uids = plural(len(strange), "uid")
-        notes.append(
-            f"{folder}: ignored images of {uids} without a prompt (first: "
-            f"{'/'.join(path)})"
-        )
-    notes += _absent_images_note(layout, folder, conditions, by_key)
-    return notes
+        path = "/".join(strange[0][1:])
+        yield f"{folder}: ignored images of {uids} without a prompt (first: {path})"
+    yield from _absent_images_note(reading)
 
 
-def _totals(layout: Layout) -> Totals | None:
-    if layout.totals:
-        return Totals(layout.title, tuple(layout.totals), layout.threshold)
-    return None
-
-
-def _require_one_file(by_key: Mapping[_Key, Sequence[_FoundImage]]) -> None:
+def _require_one_file(groups: Iterable[Sequence[_FoundImage]]) -> None:
     """Raise VievalError for two files of one image, such as a PNG and a JPEG."""
-    for images in by_key.values():
-        for image, following in pairwise(images):
-            if image.order == following.order:
-                raise VievalError(
-                    f"{image.file} and {following.file.name} are files of the same "
-                    "image; remove one of them"
-                )
+    for image, following in chain.from_iterable(map(pairwise, groups)):
+        if image.order == following.order:
+            raise VievalError(
+                f"{image.file} and {following.file.name} are files of the same "
+                "image; remove one of them"
+            )
 
 
-def _absent_images_note(
-    layout: Layout,
-    folder: Path,
-    conditions: Mapping[_PromptKey, _Conditions],
-    by_key: Mapping[_Key, object],
-) -> list[str]:
+def _absent_images_note(reading: _Reading) -> Iterator[str]:
     """The line for the user on prompts without an image, by category; a category without a
     folder is left out.
     """
-    groups = {key[:2] for key in by_key}
+    groups = {key[:2] for key in reading.images}
     image_models = {image_model for image_model, _ in groups}
     missing_counts: Counter[str] = Counter()
-    for model, (category_folder, uid) in product(image_models, conditions):
-        if (model, category_folder, uid) not in by_key:
-            category = (
-                _category(layout, category_folder, conditions[category_folder, uid])
-                or "no category"
-            )
-            is_read = (model, category_folder) in groups
+    for model, key in product(image_models, reading.conditions):
+        if (model, *key) not in reading.images:
+            category = reading.category(key) or "no category"
+            is_read = (model, key[0]) in groups
             reason = "no_image" if is_read else "skipped, no folder"
             missing_counts[f"{category} ({reason})"] += 1
     if not missing_counts:
-        return []
-    by_category = [
-        f"{count} of {category}" for category, count in sorted(missing_counts.items())
-    ]
+        return
     per_generator = ""
     if len(image_models) > 1:
         per_generator = f", counted for each of {len(image_models)} generators"
     prompts = plural(missing_counts.total(), "prompt")
-    counts = ", ".join(by_category)
-    return [f"{folder}: {prompts} without an image: {counts}{per_generator}"]
+    counts = ", ".join(
+        f"{count} of {category}" for category, count in sorted(missing_counts.items())
+    )
+    yield f"{reading.folder}: {prompts} without an image: {counts}{per_generator}"
 
 
-def _category(
-    layout: Layout,
-    category_folder: str,
-    conditions: _Conditions,
-) -> str:
-    """The category of a prompt, by its table or the folder of its images."""
-    folder_name = category_folder.partition("/")[0]
-    return conditions.category or layout.categories.get(folder_name, folder_name)
+def _rows(reading: _Reading) -> Iterator[NumberedRow]:
+    """The rows of all prompts by generator and category; also of prompts that lack an image."""
+    groups = sorted({key[:2] for key in reading.images})
+    keys = [
+        (*group, uid)
+        for group in groups
+        for category_folder, uid in reading.conditions
+        if category_folder == group[1]
+    ]
+    for number, key in enumerate(keys, start=1):
+        for row in _rows_of_prompt(reading, key):
+            yield number, row
 
 
-def _rows(
-    layout: Layout,
-    folder: Path,
-    key: _Key,
-    conditions: _Conditions,
-    images: Sequence[_FoundImage],
-) -> Iterator[dict[str, Any] | BadLine]:
+def _rows_of_prompt(reading: _Reading, key: _Key) -> Iterator[Cells | BadLine]:
     """The rows of a prompt, one an image; one whose image is not there where it has none."""
-    image_model, category_folder, uid = key
-    category, _, language = category_folder.partition("/")
+    layout, folder = reading.layout, reading.folder.absolute()
+    image_model, *path = key
+    images = reading.images.get(key, [])
+    conditions = reading.conditions[key[1:]]
+    category, _, language = path[0].partition("/")
     fields = {
         "image_model": image_model,
         "category": category,
         "language": language,
-        "uid": uid,
-        "prompt": uid,
+        "uid": path[1],
+        "prompt": path[1],
     }
-    row: dict[str, Any] = {
-        "uid": "/".join(filter(None, (category_folder, uid))),
+    texts = {"instruction" if _is_edit(layout) else "prompt": conditions.text}
+    if conditions.objects:
+        texts[WANTED_OBJECTS] = conditions.objects
+    row: Cells = {
+        "uid": "/".join(filter(None, path)),
         "image_model": image_model or image_model_of(folder),
+        "category": reading.category(key[1:]),
+        "texts": texts,
     }
-    row["category"] = _category(layout, category_folder, conditions)
-    row["texts"] = _texts(layout, conditions)
-    source = _source(folder, layout, fields, conditions)
-    files = _output_files(images, folder, layout, fields)
+    source = conditions.source
+    if layout.source_image:
+        source = str(folder / _filled(layout.source_image, fields))
+    files = [image.file.absolute() for image in images]
+    files = files or [folder / f"{_filled(layout.images[0], fields)}.png"]
     outputs: list[str | Image] = [str(file) for file in files]
     if layout.grid and images:
         try:
@@ -534,43 +487,13 @@ def _rows(
     # a number in a name counts the images of all prompts
     is_counted = layout.grid or "{number" in layout.images[0] or not images
     draws = range(len(outputs)) if is_counted else [image.order for image in images]
+    sources = {"source": source} if source else {}
     for draw, output in zip(draws, outputs, strict=True):
         yield {
             **row,
             "draw": draw,
-            "images": {"output": output, **({"source": source} if source else {})},
+            "images": {"output": output, **sources},
         }
-
-
-def _texts(layout: Layout, conditions: _Conditions) -> dict[str, str]:
-    texts = {"instruction" if _is_edit(layout) else "prompt": conditions.text}
-    if conditions.objects:
-        texts[WANTED_OBJECTS] = conditions.objects
-    return texts
-
-
-def _source(
-    folder: Path,
-    layout: Layout,
-    fields: dict[str, str],
-    conditions: _Conditions,
-) -> str:
-    if not layout.source_image:
-        return conditions.source
-    path = _filled(layout.source_image, fields)
-    return str(folder.absolute() / path)
-
-
-def _output_files(
-    images: Sequence[_FoundImage],
-    folder: Path,
-    layout: Layout,
-    fields: dict[str, str],
-) -> list[Path]:
-    if images:
-        return [image.file.absolute() for image in images]
-    name = _filled(layout.images[0], fields)
-    return [folder.absolute() / f"{name}.png"]
 
 
 def _is_edit(layout: Layout) -> bool:
@@ -583,7 +506,6 @@ def _all_conditions(
     found_images: Sequence[_FoundImage],
     prompts: Path | None,
 ) -> dict[_PromptKey, _Conditions]:
-    """Conditions of images by place and uid."""
     prompt_layout = layout.prompts
     if prompt_layout is None:
         return {
@@ -596,13 +518,11 @@ def _all_conditions(
     for file in sorted(folder.rglob(Path(prompt_layout.beside).name)):
         if match := pattern.fullmatch(file.relative_to(folder).as_posix()):
             for row in read_lines(file, "")[:1]:
-                prompt = row.text(_name_of(prompt_layout.prompt, row.cells))
-                category = str(row.cells.get(prompt_layout.category, ""))
-                wanted = {
-                    name: row.cells[name]
-                    for name in prompt_layout.objects
-                    if name in row.cells
-                }
+                cells = row.cells
+                prompt = row.text(_name_of(prompt_layout.prompt, cells))
+                category = str(cells.get(prompt_layout.category, ""))
+                names = filter(cells.__contains__, prompt_layout.objects)
+                wanted = {name: cells[name] for name in names}
                 objects = json.dumps(wanted) if wanted else ""
                 texts["", match["uid"]] = _Conditions(prompt, category, objects=objects)
     return texts
@@ -623,8 +543,7 @@ def _conditions_in_tables(
     texts: dict[_PromptKey, _Conditions] = {}
     for name, file in tables.items():
         for key, conditions in _rows_of_table(layout, prompt_layout, file, name):
-            first_conditions = texts.setdefault(key, conditions)
-            if first_conditions.text != conditions.text:
+            if texts.setdefault(key, conditions).text != conditions.text:
                 raise VievalError(
                     f"{file}: {'/'.join(filter(None, key))} has two prompts; use "
                     "a different uid for each"
@@ -643,12 +562,18 @@ def _rows_of_table(
     """
     table = open_table(file)
     prompt = _name_of(prompt_layout.prompt, table.columns)
-    columns = _columns(prompt_layout, prompt)
+    fields = (
+        prompt_layout.uid,
+        prompt,
+        prompt_layout.category,
+        prompt_layout.language,
+        prompt_layout.source,
+    )
+    columns = list(filter(None, fields))
     require_columns(table, columns)
-    folders = {
-        category: folder_name for folder_name, category in layout.categories.items()
-    }
+    folders = {category: folder for folder, category in layout.categories.items()}
     digits = re.search(r"\{uid:(\d+)\}", layout.images[0])
+    width = int(digits[1]) if digits else 0
     for number, (row_number, row) in enumerate(table.read(columns)):
         if isinstance(row, BadLine):
             raise VievalError(
@@ -657,38 +582,23 @@ def _rows_of_table(
         if not row.get(prompt):
             continue
         category = str(row.get(prompt_layout.category, ""))
-        fields = {
-            "category": name or folders.get(category, category),
-            "language": str(row.get(prompt_layout.language, "")),
-        }
-        if "{category}" not in layout.images[0]:
-            fields = {}
-        width = int(digits[1]) if digits else 0
+        place = ""
+        if "{category}" in layout.images[0]:
+            language = str(row.get(prompt_layout.language, ""))
+            place = _place(name or folders.get(category, category), language)
         uid = str(row.get(prompt_layout.uid, number)).zfill(width)
-        source = _source_file(table, prompt_layout, row)
-        yield (_place(fields), uid), _Conditions(str(row[prompt]), category, source)
-
-
-def _columns(prompt_layout: LayoutPrompts, prompt: str) -> list[str]:
-    columns = (
-        prompt_layout.uid,
-        prompt,
-        prompt_layout.category,
-        prompt_layout.language,
-        prompt_layout.source,
-    )
-    return list(filter(None, columns))
-
-
-def _source_file(
-    table: InputTable,
-    prompt_layout: LayoutPrompts,
-    row: Mapping[str, Any],
-) -> str:
-    if not prompt_layout.source:
-        return ""
-    folder = table.folder.absolute() / prompt_layout.source_folder
-    return str(folder / str(row[prompt_layout.source]))
+        source = ""
+        if prompt_layout.source:
+            folder = table.folder.absolute() / prompt_layout.source_folder
+            source = str(folder / str(row[prompt_layout.source]))
+        yield (
+            (place, uid),
+            _Conditions(
+                str(row[prompt]),
+                category,
+                source,
+            ),
+        )
 
 
 def _tables(
@@ -717,9 +627,9 @@ def _tables(
     return tables
 
 
-def _place(fields: Mapping[str, str]) -> str:
+def _place(category: str, language: str) -> str:
     """The folder of the category and of the language."""
-    return "/".join(filter(None, (fields.get("category"), fields.get("language"))))
+    return "/".join(filter(None, (category, language)))
 
 
 def _name_of(names: str | Sequence[str], available: Iterable[str]) -> str:
@@ -730,9 +640,8 @@ def _name_of(names: str | Sequence[str], available: Iterable[str]) -> str:
 
 def _image_files(folder: Path) -> dict[Path, str]:
     """The image files below a folder, and their paths in it without suffix."""
-    names = {
-        file: file.relative_to(folder) for file in folder.rglob("*") if _is_image(file)
-    }
+    files = filter(is_image_file, folder.rglob("*"))
+    names = {file: file.relative_to(folder) for file in files}
     return {
         file: name.with_suffix("").as_posix()
         for file, name in names.items()

@@ -131,13 +131,12 @@ def _is_one_document(path: Path) -> bool:
     """
     lines = lines_of_file(path)
     try:
-        _, line = next(lines)
-        rows = rows_of_document(read_json(line.decode()))
+        document = read_json(next(lines)[1].decode())
+        is_row = rows_of_document(document) == [document]
     except VievalError:
         return True  # a line as long as only a document is
     except ValueError:
         return path.suffix.lower() == ".json"
-    is_row = len(rows) == 1 and rows[0] == read_json(line.decode())
     return not is_row and next(lines, None) is None
 
 
@@ -152,11 +151,7 @@ def parquet_files(folder: Path) -> list[Path]:
     """
     if not isdir(folder) or is_saved(folder) or metadata_of(folder):
         return []
-    files = (
-        file
-        for file in folder.rglob("*.parquet")
-        if isfile(file) and not file.name.startswith(".")
-    )
+    files = (f for f in folder.rglob("*.parquet") if f.name[0] != "." and isfile(f))
     return sorted(files, key=lambda file: natural(str(file)))
 
 
@@ -164,8 +159,9 @@ def _folder_table(folder: Path) -> InputTable:
     if is_saved(folder):
         return saved_table(folder)
     if path := metadata_of(folder):
-        table = open_table(path)
-        return replace(table, roots=(folder,), image_model=image_model_of(folder))
+        return replace(
+            open_table(path), roots=(folder,), image_model=image_model_of(folder)
+        )
     raise VievalError(
         f"{folder}: contains no images, no {', '.join(METADATA)}, no other "
         "parquet files, no data set saved by `datasets`, and no lmms-eval run"

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TypeAlias
 
@@ -24,6 +25,9 @@ from vieval_plugin.readers.prompt_rows import KeyColumn, PromptRow, Prompts
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.suggestions import abbreviated
 from vieval_plugin.text.wording import natural, plural
+
+#: Images of each image model.
+ImageModels: TypeAlias = Mapping[str, Sequence[Path]]
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,7 @@ class _Matching:
 
 
 def pair_images(
-    models: Mapping[str, Sequence[Path]], prompts: Prompts
+    models: ImageModels, prompts: Prompts
 ) -> tuple[list[PairedImage], list[str]]:
     """Match prompts with their images; also return lines for the user.
 
@@ -124,18 +128,15 @@ def pair_images(
 
 
 def _pairing_notes(matching: _Matching, prompts: Prompts) -> list[str]:
-    is_told = matching.key.name and not matching.key.is_own
-    if is_told:
-        notes = [f"{prompts.name}: images are matched by column {matching.key.name!r}"]
-    else:
-        notes = []
-    notes += leftover_notes(
-        prompts.name, [name for name in prompts.leftover if name != matching.key.name]
-    )
+    key = matching.key.name
+    leftover = [name for name in prompts.leftover if name != key]
+    notes = [*leftover_notes(prompts.name, leftover)]
+    if key and not matching.key.is_own:
+        return [f"{prompts.name}: images are matched by column {key!r}", *notes]
     return notes
 
 
-def _chosen(models: Mapping[str, Sequence[Path]], prompts: Prompts) -> _Matching:
+def _chosen(models: ImageModels, prompts: Prompts) -> _Matching:
     """The column, or the order of the rows, by which images are found; VievalError where none is
     certain.
     """
@@ -144,15 +145,13 @@ def _chosen(models: Mapping[str, Sequence[Path]], prompts: Prompts) -> _Matching
     if prompts.uid_is_named and matchings[0].rows:
         return matchings[0]
     ids = [matching for matching in matchings if matching.key.is_id]
-    text_matchings = [
-        matching for matching in matchings if not matching.key.is_id and matching.fits
-    ]
-    fitting = [matching for matching in ids if matching.fits] or (
-        [] if order else text_matchings
-    )
+    fitting = [matching for matching in matchings if matching.fits]
+    text_matchings = [matching for matching in fitting if not matching.key.is_id]
     uid = next((matching for matching in ids if matching.key.is_uid), None)
-    if fitting:
-        candidates = fitting
+    if fitting_ids := [matching for matching in fitting if matching.key.is_id]:
+        candidates = fitting_ids
+    elif text_matchings and not order:
+        candidates = text_matchings
     elif order and (
         speaking := [matching for matching in ids if matching.contradicts(order)]
     ):
@@ -163,38 +162,23 @@ def _chosen(models: Mapping[str, Sequence[Path]], prompts: Prompts) -> _Matching
         candidates = [order, *text_matchings]
     else:
         raise _no_match_error(models, prompts, matchings)
-    first = candidates[0]
-    _require_one_pairing(candidates, first, prompts)
+    first, *others = candidates
+    for rival in others:
+        if rival.rows != first.rows:
+            names = [matching.key.name for matching in (first, rival)]
+            sides = [
+                f"column {name!r}" if name else "the order of the rows"
+                for name in names
+            ]
+            raise VievalError(
+                f"{prompts.name}: {' and '.join(sides)} match the images to "
+                "different prompts; pass "
+                f"{' or '.join(f'--columns uid={name}' for name in names)}"
+            )
     return first
 
 
-def _require_one_pairing(
-    candidates: list[_Matching],
-    first: _Matching,
-    prompts: Prompts,
-) -> None:
-    if rival := next(
-        (matching for matching in candidates if matching.rows != first.rows), None
-    ):
-        flags = " or ".join(
-            f"--columns uid={matching.key.name}" for matching in (first, rival)
-        )
-        sides = " and ".join(_side(matching) for matching in (first, rival))
-        raise VievalError(
-            f"{prompts.name}: {sides} match the images to different prompts; pass "
-            f"{flags}"
-        )
-
-
-def _side(matching: _Matching) -> str:
-    return (
-        f"column {matching.key.name!r}"
-        if matching.key.name
-        else "the order of the rows"
-    )
-
-
-def _order(models: Mapping[str, Sequence[Path]], prompts: Prompts) -> _Matching | None:
+def _order(models: ImageModels, prompts: Prompts) -> _Matching | None:
     """The images in the order of the rows; None where they are not numbered as these are."""
     numbers = [prompt.number for prompt in prompts.rows]
     if not all(
@@ -202,18 +186,18 @@ def _order(models: Mapping[str, Sequence[Path]], prompts: Prompts) -> _Matching 
         for files in models.values()
     ):
         return None
-    key = KeyColumn(
-        "",
-        tuple(str(row_number) for row_number in range(1, len(numbers) + 1)),
-        is_id=False,
-    )
+    uids = tuple(map(str, range(1, len(numbers) + 1)))
     rows = {
         file: (row, 0) for files in models.values() for row, file in enumerate(files)
     }
-    return _Matching(key, rows, {})
+    return _Matching(
+        KeyColumn("", uids, is_id=False),
+        rows,
+        {},
+    )
 
 
-def _match(models: Mapping[str, Sequence[Path]], key: KeyColumn) -> _Matching:
+def _match(models: ImageModels, key: KeyColumn) -> _Matching:
     """Images by the values of a column: by name, by a number that is zero-filled or not, each with
     or without a draw.
 
@@ -221,7 +205,11 @@ def _match(models: Mapping[str, Sequence[Path]], key: KeyColumn) -> _Matching:
     of them.
     """
     rows_by_key = _Rows.from_uids(key.uids)
-    matching = _Matching(key, rows := {}, possible := {})
+    matching = _Matching(
+        key,
+        rows := {},
+        possible := {},
+    )
     strange: list[Path] = []
     for files in models.values():
         named_rows = rows_by_key.find_by_name(files)
@@ -230,11 +218,9 @@ def _match(models: Mapping[str, Sequence[Path]], key: KeyColumn) -> _Matching:
         claims = named_rows if any(named_rows.values()) else numbered
         taken_rows = set[tuple[int, int]]()
         for file in files:
-            candidates_by_draw = [*named_rows[file], *numbered.get(file, [])]
-            if candidates_by_draw:
-                possible[file] = set().union(
-                    *(candidates for candidates, _ in candidates_by_draw)
-                )
+            options = [*named_rows[file], *numbered.get(file, [])]
+            if options:
+                possible[file] = set().union(*(candidates for candidates, _ in options))
             row_draws = [
                 (row, draw)
                 for candidates, draw in claims.get(file, [])[:1]
@@ -277,14 +263,14 @@ class _Rows:
         named_rows: _Candidates = {}
         for file in files:
             names = list(readings(file))
-            options = [(self.by_uid.get(stem), draw) for stem, draw in names]
-            options += [
-                (self.by_name.get(composed(stem)), draw) for stem, draw in names
-            ]
-            options += [
-                (self.by_number.get(int(stem)), draw)
-                for stem, draw in names
-                if stem.isdecimal()
+            options = [
+                *((self.by_uid.get(stem), draw) for stem, draw in names),
+                *((self.by_name.get(composed(stem)), draw) for stem, draw in names),
+                *(
+                    (self.by_number.get(int(stem)), draw)
+                    for stem, draw in names
+                    if stem.isdecimal()
+                ),
             ]
             named_rows[file] = [(rows, draw) for rows, draw in options if rows]
         return named_rows
@@ -313,19 +299,23 @@ def _numbers_alone(files: Sequence[Path]) -> dict[Path, tuple[int, int]]:
 
 
 def _no_match_error(
-    models: Mapping[str, Sequence[Path]],
+    models: ImageModels,
     prompts: Prompts,
     matchings: Sequence[_Matching],
 ) -> VievalError:
     """The error for images of which no column has most, and that are not numbered as rows are."""
-    images = [file for files in models.values() for file in files]
-    nearest = max(matchings, key=lambda matching: len(matching.rows), default=None)
+    images = list(chain(*models.values()))
+    nearest = max(
+        matchings,
+        key=lambda matching: len(matching.rows),
+        default=None,
+    )
     if nearest and nearest.rows:
-        strange = (
-            abbreviated([file.name for file in nearest.strange])
-            or "each image exactly once"
+        strange = abbreviated([file.name for file in nearest.strange])
+        reason = (
+            f"column {nearest.key.name!r} does not identify "
+            f"{strange or 'each image exactly once'}"
         )
-        reason = f"column {nearest.key.name!r} does not identify {strange}"
         advice = f"use --columns uid={nearest.key.name} to ignore such images"
     elif nearest and nearest.key.is_uid:
         expected = ", ".join(expected_name(uid) for uid in nearest.key.uids[:3])
@@ -340,10 +330,8 @@ def _no_match_error(
             "add uids to the prompts (a CSV with the columns uid and prompt) and "
             "rename the images to UID.png"
         )
-    names = ", ".join(
-        [*(file.name for file in images[:3]), *(["..."] if len(images) > 3 else [])]
-    )
-    counts = f"{plural(len(images), 'image')} ({names}) to {plural(len(prompts.rows), 'prompt')}"
+    names = ", ".join([file.name for file in images[:3]] + ["..."] * bool(images[3:]))
     return VievalError(
-        f"{images[0].parent}: cannot match {counts} of {prompts.name}: {reason}; {advice}"
+        f"{images[0].parent}: cannot match {plural(len(images), 'image')} ({names}) to "
+        f"{plural(len(prompts.rows), 'prompt')} of {prompts.name}: {reason}; {advice}"
     )

@@ -75,15 +75,15 @@ def location_of(path: str | Path) -> str:
     """
     text = str(path)
     match = REMOTE.match(text)
-    if not match and has_scheme(text):
+    if match:
+        return f"{match[1]}://{text[match.end() :]}"
+    if has_scheme(text):
         address = redacted(text).partition("?")[0]
         raise VievalError(
             "object storage addresses must begin with s3://, gs:// or gcs://, got "
             f"{address}; or use a local path"
         )
-    return (
-        f"{match[1]}://{text[match.end() :]}" if match else str(Path(text).absolute())
-    )
+    return str(Path(text).absolute())
 
 
 def is_shards(path: Path) -> bool:
@@ -121,7 +121,10 @@ def arrow(reader: str = "reading parquet files") -> Any:
 
 def place_of(path: Path) -> Place:
     """The place of a file or folder on a disk; VievalError where pyarrow is not installed."""
-    return Place(str(path), arrow(f"reading {path}").fs.LocalFileSystem())
+    return Place(
+        str(path),
+        arrow(f"reading {path}").fs.LocalFileSystem(),
+    )
 
 
 def place_at(location: str, options: str = "") -> Place:
@@ -145,18 +148,19 @@ def place_at(location: str, options: str = "") -> Place:
             "keys; set keys in the environment"
         )
     systems = arrow(f"reading {name}").fs
-    query_and_options = "&".join(filter(None, (query, options)))
+    uri = f"{name}?{'&'.join(filter(None, (query, options)))}".rstrip("?")
     try:
-        system, path = systems.FileSystem.from_uri(
-            f"{name}?{query_and_options}".rstrip("?")
-        )
+        system, path = systems.FileSystem.from_uri(uri)
     except Exception as error:
         raise VievalError(
             f"{name}: cannot open object storage ({reason_of(error)})"
         ) from None
     user = "anonymous@" if bucket.startswith("anonymous@") else ""
     return Place(
-        path.rstrip("/"), system, f"{match[1]}://{user}", f"?{query}" if query else ""
+        path.rstrip("/"),
+        system,
+        f"{match[1]}://{user}",
+        f"?{query}" if query else "",
     )
 
 
@@ -173,10 +177,9 @@ def reading(place: Place) -> Iterator[None]:
 
 def reason_of(error: Exception) -> str:
     """The reason of an error in one line without secrets."""
+    text = str(error)
     if isinstance(error, OSError) and error.errno:
         text = os.strerror(error.errno)
-    else:
-        text = str(error)
     return redacted(" ".join(text.split()))[:_LONGEST_REASON] or type(error).__name__
 
 
@@ -197,10 +200,10 @@ def parquet_footer(place: Place) -> bytes:
     """
     with reading(place), place.system.open_input_file(place.path) as file:
         size = file.size()
-        end = file.read_at(min(size, _READ_AT_ONCE), max(size - _READ_AT_ONCE, 0))
+
+        def last(count: int) -> bytes:
+            return bytes(file.read_at(min(size, count), max(size - count, 0)))
+
+        end = last(_READ_AT_ONCE)
         length = int.from_bytes(end[-_FOOTER:][:4], "little") + _FOOTER
-        return bytes(
-            end[-length:]
-            if length <= len(end)
-            else file.read_at(min(length, size), max(size - length, 0))
-        )
+        return end[-length:] if length <= len(end) else last(length)

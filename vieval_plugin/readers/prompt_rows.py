@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 from vieval_plugin.readers.columns import fields_of, rows_of
 from vieval_plugin.readers.open_table import open_table
-from vieval_plugin.readers.tables import BadLine, InputTable
+from vieval_plugin.readers.tables import BadLine, Cells, Columns, InputTable
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import LONGEST_NAME, isfile
 
@@ -72,7 +71,7 @@ class PromptRow:
     #: Number of its row in the file.
     number: int
     #: The row in the form of a samples file's line.
-    row: dict[str, Any]
+    row: Cells
     #: Its uid, or its number among the prompts.
     uid: str
 
@@ -104,7 +103,7 @@ def find_prompts(folder: Path) -> Path | None:
     return next((folder / name for name in NAMES if isfile(folder / name)), None)
 
 
-def prompts_of(path: Path, columns: Mapping[str, str] | None = None) -> Prompts:
+def prompts_of(path: Path, columns: Columns | None = None) -> Prompts:
     """The prompts of a table (see `open_table`), or each line of a `.txt`.
 
     A prompt without a uid and without a column of ids is called by its number among the prompts,
@@ -117,12 +116,11 @@ def prompts_of(path: Path, columns: Mapping[str, str] | None = None) -> Prompts:
     table = open_table(path)
     fields = fields_of(table, columns or {}, outputs=False)
     numbers: dict[str, int] = {}
-    rows: list[tuple[int, dict[str, Any]]] = []
+    rows: list[tuple[int, Cells]] = []
     for number, row in rows_of(table, fields):
-        if isinstance(row, BadLine) or (problem := _problem(row)):
-            raise VievalError(
-                f"{path}: {table.unit} {number}: {row if isinstance(row, BadLine) else problem}"
-            )
+        problem = row if isinstance(row, BadLine) else _problem(row)
+        if isinstance(row, BadLine) or problem:
+            raise VievalError(f"{path}: {table.unit} {number}: {problem}")
         uid = str(len(rows) + 1 if row.get("uid") is None else row["uid"])
         if uid in numbers:
             raise VievalError(
@@ -134,27 +132,17 @@ def prompts_of(path: Path, columns: Mapping[str, str] | None = None) -> Prompts:
     if not rows:
         raise VievalError(f"{path}: contains no prompts")
     uid_column = (columns or {}).get("uid")
-    has_uid = any("uid" in row for _, row in rows)
-    if uid_column or has_uid:
-        uid_keys = [
-            KeyColumn(uid_column or "uid", tuple(numbers), is_id=True, is_own=True)
-        ]
-    else:
-        uid_keys = []
-    if uid_column is not None:
-        keys = uid_keys
-    else:
-        keys = uid_keys + _key_columns(table, fields.columns.get("uid", "uid"))
-    uids = next(
-        (key.uids for key in keys if key.is_own or (key.is_id and key.is_unique)),
-        tuple(numbers),
-    )
+    keys = []
+    if uid_column or any("uid" in row for _, row in rows):
+        name = uid_column or "uid"
+        keys.append(KeyColumn(name, tuple(numbers), is_id=True, is_own=True))
+    if uid_column is None:
+        keys += _key_columns(table, fields.columns.get("uid", "uid"))
+    ids = (key.uids for key in keys if key.is_own or (key.is_id and key.is_unique))
+    uids = next(ids, tuple(numbers))
     return Prompts(
         str(path),
-        tuple(
-            PromptRow(number, row, uid)
-            for (number, row), uid in zip(rows, uids, strict=True)
-        ),
+        tuple(PromptRow(*row, uid) for row, uid in zip(rows, uids, strict=True)),
         tuple(keys),
         bool(uid_column),
         table.folder,
@@ -178,7 +166,11 @@ def _key_columns(table: InputTable, uid_column: str) -> list[KeyColumn]:
     keys = []
     for name, values in columns.items():
         uids = tuple(uid for uid in values if uid is not None)
-        key = KeyColumn(name, uids, _ID_NAME.fullmatch(_plain(name)) is not None)
+        key = KeyColumn(
+            name,
+            uids,
+            _ID_NAME.fullmatch(_plain(name)) is not None,
+        )
         if len(uids) == len(values) and (key.is_id or key.is_unique):
             keys.append(key)
     return keys
@@ -195,7 +187,11 @@ def _key_of(value: Any) -> str | None:
         value is None or is_whole or isinstance(value, str)
     ):
         return None
-    text = re.sub(r"(?<=\d)\.0+$", "", "" if value is None else str(value).strip())
+    text = re.sub(
+        r"(?<=\d)\.0+$",
+        "",
+        "" if value is None else str(value).strip(),
+    )
     return text if len(text) <= LONGEST_NAME else None
 
 
@@ -203,7 +199,7 @@ def _plain(name: str) -> str:
     return "_".join(_WORD.findall(name)).lower()
 
 
-def _problem(row: Mapping[str, Any]) -> str:
+def _problem(row: Cells) -> str:
     """Reason that a row is not a prompt, in words; empty if it is one."""
     images = row.get("images", {})
     if isinstance(images, dict) and "output" in images:

@@ -15,6 +15,7 @@ from vieval_plugin.judges.protocol import Image, Sample, SampleId
 from vieval_plugin.readers.rows import ASPECT, KIND, Row, rating
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.suggestions import abbreviated
+from vieval_plugin.text.yaml_json import JsonObject
 
 #: The images of a sample by role, from its image model and its prompt's id.
 Images: TypeAlias = Callable[[str, str], Mapping[str, Image]]
@@ -22,7 +23,7 @@ Images: TypeAlias = Callable[[str, str], Mapping[str, Image]]
 
 def read_rated(
     path: Path,
-    prompts: Mapping[str, Any],
+    prompts: JsonObject,
     benchmark: str,
     part: str,
     models: Sequence[str],
@@ -62,15 +63,13 @@ def read_rated(
         for model in models:
             if model in cells["models"]:
                 rated = {ASPECT: _ratings(cells["models"][model], f"{where}, {model}")}
-                sample_id = SampleId(benchmark, part, model, uid)
-                skills = (tags or {}).get(uid, ())
                 samples.append(
                     Sample(
-                        sample_id,
+                        SampleId(benchmark, part, model, uid),
                         images(model, uid),
                         texts,
                         rated,
-                        skills,
+                        (tags or {}).get(uid, ()),
                         KIND,
                     )
                 )
@@ -89,6 +88,11 @@ def _ratings(values: Any, where: str) -> tuple[float, ...]:
     if not isinstance(values, list) or not values:
         raise VievalError(f"{where}: must be a list of ratings; correct the file")
     return tuple(
-        rating(value, 1, 5, f"{where}: rating {n}")
+        rating(
+            value,
+            1,
+            5,
+            f"{where}: rating {n}",
+        )
         for n, value in enumerate(values, start=1)
     )

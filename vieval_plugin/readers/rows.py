@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -14,6 +14,8 @@ from vieval_plugin.judges.protocol import Image
 from vieval_plugin.readers.delimited import csv_table
 from vieval_plugin.readers.tables import (
     BadLine,
+    Cells,
+    are_objects,
     are_texts,
     row_of_value,
     values_of_lines,
@@ -53,13 +55,21 @@ class Row:
     #: File and row as an error names them.
     where: str
     #: Its values by column.
-    cells: Mapping[str, Any]
+    cells: Cells
+
+    def error(self, problem: str) -> VievalError:
+        """The error for a row that its file must not have."""
+        return VievalError(f"{self.where}: {problem}; correct the file")
 
     def text(self, column: str) -> str:
         """A text that is not blank."""
         value = self._cell(column)
         if not isinstance(value, str) or not value.strip():
-            raise _unlike(f"{self.where}: {column}", value, "a non-empty string")
+            raise _unlike(
+                f"{self.where}: {column}",
+                value,
+                "a non-empty string",
+            )
         return value
 
     def uid(self, column: str) -> str:
@@ -67,11 +77,8 @@ class Row:
         before a number.
         """
         value = self._cell(column)
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, (int, str))
-            or not re.fullmatch(r"[^#\n]{1,1000}", str(value))
-        ):
+        is_name = type(value) in (int, str)  # and no bool
+        if not (is_name and re.fullmatch(r"[^#\n]{1,1000}", str(value))):
             raise _unlike(f"{self.where}: {column}", value, "a name without #")
         return str(value)
 
@@ -80,7 +87,11 @@ class Row:
         name = self.text(column)
         path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts or "\0" in name:
-            raise _unlike(f"{self.where}: {column}", name, "a file inside the folder")
+            raise _unlike(
+                f"{self.where}: {column}",
+                name,
+                "a file inside the folder",
+            )
         return name
 
     def rating(
@@ -90,7 +101,12 @@ class Row:
         high: float,
     ) -> float:
         """A number of a rating scale."""
-        return rating(self._cell(column), low, high, f"{self.where}: {column}")
+        return rating(
+            self._cell(column),
+            low,
+            high,
+            f"{self.where}: {column}",
+        )
 
     def number(
         self,
@@ -110,9 +126,8 @@ class Row:
 
     def _cell(self, column: str) -> Any:
         if column not in self.cells:
-            raise VievalError(
-                f"{self.where}: missing {column} (found: "
-                f"{abbreviated(list(self.cells)) or 'none'}); correct the file"
+            raise self.error(
+                f"missing {column} (found: {abbreviated(list(self.cells)) or 'none'})"
             )
         return self.cells[column]
 
@@ -129,7 +144,11 @@ def rating(
         or not isinstance(value, (int, float))
         or not low <= value <= high
     ):
-        raise _unlike(where, value, f"a rating from {low:g} to {high:g}")
+        raise _unlike(
+            where,
+            value,
+            f"a rating from {low:g} to {high:g}",
+        )
     return value + 0.0  # which takes the sign off a zero
 
 
@@ -162,9 +181,7 @@ def read_json(path: Path, advice: str) -> Any:
 def read_objects(path: Path, advice: str) -> list[Row]:
     """The rows of a JSON file that is a list of objects."""
     document = read_json(path, advice)
-    if not isinstance(document, list) or not all(
-        isinstance(cells, dict) for cells in document
-    ):
+    if not are_objects(document):
         raise VievalError(f"{path}: must contain a list of objects; {advice}")
     return [
         Row(f"{path}: row {number}", cells) for number, cells in enumerate(document)
@@ -183,7 +200,7 @@ def read_lines(path: Path, advice: str) -> list[Row]:
 def _row_of_line(
     path: Path,
     number: int,
-    cells: Mapping[str, Any] | BadLine,
+    cells: Cells | BadLine,
 ) -> Row:
     where = f"{path}: line {number}"
     if isinstance(cells, BadLine):
@@ -197,7 +214,7 @@ def rows_by_uid(rows: Iterable[Row]) -> dict[str, Row]:
     for row in rows:
         uid = row.uid("id")
         if by_uid.setdefault(uid, row) is not row:
-            raise VievalError(f"{row.where}: duplicate id {uid}; correct the file")
+            raise row.error(f"duplicate id {uid}")
     return by_uid
 
 
@@ -229,7 +246,7 @@ def read_count(path: Path, default: int) -> int:
     if not exists(path):
         return default
     count = read_object(path, "remove it to use the default").get("count")
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+    if type(count) is not int or count < 1:
         raise _unlike(f"{path}: count", count, "a positive integer")
     return count
 
@@ -249,21 +266,17 @@ def numbered(
     """The files `0`, `1`, ... of a folder, with the first suffix that its `0` has, else the
     first of all.
     """
-    present_suffixes = [suffix for suffix in suffixes if isfile(folder / f"0{suffix}")]
-    return [
-        folder / f"{number}{(present_suffixes or suffixes)[0]}"
-        for number in range(count)
-    ]
+    present = (suffix for suffix in suffixes if isfile(folder / f"0{suffix}"))
+    suffix = next(present, suffixes[0])
+    return [folder / f"{number}{suffix}" for number in range(count)]
 
 
 def image_file(folder: Path, name: str) -> Image:
     """An image by its name in a file; names without a suffix are PNG, as the hub's loader has
     it.
     """
-    return Image(
-        folder
-        / (name if PurePosixPath(name).suffix.lower() in _SUFFIXES else f"{name}.png")
-    )
+    has_suffix = PurePosixPath(name).suffix.lower() in _SUFFIXES
+    return Image(folder / (name if has_suffix else f"{name}.png"))
 
 
 def absent_file(path: Path, advice: str) -> VievalError:

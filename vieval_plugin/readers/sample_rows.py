@@ -5,9 +5,8 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
-from typing import Any
+from typing import Any, TypeAlias
 
 from vieval_plugin.images import format_of
 from vieval_plugin.judges.protocol import (
@@ -19,9 +18,12 @@ from vieval_plugin.judges.protocol import (
     SampleId,
 )
 from vieval_plugin.judges.spec import INPUTS
-from vieval_plugin.readers.tables import BadLine, are_texts
+from vieval_plugin.readers.tables import BadLine, Cells, are_texts
 from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.untrusted import address_of, exists, overlong, path_of
+
+#: Paths or addresses of images by role.
+Files: TypeAlias = Mapping[str, str]
 
 _KEYS = (
     "uid",
@@ -38,10 +40,8 @@ _KEYS = (
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _DATA_ADDRESS = re.compile(r"data:image/[\w.+-]+;base64,", re.IGNORECASE)
 _HEAD = 64  # characters of base64 that show the format of an image
-_LIKE_ADDRESS, _AFTER_PATH = (
-    re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[/\\]|[/\\]{2}"),
-    re.compile(r"[?#]"),
-)
+_LIKE_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[/\\]|[/\\]{2}")
+_AFTER_PATH = re.compile(r"[?#]")
 
 
 def is_address(file: str) -> bool:
@@ -102,14 +102,14 @@ def encoded_image(text: str) -> bytes | None:
         return None
 
 
-def address_among(files: Mapping[str, str]) -> str:
+def address_among(files: Files) -> str:
     """Image that is an address instead of a file, in words; empty where none is."""
     for role, address in addresses_among(files).items():
         return f"the {role} image is a URL, not a local file: {redacted(address)[:200]}"
     return ""
 
 
-def addresses_among(files: Mapping[str, str]) -> dict[str, str]:
+def addresses_among(files: Files) -> dict[str, str]:
     """Images, by role, that are addresses instead of files."""
     return {role: file for role, file in files.items() if is_address(file)}
 
@@ -117,10 +117,10 @@ def addresses_among(files: Mapping[str, str]) -> dict[str, str]:
 def samples_of_row(
     folder: Path,
     number: int,
-    row: Mapping[str, Any],
+    row: Cells,
     kind: str | None,
     benchmark: str,
-) -> list[tuple[Sample, Mapping[str, str]]]:
+) -> list[tuple[Sample, Files]]:
     """The samples of a row: one, or one for each prompt of a list; each with the images that are
     paths or addresses.
 
@@ -161,14 +161,22 @@ def samples_of_row(
                 f"strings, got {type(text).__name__} for {str(name)[:80]}"
             )
     code = row.get(
-        "kind", row.get("task", _kind_of({*images}, {*texts}) if kind is None else kind)
+        "kind",
+        row.get(
+            "task",
+            _kind_of({*images}, {*texts}) if kind is None else kind,
+        ),
     )
     if kind is not None and isinstance(code, str) and code not in INPUTS:
         code = kind
     if not isinstance(code, str):
         raise BadLine(f"`kind` must be a string, got {str(code)[:80]}")
     model = _name("image_model", row.get("image_model"), "")
-    uid = _name("uid", row.get("uid"), str(number))
+    uid = _name(
+        "uid",
+        row.get("uid"),
+        str(number),
+    )
     category = _name("category", row.get("category"), "")
     group = _name("group", row.get("group"), "")
     tags = row.get("tags", [])
@@ -186,37 +194,29 @@ def samples_of_row(
     ):
         raise BadLine(problem)
     files = {role: file for role, file in images.items() if isinstance(file, str)}
-    located = {
-        **images,
-        **{role: Image(image_path(file, folder)) for role, file in files.items()},
-    }
-    sample_id = SampleId(
-        benchmark,
-        code,
-        model,
-        uid,
-        draw_of(row.get("draw", 0)),
-    )
-    variants: list[tuple[str, Mapping[str, str], str, tuple[int, ...]]] = [
-        (f"{uid}#{index}", {**texts, "prompt": prompt}, group or uid, (index,))
-        for index, prompt in enumerate(prompts or ())
-        if has_list
-    ]
+    paths = {role: Image(image_path(file, folder)) for role, file in files.items()}
+    located = {**images, **paths}
+    variants: list[tuple[str, Files, str, tuple[int, ...]]] = [(uid, texts, group, ())]
+    if has_list:
+        variants = [
+            (f"{uid}#{index}", {**texts, "prompt": prompt}, group or uid, (index,))
+            for index, prompt in enumerate(prompts or ())
+        ]
+    draw = draw_of(row.get("draw", 0))
     return [
         (
             Sample(
-                replace(sample_id, uid=variant_uid),
+                SampleId(benchmark, code, model, variant_uid, draw),
                 located,
                 variant_texts,
                 tags=tuple(tags),
                 group=variant_group,
                 category=category,
-                place=position,
+                place=place,
             ),
             files,
         )
-        for variant_uid, variant_texts, variant_group, position in variants
-        or [(uid, texts, group, ())]
+        for variant_uid, variant_texts, variant_group, place in variants
     ]
 
 
@@ -246,7 +246,7 @@ def draw_of(draw: Any) -> int:
     """Index of an image among those of its conditions; BadLine where it is not a whole
     number from 0.
     """
-    if isinstance(draw, bool) or not isinstance(draw, int) or draw < 0:
+    if type(draw) is not int or draw < 0:
         raise BadLine("`draw` must be a non-negative integer")
     return draw
 
@@ -257,8 +257,8 @@ def _name(
     default: str,
 ) -> str:
     """A name that is a text or a number."""
-    if name is not None and (
-        isinstance(name, bool) or not isinstance(name, (str, int, float))
-    ):
+    if name is None:
+        return default
+    if isinstance(name, bool) or not isinstance(name, (str, int, float)):
         raise BadLine(f"`{key}` must be a string")
-    return default if name is None else str(name)
+    return str(name)

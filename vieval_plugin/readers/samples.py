@@ -6,9 +6,8 @@ import contextlib
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from vieval_plugin.judges.contests import Contest, Judged, candidates_of
 from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
@@ -16,12 +15,13 @@ from vieval_plugin.readers.absent_images import absence
 from vieval_plugin.readers.columns import fields_of, leftover_notes, rows_of
 from vieval_plugin.readers.open_table import open_table
 from vieval_plugin.readers.sample_rows import (
+    Files,
     address_among,
     addresses_among,
     draw_of,
     samples_of_row,
 )
-from vieval_plugin.readers.tables import BadLine, NumberedRow, readable
+from vieval_plugin.readers.tables import BadLine, Cells, Columns, NumberedRow, readable
 from vieval_plugin.records import OWN, Totals, unjudged
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import overlong
@@ -40,7 +40,7 @@ class SampleRow:
     #: Findings on its image from when that was made.
     findings: tuple[str, ...] = ()
     #: Images, by role, that are addresses and no files.
-    addresses: Mapping[str, str] = field(default_factory=dict)
+    addresses: Files = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class SampleSource:
 def read_samples(
     location: str | Path,
     kind: str | None = None,
-    columns: Mapping[str, str] | None = None,
+    columns: Columns | None = None,
     prefix: str = "",
 ) -> SampleSource:
     """Samples from any table: see `open_table`.
@@ -101,25 +101,20 @@ def read_samples(
     fields = fields_of(table, columns or {})
 
     def read() -> Iterator[SampleRow]:
-        return samples_in_rows(
-            rows_of(table, fields, file_uids=True, prefix=prefix),
-            table.folder,
-            kind,
-            table.unit,
-        )
+        rows = rows_of(table, fields, file_uids=True, prefix=prefix)
+        return samples_in_rows(rows, table.folder, kind, table.unit)
 
-    notes = (*fields.notes, *leftover_notes(table.name, fields.leftover))
-    fingerprint = fingerprint_of(
-        table.files,
-        kind or "",
-        *(f"{key}={name}" for key, name in fields.columns.items()),
-    )
+    names = (f"{key}={name}" for key, name in fields.columns.items())
     return read_through(
         SampleSource(
             table.name,
             read,
-            fingerprint,
-            notes,
+            fingerprint_of(
+                table.files,
+                kind or "",
+                *names,
+            ),
+            (*fields.notes, *leftover_notes(table.name, fields.leftover)),
             no_text=fields.no_text,
         )
     )
@@ -174,13 +169,13 @@ def image_stamps(judged: Judged) -> str:
     stamps = [str(judged.id)]
     for sample in candidates_of(judged):
         for role, image in sample.images.items():
-            if isinstance(image.source, Path):
-                with contextlib.suppress(
-                    OSError, ValueError
-                ):  # one that is not there is its row's status
-                    state = image.source.stat()
+            path = image.source
+            if isinstance(path, Path):
+                # one that is not there is its row's status
+                with contextlib.suppress(OSError, ValueError):
+                    state = path.stat()
                     stamps.append(
-                        f"{role} {image.source.absolute()} {state.st_size} {state.st_mtime_ns}"
+                        f"{role} {path.absolute()} {state.st_size} {state.st_mtime_ns}"
                     )
     return "\0".join(stamps)
 
@@ -197,13 +192,11 @@ def _require_first(
     if len(row_places) < 2:
         return
     first, *_, last = row_places
-    generator = f" of {identity.image_model}" if identity.image_model else ""
+    generator, advice = f" of {identity.image_model}", ""
+    if not identity.image_model:
+        generator = ""
+        advice = ", or use --columns image_model=COLUMN for the column of the generator"
     kind = f" ({identity.part})" if identity.part else ""
-    advice = (
-        ""
-        if generator
-        else ", or use --columns image_model=COLUMN for the column of the generator"
-    )
     raise VievalError(
         f"{source.name}: {first} and {last} both have uid "
         f"{identity.uid!r}{generator}{kind}; use a different uid for each, or a "
@@ -218,21 +211,16 @@ def chained(sources: Sequence[SampleSource]) -> SampleSource:
 
     def rows() -> Iterator[SampleRow]:
         for source in sources:
-            yield from (
-                replace(row, place=f"{source.name}: {row.place}") for row in source
-            )
+            for row in source:
+                yield replace(row, place=f"{source.name}: {row.place}")
 
-    name = ", ".join(source.name for source in sources)
-    notes = chain.from_iterable(source.notes for source in sources)
-    fingerprint = fingerprint_of([], *(source.fingerprint for source in sources))
-    no_text = next((source.no_text for source in sources if source.no_text), "")
     return read_through(
         SampleSource(
-            name,
+            ", ".join(source.name for source in sources),
             rows,
-            fingerprint,
-            tuple(notes),
-            no_text=no_text,
+            fingerprint_of([], *(source.fingerprint for source in sources)),
+            tuple(note for source in sources for note in source.notes),
+            no_text=next(filter(None, (source.no_text for source in sources)), ""),
             totals=sources[0].totals,
         )
     )
@@ -285,26 +273,18 @@ def samples_in_rows(
                 contest = _contest_of_row(folder, number, row, kind)
                 yield SampleRow(contest, row_name, absence(contest))
                 continue
-            for sample, files in samples_of_row(
-                folder,
-                number,
-                row,
-                kind,
-                OWN,
-            ):
+            for sample, files in samples_of_row(folder, number, row, kind, OWN):
                 yield _sample_row(sample, files, row_name)
         except BadLine as bad:
             cells = row.row if isinstance(row, BadLine) else row
-            yield SampleRow(
-                _sample_of_bad_row(cells, row_name, kind),
-                row_name,
-                unjudged(Status.PARSE_FAILURE, str(bad)),
-            )
+            sample = _sample_of_bad_row(cells, row_name, kind)
+            verdict = unjudged(Status.PARSE_FAILURE, str(bad))
+            yield SampleRow(sample, row_name, verdict)
 
 
 def _sample_row(
     sample: Sample,
-    files: Mapping[str, str],
+    files: Files,
     row_name: str,
 ) -> SampleRow:
     """A sample of a stream, its verdict decided where an image is lacking or is an address."""
@@ -323,7 +303,7 @@ def _sample_row(
 def _contest_of_row(
     folder: Path,
     number: int,
-    row: Mapping[str, Any],
+    row: Cells,
     kind: str | None,
 ) -> Contest:
     """The contest of a row whose outputs are in a list, as are their image models, or they are
@@ -338,22 +318,15 @@ def _contest_of_row(
         )
     candidates = []
     for index, output in enumerate(outputs):
-        if isinstance(models, list):
-            maker = {"image_model": models[index]}
-        else:
-            maker = {"draw": index}
         candidate = {
             **row,
             "images": {**row["images"], "output": output},
-            **maker,
         }
-        for sample, files in samples_of_row(
-            folder,
-            number,
-            candidate,
-            kind,
-            OWN,
-        ):
+        if isinstance(models, list):
+            candidate["image_model"] = models[index]
+        else:
+            candidate["draw"] = index
+        for sample, files in samples_of_row(folder, number, candidate, kind, OWN):
             if addresses_among(files):
                 raise BadLine(
                     "images of a contest are not downloaded; save them as bytes "
@@ -371,7 +344,7 @@ def _contest_of_row(
 
 
 def _sample_of_bad_row(
-    row: Mapping[str, Any],
+    row: Cells,
     row_name: str,
     kind: str | None,
 ) -> Sample:
@@ -384,10 +357,9 @@ def _sample_of_bad_row(
     uid, model, code = (
         name if isinstance(name, str) and not overlong(name) else "" for name in names
     )
-    try:
+    draw = 0
+    with contextlib.suppress(BadLine):
         draw = draw_of(row.get("draw", 0))
-    except BadLine:
-        draw = 0
     return Sample(
         SampleId(
             OWN,

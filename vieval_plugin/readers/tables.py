@@ -9,14 +9,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 from vieval_plugin.judges.protocol import TableCell
 from vieval_plugin.media.files import require_plain
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.suggestions import abbreviated
 from vieval_plugin.text.untrusted import is_encodable
-from vieval_plugin.text.yaml_json import read_json
+from vieval_plugin.text.yaml_json import JsonObject, read_json
 
 _LONGEST_LINE = 64 << 20
 _LONGEST_LIST = 256 << 20
@@ -31,22 +31,35 @@ _PROMPTS = (
 )
 
 
-def are_texts(value: Any) -> bool:
+#: The cells of a row by column.
+Cells: TypeAlias = dict[str, Any]
+
+
+#: Columns by what they hold.
+Columns: TypeAlias = Mapping[str, str]
+
+
+def are_texts(value: Any) -> TypeGuard[list[str]]:
     """Return whether a value is a list of texts, which may be empty."""
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def are_objects(value: Any) -> TypeGuard[list[Cells]]:
+    """Return whether a value is a list of objects, which may be empty."""
+    return isinstance(value, list) and all(isinstance(item, dict) for item in value)
 
 
 class BadLine(Exception):
     """Fault of a row; `row` is as much of it as could be read."""
 
-    def __init__(self, reason: str, row: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, reason: str, row: Cells | None = None) -> None:
         super().__init__(reason)
         self.row = row or {}
 
 
 #: The cells of a row by column, or what is wrong with it, and its number from 1: of the line where
 #: it ends, or its own.
-NumberedRow: TypeAlias = "tuple[int, Mapping[str, Any] | BadLine]"
+NumberedRow: TypeAlias = "tuple[int, Cells | BadLine]"
 
 
 @dataclass(frozen=True)
@@ -118,13 +131,9 @@ def readable(path: Path) -> Iterator[None]:
         raise VievalError(f"cannot read {path}: {error.strerror}") from None
 
 
-def require_once(
-    path: Path | str,
-    header: Sequence[str],
-    columns: Iterable[str],
-) -> None:
+def require_once(path: Path | str, header: Sequence[str]) -> None:
     """Raise VievalError for a duplicate column, which would be ambiguous."""
-    for column in columns:
+    for column in header:
         if header.count(column) > 1:
             raise VievalError(
                 f"{path}: two columns are named {column!r}; rename or remove one"
@@ -155,10 +164,14 @@ def json_table(path: Path) -> InputTable:
             f"{path}: invalid JSON ({error}); use a list of objects, or one object "
             "per line"
         ) from None
-    return _table_of_values(path, lambda: enumerate(values, start=1), "row")
+    return _table_of_values(
+        path,
+        lambda: enumerate(values, start=1),
+        "row",
+    )
 
 
-def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any] | BadLine:
+def _object(pairs: Sequence[tuple[str, Any]]) -> Cells | BadLine:
     document = dict(pairs)
     if len(document) == len(pairs):
         return document
@@ -187,54 +200,42 @@ def rows_of_document(document: Any) -> Sequence[Any]:
     ):
         return document if isinstance(document, list) else [document]
     lists = {name: value for name, value in document.items() if isinstance(value, list)}
-    if len(lists) == 1 and (
-        len(document) == 1 or _holds_rows(document, *lists.values())
-    ):
-        return next(iter(lists.values()))
-    if lists and len(lists) == len(document):
-        if len({len(values) for values in lists.values()}) > 1:
+    is_all_lists = len(lists) == len(document)
+    if len(lists) == 1:
+        [values] = lists.values()
+        # a list in an object that is no row itself
+        is_table = document.keys().isdisjoint(_PROMPTS) and are_objects(values)
+        if is_all_lists or is_table:
+            return values
+    if lists and is_all_lists:
+        if len(set(map(len, lists.values()))) > 1:
             raise ValueError(
                 f"the lists {abbreviated(list(lists))} have different lengths"
             )
-        return [
-            dict(zip(lists, values, strict=True))
-            for values in zip(*lists.values(), strict=True)
-        ]
+        rows = zip(*lists.values(), strict=True)
+        return [dict(zip(lists, row, strict=True)) for row in rows]
     return _rows_by_key(document) or [document]
 
 
-def _holds_rows(document: Mapping[str, Any], values: Sequence[Any]) -> bool:
-    """Return whether a list in an object is the rows of a table, and the object no row itself."""
-    return document.keys().isdisjoint(_PROMPTS) and all(
-        isinstance(value, dict) for value in values
-    )
-
-
-def _rows_by_key(document: Mapping[str, Any]) -> list[Any]:
+def _rows_by_key(document: JsonObject) -> list[Any]:
     """The rows of an object that has a row or a prompt by key, or a column by name; none where
     it has neither.
     """
-    is_keyed = bool(document) and all(_ROW_KEY.search(name) for name in document)
-    if is_keyed and all(isinstance(value, str) for value in document.values()):
+    values = document.values()
+    is_keyed = bool(document) and all(map(_ROW_KEY.search, document))
+    if is_keyed and are_texts([*values]):
         return [{"key": key, "prompt": value} for key, value in document.items()]
-    if not all(isinstance(value, dict) for value in document.values()):
+    if not are_objects([*values]):
         return []
-    inner = dict.fromkeys(name for value in document.values() for name in value)
-    if not is_keyed and all(name.isdecimal() for name in inner):
+    inner = dict.fromkeys(name for value in values for name in value)
+    if not is_keyed and all(map(str.isdecimal, inner)):
+        columns = document.items()
         return [
-            {
-                "key": key,
-                **{
-                    column: values[key]
-                    for column, values in document.items()
-                    if key in values
-                },
-            }
+            {"key": key}
+            | {column: cells[key] for column, cells in columns if key in cells}
             for key in inner
         ]
-    if is_keyed or all(
-        not value.keys().isdisjoint(_PROMPTS) for value in document.values()
-    ):
+    if is_keyed or not any(value.keys().isdisjoint(_PROMPTS) for value in values):
         return [{"key": key, **row} for key, row in document.items()]
     return []
 
@@ -268,14 +269,11 @@ def lines_of_file(path: Path) -> Iterator[tuple[int, bytes]]:
     with readable(path), path.open("rb") as file:
         encoding = encoding_of(file.read(2))
         file.seek(0)
-        stream: Any = (
-            codecs.EncodedFile(file, "utf-8", encoding)
-            if encoding == "utf-16"
-            else file
-        )
-        for number, line in enumerate(
-            iter(lambda: stream.readline(_LONGEST_LINE), b""), start=1
-        ):
+        stream: Any = file
+        if encoding == "utf-16":
+            stream = codecs.EncodedFile(file, "utf-8", encoding)
+        lines = iter(partial(stream.readline, _LONGEST_LINE), b"")
+        for number, line in enumerate(lines, start=1):
             if len(line) >= _LONGEST_LINE:
                 raise VievalError(
                     f"{path}: line {number} is longer than {_LONGEST_LINE >> 20} MiB; shorten it"
@@ -295,14 +293,9 @@ def values_of_lines(path: Path) -> Iterator[tuple[int, Any]]:
         except UnicodeDecodeError:
             yield number, BadLine("not UTF-8")
         except ValueError as error:
-            yield (
-                number,
-                BadLine(
-                    "nested too deeply"
-                    if "deeply" in str(error)
-                    else "not a JSON object"
-                ),
-            )
+            is_deep = "deeply" in str(error)
+            fault = "nested too deeply" if is_deep else "not a JSON object"
+            yield number, BadLine(fault)
 
 
 def json_value(text: str | bytes) -> Any:
@@ -312,19 +305,16 @@ def json_value(text: str | bytes) -> Any:
     return read_json(text, object_pairs_hook=_object)
 
 
-def row_of_value(
-    value: Any, texts_are_prompts: bool = False
-) -> dict[str, Any] | BadLine:
+def row_of_value(value: Any, texts_are_prompts: bool = False) -> Cells | BadLine:
     """The row that a JSON value is, or what is wrong with it."""
     row = {"prompt": value} if texts_are_prompts and isinstance(value, str) else value
     if isinstance(row, BadLine):
         return row
     if not isinstance(row, dict):
         return BadLine("not a JSON object")
-    if fault := next(
-        (cell for cell in row.values() if isinstance(cell, BadLine)), None
-    ):
-        return fault
+    for cell in row.values():
+        if isinstance(cell, BadLine):
+            return cell
     if not is_encodable(row):
         return BadLine("a text contains a lone surrogate, which is not valid Unicode")
     return row
@@ -338,10 +328,8 @@ def _table_of_values(
     """The table of JSON values: objects, or texts that are prompts where none is an object."""
 
     def rows(texts_are_prompts: bool) -> Iterator[NumberedRow]:
-        return (
-            (number, row_of_value(value, texts_are_prompts))
-            for number, value in values()
-        )
+        for number, value in values():
+            yield number, row_of_value(value, texts_are_prompts)
 
     objects = (row for _, row in rows(False) if not isinstance(row, BadLine))
     columns = tuple(dict.fromkeys(name for row in objects for name in row))

@@ -23,9 +23,8 @@ from typing import IO
 
 from vieval_plugin.text.errors import VievalError
 
-_HEADER = (
-    2**20
-)  # bytes that tarfile may read of a member's headers, extended ones included
+#: Bytes that tarfile may read of a member's headers, extended ones included.
+_HEADER = 2**20
 _MOST_RATIO = 100  # of what is decompressed to the archive; that of zeros is 1,000
 
 
@@ -129,7 +128,7 @@ def _gather(
     limits: Limits,
 ) -> list[Path]:
     """Writes the archive's files below `staged` and returns their paths."""
-    files: dict[Path, None] = {}
+    files = dict[Path, None]()
     try:
         bounded = _Bounded(fileobj=archive)
         size = os.fstat(archive.fileno()).st_size
@@ -189,9 +188,8 @@ def _path_of(
     """Path at which a member is written below `staged`; `_Refused` for anything but a
     plain file or folder, or a path that would lead elsewhere.
     """
-    if member.issparse() or not (
-        member.isreg() or member.isdir()
-    ):  # holes are larger on disk than in the archive
+    # holes are larger on disk than in the archive
+    if member.issparse() or not (member.isreg() or member.isdir()):
         raise _Refused(f"{_member_name(member)} is not a regular file")
     parts = PurePosixPath(member.name).parts
     inner = PurePosixPath(*(parts[1:] if parts[:1] == (name,) else parts))
@@ -211,6 +209,4 @@ def _path_of(
 
 def _member_name(member: tarfile.TarInfo) -> str:
     text = ascii(member.name)
-    if len(text) <= 60:
-        return text
-    return f"{text[:57]}..."
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -58,7 +58,7 @@ def extract_all(pairs: Iterable[tuple[Path, Path]], count: int) -> dict[Path, st
         raise VievalError(
             f"reading videos requires PyAV; {install_advice('video')}"
         ) from None
-    reasons: dict[Path, str] = {}
+    reasons = {}
     pool = ThreadPoolExecutor(_WORKERS)
     try:
         with tqdm(total=len(todo), desc="frames", unit="video", disable=None) as bar:
@@ -161,7 +161,7 @@ def _extract(
     if not times:
         raise _UnreadableError("contains no frames")
     numbers = frame_numbers(times, last, count)
-    bodies: dict[int, bytes] = {}
+    bodies = {}
     with _decoding(
         video
     ) as frames:  # a second time, as pixels of all frames may not fit in memory
@@ -176,7 +176,11 @@ def _extract(
             if number >= numbers[-1]:
                 break
     for index, number in enumerate(numbers):
-        write_whole(to / f"{index}{SUFFIXES[0]}", bodies[number], "folder")
+        write_whole(
+            to / f"{index}{SUFFIXES[0]}",
+            bodies[number],
+            "folder",
+        )
 
 
 @contextmanager

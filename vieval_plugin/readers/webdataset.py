@@ -27,6 +27,7 @@ from vieval_plugin.readers.columns import is_column_name
 from vieval_plugin.readers.image_names import SUFFIXES, is_system_file
 from vieval_plugin.readers.tables import (
     BadLine,
+    Cells,
     InputTable,
     NumberedRow,
     StoredImage,
@@ -103,14 +104,6 @@ class TarIndex:
         return Counter(member.column for member in self.members if member.is_image)
 
 
-def _located_entries(path: Path) -> list[tuple[str, int, int, int]]:
-    """Name, place, size and checksum of each file."""
-    return [
-        (name, entry.offset_data, entry.size, entry.chksum)
-        for name, entry, _ in _tar_entries(path)
-    ]
-
-
 def tar_index(
     path: Path,
     last_dot: bool | None = None,
@@ -130,7 +123,10 @@ def tar_index(
         VievalError: it cannot be read, two images are one column of a sample, or it is compressed
             and members of a sample are not together.
     """
-    entries = _located_entries(path)
+    entries = [
+        (name, entry.offset_data, entry.size, entry.chksum)
+        for name, entry, _ in _tar_entries(path)
+    ]
     if last_dot is None:
         last_dot = _last_dot_ends_keys([name for name, *_ in entries], set(columns))
     is_seekable = path.name.lower().endswith(PLAIN)
@@ -145,35 +141,23 @@ def tar_index(
             sample = samples_by_key[key] = len(names_by_sample)
             names_by_sample.append(set())
         elif sample < len(names_by_sample) - 1 and not is_seekable:
-            raise _apart(path, full_name)
+            raise VievalError(
+                f"{path}: {full_name} is separate from the other members of its "
+                "sample; recreate the archive with tar --sort=name, or without "
+                "compression"
+            )
         names_by_sample[sample].add(name)
         member = TarMember(sample, key, name, *location)
         if member.is_image:
             first_name = images.setdefault((sample, member.column), full_name)
-            _require_one_image(path, member.column, first_name, full_name)
+            if first_name != full_name:
+                raise VievalError(
+                    f"{path}: {first_name} and {full_name} are both column "
+                    f"{member.column!r} of one sample; remove one, or rename it to KEY.NAME.SUFFIX"
+                )
         members.append(member)
     members.sort(key=attrgetter("sample"))
     return TarIndex(tuple(members), last_dot)
-
-
-def _apart(path: Path, name: str) -> VievalError:
-    return VievalError(
-        f"{path}: {name} is separate from the other members of its sample; "
-        "recreate the archive with tar --sort=name, or without compression"
-    )
-
-
-def _require_one_image(
-    path: Path,
-    column: str,
-    first: str,
-    second: str,
-) -> None:
-    if first != second:
-        raise VievalError(
-            f"{path}: {first} and {second} are both column {column!r} of one "
-            "sample; remove one, or rename it to KEY.NAME.SUFFIX"
-        )
 
 
 def _key_and_name(full_name: str, last_dot: bool) -> tuple[str, str]:
@@ -228,22 +212,19 @@ def webdataset_table(
     def read(columns: Sequence[str]) -> Iterator[NumberedRow]:
         for number, members in _read(path, index, samples):
             try:
-                cells = _cells(path, members)
+                cells = _cells(path, members).items()
             except BadLine as bad:
                 yield number + 1, bad
                 continue
-            yield (
-                number + 1,
-                {name: value for name, value in cells.items() if name in columns},
-            )
+            row = {name: value for name, value in cells if name in columns}
+            yield number + 1, row
 
     # JSON columns need a full pass over the tar; a shard's reader is given those of the whole file
     entries = [] if samples else _json_columns(path, index)
     columns = ["key", *entries, *(member.column for member in index)]
-    names = tuple(dict.fromkeys(filter(None, columns)))
     return InputTable(
         str(path),
-        names,
+        tuple(dict.fromkeys(filter(None, columns))),
         read,
         path.parent,
         (path,),
@@ -264,7 +245,6 @@ def _read(
     index: Sequence[TarMember],
     samples: Sequence[range] | None,
 ) -> Iterator[tuple[int, list[tuple[TarMember, bytes]]]]:
-    """Samples with their members and contents."""
     members = [
         member
         for member in index
@@ -285,19 +265,14 @@ def _read_at_offsets(
         with path.open("rb") as file:
             for member in members:
                 file.seek(member.offset - _HEADER)
-                header = file.read(_HEADER)
-                if (
-                    header[_CHECKSUM].strip(b"\0 ").lstrip(b"0")
-                    != b"%o" % member.checksum
-                ):
+                checksum = file.read(_HEADER)[_CHECKSUM].strip(b"\0 ")
+                if checksum.lstrip(b"0") != b"%o" % member.checksum:
                     raise VievalError(
                         f"{path}: changed since it was indexed; restore the file, "
                         "or use another folder"
                     )
-                yield (
-                    member,
-                    file.read(member.size) if member.size <= MAX_BYTES else b"",
-                )
+                is_read = member.size <= MAX_BYTES
+                yield member, file.read(member.size) if is_read else b""
     except OSError as error:
         raise VievalError(
             f"cannot read {path}: {error.strerror}; restore the file"
@@ -358,18 +333,11 @@ def copy_samples(
                 begun_samples.add(member.sample)
                 # readers group members by their whole names, of which ./ is a part
                 folder = "./" if entry.name.startswith("./") else ""
-                _add(copy, f"{folder}{member.key}.{name}", further[member.sample])
+                content = further[member.sample]
+                added = tarfile.TarInfo(f"{folder}{member.key}.{name}")
+                added.size = len(content)
+                copy.addfile(added, io.BytesIO(content))
             copy.addfile(entry, open_entry())
-
-
-def _add(
-    tar: tarfile.TarFile,
-    name: str,
-    content: bytes,
-) -> None:
-    entry = tarfile.TarInfo(name)
-    entry.size = len(content)
-    tar.addfile(entry, io.BytesIO(content))
 
 
 def _tar_entries(
@@ -378,10 +346,9 @@ def _tar_entries(
     """The files in a tar that are data, each with its name, its entry and a function that opens
     it.
     """
+    mode: Any = "r:" if path.name.lower().endswith(PLAIN) else "r|*"
     try:
-        with tarfile.open(
-            path, "r:" if path.name.lower().endswith(PLAIN) else "r|*", tarinfo=_Entry
-        ) as tar:
+        with tarfile.open(path, mode, tarinfo=_Entry) as tar:
             for entry in tar:
                 # a name that is not UTF-8 comes with halves of characters, which no file of texts
                 # can hold
@@ -389,9 +356,7 @@ def _tar_entries(
                 if entry.isreg() and not is_system_file(name):
                     yield name, entry, partial(tar.extractfile, entry)
     except (tarfile.TarError, OSError, EOFError, ValueError) as error:
-        reason = (
-            getattr(error, "strerror", None) or line_of(error) or type(error).__name__
-        )
+        reason = getattr(error, "strerror", None) or line_of(error)
         raise VievalError(
             f"{path}: not a readable tar file ({reason}); restore the file"
         ) from None
@@ -414,9 +379,9 @@ class _Entry(tarfile.TarInfo):
             ) from None
 
 
-def _cells(path: Path, members: Sequence[tuple[TarMember, bytes]]) -> dict[str, Any]:
+def _cells(path: Path, members: Sequence[tuple[TarMember, bytes]]) -> Cells:
     """A sample's members by column; BadLine for JSON and text that cannot be read."""
-    cells: dict[str, Any] = {"key": members[0][0].key}
+    cells: Cells = {"key": members[0][0].key}
     for member, content in members:
         name = member.column
         if member.is_image:
@@ -427,7 +392,7 @@ def _cells(path: Path, members: Sequence[tuple[TarMember, bytes]]) -> dict[str, 
     return cells
 
 
-def _entries(member: TarMember, content: bytes) -> dict[str, Any]:
+def _entries(member: TarMember, content: bytes) -> Cells:
     """The text of a member by its column, or its JSON entries by theirs; BadLine where it cannot
     be read.
     """
