@@ -14,7 +14,7 @@ from PIL import Image, ImageDraw
 
 from tests.pictures import encoded
 from vieval_plugin.benchmarks import imagenhub
-from vieval_plugin.benchmarks.imagenhub.conditions import HUB, Hosts
+from vieval_plugin.benchmarks.imagenhub.conditions import Hosts
 from vieval_plugin.readers import download
 
 pytest.importorskip("aiohttp", reason='needs aiohttp: pip install ".[http]"')
@@ -121,8 +121,8 @@ class Site:
         asked = request.query
         task = next(
             t
-            for t, at in HUB.items()
-            if (at.dataset, at.split) == (asked["dataset"], asked["split"])
+            for t, info in imagenhub.TASKS.items()
+            if (info.hub.dataset, info.hub.split) == (asked["dataset"], asked["split"])
         )
         assert asked["config"] == "default"
         start, length = int(asked["offset"]), int(asked["length"])

@@ -60,9 +60,9 @@ def museum(data: Path, ratings: Path) -> list[Sample]:
         for folder in info.museum_folders:
             (home / folder).mkdir(parents=True)
         uids = list(dict.fromkeys(sample.id.uid for sample in of_part))
-        row = {column: "a plain square" for _, column in info.texts}
+        row = dict.fromkeys(info.texts.values(), "a plain square")
         (home / "dataset_lookup.json").write_text(json.dumps(dict.fromkeys(uids, row)))
-        for folder in (folder for _, folder in info.images):
+        for folder in info.images.values():
             for uid in uids:
                 (home / folder / uid).write_bytes(numbered((1 << BITS) - 1))
         for sample in of_part:

@@ -78,7 +78,7 @@ def write_imagenhub(root, part):
     for rater in (1, 2, 3):
         file = ratings / f"{info.ratings_stem}_rater{rater}.tsv"
         file.write_text("\n".join(table))
-    texts = {column: "a red cup on a table" for _, column in info.texts}
+    texts = dict.fromkeys(info.texts.values(), "a red cup on a table")
     (museum / "dataset_lookup.json").write_text(json.dumps(dict.fromkeys(uids, texts)))
 
 

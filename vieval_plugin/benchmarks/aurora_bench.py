@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from vieval_plugin.benchmarks.benchmark import printed_numbers
 from vieval_plugin.benchmarks.loading.conditions import generating
 from vieval_plugin.benchmarks.loading.folders import DataFolder
 from vieval_plugin.images import files_of
@@ -22,8 +23,9 @@ from vieval_plugin.meta_evaluation.tables import Printed
 from vieval_plugin.meta_evaluation.votes import ByVotes
 from vieval_plugin.readers.contest_rows import ContestRows, read_contests
 from vieval_plugin.readers.rows import UNNAMED, Row, read_objects
-from vieval_plugin.text.errors import VievalError
+from vieval_plugin.readers.tables import are_texts
 from vieval_plugin.text.untrusted import isfile
+from vieval_plugin.text.yaml_json import JsonObject
 
 NAME = "aurora_bench"
 POINTS = "points"
@@ -56,9 +58,8 @@ def read_points(folder: Path, part: str) -> list[Sample]:
         if any(
             row.text(column) != first.text(column) for column in ("input", "prompt")
         ):
-            raise VievalError(
-                f"{row.where}: the conditions of {output_file} differ from an earlier row; "
-                "correct the file"
+            raise row.error(
+                f"the conditions of {output_file} differ from an earlier row"
             )
         scores.append(row.rating("score", LOWEST, HIGHEST))
     samples = []
@@ -68,15 +69,12 @@ def read_points(folder: Path, part: str) -> list[Sample]:
             "source": Image(folder / row.file("input")),
             "output": Image(folder / output_file),
         }
-        sample_id = SampleId(NAME, part, model, output_file)
-        texts = {"instruction": row.text("prompt")}
-        ratings = {ASPECT: tuple(scores)}
         samples.append(
             Sample(
-                sample_id,
+                SampleId(NAME, part, model, output_file),
                 images,
-                texts,
-                ratings=ratings,
+                {"instruction": row.text("prompt")},
+                ratings={ASPECT: tuple(scores)},
                 tags=_tags(row),
                 kind=KIND,
                 group=_edit(row),
@@ -89,34 +87,34 @@ def read_pairs(folder: Path, part: str) -> list[Contest]:
     """One contest per row: two edits of one image, and which editor people prefer, or
     that they are alike.
     """
-    rows = []
-    for number, row in enumerate(read_objects(folder / PAIRS_FILE, ADVICE)):
-        rows.append(_pair(number, row))
-    return read_contests(rows, folder, ContestRows(_PAIRS_NAME, part, KIND, SCHEME))
+    rows = [
+        _pair(number, row)
+        for number, row in enumerate(read_objects(folder / PAIRS_FILE, ADVICE))
+    ]
+    return read_contests(
+        rows,
+        folder,
+        ContestRows(_PAIRS_NAME, part, KIND, SCHEME),
+    )
 
 
 def _pair(number: int, row: Row) -> Row:
-    """A row of the file as one of ours."""
     models: Any = row.cells.get("models")
     files: Any = row.cells.get("gens")
     for names in (models, files):
-        is_pair = isinstance(names, list) and len(names) == 2
-        if not is_pair or not all(
-            isinstance(name, str) and name.strip() for name in names
-        ):
-            raise VievalError(
-                f"{row.where}: models and gens must have two names each; correct the file"
-            )
+        if not are_texts(names) or len(names) != 2 or not all(map(str.strip, names)):
+            raise row.error("models and gens must have two names each")
     winner = row.text("winner")
     if winner not in (*models, TIE) or models[0] == models[1]:
-        raise VievalError(
-            f"{row.where}: winner must be {TIE} or one of two models, got {winner[:40]!r}; "
-            "correct the file"
+        raise row.error(
+            f"winner must be {TIE} or one of two models, got {winner[:40]!r}"
         )
-    vote = FIRST if winner == models[0] else SECOND
-    if winner == TIE:
-        vote = TIE
-    cells: dict[str, Any] = {
+    votes = {
+        models[0]: FIRST,
+        models[1]: SECOND,
+        TIE: TIE,
+    }
+    cells: JsonObject = {
         "id": str(number),
         "texts": {"instruction": row.text("prompt")},
         "images": {"source": row.file("input")},
@@ -128,7 +126,7 @@ def _pair(number: int, row: Row) -> Row:
             }
             for model, file in zip(models, files, strict=True)
         ],
-        "vote": vote,
+        "vote": votes[winner],
         "group": _edit(row),
         "tags": list(_tags(row)),
     }
@@ -176,20 +174,22 @@ def _edit(row: Row) -> str:
 _PRINTED = Printed(
     PAIRS,
     ("accuracy",),
-    {
-        "random": (33.43,),
-        "GPT-4o": (50.81,),
-        "GPT-5": (47.27,),
-        "Gemini-2.0-Flash": (44.31,),
-        "Gemini-2.5-Flash": (47.63,),
-        "Qwen2.5-VL-3B-Instruct": (30.69,),
-        "Qwen2.5-VL-7B-Instruct": (38.62,),
-        "Qwen2.5-VL-32B-Instruct": (37.06,),
-        "MiMo-VL-7B-SFT-2508": (30.43,),
-        "ADIEE": (55.56,),
-        "EditReward (Qwen2.5-VL-7B)": (59.50,),
-        "EditReward (MiMo-VL-7B)": (63.62,),
-    },
+    printed_numbers(
+        """
+        random: 33.43
+        GPT-4o: 50.81
+        GPT-5: 47.27
+        Gemini-2.0-Flash: 44.31
+        Gemini-2.5-Flash: 47.63
+        Qwen2.5-VL-3B-Instruct: 30.69
+        Qwen2.5-VL-7B-Instruct: 38.62
+        Qwen2.5-VL-32B-Instruct: 37.06
+        MiMo-VL-7B-SFT-2508: 30.43
+        ADIEE: 55.56
+        EditReward (Qwen2.5-VL-7B): 59.50
+        EditReward (MiMo-VL-7B): 63.62
+        """
+    ),
     (
         "% in the README of github.com/TIGER-AI-Lab/EditReward, whose authors chose "
         "the tie thresholds on the test set"
@@ -203,7 +203,7 @@ _PAIRS_FOLDER = DataFolder(NAME, {PAIRS: 1600}, read_pairs, ADVICE)
 
 BENCHMARK = _POINTS_FOLDER.benchmark(
     WithLabels(("spearman", "pearson", "kendall"), (ASPECT,)),
-    kinds=dict.fromkeys(_POINTS_FOLDER.parts, KIND),
+    KIND,
     title="AURORA-Bench",
     source=SOURCE,
     licence=LICENCE,
@@ -214,11 +214,11 @@ BENCHMARKS = (
     replace(
         _PAIRS_FOLDER.benchmark(
             ByVotes(SCHEME),
+            KIND,
             title="AURORA-Bench-Pairs",
             source=SOURCE,
             licence=LICENCE,
             printed=(_PRINTED,),
-            kinds=dict.fromkeys(_PAIRS_FOLDER.parts, KIND),
         ),
         name=_PAIRS_NAME,
     ),

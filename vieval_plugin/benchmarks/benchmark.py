@@ -9,13 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from vieval_plugin.config import FILE_VARIABLE, Config
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.meta_evaluation.statistics import Report
 from vieval_plugin.meta_evaluation.tables import Printed
 from vieval_plugin.text.errors import VievalError
+
+#: Parts with their published numbers of samples, None where that is unknown.
+Parts: TypeAlias = Mapping[str, int | None]
+
+#: Function of a root and a part that gives samples or contests.
+Load: TypeAlias = Callable[[Path, str], Sequence[Judged]]
+
+#: Names by name.
+Names: TypeAlias = Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -29,7 +38,7 @@ class Preparing:
     #: Number of frames or views that stand for a sample; None for that of before.
     count: int | None = None
     #: Addresses by the name of a source.
-    hosts: Mapping[str, str] = field(default_factory=dict)
+    hosts: Names = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -49,10 +58,10 @@ class Benchmark:
     #: Its name in tasks, folders and options.
     name: str
     #: Parts, each with the number of samples it was published with, None where that is unknown.
-    parts: Mapping[str, int | None]
+    parts: Parts
     #: Function of a root and a part that gives samples or contests, naming images and opening none;
     #: VievalError, in one line, for what is absent or malformed.
-    load: Callable[[Path, str], Sequence[Judged]]
+    load: Load
     #: Function of a root and a part that lists what a live run still lacks, one line
     #: each.
     missing: Callable[[Path, str], list[str]]
@@ -69,11 +78,11 @@ class Benchmark:
     #: Function that fetches it or checks what is there; None where nothing is to be prepared.
     prepare: Callable[[Path, Preparing], Prepared] | None = None
     #: Sources whose address `vieval prepare` lets a user change, with what each holds.
-    hosts: Mapping[str, str] = field(default_factory=dict)
+    hosts: Names = field(default_factory=dict)
     #: Parts by the names that authors' logs and lists call them, such as those of folders.
-    folders: Mapping[str, str] = field(default_factory=dict)
+    folders: Names = field(default_factory=dict)
     #: Kinds of samples that are images, by parts that are not named after a kind.
-    kinds: Mapping[str, str] = field(default_factory=dict)
+    kinds: Names = field(default_factory=dict)
     #: True for synthetic images.
     synthetic: bool = False
     #: Text above its tables.
@@ -85,7 +94,7 @@ class Benchmark:
     generates: bool = False
     #: Function of a root and a part that gives the prompts of images, where `load` knows those of
     #: rated ones alone; the part is empty for all.
-    prompts: Callable[[Path, str], Sequence[Judged]] | None = None
+    prompts: Load | None = None
     #: The root that `load` and `missing` are given: the data folder, or the user's prompt file.
     root: Literal["data", "prompts"] = "data"
     #: File that describes it; None if it is described in Python.
@@ -103,6 +112,12 @@ class Benchmark:
         if not self.synthetic:
             return text
         return text.replace("people", self.truth)
+
+
+def printed_numbers(text: str) -> dict[str, tuple[float, ...]]:
+    """Numbers by judge, from a line for each such as `GPT-4o: 45.69 27.33`."""
+    rows = (line.strip().rpartition(": ") for line in text.strip().splitlines())
+    return {judge: tuple(map(float, numbers.split())) for judge, _, numbers in rows}
 
 
 def known_part(name: str, parts: Collection[str], part: str) -> str:

@@ -7,13 +7,14 @@ each two edits of a group. It is another benchmark than that of Luo et al. with 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from itertools import combinations, pairwise, permutations
 from pathlib import Path
-from typing import Any
 
-from vieval_plugin.benchmarks.loading.contest_hub import HubRows, Keep, hub_loader
+from vieval_plugin.benchmarks.benchmark import printed_numbers
+from vieval_plugin.benchmarks.loading.contest_hub import HubRows, Keep, hub_benchmark
 from vieval_plugin.benchmarks.loading.folders import DataFolder
 from vieval_plugin.judges.contests import RANKING, Contest
 from vieval_plugin.meta_evaluation.tables import Printed
@@ -28,10 +29,6 @@ KIND = "tie"
 DATASET = "TIGER-Lab/EditReward-Bench"
 SPLIT = "train"
 ADVICE = f"run `vieval prepare {NAME}`"
-SOURCE = (
-    f"Wu et al., EditReward (2025), arXiv 2509.26346; {DATASET} on the Hugging Face Hub"
-)
-LICENCE = "Apache-2.0 (Hugging Face card)"
 
 _LETTERS = "ABCD"
 
@@ -46,7 +43,7 @@ def read(folder: Path, part: str) -> list[Contest]:
     )
 
 
-def _comparison(_number: int, row: Mapping[str, Any], keep: Keep) -> JsonObject:
+def _comparison(_number: int, row: JsonObject, keep: Keep) -> JsonObject:
     """A row of the hub: the edits of a group that it shows, by letter, and which of them people
     put before which.
     """
@@ -54,10 +51,9 @@ def _comparison(_number: int, row: Mapping[str, Any], keep: Keep) -> JsonObject:
     compared = row.get("comparison_type")
     first_letter = str(row.get("dataset", ""))[:1]
     size = row.get("num_candidates") or int(first_letter or len(_LETTERS))
-    numbers = []
-    for k in range(1, len(_LETTERS) + 1):
-        if row.get(f"candidate_{k}") is not None:
-            numbers.append(k)
+    numbers = [
+        k for k in range(1, len(_LETTERS) + 1) if row.get(f"candidate_{k}") is not None
+    ]
     letters = list(_LETTERS[: len(numbers)])
     if compared:
         letters = compared.split("vs")
@@ -68,22 +64,20 @@ def _comparison(_number: int, row: Mapping[str, Any], keep: Keep) -> JsonObject:
     if compared and size > 2:
         # of three and four, the rows of a group have its name before their own
         group = group.split("_")[0]
-    pair: JsonObject = {
+    return {
         "id": f"{size}-{group}",
         "size": size if compared else len(numbers),
         "instruction": row["instruction"],
         "source": keep(row["source_image"]),
+        "candidates": {
+            letter: {
+                "image_model": row.get(f"model_{k}"),
+                "images": {"output": keep(row[f"candidate_{k}"])},
+            }
+            for letter, k in zip(letters, numbers, strict=True)
+        },
+        "ranks": _ranks(row["ranking"], letters),
     }
-    candidates = {}
-    for letter, k in zip(letters, numbers, strict=True):
-        output = keep(row[f"candidate_{k}"])
-        candidates[letter] = {
-            "image_model": row.get(f"model_{k}"),
-            "images": {"output": output},
-        }
-    pair["candidates"] = candidates
-    pair["ranks"] = _ranks(row["ranking"], letters)
-    return pair
 
 
 def _ranks(ranking: str, letters: Sequence[str]) -> dict[str, int]:
@@ -108,26 +102,27 @@ def _groups(pairs: Sequence[JsonObject]) -> list[JsonObject]:
         groups.setdefault(pair["id"], []).append(pair)
     contests = []
     for name, rows in groups.items():
-        candidates = {}
-        for row in rows:
-            for letter, candidate in row["candidates"].items():
-                candidates[letter] = candidate
+        candidates = {
+            letter: candidate
+            for row in rows
+            for letter, candidate in row["candidates"].items()
+        }
         letters = sorted(candidates)
         first_row = rows[0]
         size = first_row["size"]
-        pairs_of_letters = list(combinations(letters, 2))
-        if len(letters) != size or len(rows) > len(pairs_of_letters):
+        if len(letters) != size or len(rows) > math.comb(size, 2):
             raise ValueError(
                 f"group {name} must have {size} candidates, got {len(letters)} in {len(rows)} rows"
             )
-        contest = {
-            "id": name,
-            "texts": {"instruction": first_row["instruction"]},
-            "images": {"source": first_row["source"]},
-            "candidates": [candidates[letter] for letter in letters],
-            "vote": _ranking(letters, [row["ranks"] for row in rows]),
-        }
-        contests.append(contest)
+        contests.append(
+            {
+                "id": name,
+                "texts": {"instruction": first_row["instruction"]},
+                "images": {"source": first_row["source"]},
+                "candidates": [candidates[letter] for letter in letters],
+                "vote": _ranking(letters, [row["ranks"] for row in rows]),
+            }
+        )
     return contests
 
 
@@ -140,9 +135,7 @@ def _ranking(letters: Sequence[str], ranks_by_row: Sequence[Mapping[str, int]]) 
         for a, b in permutations(ranks, 2):
             # a lower rank is preferred
             preferred[a, b] = _sign(ranks[b] - ranks[a])
-    wins = {}
-    for a in letters:
-        wins[a] = sum(preferred.get((a, b), 0) > 0 for b in letters)
+    wins = {a: sum(preferred.get((a, b), 0) > 0 for b in letters) for a in letters}
     for a, b in combinations(letters, 2):
         if preferred.get((a, b)) != _sign(wins[a] - wins[b]):
             return ""
@@ -173,30 +166,33 @@ _HUB = {
 _PRINTED = Printed(
     PART,
     ("2 candidates", "3 candidates", "4 candidates", "overall"),
-    {
-        "random": (25.81, 11.33, 1.35, 13.84),
-        "GPT-4o": (45.69, 27.33, 7.31, 28.31),
-        "GPT-5": (57.53, 38.51, 12.84, 37.81),
-        "Gemini-2.0-Flash": (52.43, 33.33, 13.51, 33.47),
-        "Gemini-2.5-Flash": (58.61, 39.86, 12.16, 38.02),
-        "Qwen2.5-VL-3B-Instruct": (51.07, 20.27, 2.71, 26.86),
-        "Qwen2.5-VL-7B-Instruct": (52.69, 24.67, 3.38, 29.75),
-        "Qwen2.5-VL-32B-Instruct": (50.54, 25.27, 4.05, 28.72),
-        "MiMo-VL-7B-SFT-2508": (49.46, 30.41, 9.46, 31.19),
-        "EditReward (Qwen2.5-VL-7B)": (56.99, 36.00, 10.81, 36.78),
-        "EditReward (MiMo-VL-7B)": (56.45, 42.67, 11.49, 38.42),
-    },
+    printed_numbers(
+        """
+        random: 25.81 11.33 1.35 13.84
+        GPT-4o: 45.69 27.33 7.31 28.31
+        GPT-5: 57.53 38.51 12.84 37.81
+        Gemini-2.0-Flash: 52.43 33.33 13.51 33.47
+        Gemini-2.5-Flash: 58.61 39.86 12.16 38.02
+        Qwen2.5-VL-3B-Instruct: 51.07 20.27 2.71 26.86
+        Qwen2.5-VL-7B-Instruct: 52.69 24.67 3.38 29.75
+        Qwen2.5-VL-32B-Instruct: 50.54 25.27 4.05 28.72
+        MiMo-VL-7B-SFT-2508: 49.46 30.41 9.46 31.19
+        EditReward (Qwen2.5-VL-7B): 56.99 36.00 10.81 36.78
+        EditReward (MiMo-VL-7B): 56.45 42.67 11.49 38.42
+        """
+    ),
     "% of groups with all pairs right, in the README of github.com/TIGER-AI-Lab/EditReward. "
     "Judges that vote were asked pair by pair. For judges that score, the threshold for a tie "
     "between two candidates was chosen on the test set",
 )
 
-BENCHMARK = _FOLDER.benchmark(
+BENCHMARK = hub_benchmark(
+    _FOLDER,
+    _HUB,
     ByVotes(RANKING),
-    kinds=dict.fromkeys(_FOLDER.parts, KIND),
+    kind=KIND,
     title="EditReward-Bench-TIGER",
-    source=SOURCE,
-    licence=LICENCE,
-    prepare=hub_loader(_FOLDER, _HUB, SOURCE, LICENCE),
+    source=f"Wu et al., EditReward (2025), arXiv 2509.26346; {DATASET} on the Hugging Face Hub",
+    licence="Apache-2.0 (Hugging Face card)",
     printed=(_PRINTED,),
 )

@@ -7,12 +7,11 @@ judge's tie is wrong.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from vieval_plugin.benchmarks.loading.contest_hub import HubRows, Keep, hub_loader
+from vieval_plugin.benchmarks.loading.contest_hub import HubRows, Keep, hub_benchmark
 from vieval_plugin.benchmarks.loading.folders import DataFolder
 from vieval_plugin.judges.contests import FIRST, SECOND, Contest
 from vieval_plugin.meta_evaluation.votes import ByVotes
@@ -31,10 +30,6 @@ PARTS = {
 DATASET = "EditScore/EditReward-Bench"
 SPLIT = "train"
 ADVICE = f"run `vieval prepare {NAME}`"
-SOURCE = (
-    f"Luo et al., EditScore (2025), arXiv 2509.23909; {DATASET} on the Hugging Face Hub"
-)
-LICENCE = "Apache-2.0 (Hugging Face card)"
 
 
 def read(folder: Path, part: str) -> list[Contest]:
@@ -47,9 +42,7 @@ def read(folder: Path, part: str) -> list[Contest]:
     )
 
 
-def _convert_hub_row(
-    part: str, number: int, row: Mapping[str, Any], keep: Keep
-) -> JsonObject:
+def _convert_hub_row(part: str, number: int, row: JsonObject, keep: Keep) -> JsonObject:
     """A row of the hub as one of ours, the preferred edit first as it is there; empty for
     another dimension.
     """
@@ -79,8 +72,11 @@ def _alternate_preferred(rows: Sequence[JsonObject]) -> list[JsonObject]:
     for number, row in enumerate(filter(None, rows)):
         pair = row
         if number % 2:
-            candidates = row["candidates"][::-1]
-            pair = {**row, "candidates": candidates, "vote": SECOND}
+            pair = {
+                **row,
+                "candidates": row["candidates"][::-1],
+                "vote": SECOND,
+            }
         pairs.append(pair)
     return pairs
 
@@ -98,11 +94,12 @@ _HUB = {
 }
 
 
-BENCHMARK = _FOLDER.benchmark(
+BENCHMARK = hub_benchmark(
+    _FOLDER,
+    _HUB,
     ByVotes(SCHEME),
-    kinds=dict.fromkeys(_FOLDER.parts, KIND),
+    kind=KIND,
     title="EditReward-Bench-EditScore",
-    source=SOURCE,
-    licence=LICENCE,
-    prepare=hub_loader(_FOLDER, _HUB, SOURCE, LICENCE),
+    source=f"Luo et al., EditScore (2025), arXiv 2509.23909; {DATASET} on the Hugging Face Hub",
+    licence="Apache-2.0 (Hugging Face card)",
 )

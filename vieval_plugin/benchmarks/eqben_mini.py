@@ -12,6 +12,7 @@ from pathlib import Path
 from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.benchmarks.loading.folders import DataFolder
 from vieval_plugin.benchmarks.loading.two_by_two import STATISTICS, read_two_by_two
+from vieval_plugin.images import files_of
 from vieval_plugin.judges.protocol import Sample
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.meta_evaluation.labels import WithLabels
@@ -44,18 +45,13 @@ def read(folder: Path, part: str) -> list[Sample]:
         )
     rows = []
     for number, row in enumerate(read_objects(selection, ADVICE)):
-        images = {}
-        for i in (0, 1):
-            images[f"image_{i}"] = row.file(f"image{i}")
-        captions = {}
-        for t in (0, 1):
-            captions[f"caption_{t}"] = row.text(f"caption{t}")
         cells = {
             "id": number,
-            **images,
-            **captions,
-            "tag": images["image_0"].split("/")[0],
+            "tag": row.file("image0").split("/")[0],
         }
+        for k in (0, 1):
+            cells[f"image_{k}"] = row.file(f"image{k}")
+            cells[f"caption_{k}"] = row.text(f"caption{k}")
         rows.append(Row(row.where, cells))
     return read_two_by_two(folder, NAME, part, rows)
 
@@ -70,12 +66,7 @@ def convert_arrays(folder: Path, preparing: Preparing) -> list[str]:
     import PIL.Image
 
     problems = []
-    sources = (
-        image.source
-        for sample in read(folder, _ALL)
-        for image in sample.images.values()
-    )
-    for path in dict.fromkeys(path for path in sources if isinstance(path, Path)):
+    for path in dict.fromkeys(files_of(read(folder, _ALL))):
         array = path.with_suffix(".npy")
         if path.exists() or not array.exists():
             continue
@@ -93,7 +84,10 @@ def convert_arrays(folder: Path, preparing: Preparing) -> list[str]:
             )
             continue
         body = io.BytesIO()
-        PIL.Image.fromarray(np.ascontiguousarray(pixels[:, :, ::-1])).save(body, "PNG")
+        PIL.Image.fromarray(np.ascontiguousarray(pixels[:, :, ::-1])).save(
+            body,
+            "PNG",
+        )
         write_whole(path, body.getvalue(), "folder")
     return problems
 
@@ -108,7 +102,7 @@ _FOLDER = DataFolder(
 
 BENCHMARK = _FOLDER.benchmark(
     WithLabels(STATISTICS),
-    kinds=dict.fromkeys(_FOLDER.parts, KIND),
+    KIND,
     title="EqBen-Mini",
     source=(
         "Wang et al., Equivariant Similarity for Vision-Language Foundation Models (2023), arXiv "

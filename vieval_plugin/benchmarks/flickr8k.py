@@ -22,6 +22,7 @@ from vieval_plugin.readers.rows import (
     image_file,
     read_object,
 )
+from vieval_plugin.readers.tables import are_objects
 from vieval_plugin.text.errors import VievalError
 
 NAME = "flickr8k"
@@ -43,7 +44,10 @@ def read(folder: Path, part: str) -> list[Sample]:
     path = folder / "flickr8k.json"
     samples = []
     for key, cells in read_object(path, ADVICE).items():
-        photo = Row(f"{path}: {key}", cells if isinstance(cells, dict) else {})
+        photo = Row(
+            f"{path}: {key}",
+            cells if isinstance(cells, dict) else {},
+        )
         images = {"output": image_file(folder, photo.file("image_path"))}
         uid = Row(photo.where, {"key": key}).uid("key")
         for number, (text, ratings) in enumerate(_captions(photo).items()):
@@ -64,9 +68,7 @@ def read(folder: Path, part: str) -> list[Sample]:
 
 def _captions(photo: Row) -> dict[str, list[float]]:
     judgements: Any = photo.cells.get("human_judgement")
-    if not isinstance(judgements, list) or not all(
-        isinstance(judgement, dict) for judgement in judgements
-    ):
+    if not are_objects(judgements):
         raise VievalError(
             f"{photo.where}: human_judgement must be a list of objects; {ADVICE}"
         )
@@ -75,10 +77,7 @@ def _captions(photo: Row) -> dict[str, list[float]]:
         row = Row(f"{photo.where}, judgement {number}", judgement)
         text = " ".join(row.text("caption").split()).strip(".").strip()
         if not text:
-            raise VievalError(
-                f"{row.where}: the caption must contain words, got only a full stop; "
-                "correct the file"
-            )
+            raise row.error("the caption must contain words, got only a full stop")
         captions.setdefault(text, []).append(row.rating("rating", LOWEST, HIGHEST))
     return captions
 
@@ -87,7 +86,7 @@ _FOLDER = DataFolder(NAME, {"all": None}, read, ADVICE)
 
 BENCHMARK = _FOLDER.benchmark(
     WithLabels(GRADED),
-    kinds=dict.fromkeys(_FOLDER.parts, KIND),
+    KIND,
     title="Flickr8K",
     source=(
         "Hodosh et al., Framing Image Description as a Ranking Task (2013); files "

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from vieval_plugin.benchmarks.loading.conditions import generating
 from vieval_plugin.benchmarks.loading.folders import DataFolder
@@ -16,6 +15,7 @@ from vieval_plugin.meta_evaluation.labels import WithLabels
 from vieval_plugin.readers.rated_models import read_rated
 from vieval_plugin.readers.rows import GRADED, KIND, read_object
 from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.yaml_json import JsonObject
 
 NAME = "genai_bench_t2i"
 MODELS = (
@@ -54,7 +54,7 @@ def read(folder: Path, part: str) -> list[Sample]:
     )
 
 
-def _skills(path: Path, prompts: Mapping[str, Any]) -> Mapping[str, tuple[str, ...]]:
+def _skills(path: Path, prompts: JsonObject) -> Mapping[str, tuple[str, ...]]:
     """Skills by id. The file lists ids as numbers, which the prompts have in five digits."""
     if not path.exists():
         return {}
@@ -86,7 +86,7 @@ _FOLDER = DataFolder(
 
 BENCHMARK = _FOLDER.benchmark(
     WithLabels(GRADED),
-    kinds=dict.fromkeys(_FOLDER.parts, KIND),
+    KIND,
     title="GenAI-Bench",
     source=(
         "Li et al., GenAI-Bench (2024), arXiv 2406.13743; files from "

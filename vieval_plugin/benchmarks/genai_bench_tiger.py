@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from vieval_plugin.benchmarks.benchmark import Preparing
-from vieval_plugin.benchmarks.loading.contest_hub import HubRows, Keep, hub_loader
+from vieval_plugin.benchmarks.loading.contest_hub import HubRows, Keep, hub_benchmark
 from vieval_plugin.benchmarks.loading.folders import DataFolder
 from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, FIRST, SECOND, Contest
 from vieval_plugin.meta_evaluation.votes import ByVotes
@@ -56,11 +56,6 @@ FRAMES_FILE = "frames.json"
 DATASET = "TIGER-Lab/GenAI-Bench"
 SPLIT = "test_v1"
 ADVICE = f"run `vieval prepare {NAME}`"
-SOURCE = (
-    f"Jiang et al., GenAI Arena (2024), arXiv 2406.04485; split {SPLIT} of {DATASET} "
-    "on the Hugging Face Hub"
-)
-LICENCE = "CC BY 4.0 (Hugging Face card)"
 
 _PROMPTS = {
     EDIT: {
@@ -88,9 +83,12 @@ def read(folder: Path, part: str) -> list[Contest]:
     )
     home = folder / part
     if (home / CONTESTS).exists():
-        return read_contests(read_lines(home / CONTESTS, ADVICE), home, common)
-    config_by_part = {config_part: config for config, config_part in CONFIGS.items()}
-    config = config_by_part[part]
+        return read_contests(
+            read_lines(home / CONTESTS, ADVICE),
+            home,
+            common,
+        )
+    config = {config_part: config for config, config_part in CONFIGS.items()}[part]
     logs = sorted((folder / config).glob("*/*.json"))
     if not logs:
         raise VievalError(
@@ -108,31 +106,29 @@ def _logged(logs: Sequence[Path], part: str) -> list[Row]:
             first = rows
             break
         first = first or rows
-    logged_rows = []
-    for row in first:
-        cells = _cells(
-            row.uid("idx"),
-            row.cells,
-            part,
-            vote=row.text("human_vote"),
-            candidates=[{}, {}],
+    return [
+        replace(
+            row,
+            cells=_cells(
+                row.uid("idx"),
+                row.cells,
+                part,
+                vote=row.text("human_vote"),
+                candidates=[{}, {}],
+            ),
         )
-        logged_rows.append(Row(row.where, cells))
-    return logged_rows
+        for row in first
+    ]
 
 
-def _convert_hub_row(
-    part: str, number: int, row: Mapping[str, Any], keep: Keep
-) -> JsonObject:
-    """A row of the hub as one of ours."""
+def _convert_hub_row(part: str, number: int, row: JsonObject, keep: Keep) -> JsonObject:
     candidates = []
     for side in ("left", "right"):
         candidate: JsonObject = {"image_model": row.get(f"{side}_model")}
         if part == VIDEO:
             candidate |= _video(row, side)
         else:
-            output = keep(row[f"{side}_output_image"])
-            candidate["images"] = {"output": output}
+            candidate["images"] = {"output": keep(row[f"{side}_output_image"])}
         candidates.append(candidate)
     cells = _cells(
         str(number),
@@ -142,21 +138,27 @@ def _convert_hub_row(
         candidates,
     )
     if part == EDIT:
-        return {**cells, "images": {"source": keep(row["source_image"])}}
+        return {
+            **cells,
+            "images": {"source": keep(row["source_image"])},
+        }
     return cells
 
 
-def _video(row: Mapping[str, Any], side: str) -> JsonObject:
+def _video(row: JsonObject, side: str) -> JsonObject:
     url = row[f"{side}_video"]
     if not url:
         return {}
     digest = hashlib.sha256(url.encode()).hexdigest()
-    return {"video": f"videos/{digest[:16]}.mp4", "url": url}
+    return {
+        "video": f"videos/{digest[:16]}.mp4",
+        "url": url,
+    }
 
 
 def _cells(
     uid: str,
-    row: Mapping[str, Any],
+    row: JsonObject,
     part: str,
     vote: str,
     candidates: list[JsonObject],
@@ -175,14 +177,12 @@ def _cells(
     }
 
 
-def _texts(row: Mapping[str, Any], part: str) -> dict[str, str]:
-    """The prompts of a row, by our names."""
-    texts = {}
-    for column, name in _PROMPTS.get(part, _PROMPT).items():
-        text = row.get(column)
-        if isinstance(text, str) and text:
-            texts[name] = text
-    return texts
+def _texts(row: JsonObject, part: str) -> dict[str, str]:
+    names = _PROMPTS.get(part, _PROMPT).items()
+    texts = {name: row.get(column) for column, name in names}
+    return {
+        name: text for name, text in texts.items() if text and isinstance(text, str)
+    }
 
 
 def _make(folder: Path, preparing: Preparing) -> list[str]:
@@ -195,30 +195,29 @@ def _make(folder: Path, preparing: Preparing) -> list[str]:
     count = read_count(folder / FRAMES_FILE, FRAMES)
     if VIDEO not in (preparing.parts or ()) or not (home / CONTESTS).exists():
         return []
-    candidates = []
-    for row in read_lines(home / CONTESTS, ADVICE):
-        candidates += row.cells["candidates"]
-    urls = {}
-    for candidate in candidates:
-        if candidate.get("video"):
-            urls[candidate["video"]] = candidate.get("url")
-    frameless = []
-    for video in urls:
-        if not complete(frames_folder(home, video, count), count):
-            frameless.append(video)
-    downloads = []
-    for video in frameless:
-        url = urls[video]
-        if url:
-            downloads.append(Download(url, home / video, _check_video))
-    reasons = {}
-    for failed in asyncio.run(fetch_all(downloads, label="videos")):
-        reasons[failed.path] = failed.reason
-    pairs = []
-    for video in frameless:
-        path = home / video
-        if path not in reasons:
-            pairs.append((path, frames_folder(home, video, count)))
+    urls = {
+        candidate["video"]: candidate.get("url")
+        for row in read_lines(home / CONTESTS, ADVICE)
+        for candidate in row.cells["candidates"]
+        if candidate.get("video")
+    }
+    frameless = [
+        video
+        for video in urls
+        if not complete(frames_folder(home, video, count), count)
+    ]
+    downloads = [
+        Download(urls[video], home / video, _check_video)
+        for video in frameless
+        if urls[video]
+    ]
+    failures = asyncio.run(fetch_all(downloads, label="videos"))
+    reasons = {failed.path: failed.reason for failed in failures}
+    pairs = [
+        (home / video, frames_folder(home, video, count))
+        for video in frameless
+        if home / video not in reasons
+    ]
     reasons |= extract_all(pairs, count)
     return failure_lines(reasons, len(urls), "run the command again to retry")
 
@@ -251,12 +250,16 @@ _HUB = {
 }
 
 
-BENCHMARK = _FOLDER.benchmark(
+BENCHMARK = hub_benchmark(
+    _FOLDER,
+    _HUB,
     ByVotes("four_way"),
     kinds={part: KINDS[part] for part in (EDIT, GENERATION)},
     title="GenAI-Bench-TIGER",
-    source=SOURCE,
-    licence=LICENCE,
-    prepare=hub_loader(_FOLDER, _HUB, SOURCE, LICENCE),
+    source=(
+        f"Jiang et al., GenAI Arena (2024), arXiv 2406.04485; split {SPLIT} of {DATASET} "
+        "on the Hugging Face Hub"
+    ),
+    licence="CC BY 4.0 (Hugging Face card)",
     folders=CONFIGS,
 )

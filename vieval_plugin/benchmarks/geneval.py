@@ -58,7 +58,13 @@ _COUNT = "Answer.task-count-"
 _COLOR = "Answer.task-color-"
 _PLACES = ("Answer.task-position-x", "Answer.task-position-y")
 #: Images of each tag that workers saw, of all three image models.
-_RATED = dict(zip(TAGS, (156, 216, 204, 228, 240, 156), strict=True))
+_RATED = dict(
+    zip(
+        TAGS,
+        (156, 216, 204, 228, 240, 156),
+        strict=True,
+    )
+)
 
 
 def load_prompts(root: Path, part: str = "") -> list[Sample]:
@@ -76,20 +82,24 @@ def _read_prompts(folder: Path) -> list[Sample]:
     prompts = []
     for number, row in enumerate(read_lines(folder / PROMPTS, ADVICE)):
         tag = known_part(NAME, TAGS, row.text("tag"))
-        fields = ("tag", "include", "exclude")
-        wanted = {}
-        for name in fields:
-            if name in row.cells:
-                wanted[name] = row.cells[name]
-        texts = {"prompt": row.text("prompt"), WANTED_OBJECTS: json.dumps(wanted)}
+        names = filter(row.cells.__contains__, ("tag", "include", "exclude"))
+        wanted = {name: row.cells[name] for name in names}
+        texts = {
+            "prompt": row.text("prompt"),
+            WANTED_OBJECTS: json.dumps(wanted),
+        }
         try:
             read_scene(texts[WANTED_OBJECTS])
         except VievalError as error:
             raise VievalError(f"{row.where}: {error}") from None
-        sample_id = SampleId(NAME, tag, "", f"{number:05}")
         prompts.append(
             Sample(
-                sample_id,
+                SampleId(
+                    NAME,
+                    tag,
+                    "",
+                    f"{number:05}",
+                ),
                 {},
                 texts,
                 kind=KIND,
@@ -118,7 +128,12 @@ def read(folder: Path, part: str) -> list[Sample]:
         samples += [
             replace(
                 prompts[uid],
-                id=SampleId(NAME, part, model, f"{uid}_{image}"),
+                id=SampleId(
+                    NAME,
+                    part,
+                    model,
+                    f"{uid}_{image}",
+                ),
                 images={"output": Image(folder / model / uid / "samples" / image)},
                 ratings={ASPECT: tuple(rights)},
                 group=uid,
@@ -152,7 +167,7 @@ def is_right(scene: WantedScene, answer: Mapping[str, str]) -> bool:
     Each object at least as often as asked for and less often than is excluded, its colour among
     the ticked ones, and its position in one of the two answers.
     """
-    counts: dict[str, float] = {}
+    counts = {}
     for number, entry in enumerate(scene.include):
         count = decimal(answer.get(f"{_COUNT}{number}") or "0")
         colors = answer.get(f"{_COLOR}{number}", "").split("|")
@@ -179,16 +194,19 @@ def prepare_prompts(root: Path, preparing: Preparing) -> Prepared:
     if failed:
         why = f"{ADDRESS}: {failed[0].reason}"
         return Prepared(manual_download_lines(NAME, root, why), False)
-    return Prepared((f"{job.path}: ready, {sum(TAGS.values())} prompts",), True)
+    return Prepared(
+        (f"{job.path}: ready, {sum(TAGS.values())} prompts",),
+        True,
+    )
 
 
 def prepare(root: Path, preparing: Preparing) -> Prepared:
     """Fetch the prompts if missing, and check what is put there by hand."""
-    prompts, checked = (
-        step(root, preparing) for step in (prepare_prompts, _FOLDER.prepare)
-    )
-    lines = checked.lines if prompts.complete else (*prompts.lines, *checked.lines)
-    return Prepared(lines, checked.complete)
+    prompts = prepare_prompts(root, preparing)
+    checked = _FOLDER.prepare(root, preparing)
+    if prompts.complete:
+        return checked
+    return replace(checked, lines=(*prompts.lines, *checked.lines))
 
 
 _FOLDER = DataFolder(NAME, _RATED, read, ADVICE)
@@ -197,7 +215,7 @@ BENCHMARK = _FOLDER.benchmark(
     WithLabels(("majority_agreement", "spearman")),
     prepare=prepare,
     prompts=load_prompts,
-    kinds=dict.fromkeys(TAGS, KIND),
+    kind=KIND,
     title="GenEval",
     source=(
         "Ghosh, Hajishirzi, Schmidt, GenEval (2023), arXiv 2310.11513; "

@@ -12,11 +12,12 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.benchmarks.benchmark import Benchmark
-from vieval_plugin.benchmarks.loading.description import Description, VoteSection
+from vieval_plugin.benchmarks.benchmark import Benchmark, Parts
+from vieval_plugin.benchmarks.loading.description import Description
 from vieval_plugin.benchmarks.loading.folders import DataFolder
 from vieval_plugin.benchmarks.loading.lmms_eval_task import lmms_eval_benchmark
 from vieval_plugin.benchmarks.loading.two_by_two import read_two_by_two
@@ -36,10 +37,17 @@ from vieval_plugin.readers.contest_rows import ContestRows, read_contests
 from vieval_plugin.readers.open_table import open_table
 from vieval_plugin.readers.rows import ASPECT, Row, absent_file, read_lines
 from vieval_plugin.readers.sample_rows import samples_of_row
-from vieval_plugin.readers.tables import BadLine, InputTable, NumberedRow, StoredImage
+from vieval_plugin.readers.tables import (
+    BadLine,
+    Columns,
+    InputTable,
+    NumberedRow,
+    StoredImage,
+)
 from vieval_plugin.text.errors import VievalError, docs_url
 from vieval_plugin.text.escaping import say
 from vieval_plugin.text.untrusted import is_below, isfile
+from vieval_plugin.text.yaml_json import JsonObject
 
 FILE = "benchmark.yaml"
 _ONLY_PART = "all"
@@ -62,12 +70,11 @@ class _Reading:
         """The table in the folder, whose images lie below it too; VievalError where it lacks a
         column.
         """
-        path = self._path("table", self.described.table)
-        columns = [*self.described.columns.values(), *self._extra]
+        opened = open_table(self._path("table", self.described.table))
         table = _derive_columns(
-            replace(open_table(path), roots=(self.folder,)),
+            replace(opened, roots=(self.folder,)),
             self.described.split,
-            columns,
+            [*self.described.columns.values(), *self._extra],
         )
         require_columns(table, self._extra)
         return table
@@ -94,40 +101,36 @@ class _Reading:
     def _extra(self) -> list[str]:
         """The columns of all that is not part of a sample."""
         described = self.described
-        names = list[str]()
+        names = [described.group, *described.tags]
         for columns in described.ratings.values():
             names += [columns] if isinstance(columns, str) else columns
         if described.vote:
             names += [described.vote.column, *described.vote.annotators]
-        names += [described.group, *described.tags]
         if described.parts:
             names.append(described.parts.column)
         for candidate in described.candidates:
             names += candidate.values()
-        return [name for name in names if name]
+        return list(filter(None, names))
 
-    def parts(self) -> Mapping[str, int | None]:
+    def parts(self) -> Parts:
         """The parts with their published numbers, as described or as the table has them."""
-        if not self.described.parts or self.described.parts.samples:
-            return (
-                self.described.parts.samples
-                if self.described.parts
-                else {_ONLY_PART: None}
-            )
-        column = self.described.parts.column
-        cells = [row.cells.get(column) for row in self._rows()]
-        parts = dict.fromkeys(map(_text_of, cells))
+        described = self.described.parts
+        if not described:
+            return {_ONLY_PART: None}
+        if described.samples:
+            return described.samples
+        column = described.column
+        parts = dict.fromkeys(_text_of(row.cells.get(column)) for row in self._rows())
         for name in parts:
             if not re.fullmatch(r"[\w.-]{1,60}", name):
                 raise VievalError(
                     f"{self.table.name}: {column} names parts, so it must contain "
                     f"only letters, digits, _, - and ., got {name[:80]!r}"
                 )
-        count = len(parts)
-        if count > _MOST_PARTS:
+        if len(parts) > _MOST_PARTS:
             raise VievalError(
-                f"{self.file}: `parts` must have at most {_MOST_PARTS} values, got {count} "
-                f"in {column!r}; use another column"
+                f"{self.file}: `parts` must have at most {_MOST_PARTS} values, got "
+                f"{len(parts)} in {column!r}; use another column"
             )
         return parts
 
@@ -136,33 +139,26 @@ class _Reading:
         an unreadable row.
         """
         columns = [*self.fields.columns.values(), *self._extra]
+        column = self.described.parts.column if self.described.parts else ""
         table = self.table
         for number, cells in table.read(list(dict.fromkeys(columns))):
             where = f"{table.name}: {table.unit} {number}"
             if isinstance(cells, BadLine):
                 raise VievalError(f"{where}: {cells}")
-            row = Row(where, {"": number, **cells})
-            column = self.described.parts.column if self.described.parts else ""
             if not part or not column or _text_of(cells.get(column)) == part:
-                yield row
+                yield Row(where, {"": number, **cells})
 
     def load(self, part: str) -> Sequence[Judged]:
         """The samples or contests of a part."""
-        if self.described.two_by_two:
-            rows = read_lines(
-                self._path("two_by_two", self.described.two_by_two),
-                self.described.advice,
-            )
-            return read_two_by_two(
-                self.folder,
-                self.described.name,
-                part,
-                rows,
-            )
-        if not self.described.vote:
+        described = self.described
+        if described.two_by_two:
+            path = self._path("two_by_two", described.two_by_two)
+            rows = read_lines(path, described.advice)
+            return read_two_by_two(self.folder, described.name, part, rows)
+        if not described.vote:
             return self._samples(part)
         contests = self._contests(part)
-        return _rated_candidates(contests) if self.described.statistics else contests
+        return _rated_candidates(contests) if described.statistics else contests
 
     def _samples(self, part: str) -> list[Sample]:
         samples: dict[SampleId, Sample] = {}
@@ -175,9 +171,10 @@ class _Reading:
                     )
                 samples[sample.id] = sample
         for aspect in self.described.ratings:
-            counts = {}
-            for sample_id, sample in samples.items():
-                counts[sample_id] = len(sample.ratings[aspect])
+            counts = {
+                sample_id: len(sample.ratings[aspect])
+                for sample_id, sample in samples.items()
+            }
             if len(set(counts.values())) < 2:
                 continue
             fewest = min(counts, key=counts.__getitem__)
@@ -200,10 +197,11 @@ class _Reading:
     def _samples_of(self, row: Row, part: str) -> Iterator[Sample]:
         described = self.described
         number = int(row.cells[""])
-        cells = {}
-        for name, cell in row.cells.items():
-            if name and (self.fields.columns or name not in self._extra):
-                cells[name] = cell
+        cells = {
+            name: cell
+            for name, cell in row.cells.items()
+            if name and (self.fields.columns or name not in self._extra)
+        }
         try:
             sample_cells = sample_row(cells, self.fields)
             sample_cells["images"] = located_images(
@@ -219,19 +217,19 @@ class _Reading:
             )
         except BadLine as bad:
             raise VievalError(f"{row.where}: {bad}") from None
-        ratings = {}
-        for aspect, columns in described.ratings.items():
-            ratings[aspect] = self._ratings(row, aspect, columns)
+        ratings = {
+            aspect: self._ratings(row, aspect, columns)
+            for aspect, columns in described.ratings.items()
+        }
         tags = self._tags(row)
         for sample, _ in samples:
-            all_tags = dict.fromkeys((*sample.tags, *tags))
             yield replace(
                 sample,
                 id=replace(sample.id, part=part),
                 ratings=ratings,
                 kind=described.kind,
                 group=self._group(row, sample.texts, sample.id.uid),
-                tags=tuple(all_tags),
+                tags=tuple(dict.fromkeys((*sample.tags, *tags))),
             )
 
     def _ratings(
@@ -274,30 +272,30 @@ class _Reading:
         assert vote
         rows = []
         for row in self._rows(part):
-            shared: dict[str, Any] = {"texts": {}, "images": {}}
+            shared: JsonObject = {"texts": {}, "images": {}}
             if self.fields.columns:
                 shared |= sample_row(row.cells, self.fields)
             uid = _text_of(shared.get("uid", row.cells[""]))
-            first, *annotators = _votes(row, vote)
+            columns = (vote.column, *vote.annotators)
+            votes = [_text_of(row.cells.get(column)) for column in columns]
+            first, *annotators = [vote.words.get(text, text) for text in votes]
             if described.statistics and not first:
                 raise VievalError(
                     f"{row.where}: no vote in {vote.column}; add one, or remove the row"
                 )
-            texts = shared["texts"]
-            cells: dict[str, Any] = {
+            texts, images = shared["texts"], shared["images"]
+            cells = {
                 "id": uid,
                 "texts": texts,
-                "images": {},
+                "images": {role: _file(row, image) for role, image in images.items()},
+                "candidates": [
+                    _candidate(row, candidate) for candidate in described.candidates
+                ],
+                "vote": first,
+                "annotators": annotators,
+                "group": self._group(row, texts, uid),
+                "tags": self._tags(row),
             }
-            for role, image in shared["images"].items():
-                cells["images"][role] = _file(row, image)
-            cells["candidates"] = [
-                _candidate(row, candidate) for candidate in described.candidates
-            ]
-            cells["vote"] = first
-            cells["annotators"] = annotators
-            cells["group"] = self._group(row, texts, uid)
-            cells["tags"] = self._tags(row)
             rows.append(Row(row.where, cells))
         common = ContestRows(
             described.name,
@@ -309,7 +307,7 @@ class _Reading:
 
 
 def _derive_columns(
-    table: InputTable, split: Mapping[str, str], columns: Iterable[str]
+    table: InputTable, split: Columns, columns: Iterable[str]
 ) -> InputTable:
     """A table with the columns that are derived from its own.
 
@@ -326,17 +324,11 @@ def _derive_columns(
             `BadLine`.
     """
     require_columns(table, split)
-    parts: list[str] = []
-    for template in split.values():
-        parts += _IN_BRACES.findall(template)
+    parts = _IN_BRACES.findall(" ".join(split.values()))
     _check_split(table, split.values(), parts)
-    sources: dict[str, list[str]] = {}
-    source_columns: list[str] = []
-    for template in columns:
-        names = _IN_BRACES.findall(template)
-        if names:
-            sources[template] = names
-            source_columns += names
+    names_by_column = {column: _IN_BRACES.findall(column) for column in columns}
+    sources = {column: names for column, names in names_by_column.items() if names}
+    source_columns = list(chain(*sources.values()))
     wider = replace(table, columns=(*table.columns, *parts))
     require_columns(wider, source_columns)
 
@@ -348,7 +340,11 @@ def _derive_columns(
                 cells = _derived(cells, split, sources)
             yield number, cells
 
-    return replace(wider, columns=(*wider.columns, *sources), read=read)
+    return replace(
+        wider,
+        columns=(*wider.columns, *sources),
+        read=read,
+    )
 
 
 def _check_split(
@@ -368,15 +364,6 @@ def _check_split(
             )
 
 
-def _votes(row: Row, vote: VoteSection) -> list[str]:
-    """The vote of a row, then those of its annotators, in the words of the scheme."""
-    votes = []
-    for column in (vote.column, *vote.annotators):
-        text = _text_of(row.cells.get(column))
-        votes.append(vote.words.get(text, text))
-    return votes
-
-
 def _text_of(cell: Any) -> str:
     """A cell as a text, that of an image being its file's name; empty where there is nothing.
 
@@ -389,19 +376,17 @@ def _text_of(cell: Any) -> str:
 
 
 def _derived(
-    cells: Mapping[str, Any],
-    split: Mapping[str, str],
+    cells: JsonObject,
+    split: Columns,
     sources: Mapping[str, Sequence[str]],
-) -> Mapping[str, Any] | BadLine:
+) -> JsonObject | BadLine:
     row = dict(cells)
     for column, template in split.items():
         text = _text_of(cells.get(column))
         parts = _parts(text, template)
         if parts is None:
-            return BadLine(
-                f"{column} must have the form {template}, got {text[:80]!r}",
-                cells,
-            )
+            fault = f"{column} must have the form {template}, got {text[:80]!r}"
+            return BadLine(fault, cells)
         row |= parts
     for template, names in sources.items():
         texts = {name: _text_of(row.get(name)) for name in names}
@@ -420,22 +405,24 @@ def _parts(text: str, template: str) -> dict[str, str] | None:
     prefix, first_name, *pieces, suffix = _IN_BRACES.split(template)
     remainder = text.removeprefix(prefix).removesuffix(suffix)
     parts = dict[str, str]()
-    end = len(text) - len(suffix)
-    if remainder != text[len(prefix) : end]:
+    if remainder != text[len(prefix) : len(text) - len(suffix)]:
         return None
-    names = pieces[::-2]
-    separators = pieces[-2::-2]
-    for separator, name in zip(separators, names, strict=True):
+    for separator, name in zip(
+        pieces[-2::-2],
+        pieces[::-2],
+        strict=True,
+    ):
         remainder, _, parts[name] = remainder.rpartition(separator)
     parts[first_name] = remainder
     return parts if all(parts.values()) else None
 
 
-def _candidate(row: Row, columns: Mapping[str, str]) -> dict[str, Any]:
-    names = {}
-    for key in ("image_model", "uid"):
-        if key in columns:
-            names[key] = _text_of(row.cells.get(columns[key]))
+def _candidate(row: Row, columns: Columns) -> JsonObject:
+    names = {
+        key: _text_of(row.cells.get(columns[key]))
+        for key in ("image_model", "uid")
+        if key in columns
+    }
     output = _file(row, row.cells.get(columns["output"]))
     return {**names, "images": {"output": output}}
 
@@ -451,22 +438,22 @@ def _file(row: Row, image: Any) -> Any:
 
 def _rated_candidates(contests: Sequence[Contest]) -> list[Sample]:
     """Each candidate as a sample, at its place in its contest, rated with its share of the vote."""
-    shares = {FIRST: (1.0, 0.0), SECOND: (0.0, 1.0)}
-    samples = []
-    for contest in contests:
-        uid = contest.id.uid
-        contest_shares = shares.get(contest.votes.vote, (0.5, 0.5))
-        for index, candidate in enumerate(contest.candidates):
-            sample = replace(
-                candidate,
-                id=replace(candidate.id, uid=f"{uid}#{index}"),
-                ratings={ASPECT: (contest_shares[index],)},
-                group=uid,
-                tags=contest.tags,
-                place=(index,),
-            )
-            samples.append(sample)
-    return samples
+    shares = {
+        FIRST: (1.0, 0.0),
+        SECOND: (0.0, 1.0),
+    }
+    return [
+        replace(
+            candidate,
+            id=replace(candidate.id, uid=f"{contest.id.uid}#{index}"),
+            ratings={ASPECT: (shares.get(contest.votes.vote, (0.5, 0.5))[index],)},
+            group=contest.id.uid,
+            tags=contest.tags,
+            place=(index,),
+        )
+        for contest in contests
+        for index, candidate in enumerate(contest.candidates)
+    ]
 
 
 @cache
@@ -501,18 +488,12 @@ def described_benchmark(file: Path, folder: Path | None = None) -> Benchmark:
     Raises:
         VievalError: as `read_benchmark`.
     """
-    described = parsed(
-        file,
-        Description,
-        read_mapping(
-            file,
-            "benchmark",
-            docs_url("guides/extending.md#a-benchmark-in-a-folder"),
-        ),
-    )
-    common = {}
-    for key in ("title", "source", "licence", "trainable", "synthetic", "note"):
-        common[key] = getattr(described, key)
+    help_page = docs_url("guides/extending.md#a-benchmark-in-a-folder")
+    described = parsed(file, Description, read_mapping(file, "benchmark", help_page))
+    common = {
+        key: getattr(described, key)
+        for key in ("title", "source", "licence", "trainable", "synthetic", "note")
+    }
     if described.lmms_eval:
         return lmms_eval_benchmark(
             described.lmms_eval,
@@ -532,15 +513,5 @@ def described_benchmark(file: Path, folder: Path | None = None) -> Benchmark:
         described.advice
         or f"put the images at the paths in {described.table or described.two_by_two}"
     )
-    data = DataFolder(
-        described.name,
-        parts,
-        read,
-        advice,
-        path=folder,
-    )
-    return data.benchmark(
-        described.report(),
-        kinds=dict.fromkeys(parts, described.kind),
-        **common,
-    )
+    data = DataFolder(described.name, parts, read, advice, path=folder)
+    return data.benchmark(described.report(), described.kind, **common)

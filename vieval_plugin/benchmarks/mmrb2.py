@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.benchmarks.loading.contest_hub import HubRows, Keep, hub_loader
+from vieval_plugin.benchmarks.loading.contest_hub import HubRows, Keep, hub_benchmark
 from vieval_plugin.benchmarks.loading.folders import DataFolder
 from vieval_plugin.judges.contests import FIRST, SECOND, Contest
 from vieval_plugin.meta_evaluation.votes import ByVotes
 from vieval_plugin.readers.contest_rows import CONTESTS, ContestRows, read_contests
 from vieval_plugin.readers.rows import Row, rating, read_lines, read_object
+from vieval_plugin.readers.tables import are_objects
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.yaml_json import JsonObject
 
@@ -36,11 +36,6 @@ HIGHEST = 6
 DATASET = "rl-research/multimodal-rewardbench-2"
 SPLIT = "test"
 ADVICE = f"run `vieval prepare {NAME}`"
-SOURCE = (
-    "Hu et al., Multimodal RewardBench 2 (2025), arXiv 2512.16899; votes from "
-    f"github.com/facebookresearch/MMRB2, images from {DATASET} on the Hugging Face Hub"
-)
-LICENCE = "CC BY-NC 4.0, for evaluation only; prompts and source images: the terms of their sources"
 
 
 def read(folder: Path, part: str) -> list[Contest]:
@@ -53,14 +48,18 @@ def read(folder: Path, part: str) -> list[Contest]:
     home = folder / part
     common = ContestRows(NAME, part, KINDS[part], "two_way")
     if (home / CONTESTS).exists():
-        return read_contests(read_lines(home / CONTESTS, ADVICE), home, common)
+        return read_contests(
+            read_lines(home / CONTESTS, ADVICE),
+            home,
+            common,
+        )
     path = folder / f"{part}_response_only.json"
     if not path.exists():
         raise VievalError(
             f"{home / CONTESTS}: no such file, and no {path.name} in {folder}; {ADVICE}"
         )
-    pairs = read_object(path, ADVICE).get("pairs")
-    if not isinstance(pairs, list) or not all(isinstance(pair, dict) for pair in pairs):
+    pairs: Any = read_object(path, ADVICE).get("pairs")
+    if not are_objects(pairs):
         raise VievalError(f"{path}: pairs must be a list of objects; {ADVICE}")
     rows = (Row(f"{path}: row {number}", pair) for number, pair in enumerate(pairs))
     return read_contests(map(_voted, rows), home, common)
@@ -68,10 +67,9 @@ def read(folder: Path, part: str) -> list[Contest]:
 
 def _voted(row: Row) -> Row:
     """A row of the authors' file as one of ours; what was answered is named by its first file."""
-    responses = []
-    for side in ("response_a", "response_b"):
-        if side in row.cells:
-            responses.append(row.cells[side])
+    responses = [
+        row.cells[side] for side in ("response_a", "response_b") if side in row.cells
+    ]
     try:
         candidates = []
         for response in responses:
@@ -79,12 +77,10 @@ def _voted(row: Row) -> Row:
             file = next(
                 file for kind, file in response["response_content"] if kind == "image"
             )
-            uid = Path(file).stem
-            candidates.append({"image_model": image_model, "uid": uid})
+            candidates.append({"image_model": image_model, "uid": Path(file).stem})
     except (KeyError, TypeError, ValueError, StopIteration):
-        raise VievalError(
-            f"{row.where}: each response must have model_name, and response_content with an "
-            "image; correct the file"
+        raise row.error(
+            "each response must have model_name, and response_content with an image"
         ) from None
     return Row(
         row.where,
@@ -105,36 +101,28 @@ def _votes(row: Row) -> JsonObject:
     metadata = row.cells.get("prompt_metadata")
     annotations = row.cells.get("human_annotations")
     if not isinstance(metadata, dict) or not isinstance(annotations, list):
-        raise VievalError(
-            f"{row.where}: prompt_metadata must be an object, and human_annotations a list; "
-            "correct the file"
+        raise row.error(
+            "prompt_metadata must be an object, and human_annotations a list"
         )
-    values = []
-    for n, annotation in enumerate(annotations, start=1):
-        values.append(
-            rating(
-                annotation,
-                LOWEST,
-                HIGHEST,
-                f"{row.where}: annotation {n}",
-            )
+    values = [
+        rating(
+            annotation,
+            LOWEST,
+            HIGHEST,
+            f"{row.where}: annotation {n}",
         )
-    annotators = [FIRST if value >= FIRST_FROM else SECOND for value in values]
-    group = [source]
-    for name in ("category", "id"):
-        if name in metadata:
-            group.append(str(metadata[name]))
+        for n, annotation in enumerate(annotations, start=1)
+    ]
+    names = (metadata[name] for name in ("category", "id") if name in metadata)
     return {
         "vote": LETTERS.get(winner, winner),
-        "annotators": annotators,
-        "group": "/".join(group),
+        "annotators": [FIRST if value >= FIRST_FROM else SECOND for value in values],
+        "group": "/".join(map(str, (source, *names))),
         "tags": [source],
     }
 
 
-def _convert_hub_row(
-    part: str, number: int, row: Mapping[str, Any], keep: Keep
-) -> JsonObject:
+def _convert_hub_row(part: str, number: int, row: JsonObject, keep: Keep) -> JsonObject:
     """A row of the hub as one of ours; its annotations and metadata are texts of JSON."""
     parsed = dict(row)
     for name in ("human_annotations", "prompt_metadata"):
@@ -146,39 +134,37 @@ def _convert_hub_row(
         roles = ["source"]
     else:
         roles = [f"source_{k}" for k in range(len(sources))]
-    cells = _votes(Row(f"{DATASET}: row {number}", parsed))
-    cells["id"] = row["pair_id"]
-    cells["texts"] = {TEXTS[part]: _text(row["prompt_text"], len(sources))}
-    images = {}
-    for role, stored in zip(roles, sources, strict=True):
-        images[role] = keep(stored)
-    cells["images"] = images
-    candidates = []
-    for side in "ab":
-        image_model = row[f"response_{side}_model"]
-        outputs = _outputs(row[f"response_{side}_images"], keep)
-        candidates.append({"image_model": image_model, "images": outputs})
-    cells["candidates"] = candidates
-    return cells
+    text = row["prompt_text"]
+    # the mark of where the one image stands; of several, the marks say which is meant
+    if len(sources) < 2:
+        text = re.sub(r"\s*<image_\d+>\s*", " ", text).strip()
+    return {
+        **_votes(Row(f"{DATASET}: row {number}", parsed)),
+        "id": row["pair_id"],
+        "texts": {TEXTS[part]: text},
+        "images": {
+            role: keep(stored) for role, stored in zip(roles, sources, strict=True)
+        },
+        "candidates": [
+            {
+                "image_model": row[f"response_{side}_model"],
+                # nearly all responses are one image; the first is what judges of one see
+                "images": {
+                    f"output_{number}" if number else "output": keep(image)
+                    for number, image in enumerate(row[f"response_{side}_images"] or ())
+                },
+            }
+            for side in "ab"
+        ],
+    }
 
 
-def _outputs(stored: Sequence[Any] | None, keep: Keep) -> dict[str, str | None]:
-    """Nearly all responses are one image; the first of several is what judges of one see."""
-    outputs = {}
-    for k, image in enumerate(stored or []):
-        role = "output" if k == 0 else f"output_{k}"
-        outputs[role] = keep(image)
-    return outputs
-
-
-def _text(text: str, images: int) -> str:
-    """A prompt without the mark of where its one image stands; of several, the marks say which
-    is meant.
-    """
-    return text if images > 1 else re.sub(r"\s*<image_\d+>\s*", " ", text).strip()
-
-
-_FOLDER = DataFolder(NAME, {T2I: 1000, EDIT: 1000}, read, ADVICE)
+_FOLDER = DataFolder(
+    NAME,
+    {T2I: 1000, EDIT: 1000},
+    read,
+    ADVICE,
+)
 _HUB = {
     part: HubRows(
         DATASET,
@@ -190,12 +176,18 @@ _HUB = {
 }
 
 
-BENCHMARK = _FOLDER.benchmark(
+BENCHMARK = hub_benchmark(
+    _FOLDER,
+    _HUB,
     ByVotes("two_way"),
     kinds=KINDS,
     title="MMRB2",
-    source=SOURCE,
-    licence=LICENCE,
-    prepare=hub_loader(_FOLDER, _HUB, SOURCE, LICENCE),
+    source=(
+        "Hu et al., Multimodal RewardBench 2 (2025), arXiv 2512.16899; votes from "
+        f"github.com/facebookresearch/MMRB2, images from {DATASET} on the Hugging Face Hub"
+    ),
+    licence=(
+        "CC BY-NC 4.0, for evaluation only; prompts and source images: the terms of their sources"
+    ),
     folders={"task1_image": T2I, "task2_edit": EDIT},
 )

@@ -68,13 +68,12 @@ def find(name: str) -> Benchmark | None:
 
     Others are loaded only where no module of ours has the name.
     """
-    ours = description_in_module(
+    return description_in_module(
         vieval_plugin.benchmarks,
         name,
         _NAMES,
         Benchmark,
-    )
-    return ours or benchmarks().get(name)
+    ) or benchmarks().get(name)
 
 
 def benchmark(name: str) -> Benchmark:

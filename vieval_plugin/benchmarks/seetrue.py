@@ -74,7 +74,7 @@ _FOLDER = DataFolder(
 
 BENCHMARK = _FOLDER.benchmark(
     WithLabels(("auroc",)),
-    kinds=dict.fromkeys(_FOLDER.parts, KIND),
+    KIND,
     title="SeeTRUE",
     source=(
         "Yarom et al., What You See is What You Read? (2023), arXiv 2305.10400; "

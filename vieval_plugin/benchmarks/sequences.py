@@ -14,7 +14,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 from vieval_plugin.images import examine
 from vieval_plugin.judges.protocol import Image
@@ -22,7 +21,7 @@ from vieval_plugin.media.files import write_whole
 from vieval_plugin.readers.rows import read_lines
 from vieval_plugin.text.errors import VievalError, docs_url, line_of
 from vieval_plugin.text.untrusted import isfile, real
-from vieval_plugin.text.yaml_json import read_json
+from vieval_plugin.text.yaml_json import JsonObject, read_json
 
 FILE = "sequences.jsonl"
 DESCRIPTION_FILE = "about.json"
@@ -104,10 +103,9 @@ def read_sequences(folder: Path) -> SequenceFolder:
             f"{error.filename}: cannot be read ({error.strerror}); {_HELP}"
         ) from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
+        reason = line_of(error)
         if isinstance(error, KeyError):
             reason = f"{error.args[0]} is missing"
-        else:
-            reason = line_of(error)
         raise VievalError(f"{file}: does not fit this layout ({reason})") from None
     if not sequences.sequences:
         raise VievalError(f"{file}: no sequences found")
@@ -150,7 +148,7 @@ def _read_magicbrush(folder: Path) -> SequenceFolder:
     The authors ask that the test split never train a model; what is in a folder called `test` does
     not.
     """
-    sessions: dict[str, Any] = read_json((folder / MAGICBRUSH_FILE).read_bytes())
+    sessions: JsonObject = read_json((folder / MAGICBRUSH_FILE).read_bytes())
     split = real(folder).name
     sequences = []
     for session, turns in sessions.items():
@@ -160,15 +158,17 @@ def _read_magicbrush(folder: Path) -> SequenceFolder:
                     f"session {session}: each turn must begin with the output of the "
                     f"previous turn, got {later['input']}"
                 )
-        if turns:
-            names = [turns[0]["input"], *(turn["output"] for turn in turns)]
-        else:
-            names = []
+        names = [turn["input"] for turn in turns[:1]]
+        names += [turn["output"] for turn in turns]
         # the folder of a session is called by what its files' names begin with
         paths = tuple(folder / "images" / session / Path(name).name for name in names)
         instructions = tuple(turn.get("instruction", "") for turn in turns)
         sequences.append(
-            EditingSequence(f"magicbrush/{split}/{session}", paths, instructions)
+            EditingSequence(
+                f"magicbrush/{split}/{session}",
+                paths,
+                instructions,
+            )
         )
     return SequenceFolder(
         f"MagicBrush, split {split}",
@@ -189,7 +189,11 @@ def _require_complete(file: Path, sequence: EditingSequence) -> None:
             f"{len(sequence.instructions)} instructions"
         )
     for turn, (image, instruction) in enumerate(
-        zip(sequence.images[1:], sequence.instructions, strict=True),
+        zip(
+            sequence.images[1:],
+            sequence.instructions,
+            strict=True,
+        ),
         start=1,
     ):
         if not isinstance(instruction, str) or not instruction.strip():
@@ -219,18 +223,19 @@ def write_sequences(
         "licence": licence,
         "trainable": True,
     }
+
+    def document(sequence: EditingSequence) -> JsonObject:
+        return {
+            "uid": sequence.uid,
+            "images": [str(path.relative_to(folder)) for path in sequence.images],
+            "instructions": sequence.instructions,
+        }
+
     write_whole(folder / DESCRIPTION_FILE, [json.dumps(terms, indent=1)])
     write_whole(
         folder / FILE,
-        (f"{_line(folder, sequence)}\n" for sequence in sequences),
+        (
+            f"{json.dumps(document(sequence), ensure_ascii=False)}\n"
+            for sequence in sequences
+        ),
     )
-
-
-def _line(folder: Path, sequence: EditingSequence) -> str:
-    images = [str(path.relative_to(folder)) for path in sequence.images]
-    row = {
-        "uid": sequence.uid,
-        "images": images,
-        "instructions": sequence.instructions,
-    }
-    return json.dumps(row, ensure_ascii=False)

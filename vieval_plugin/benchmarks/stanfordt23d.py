@@ -38,7 +38,11 @@ def read(folder: Path, part: str) -> list[Sample]:
     def images(model: str, uid: str) -> Mapping[str, Image]:
         return numbered_roles(
             "view",
-            numbered(folder / "views" / model / uid, count, (".png", ".jpg")),
+            numbered(
+                folder / "views" / model / uid,
+                count,
+                (".png", ".jpg"),
+            ),
         )
 
     return read_rated(

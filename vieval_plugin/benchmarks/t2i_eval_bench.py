@@ -28,8 +28,10 @@ from vieval_plugin.readers.rows import (
     read_objects,
     rows_by_uid,
 )
+from vieval_plugin.readers.tables import are_objects
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import isfile
+from vieval_plugin.text.yaml_json import JsonObject
 
 NAME = "t2i_eval_bench"
 PART = "tig"
@@ -57,16 +59,13 @@ def read(folder: Path, part: str) -> list[Sample]:
     dataset's own `extraction` (structured_info, <dimension>_questions), and the annotators'
     `reference_explanations` by overall, dimension or question.
     """
-    path = folder / "t2i-eval-bench.json"
-    rows = rows_by_uid(read_objects(path, ADVICE))
+    rows = rows_by_uid(read_objects(folder / "t2i-eval-bench.json", ADVICE))
     scores = _scores(folder / "scores.json")
     # the authors' own evaluation names pairs by their position
-    if any(uid in scores for uid in rows):
-        keys = list(rows)
-    else:
-        keys = list(map(str, range(len(rows))))
+    are_named = any(uid in scores for uid in rows)
     samples = []
-    for (uid, row), key in zip(rows.items(), keys, strict=True):
+    for number, (uid, row) in enumerate(rows.items()):
+        key = uid if are_named else str(number)
         if key not in scores:
             raise VievalError(
                 f"{row.where}: id {uid} has no row in scores.json; correct the files"
@@ -83,9 +82,7 @@ def unpack_images(folder: Path, preparing: Preparing) -> list[str]:
     from vieval_plugin.readers.unpack import unpack
 
     archive = folder / ARCHIVE
-    if not archive.is_file():
-        return []
-    if all(map(isfile, files_of(read(folder, PART)))):
+    if not archive.is_file() or all(map(isfile, files_of(read(folder, PART)))):
         return []
     try:
         unpack(archive, folder / IMAGES)
@@ -99,48 +96,46 @@ def _sample(folder: Path, sample_id: SampleId, row: Row, scores: Row) -> Sample:
     if row.cells.get("ref_image"):
         images["reference"] = _image(folder, row.file("ref_image"))
     aspects = _aspects(scores)
-    extraction = _extraction(row)
-    explanations = _explanations(row, scores, aspects)
-    ratings = {}
-    for aspect, (key, cell) in aspects.items():
-        ratings[aspect] = _ratings(Row(f"{scores.where}, {key}", cell))
-    annotations: dict[str, Mapping[str, Any]] = {}
-    if any(extraction.values()):
-        annotations["extraction"] = extraction
-    if any(explanations.values()):
-        annotations["reference_explanations"] = explanations
-    texts = {"prompt": row.text("image_caption")}
+    annotations = {
+        "extraction": _extraction(row),
+        "reference_explanations": _explanations(row, scores, aspects),
+    }
     return Sample(
         sample_id,
         images,
-        texts,
-        ratings,
+        {"prompt": row.text("image_caption")},
+        {
+            aspect: _ratings(Row(f"{scores.where}, {key}", cell))
+            for aspect, (key, cell) in aspects.items()
+        },
         kind=KIND,
-        annotations=annotations,
+        annotations={
+            name: noted for name, noted in annotations.items() if any(noted.values())
+        },
     )
 
 
 def _image(folder: Path, name: str) -> Image:
-    in_images_folder = PurePosixPath(name).parts[0] == IMAGES
-    return Image(folder / name if in_images_folder else folder / IMAGES / name)
+    home = folder if PurePosixPath(name).parts[0] == IMAGES else folder / IMAGES
+    return Image(home / name)
 
 
-def _extraction(row: Row) -> dict[str, Any]:
+def _extraction(row: Row) -> JsonObject:
     structure = row.cells.get("structured_info_str")
     if structure is not None and not isinstance(structure, str):
-        raise VievalError(
-            f"{row.where}: structured_info_str must be a string; correct the file"
-        )
-    extraction: dict[str, Any] = {"structured_info": structure or ""}
-    for column in (f"{dimension}_questions" for dimension in DIMENSIONS):
-        questions: list[Any] = []
-        for text, entity, _ in _questions(row, column):
-            questions.append({"entity": entity, "question": text} if entity else text)
+        raise row.error("structured_info_str must be a string")
+    extraction: JsonObject = {"structured_info": structure or ""}
+    for dimension in DIMENSIONS:
+        column = f"{dimension}_questions"
+        questions: list[Any] = [
+            {"entity": entity, "question": text} if entity else text
+            for text, entity, _ in _questions(row, column)
+        ]
         extraction[column] = questions
     return extraction
 
 
-def _questions(row: Row, column: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+def _questions(row: Row, column: str) -> Iterator[tuple[str, str, JsonObject]]:
     """Text, entity (empty where not said) and cells of each question of a list, or of an
     entity's list in an object.
     """
@@ -148,16 +143,13 @@ def _questions(row: Row, column: str) -> Iterator[tuple[str, str, Mapping[str, A
     groups = value.items() if isinstance(value, dict) else [("", value)]
     for group, questions in groups:
         if not isinstance(questions, list):
-            raise VievalError(
-                f"{row.where}: {column} must be a list of questions; correct the file"
-            )
+            raise row.error(f"{column} must be a list of questions")
         for question in questions:
             cells = {"question": question} if isinstance(question, str) else question
             if not isinstance(cells, dict):
                 kind = type(question).__name__
-                raise VievalError(
-                    f"{row.where}: {column} must have strings or objects with question, got "
-                    f"{kind}; correct the file"
+                raise row.error(
+                    f"{column} must have strings or objects with question, got {kind}"
                 )
             entity = cells.get("entity")
             question_row = Row(f"{row.where}, {column}", cells)
@@ -166,12 +158,13 @@ def _questions(row: Row, column: str) -> Iterator[tuple[str, str, Mapping[str, A
 
 
 def _explanations(
-    row: Row, scores: Row, aspects: Mapping[str, tuple[str, Mapping[str, Any]]]
+    row: Row, scores: Row, aspects: Mapping[str, tuple[str, JsonObject]]
 ) -> dict[str, str]:
     """Explanations of the annotators, by `overall`, dimension or question."""
-    explanations = {}
-    for aspect, (_, cell) in aspects.items():
-        explanations["overall" if aspect == OVERALL else aspect] = _explanation(cell)
+    explanations = {
+        "overall" if aspect == OVERALL else aspect: _explanation(cell)
+        for aspect, (_, cell) in aspects.items()
+    }
     for dimension in DIMENSIONS:
         questions = _questions(row, f"{dimension}_questions")
         question_cells: list[Any] = [cells for _, _, cells in questions]
@@ -181,52 +174,43 @@ def _explanations(
         for cells in question_cells:
             question = cells.get("question") if isinstance(cells, dict) else None
             if isinstance(question, str):
-                earlier = explanations.get(question, "")
-                explanations[question] = _explanation(cells) or earlier
+                explanations[question] = _explanation(cells) or explanations.get(
+                    question, ""
+                )
     return {name: text for name, text in explanations.items() if text}
 
 
-def _explanation(cells: Mapping[str, Any]) -> str:
+def _explanation(cells: JsonObject) -> str:
     """A text, or several, that says it is people's: a plain `explanation` stands beside a
     model's score.
     """
     value = cells.get("manual_explanation", cells.get("reference_explanation"))
     texts = value if isinstance(value, list) else [value]
-    stripped = [text.strip() for text in texts if isinstance(text, str)]
-    return "\n".join(filter(None, stripped))
+    strings = (text for text in texts if isinstance(text, str))
+    return "\n".join(filter(None, map(str.strip, strings)))
 
 
-def _aspects(scores: Row) -> dict[str, tuple[str, Mapping[str, Any]]]:
+def _aspects(scores: Row) -> dict[str, tuple[str, JsonObject]]:
     """The name and cell of each aspect under `overall`; O is always among them."""
     overall = scores.cells.get("overall")
     if not isinstance(overall, dict):
-        raise VievalError(
-            f"{scores.where}: overall must be an object; correct the file"
-        )
-    cells_by_aspect: dict[str, tuple[str, Mapping[str, Any]]] = {}
+        raise scores.error("overall must be an object")
+    cells_by_aspect: dict[str, tuple[str, JsonObject]] = {}
     for key, cell in overall.items():
-        lower_key = key.lower()
-        aspect = OVERALL if "overall" in lower_key else ""
-        for dimension in reversed(DIMENSIONS):
-            if dimension in lower_key:
-                aspect = dimension
-        if not aspect:
+        names = (name for name in (*DIMENSIONS, "overall") if name in key.lower())
+        name = next(names, "")
+        if not name:
             continue
+        aspect = OVERALL if name == "overall" else name
         if aspect in cells_by_aspect:
             first_key, _ = cells_by_aspect[aspect]
-            raise VievalError(
-                f"{scores.where}: {first_key} and {key} are the same aspect; correct the file"
-            )
+            raise scores.error(f"{first_key} and {key} are the same aspect")
         if cell is not None and not isinstance(cell, dict):
-            raise VievalError(
-                f"{scores.where}: {key} must be an object with manual_score; correct the file"
-            )
+            raise scores.error(f"{key} must be an object with manual_score")
         cells_by_aspect[aspect] = (key, cell or {})
     if OVERALL not in cells_by_aspect:
         keys = ", ".join(overall) or "none"
-        raise VievalError(
-            f"{scores.where}: overall must have an overall score, got {keys}; correct the file"
-        )
+        raise scores.error(f"overall must have an overall score, got {keys}")
     return cells_by_aspect
 
 
@@ -236,9 +220,9 @@ def _ratings(aspect: Row) -> tuple[float, ...]:
         return (math.nan,) * ANNOTATORS
     score_counts = (ANNOTATORS, ANNOTATORS + 1)
     if not isinstance(scores, list) or len(scores) not in score_counts:
-        raise VievalError(
-            f"{aspect.where}: manual_score must be a list of the scores of {ANNOTATORS} "
-            "annotators, optionally followed by their mean; correct the file"
+        raise aspect.error(
+            f"manual_score must be a list of the scores of {ANNOTATORS} "
+            "annotators, optionally followed by their mean"
         )
     ratings = []
     for number, score in enumerate(scores[:ANNOTATORS], start=1):
@@ -253,8 +237,7 @@ def _ratings(aspect: Row) -> tuple[float, ...]:
 def _scores(path: Path) -> dict[str, Row]:
     """Rows of scores by id, from a list of rows that have one or from an object."""
     document = read_json(path, ADVICE)
-    is_by_id = isinstance(document, dict)
-    if not is_by_id or not all(isinstance(row, dict) for row in document.values()):
+    if not isinstance(document, dict) or not are_objects([*document.values()]):
         rows = rows_by_uid(read_objects(path, ADVICE))
         document = {uid: row.cells for uid, row in rows.items()}
     return {uid: Row(f"{path}: id {uid}", cells) for uid, cells in document.items()}

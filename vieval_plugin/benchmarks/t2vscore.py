@@ -41,7 +41,11 @@ def read(folder: Path, part: str) -> list[Sample]:
     def images(model: str, uid: str) -> Mapping[str, Image]:
         return numbered_roles(
             "frame",
-            numbered(folder / f"frames{count}" / model / uid, count, SUFFIXES),
+            numbered(
+                folder / f"frames{count}" / model / uid,
+                count,
+                SUFFIXES,
+            ),
         )
 
     return _rated(folder, part, images)

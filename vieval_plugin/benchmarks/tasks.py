@@ -84,11 +84,15 @@ class TaskGroup:
 @cache
 def table() -> tuple[TaskRow, ...]:
     """The rows of `task_configs/tasks.yaml`, in its order."""
-    rows = []
-    for row in _document()["tasks"]:
-        parts = tuple(row.get("parts", ()))
-        rows.append(TaskRow(**{**row, "parts": parts}))
-    return tuple(rows)
+    return tuple(
+        TaskRow(
+            **{
+                **row,
+                "parts": tuple(row.get("parts", ())),
+            }
+        )
+        for row in _document()["tasks"]
+    )
 
 
 @cache
@@ -97,38 +101,34 @@ def plugin_rows() -> tuple[TaskRow, ...]:
     known_judges = judge_registry.judges()
     known_benchmarks = benchmark_registry.benchmarks()
     rows = judge_registry.load_entry_points(ENTRY_POINTS, ("TASKS",), TaskRow)
-    known_rows = []
-    for row in rows:
-        if row.judge in known_judges and row.benchmark in known_benchmarks:
-            known_rows.append(row)
-    return tuple(known_rows)
+    return tuple(
+        row
+        for row in rows
+        if row.judge in known_judges and row.benchmark in known_benchmarks
+    )
 
 
 def file_rows() -> tuple[TaskRow, ...]:
     """A row for each judge and each benchmark that has parts of its kinds, where one of the two
     is described in a file.
     """
-    rows = []
-    judges = judge_registry.judges().values()
-    benchmarks = benchmark_registry.benchmarks().values()
     in_files = [
         (judge, benchmark)
-        for judge in judges
-        for benchmark in benchmarks
+        for judge in judge_registry.judges().values()
+        for benchmark in benchmark_registry.benchmarks().values()
         if judge.file or benchmark.file
     ]
+    rows = []
+    names = set[str]()
     if in_files:
-        names = {
-            task.name for row in (*table(), *plugin_rows()) for task in tasks_of(row)
-        }
-    else:
-        names = set()
+        names = {task.name for task in tasks((*table(), *plugin_rows()))}
     benchmarks_of_variants = {row.benchmark for row in table() if row.variant}
     for judge, benchmark in in_files:
-        parts = []
-        for part in benchmark.parts:
-            if judge.kinds([benchmark.kinds.get(part, part)]):
-                parts.append(part)
+        parts = [
+            part
+            for part in benchmark.parts
+            if judge.kinds([benchmark.kinds.get(part, part)])
+        ]
         row = TaskRow(
             benchmark.name,
             judge.name,
@@ -155,21 +155,17 @@ def tasks_of(row: TaskRow) -> list[Task]:
     """The tasks of a row, named `[variant_]<benchmark>_<judge>[_<setting>][_<part>]`."""
     parts = tuple(benchmark_registry.benchmark(row.benchmark).parts)
     judge = judge_registry.judge(row.judge)
-    kinds = row.parts or tuple(judge.kinds(parts)) or parts
     name = _name(row)
-    setting = row.setting or judge.plain
-    row_tasks = []
-    for part in kinds:
-        task_name = f"{name}_{part}" if len(parts) > 1 else name
-        task = Task(
-            task_name,
+    return [
+        Task(
+            f"{name}_{part}" if len(parts) > 1 else name,
             row.benchmark,
             part,
             row.judge,
-            setting,
+            row.setting or judge.plain,
         )
-        row_tasks.append(task)
-    return row_tasks
+        for part in row.parts or judge.kinds(parts) or parts
+    ]
 
 
 def group_of(row: TaskRow) -> TaskGroup | None:
@@ -199,11 +195,7 @@ def groups(rows: Iterable[TaskRow] | None = None) -> list[TaskGroup]:
     groups over some rows.
     """
     row_groups = [group for row in _rows(rows) if (group := group_of(row))]
-    return (
-        row_groups
-        if rows is not None
-        else [*row_groups, *task_groups_without_average()]
-    )
+    return row_groups + (task_groups_without_average() if rows is None else [])
 
 
 def task_groups_without_average() -> list[TaskGroup]:
@@ -284,19 +276,15 @@ def matching(text: str, benchmarks: Mapping[str, str]) -> set[str]:
     """
     if text in benchmarks.values():
         return {name for name, benchmark in benchmarks.items() if benchmark == text}
-    pattern = text
-    if not any(sign in text for sign in "*?["):
-        pattern = f"*{text}*"
-    matches = set(fnmatch.filter(benchmarks, pattern))
-    if matches:
+    pattern = text if {*"*?["} & {*text} else f"*{text}*"
+    if matches := set(fnmatch.filter(benchmarks, pattern)):
         return matches
     if text in judge_registry.judges():
         raise VievalError(
             f"the judge {text!r} has no task; set VIEVAL_BENCHMARKS to a benchmark folder, "
             "or add a row to the table of tasks"
         )
-    suggestions = [*dict.fromkeys(benchmarks.values()), *benchmarks]
-    hint = did_you_mean(text.strip("*"), suggestions)
+    hint = did_you_mean(text.strip("*"), [*benchmarks.values(), *benchmarks])
     raise VievalError(f"no task or benchmark matches {text!r}{hint}")
 
 
@@ -333,9 +321,6 @@ def table_row(name: str, members: Sequence[Task], state_of: StateOf) -> tuple[st
     calls and the state of its data.
     """
     first = members[0]
-    parts = []
-    for task in members:
-        if first.name != name:
-            parts.append(task.name.removeprefix(name))
+    parts = (task.name.removeprefix(name) for task in members)
     state = joined_states(members, state_of)
     return name, " ".join(parts), needs(first), calls(first), state

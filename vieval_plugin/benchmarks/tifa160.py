@@ -49,7 +49,10 @@ def read(folder: Path, part: str) -> list[Sample]:
     answers = _answers(folder / "dsg_tifa160_anns.csv", images)
     samples = []
     for key, cells in images.items():
-        row = Row(f"{path}: {key}", cells if isinstance(cells, dict) else {})
+        row = Row(
+            f"{path}: {key}",
+            cells if isinstance(cells, dict) else {},
+        )
         uid = row.uid("text_id")
         text = row.text("text")
         image = row.file("image_path")
@@ -63,14 +66,12 @@ def read(folder: Path, part: str) -> list[Sample]:
             raise VievalError(
                 f"{row.where}: no answer in dsg_tifa160_anns.csv; {ADVICE}"
             )
-        output = {"output": image_file(folder / "images", image)}
-        rated = {ASPECT: tuple(answers[key].values())}
         samples.append(
             Sample(
                 SampleId(NAME, part, model, uid),
-                output,
+                {"output": image_file(folder / "images", image)},
                 {"prompt": text},
-                rated,
+                {ASPECT: tuple(answers[key].values())},
                 kind=KIND,
             )
         )
@@ -78,7 +79,6 @@ def read(folder: Path, part: str) -> list[Sample]:
 
 
 def _answers(path: Path, images: Collection[str]) -> dict[str, dict[str, float]]:
-    """Answers by image and worker."""
     answers: dict[str, dict[str, float]] = defaultdict(dict)
     for row in read_table(
         path,
@@ -113,7 +113,7 @@ _FOLDER = DataFolder(NAME, {"all": 800}, read, ADVICE)
 BENCHMARK = _FOLDER.benchmark(
     WithLabels((*GRADED, "spearman")),
     folders={"dsg": "all"},
-    kinds=dict.fromkeys(_FOLDER.parts, KIND),
+    kind=KIND,
     title="TIFA160",
     source=(
         "Hu et al., TIFA (2023), arXiv 2303.11897, with the ratings of Cho et al., "

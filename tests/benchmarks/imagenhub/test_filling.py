@@ -11,7 +11,7 @@ from tests.imagenhub_site import REDUCED, TIE, drawn, serving
 from vieval_plugin.benchmarks import imagenhub
 from vieval_plugin.benchmarks.benchmark import Prepared, Preparing
 from vieval_plugin.benchmarks.imagenhub import conditions, filling
-from vieval_plugin.benchmarks.imagenhub.conditions import HUB, Hosts
+from vieval_plugin.benchmarks.imagenhub.conditions import Hosts
 from vieval_plugin.benchmarks.imagenhub.filling import fill, summary_lines
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.text.errors import VievalError
@@ -138,7 +138,7 @@ class TestAll:
         assert ratings.url.endswith(
             "/ImagenHub_Multi-Concept_IC/Multi-Subject_IG_rater1.tsv"
         )
-        assert conditions.rows_url(hosts.hub, HUB["tig"], 0) == (
+        assert conditions.rows_url(hosts.hub, imagenhub.TASKS["tig"].hub, 0) == (
             "https://datasets-server.huggingface.co/rows?dataset=ImagenHub/Text_to_Image&config=default&split=eval&offset=0&length=100"
         )
         assert filling._images(tmp_path, hosts, "tie", ["sample_34_1.jpg"])[0].url == (

@@ -129,14 +129,9 @@ def test_an_unknown_part_is_told_with_the_seven(tmp_path):
 
 
 def test_conditions_are_cleaned_as_the_authors_do():
-    sdig, sdie = imagenhub.TASKS["sdig"], imagenhub.TASKS["sdie"]
-    assert _texts("sdig", {"prompt": "a <token> dog"}, sdig) == {"prompt": "a dog"}
-    assert _texts("sdie", {"subject": "bear_plushie"}, sdie) == {
-        "subject": "bear plushie"
-    }
-    assert _texts("cig", {"text": "a street"}, imagenhub.TASKS["cig"]) == {
-        "prompt": "a street"
-    }
+    assert _texts("sdig", {"prompt": "a <token> dog"}) == {"prompt": "a dog"}
+    assert _texts("sdie", {"subject": "bear_plushie"}) == {"subject": "bear plushie"}
+    assert _texts("cig", {"text": "a street"}) == {"prompt": "a street"}
 
 
 def test_the_public_ratings_are_all_there(shared_data):

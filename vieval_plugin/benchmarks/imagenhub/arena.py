@@ -8,7 +8,7 @@ ImagenHub's, so that a vote is about two outputs of which ratings and recorded v
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from vieval_plugin.benchmarks.imagenhub.samples import load as load_rated
@@ -49,18 +49,15 @@ def read(folder: Path, part: str) -> list[Contest]:
     """
     path = folder / VOTES
     rows = read_objects(path, ADVICE)
-    samples = {}
-    for sample in load_rated(folder.parent, part):
-        samples[(sample.id.image_model, sample.id.uid)] = sample
-    uids = _uids(folder, part, samples.values())
+    rated = load_rated(folder.parent, part)
+    samples = {(sample.id.image_model, sample.id.uid): sample for sample in rated}
+    uids = _uids(folder, part, rated)
     contests: list[Contest] = []
     for number, row in enumerate(rows):
         uid = uids.get(_plain(row.text("prompt")), "")
         editors = row.text("model1"), row.text("model2")
         if editors[0] == editors[1]:
-            raise VievalError(
-                f"{row.where}: model1 and model2 must differ, got {editors[0]}; correct the file"
-            )
+            raise row.error(f"model1 and model2 must differ, got {editors[0]}")
         if all((editor, uid) in samples for editor in editors):
             winner, loser = (samples[editor, uid] for editor in editors)
             turned = len(contests) % 2 == 1
@@ -83,10 +80,11 @@ def _uids(folder: Path, part: str, samples: Iterable[Sample]) -> Mapping[str, st
     """ImagenHub's uid of each instruction; of several with one instruction the first in sorted
     order.
     """
-    prepared = {}
-    for sample in samples:
-        if "instruction" in sample.texts:
-            prepared[sample.id.uid] = sample.texts["instruction"]
+    prepared = {
+        sample.id.uid: sample.texts["instruction"]
+        for sample in samples
+        if "instruction" in sample.texts
+    }
     instructions = prepared or dict(_logged(folder, part))
     if not instructions:
         raise VievalError(
@@ -104,14 +102,10 @@ def _logged(folder: Path, part: str) -> Iterator[tuple[str, str]]:
     for path in sorted(folder.glob(f"*/{task_info(part).folder}/*/SC.json")):
         for uid, row in read_object(path, "restore the log from its source").items():
             prompt_text = row.get("prompt_input") if isinstance(row, dict) else None
-            lines: Sequence[str] = (
-                prompt_text.splitlines() if isinstance(prompt_text, str) else ()
-            )
-            yield from (
-                (uid, line.removeprefix(_INSTRUCTION_LABEL))
-                for line in lines
-                if line.startswith(_INSTRUCTION_LABEL)
-            )
+            if isinstance(prompt_text, str):
+                for line in prompt_text.splitlines():
+                    if line.startswith(_INSTRUCTION_LABEL):
+                        yield uid, line.removeprefix(_INSTRUCTION_LABEL)
 
 
 def _plain(instruction: str) -> str:

@@ -6,15 +6,17 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 from urllib.parse import quote, urlencode
 
 from vieval_plugin.benchmarks.imagenhub.samples import LOOKUP
-from vieval_plugin.benchmarks.imagenhub.tasks import museum_folder
+from vieval_plugin.benchmarks.imagenhub.tasks import HubSplit, museum_folder, task_info
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.readers.download import Download, Failed
 from vieval_plugin.text.redaction import redacted
@@ -65,79 +67,6 @@ def address(base: str, *names: str) -> str:
     return "/".join((base.rstrip("/"), *(quote(name) for name in names)))
 
 
-@dataclass(frozen=True)
-class HubSplit:
-    """Split of the hub that holds a task's conditions."""
-
-    #: Data set of the hub.
-    dataset: str
-    split: str
-    #: Pattern of the museum's name of a row.
-    uid: str
-    #: Text columns that are kept.
-    columns: tuple[str, ...]
-    #: Text columns that are kept where they are there.
-    optional: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        return f"dataset {self.dataset}, split {self.split}"
-
-
-_PLAIN = "sample_{uid}.jpg"
-_EDIT = "sample_{img_id}_{turn_index}.jpg"
-_CONTROL = "sample_{img_id}_control_{control_type}.jpg"
-_CAPTIONS = ("source_global_caption", "target_global_caption")
-_CONCEPTS = ("prompt", "concept1", "concept2")
-
-HUB: dict[str, HubSplit] = {
-    "tig": HubSplit(
-        "ImagenHub/Text_to_Image",
-        "eval",
-        _PLAIN,
-        ("prompt",),
-    ),
-    "mie": HubSplit(
-        "ImagenHub/Mask_Guided_Image_Editing",
-        "filtered",
-        _EDIT,
-        ("instruction",),
-        _CAPTIONS,
-    ),
-    "tie": HubSplit(
-        "ImagenHub/Text_Guided_Image_Editing",
-        "filtered",
-        _EDIT,
-        ("instruction",),
-        _CAPTIONS,
-    ),
-    "sdig": HubSplit(
-        "ImagenHub/Subject_Driven_Image_Generation",
-        "eval",
-        _PLAIN,
-        ("prompt", "subject"),
-    ),
-    "sdie": HubSplit(
-        "ImagenHub/Subject_Driven_Image_Editing",
-        "eval",
-        _PLAIN,
-        ("subject",),
-        ("prompt",),
-    ),
-    "mcic": HubSplit(
-        "ImagenHub/Multi_Subject_Driven_Image_Generation",
-        "train",
-        _PLAIN,
-        _CONCEPTS,
-    ),
-    "cig": HubSplit(
-        "ImagenHub/Control_Guided_Image_Generation",
-        "eval",
-        _CONTROL,
-        ("text", "control_type"),
-    ),
-}
-
-
 async def fetch_conditions(
     root: Path, hosts: Hosts, task: str, uids: Collection[str], fetch: Fetch
 ) -> FileKindReport:
@@ -146,8 +75,7 @@ async def fetch_conditions(
     Rows of the hub that lack a rated uid are an error all the same: they would be those of another
     version.
     """
-    kind = "conditions"
-    split = HUB[task]
+    split = task_info(task).hub
     path = museum_folder(root, task) / LOOKUP
     check = partial(_check_lookup, uids, split.columns)
     museum = Download(
@@ -156,8 +84,9 @@ async def fetch_conditions(
         check,
         accept=partial(_passes, check),
     )
+    report = FileKindReport(task, "conditions")
     if museum.is_there():
-        return FileKindReport(task, kind, present=1)
+        return replace(report, present=1)
     try:
         rows = await _hub_rows(hosts.hub, split, fetch)
         lookup = _lookup(split, rows)
@@ -165,31 +94,25 @@ async def fetch_conditions(
         failed = await fetch([museum])
         if failed:
             reason = f"{failed[0].reason}; the Hugging Face Hub also failed: {error}"
-            return FileKindReport(
-                task,
-                kind,
-                failed=(Failed(museum.url, path, reason),),
-            )
-        return FileKindReport(
-            task,
-            kind,
-            downloaded_count=1,
-            note=(
-                f"{kind} come from the museum, because the Hugging Face Hub failed: "
-                f"{error}"
-            ),
-        )
+            return replace(report, failed=(Failed(museum.url, path, reason),))
+        note = f"conditions come from the museum, because the Hugging Face Hub failed: {error}"
+        return replace(report, downloaded_count=1, note=note)
     body = json.dumps(lookup, indent=4, ensure_ascii=False).encode()
     try:
         check(body)
     except ValueError as error:
-        return FileKindReport(
-            task,
-            kind,
-            failed=(Failed(rows_url(hosts.hub, split, 0), path, f"{split}: {error}"),),
+        return replace(
+            report,
+            failed=(
+                Failed(
+                    rows_url(hosts.hub, split, 0),
+                    path,
+                    f"{split}: {error}",
+                ),
+            ),
         )
     write_whole(path, body, "folder")
-    return FileKindReport(task, kind, downloaded_count=1)
+    return replace(report, downloaded_count=1)
 
 
 def _check_lookup(uids: Collection[str], columns: Collection[str], body: bytes) -> None:
@@ -200,13 +123,10 @@ def _check_lookup(uids: Collection[str], columns: Collection[str], body: bytes) 
             f"{len(missing)} of {len(uids)} rated uids have no row (first: "
             f"{missing[0]})"
         )
-    for uid in uids:
-        for column in columns:
-            if not isinstance(lookup[uid], dict) or not isinstance(
-                lookup[uid].get(column),
-                str,
-            ):
-                raise ValueError(f"{column} of {uid} must be a string")
+    for uid, column in product(uids, columns):
+        row = lookup[uid]
+        if not isinstance(row, dict) or not isinstance(row.get(column), str):
+            raise ValueError(f"{column} of {uid} must be a string")
 
 
 def _passes(check: Callable[[bytes], None], path: Path) -> bool:
@@ -222,15 +142,14 @@ async def _hub_rows(hub: str, split: HubSplit, fetch: Fetch) -> list[JsonObject]
     with tempfile.TemporaryDirectory(prefix="vieval-") as folder:
 
         async def pages(offsets: Iterable[int]) -> list[JsonObject]:
-            jobs = []
-            for at in offsets:
-                jobs.append(
-                    Download(
-                        rows_url(hub, split, at),
-                        Path(folder) / f"{at}.json",
-                        _check_page,
-                    )
+            jobs = [
+                Download(
+                    rows_url(hub, split, at),
+                    Path(folder) / f"{at}.json",
+                    _check_page,
                 )
+                for at in offsets
+            ]
             failed = await fetch(jobs)
             if failed:
                 raise ValueError(f"{redacted(failed[0].url)}: {failed[0].reason}")
@@ -267,9 +186,7 @@ def _check_page(body: bytes) -> None:
         )
 
 
-def _lookup(
-    split: HubSplit, rows: Iterable[Mapping[str, Any]]
-) -> dict[str, dict[str, str]]:
+def _lookup(split: HubSplit, rows: Iterable[JsonObject]) -> dict[str, dict[str, str]]:
     """Rows as the museum lists them, by uid; ValueError where a column is missing."""
     lookup = {}
     for row in rows:
@@ -277,10 +194,11 @@ def _lookup(
             uid = split.uid.format_map(row)
         except KeyError as error:
             raise ValueError(f"{split}: no column {error}") from None
-        texts = {}
-        for column in split.columns + split.optional:
-            if isinstance(row.get(column), str):
-                texts[column] = row[column]
+        texts = {
+            column: row[column]
+            for column in split.columns + split.optional
+            if isinstance(row.get(column), str)
+        }
         missing = [column for column in split.columns if column not in texts]
         if missing:
             raise ValueError(f"{split}: {missing[0]} of {uid} must be a string")
@@ -289,10 +207,8 @@ def _lookup(
 
 
 def _json_object(body: bytes) -> JsonObject:
-    try:
+    with suppress(ValueError, RecursionError):
         value = json.loads(body)
-    except (ValueError, RecursionError):
-        value = None
-    if not isinstance(value, dict):
-        raise ValueError("not a JSON object")
-    return value
+        if isinstance(value, dict):
+            return value
+    raise ValueError("not a JSON object")

@@ -60,21 +60,11 @@ def prepare(root: Path, preparing: Preparing) -> Prepared:
         preparing.images,
     )
     failed = [failure for report in reports for failure in report.failed]
-    is_host_reachable = any(failure.host_answered for failure in failed)
-    if (
-        failed
-        and not is_host_reachable
-        and not any(report.present or report.downloaded_count for report in reports)
-    ):
+    is_all = len(failed) == sum(report.total for report in reports)
+    if failed and is_all and not any(failure.host_answered for failure in failed):
         hosts = ", ".join(dict.fromkeys(failure.host for failure in failed))
-        return Prepared(
-            manual_download_lines(
-                NAME,
-                root,
-                f"{hosts} does not answer ({failed[0].reason})",
-            ),
-            False,
-        )
+        reason = f"{hosts} does not answer ({failed[0].reason})"
+        return Prepared(manual_download_lines(NAME, root, reason), False)
     return Prepared(tuple(summary_lines(reports)), not failed)
 
 
@@ -104,57 +94,34 @@ def fill(
     selected = list(TASKS if parts is None else dict.fromkeys(parts))
     for task in selected:
         task_info(task)
-    bases = (hosts.ratings, hosts.hub, hosts.museum)
     fetch = partial(
         fetch_all,
         retries=retries,
         timeout=timeout,
-        hosts=bases,
+        hosts=(hosts.ratings, hosts.hub, hosts.museum),
     )
-    reports = asyncio.run(
-        _fill(
-            root,
-            hosts,
-            selected,
-            fetch,
-            partial(fetch, label="images") if images else None,
-        )
-    )
-    return sorted(reports, key=lambda report: selected.index(report.part))
 
-
-async def _fill(
-    root: Path,
-    hosts: Hosts,
-    tasks: Sequence[str],
-    fetch: Fetch,
-    fetch_images: Fetch | None,
-) -> list[FileKindReport]:
-    ratings = await _fetch_kind(
-        "ratings",
-        {task: _ratings(root, hosts, task) for task in tasks},
-        fetch,
-    )
-    uids: dict[str, list[str]] = {}
-    reports = [_read_uids(root, rating_report, uids) for rating_report in ratings]
-    reports += await asyncio.gather(
-        *(
-            fetch_conditions(
-                root,
-                hosts,
-                task,
-                uids[task],
-                fetch,
+    async def fill_all() -> list[FileKindReport]:
+        jobs = {task: _ratings(root, hosts, task) for task in selected}
+        ratings = await _fetch_kind("ratings", jobs, fetch)
+        uids: dict[str, list[str]] = {}
+        reports = [_read_uids(root, rating_report, uids) for rating_report in ratings]
+        reports += await asyncio.gather(
+            *(
+                fetch_conditions(root, hosts, task, rated, fetch)
+                for task, rated in uids.items()
             )
-            for task in uids
         )
-    )
-    if fetch_images:
-        jobs = {}
-        for task in uids:
-            jobs[task] = _images(root, hosts, task, uids[task])
-        reports += await _fetch_kind("images", jobs, fetch_images)
-    return reports
+        if images:
+            jobs = {
+                task: _images(root, hosts, task, rated) for task, rated in uids.items()
+            }
+            fetch_images = partial(fetch, label="images")
+            reports += await _fetch_kind("images", jobs, fetch_images)
+        return reports
+
+    reports = asyncio.run(fill_all())
+    return sorted(reports, key=lambda report: selected.index(report.part))
 
 
 def summary_lines(reports: Sequence[FileKindReport]) -> list[str]:
@@ -216,7 +183,11 @@ def _ratings(root: Path, hosts: Hosts, task: str) -> list[Download]:
     folder = ratings_folder(root, task)
     check = partial(_check_table, ("uid", *info.image_models))
     return [
-        Download(address(hosts.ratings, info.folder, name), folder / name, check)
+        Download(
+            address(hosts.ratings, info.folder, name),
+            folder / name,
+            check,
+        )
         for name in info.ratings_files
     ]
 

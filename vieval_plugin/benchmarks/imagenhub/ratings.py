@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import json
 import math
+from contextlib import suppress
+from operator import mul
 from pathlib import Path
+from typing import TypeAlias
 
 from vieval_plugin.benchmarks.imagenhub.tasks import NAME, ratings_folder, task_info
 from vieval_plugin.readers.rows import Row, read_table
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.wording import natural
 
+#: SC and PQ of an annotator.
+Rating: TypeAlias = tuple[float, float]
 LEVELS = (0.0, 0.5, 1.0)
 ADVICE = f"run `vieval prepare {NAME}`"
 
 
-def read_ratings(
-    root: Path, task: str
-) -> dict[str, dict[str, tuple[tuple[float, float], ...]]]:
+def read_ratings(root: Path, task: str) -> dict[str, dict[str, tuple[Rating, ...]]]:
     """Human ratings of a task: uid -> image model -> one `(SC, PQ)` an annotator, each 0, 0.5 or 1.
 
     `root` is the data folder. Only the image models of the papers are kept.
@@ -40,21 +43,20 @@ def read_ratings(
     }
 
 
-def aspects(ratings: tuple[tuple[float, float], ...]) -> dict[str, tuple[float, ...]]:
+def aspects(ratings: tuple[Rating, ...]) -> dict[str, tuple[float, ...]]:
     """SC, PQ and O of each annotator from `(SC, PQ)` pairs; O is the root of their product, one
     by one (VIEScore).
     """
+    sc, pq = zip(*ratings, strict=True)
     return {
-        "SC": tuple(sc for sc, _ in ratings),
-        "PQ": tuple(pq for _, pq in ratings),
-        "O": tuple(math.sqrt(sc * pq) for sc, pq in ratings),
+        "SC": sc,
+        "PQ": pq,
+        "O": tuple(map(math.sqrt, map(mul, sc, pq))),
     }
 
 
-def _read(
-    path: Path, image_models: tuple[str, ...]
-) -> dict[str, dict[str, tuple[float, float]]]:
-    table: dict[str, dict[str, tuple[float, float]]] = {}
+def _read(path: Path, image_models: tuple[str, ...]) -> dict[str, dict[str, Rating]]:
+    table: dict[str, dict[str, Rating]] = {}
     for row in read_table(path, ("uid", *image_models), ADVICE):
         uid = row.cells["uid"]
         if uid in table:
@@ -63,19 +65,12 @@ def _read(
     return table
 
 
-def _rating(row: Row, column: str) -> tuple[float, float]:
+def _rating(row: Row, column: str) -> Rating:
     cell = row.cells[column]
-    try:
+    with suppress(ValueError, TypeError, RecursionError):
         sc, pq = json.loads(cell)
-        if (
-            sc in LEVELS
-            and pq in LEVELS
-            and not isinstance(sc, bool)
-            and not isinstance(pq, bool)
-        ):
+        if sc in LEVELS and pq in LEVELS and bool not in (type(sc), type(pq)):
             return abs(float(sc)), abs(float(pq))  # a zero may have a sign
-    except (ValueError, TypeError, RecursionError):
-        pass
     raise VievalError(
         f"{row.where}, column {column}: must be [SC, PQ] with values 0, 0.5 or 1, got {cell!r}; "
         "correct the cell"

@@ -1,6 +1,6 @@
 """ImagenHub's seven tasks: their files, image models, conditions.
 
-Source of all constants: Ku et al., ImagenHub (2024), and the files the authors published.
+They are in `tasks.yaml`, with its source.
 """
 
 from __future__ import annotations
@@ -8,10 +8,31 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import TypeAdapter
+
 from vieval_plugin.benchmarks.benchmark import known_part
+from vieval_plugin.text.yaml_json import read_yaml
 
 NAME = "imagenhub"
 ANNOTATORS = 3
+
+
+@dataclass(frozen=True)
+class HubSplit:
+    """Split of the hub that holds a task's conditions."""
+
+    #: Data set of the hub.
+    dataset: str
+    split: str
+    #: Pattern of the museum's name of a row.
+    uid: str
+    #: Text columns that are kept.
+    columns: tuple[str, ...]
+    #: Text columns that are kept where they are there.
+    optional: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"dataset {self.dataset}, split {self.split}"
 
 
 @dataclass(frozen=True)
@@ -28,10 +49,12 @@ class TaskInfo:
     #: Annotator, from 0, whose O the published code adds last: floating-point ties of the human O,
     #: and so the fourth decimal of printed correlations, depend on it.
     added_last: int
-    #: Roles of condition images, each with the museum's folder.
-    images: tuple[tuple[str, str], ...]
-    #: Names of texts, each with the column of the lookup.
-    texts: tuple[tuple[str, str], ...]
+    #: The museum's folder of each condition image by its role.
+    images: dict[str, str]
+    #: The column of the lookup of each text by its name.
+    texts: dict[str, str]
+    #: Its conditions on the hub.
+    hub: HubSplit
 
     @property
     def ratings_files(self) -> tuple[str, ...]:
@@ -44,92 +67,13 @@ class TaskInfo:
     @property
     def museum_folders(self) -> tuple[str, ...]:
         """The museum's folders of images: conditions, then outputs."""
-        return (*(folder for _, folder in self.images), *self.image_models)
+        return (*self.images.values(), *self.image_models)
 
 
-TASKS: dict[str, TaskInfo] = {
-    "tig": TaskInfo(
-        "ImagenHub_Text-Guided_IG",
-        ratings_stem="Text-To-Image",
-        image_models=("SD", "SDXL", "DALLE2", "DeepFloydIF", "OpenJourney"),
-        instructions=197,
-        added_last=0,
-        images=(),
-        texts=(("prompt", "prompt"),),
-    ),
-    "mie": TaskInfo(
-        "ImagenHub_Mask-Guided_IE",
-        ratings_stem="Mask-Guided_IE",
-        image_models=("SDInpaint", "SDXLInpaint", "Glide", "BlendedDiffusion"),
-        instructions=179,
-        added_last=2,
-        images=(("source", "input"), ("mask", "mask")),
-        texts=(("instruction", "instruction"),),
-    ),
-    "tie": TaskInfo(
-        "ImagenHub_Text-Guided_IE",
-        ratings_stem="Text-Guided_IE",
-        image_models=(
-            "MagicBrush",
-            "InstructPix2Pix",
-            "Prompt2prompt",
-            "CycleDiffusion",
-            "SDEdit",
-            "Text2Live",
-            "DiffEdit",
-            "Pix2PixZero",
-        ),
-        instructions=179,
-        added_last=2,
-        images=(("source", "input"),),
-        texts=(("instruction", "instruction"),),
-    ),
-    "sdig": TaskInfo(
-        "ImagenHub_Subject-Driven_IG",
-        ratings_stem="Subject-Driven_IG",
-        image_models=(
-            "DreamBooth",
-            "DreamBoothLora",
-            "BLIPDiffusion_Gen",
-            "TextualInversion",
-        ),
-        instructions=150,
-        added_last=1,
-        images=(("subject", "input"),),
-        texts=(("prompt", "prompt"), ("subject", "subject")),
-    ),
-    "sdie": TaskInfo(
-        "ImagenHub_Subject-Driven_IE",
-        ratings_stem="Subject-Driven_IE",
-        image_models=("PhotoSwap", "DreamEdit", "BLIPDiffusion_Edit"),
-        instructions=154,
-        added_last=2,
-        images=(("source", "input"), ("subject", "token")),
-        texts=(("subject", "subject"),),
-    ),
-    "mcic": TaskInfo(
-        "ImagenHub_Multi-Concept_IC",
-        ratings_stem="Multi-Subject_IG",
-        image_models=("CustomDiffusion", "DreamBooth", "TextualInversion"),
-        instructions=102,
-        added_last=2,
-        images=(("concepts", "input"),),
-        texts=(
-            ("prompt", "prompt"),
-            ("concept_1", "concept1"),
-            ("concept_2", "concept2"),
-        ),
-    ),
-    "cig": TaskInfo(
-        "ImagenHub_Control-Guided_IG",
-        ratings_stem="Control-Guided_IG",
-        image_models=("ControlNet", "UniControl"),
-        instructions=150,
-        added_last=0,
-        images=(("control", "input"),),
-        texts=(("prompt", "text"), ("control_type", "control_type")),
-    ),
-}
+_FILE = Path(__file__).with_suffix(".yaml")
+TASKS = TypeAdapter(dict[str, TaskInfo]).validate_python(
+    read_yaml(_FILE.read_text(encoding="utf-8"))
+)
 
 
 def task_info(task: str) -> TaskInfo:

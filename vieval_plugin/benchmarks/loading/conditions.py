@@ -4,11 +4,11 @@ outputs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from vieval_plugin.benchmarks.benchmark import Benchmark
+from vieval_plugin.benchmarks.benchmark import Benchmark, Load, Parts
 from vieval_plugin.judges.contests import Judged, candidates_of
 from vieval_plugin.judges.protocol import CONDITION_ROLES, Sample, SampleId
 from vieval_plugin.meta_evaluation.generators import OfGenerators
@@ -17,8 +17,8 @@ from vieval_plugin.text.errors import VievalError
 
 def generating(
     rated: Benchmark,
-    parts: Mapping[str, int | None],
-    load: Callable[[Path, str], Sequence[Judged]],
+    parts: Parts,
+    load: Load,
     missing: Callable[[Path, str], list[str]] | None = None,
 ) -> Benchmark:
     """The benchmark on which generators are judged under the conditions of one that people rated.
@@ -87,10 +87,9 @@ def _conditions(judged: Judged, benchmark: str) -> Sample:
     sample = candidates_of(judged)[0]
     uids = {candidate.id.uid for candidate in candidates_of(judged)}
     uid = uids.pop() if len(uids) == 1 else judged.id.uid
-    images = {}
-    for role in CONDITION_ROLES:
-        if role in sample.images:
-            images[role] = sample.images[role]
+    images = {
+        role: sample.images[role] for role in CONDITION_ROLES if role in sample.images
+    }
     return replace(
         sample,
         id=SampleId(benchmark, judged.id.part, "", uid),

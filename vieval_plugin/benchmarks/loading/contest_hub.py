@@ -16,12 +16,13 @@ from typing import Any, TypeAlias
 
 from tqdm import tqdm
 
-from vieval_plugin.benchmarks.benchmark import Prepared, Preparing
+from vieval_plugin.benchmarks.benchmark import Benchmark, Prepared, Preparing
 from vieval_plugin.benchmarks.loading.folders import DataFolder, manual_download_lines
 from vieval_plugin.images import format_of, is_there
 from vieval_plugin.judges.contests import candidates_of
 from vieval_plugin.judges.protocol import Sample
 from vieval_plugin.media.files import write_whole
+from vieval_plugin.meta_evaluation.statistics import Report
 from vieval_plugin.readers.contest_rows import CONTESTS
 from vieval_plugin.readers.hub import load_from_hub, one_line, unreachable
 from vieval_plugin.text.errors import VievalError
@@ -47,45 +48,42 @@ class HubRows:
     config: str
     split: str
     #: Function that makes one of our rows from the number and the cells of one of the hub.
-    cells: Callable[[int, Mapping[str, Any], Keep], JsonObject]
+    cells: Callable[[int, JsonObject, Keep], JsonObject]
     #: Function that makes contests of these, where a contest is several rows of the hub.
     combine: Callable[[Sequence[JsonObject]], Sequence[JsonObject]] = list
 
 
-def hub_loader(
-    folder: DataFolder, sources: Mapping[str, HubRows], source: str, licence: str
-) -> Callable[[Path, Preparing], Prepared]:
-    """Function that fetches all that a benchmark's folder lacks, and then checks it as
-    `DataFolder.prepare` does.
+def hub_benchmark(
+    folder: DataFolder, sources: Mapping[str, HubRows], report: Report, **fields: Any
+) -> Benchmark:
+    """The benchmark of a folder whose `prepare` fetches all that the folder lacks, and then checks
+    it as `DataFolder.prepare` does.
+
+    That `prepare` raises VievalError for an unknown part, where `datasets` is not installed, where
+    a file cannot be written, and as `DataFolder.prepare` does. That the hub cannot be reached is in
+    what it returns, in two lines where it does not answer at all.
 
     Args:
         folder: of the benchmark; each part has a folder of its own below it.
         sources: where the rows of each part come from.
-        source, licence: of the benchmark, which are shown first.
-
-    Returns:
-        A benchmark's `prepare`. It raises VievalError for an unknown part, where `datasets` is not
-        installed, where a file cannot be written, and as `DataFolder.prepare` does. That the hub
-        cannot be reached is in what it returns, in two lines where it does not answer at all.
+        report: of the benchmark.
+        fields: as for `DataFolder.benchmark`; source and licence are shown first.
     """
 
     def prepare(root: Path, preparing: Preparing) -> Prepared:
         parts = folder.requested(preparing)
-        incomplete = []
-        for part in parts:
-            if not _is_there(folder, root, part, preparing.images):
-                incomplete.append(part)
+        incomplete = [
+            part
+            for part in parts
+            if not _is_there(folder, root, part, preparing.images)
+        ]
         if incomplete and (silent := unreachable()):
             available = [part for part in parts if part not in incomplete]
-            check_lines = (
-                folder.prepare(root, replace(preparing, parts=available)).lines
-                if available
-                else ()
-            )
-            return Prepared(
-                (*check_lines, *manual_download_lines(folder.name, root, silent)),
-                False,
-            )
+            lines = [*manual_download_lines(folder.name, root, silent)]
+            if available:
+                checked = folder.prepare(root, replace(preparing, parts=available))
+                lines = [*checked.lines, *lines]
+            return Prepared(tuple(lines), False)
         lines = []
         for part in incomplete:
             try:
@@ -99,13 +97,13 @@ def hub_loader(
                     f"{folder.name}/{part}: {error}; run the command again to retry"
                 )
         checked = folder.prepare(root, preparing)
-        notice = f"{folder.name}: {source}; licence: {licence}"
+        notice = f"{folder.name}: {fields['source']}; licence: {fields['licence']}"
         return Prepared(
             (notice, *lines, *checked.lines),
             checked.complete and not lines,
         )
 
-    return prepare
+    return folder.benchmark(report, prepare=prepare, **fields)
 
 
 class _HubError(Exception):
@@ -140,10 +138,7 @@ def _fetch(home: Path, source: HubRows, images: bool) -> list[str]:
     def keep(stored: Any) -> str | None:
         if stored is None or not images:
             return None
-        if stored.get("bytes"):
-            body = stored["bytes"]
-        else:
-            body = Path(stored["path"]).read_bytes()
+        body = stored.get("bytes") or Path(stored["path"]).read_bytes()
         form = format_of(body)
         if form not in _FORMATS:
             unreadable.append(number)
@@ -185,9 +180,10 @@ def _fetch(home: Path, source: HubRows, images: bool) -> list[str]:
 
 def _write_contests(file: Path, source: HubRows, hub_rows: Sequence[Any]) -> None:
     try:
-        lines = []
-        for cells in source.combine(hub_rows):
-            lines.append(json.dumps(_identified(cells), ensure_ascii=False))
+        lines = [
+            json.dumps(_identified(cells), ensure_ascii=False)
+            for cells in source.combine(hub_rows)
+        ]
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise _HubError(
             f"cannot combine the rows of {source.dataset} ({one_line(error)})"
@@ -206,12 +202,10 @@ def _rows(source: HubRows) -> Iterator[JsonObject]:
     except VievalError:
         raise
     except Exception as error:  # of many types, its own and those of what it builds on
-        if source.config:
-            name = f"{source.dataset} ({source.config})"
-        else:
-            name = source.dataset
+        config = f" ({source.config})" if source.config else ""
         raise _HubError(
-            f"cannot download {name} from the Hugging Face Hub ({one_line(error)})"
+            f"cannot download {source.dataset}{config} from the Hugging Face Hub "
+            f"({one_line(error)})"
         ) from None
 
 
@@ -224,7 +218,8 @@ def _identified(cells: JsonObject) -> JsonObject:
         file = candidate.get("video") or images.get("output")
         if file:
             content = [cells.get("texts"), cells.get("images"), file]
-            content_key = json.dumps(content, sort_keys=True)
-            digest = hashlib.sha256(content_key.encode()).hexdigest()
+            digest = hashlib.sha256(
+                json.dumps(content, sort_keys=True).encode()
+            ).hexdigest()
             candidate["uid"] = digest[:16]
     return cells

@@ -7,17 +7,20 @@ from __future__ import annotations
 import json
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from vieval_plugin.benchmarks.benchmark import (
     Benchmark,
+    Load,
+    Parts,
     Prepared,
     Preparing,
     known_part,
 )
+from vieval_plugin.images import files_of
 from vieval_plugin.judges.contests import Contest, Judged, candidates_of
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.meta_evaluation.statistics import Report
@@ -50,9 +53,9 @@ class DataFolder:
     #: Name of the folder and of the benchmark.
     name: str
     #: Parts of the benchmark.
-    parts: Mapping[str, int | None]
+    parts: Parts
     #: Function of the folder and a part that gives samples or contests.
-    read: Callable[[Path, str], Sequence[Judged]]
+    read: Load
     #: Advice on how to get what is missing.
     advice: str
     #: Function that makes of what is there what the samples name, keeps what is made already, and
@@ -66,17 +69,16 @@ class DataFolder:
     def _path(self, root: Path) -> Path:
         return self.path or root / self.name
 
-    def benchmark(
-        self, report: Report, trainable: bool = False, **fields: Any
-    ) -> Benchmark:
+    def benchmark(self, report: Report, kind: str = "", **fields: Any) -> Benchmark:
         """The benchmark whose data this folder holds; the folder is checked unless a `prepare`
         fetches it too.
 
-        The other arguments are fields of `Benchmark`.
+        The other arguments are fields of `Benchmark`, and the kind of all samples if they have one.
         """
         fields = {
             "prepare": self.prepare,
-            "trainable": trainable,
+            "trainable": False,
+            "kinds": dict.fromkeys(self.parts if kind else (), kind),
             **fields,
         }
         return Benchmark(
@@ -101,7 +103,10 @@ class DataFolder:
         Raises:
             VievalError: in one line, an unknown part, and a file that is absent or malformed.
         """
-        return self.read(self._path(root), known_part(self.name, self.parts, part))
+        return self.read(
+            self._path(root),
+            known_part(self.name, self.parts, part),
+        )
 
     def missing(self, root: Path, part: str) -> list[str]:
         """Files that a live run on a part would lack, one line each with what to do;
@@ -140,21 +145,20 @@ class DataFolder:
             lines = self.make(self._path(root), replace(preparing, parts=readable))
         complete = not lines
         for part in parts:
-            missing_lines = self._missing_lines(root, part, preparing.images)
-            complete = complete and not missing_lines
-            lines += [f"{self.name}/{part}: {line}" for line in missing_lines] or [
-                self._part_ready_line(root, part)
-            ]
+            missing = self._missing_lines(root, part, preparing.images)
+            complete = complete and not missing
+            part_lines = missing or [self._ready_line(root, part)]
+            lines += [f"{self.name}/{part}: {line}" for line in part_lines]
         return Prepared(tuple(lines), complete)
 
-    def _part_ready_line(self, root: Path, part: str) -> str:
+    def _ready_line(self, root: Path, part: str) -> str:
         loaded = self.load(root, part)
         published = self.parts[part]
         difference = ""
         if published not in (None, len(loaded)):
             difference = f" (the published set has {published})"
         noun = "contest" if isinstance(loaded[0], Contest) else "sample"
-        return f"{self.name}/{part}: ready, {plural(len(loaded), noun)}{difference}"
+        return f"ready, {plural(len(loaded), noun)}{difference}"
 
     def _keep_count(self, root: Path, count: int) -> None:
         if not self.count_file:
@@ -182,17 +186,11 @@ def missing_images(loaded: Iterable[Judged], advice: str) -> list[str]:
     name of an output.
     """
     files_by_model: dict[str, dict[Path, None]] = defaultdict(dict)
-    samples = list(
-        {
-            sample.id: sample for judged in loaded for sample in candidates_of(judged)
-        }.values()
-    )
-    for sample in samples:
-        files = (
-            image.source
-            for image in sample.images.values()
-            if isinstance(image.source, Path)
-        )
+    samples = {
+        sample.id: sample for judged in loaded for sample in candidates_of(judged)
+    }
+    for sample in samples.values():
+        files = files_of([sample])
         files_by_model[sample.id.image_model].update(dict.fromkeys(files))
     lines = []
     for model_files in files_by_model.values():
@@ -204,10 +202,10 @@ def missing_images(loaded: Iterable[Judged], advice: str) -> list[str]:
                 f"{folder}: {len(missing)} of {len(model_files)} images missing "
                 f"(first: {first}); {advice}"
             )
-    unseen = [sample for sample in samples if "output" not in sample.images]
+    unseen = [key for key, sample in samples.items() if "output" not in sample.images]
     if unseen:
         lines.append(
             f"{len(unseen)} of {len(samples)} outputs have no image (first: "
-            f"{unseen[0].id}); {advice}"
+            f"{unseen[0]}); {advice}"
         )
     return lines

@@ -10,7 +10,7 @@ import hashlib
 import importlib
 import importlib.util
 import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from vieval_plugin.meta_evaluation.generators import OfGenerators
 from vieval_plugin.prompts.schema import StrictModel
 from vieval_plugin.readers.hub import one_line
 from vieval_plugin.text.errors import VievalError, install_advice
+from vieval_plugin.text.yaml_json import JsonObject
 
 
 class HostTask(StrictModel):
@@ -53,15 +54,23 @@ def lmms_eval_benchmark(
     """
 
     def load(root: Path, part: str) -> list[Sample]:
-        return list(_samples(task, SampleId(name, part, "", ""), root))
+        return list(
+            _samples(
+                task,
+                SampleId(name, part, "", ""),
+                root,
+            )
+        )
 
     def missing(root: Path, part: str) -> list[str]:
         if _parquet(root / task.task):
             return []
         return [f"lmms-eval downloads it; if that fails, {_advice(task, root)}"]
 
-    default_note = f"A generator makes the images for lmms-eval's task {task.task}."
-    note = described["note"] or default_note
+    note = (
+        described["note"]
+        or f"A generator makes the images for lmms-eval's task {task.task}."
+    )
     return Benchmark(
         name,
         {kind: None},
@@ -90,16 +99,15 @@ def _samples(task: HostTask, common: SampleId, root: Path) -> Iterator[Sample]:
             ) from None
         uid_counts[uid] = uid_counts.get(uid, 0) + 1
         uid = uid if uid_counts[uid] == 1 else f"{uid}-{uid_counts[uid]}"
-        tags = []
-        for column in task.tags:
-            if row.get(column) is not None:
-                tags.append(f"{column} {row[column]}")
-        images = {task.image: Image(_file(conditions_folder, picture))}
-        texts = {task.text: instruction}
+        tags = [
+            f"{column} {row[column]}"
+            for column in task.tags
+            if row.get(column) is not None
+        ]
         yield Sample(
             replace(common, uid=uid),
-            images,
-            texts,
+            {task.image: Image(_file(conditions_folder, picture))},
+            {task.text: instruction},
             tags=tuple(tags),
             category=str(row.get(task.category) or ""),
         )
@@ -115,9 +123,7 @@ def _file(folder: Path, picture: PIL.Image.Image) -> Path:
     return path
 
 
-def _rows(
-    task: HostTask, task_config: Mapping[str, Any], root: Path
-) -> Sequence[Mapping[str, Any]]:
+def _rows(task: HostTask, task_config: JsonObject, root: Path) -> Sequence[JsonObject]:
     """The rows of the host's data set: of Parquet files that are there, else as the host has it."""
     import datasets
 
@@ -144,7 +150,7 @@ def _rows(
             f"{task.task}: cannot load lmms-eval's data set {task_config['dataset_path']} "
             f"({one_line(error)}); {_advice(task, root)}"
         ) from None
-    rows: Sequence[Mapping[str, Any]] = dataset
+    rows: Sequence[JsonObject] = dataset
     return rows
 
 
@@ -156,7 +162,7 @@ def _advice(task: HostTask, root: Path) -> str:
     return f"log in with a token that can read it, or put its Parquet files into {root / task.task}"
 
 
-def _yaml(task: HostTask) -> Mapping[str, Any]:
+def _yaml(task: HostTask) -> JsonObject:
     package = importlib.util.find_spec("lmms_eval")
     if package is None or package.origin is None:
         raise VievalError(
@@ -180,10 +186,10 @@ class _WithFunctions(yaml.SafeLoader):
 _WithFunctions.add_constructor("!function", lambda _loader, node: str(node.value))
 
 
-def _function(task: HostTask, path: str) -> Callable[[Mapping[str, Any]], Any]:
+def _function(task: HostTask, path: str) -> Callable[[JsonObject], Any]:
     module, _, name = path.rpartition(".")
     try:
-        function: Callable[[Mapping[str, Any]], Any]
+        function: Callable[[JsonObject], Any]
         function = getattr(
             importlib.import_module(f"lmms_eval.tasks.{task.task}.{module}"),
             name,

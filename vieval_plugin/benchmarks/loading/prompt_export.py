@@ -53,8 +53,7 @@ def export_prompts(benchmark: Benchmark, part: str, root: Path, folder: Path) ->
             f"local data; run `vieval prepare {benchmark.name}`, or export another part"
         )
     table = io.StringIO()
-    writer = csv.writer(table, lineterminator="\n")
-    writer.writerows(
+    csv.writer(table, lineterminator="\n").writerows(
         [
             ("uid", "file"),
             *((sample.id.uid, expected_name(sample.id.uid)) for sample in samples),
@@ -91,12 +90,15 @@ def _require_own(path: Path, text: str) -> None:
 
 
 def _row(sample: Sample, folder: Path) -> dict[str, object]:
-    images = {}
-    for role, image in sample.images.items():
-        images[role] = _copy(image, folder / CONDITIONS)
+    images = {
+        role: _copy(image, folder / CONDITIONS) for role, image in sample.images.items()
+    }
     row: dict[str, object] = {"uid": sample.id.uid, "kind": sample.kind}
     row |= {"texts": dict(sample.texts), "images": images}
-    labels = {"tags": list(sample.tags), "category": sample.category}
+    labels = {
+        "tags": list(sample.tags),
+        "category": sample.category,
+    }
     return row | {name: value for name, value in labels.items() if value}
 
 

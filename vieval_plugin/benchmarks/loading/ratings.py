@@ -110,10 +110,7 @@ def _rows(path: Path) -> list[Row]:
 def _identity(row: Row) -> SampleId:
     draw = str(row.cells["draw"]).strip() or "0"
     if not draw.isascii() or not draw.isdecimal() or len(draw) > 9:
-        raise VievalError(
-            f"{row.where}: draw must be a non-negative integer, got {draw[:40]!r}; "
-            "correct the file"
-        )
+        raise row.error(f"draw must be a non-negative integer, got {draw[:40]!r}")
     return SampleId(
         row.text("benchmark"),
         row.text("part"),
@@ -126,17 +123,15 @@ def _identity(row: Row) -> SampleId:
 def _vote(row: Row) -> str:
     vote_text = row.text("value").strip().replace("_", " ")
     if vote_text not in _VOTES:
-        raise VievalError(
-            f"{row.where}: value must be one of {', '.join(_VOTES)}, got {vote_text[:40]!r}; "
-            "correct the file"
+        raise row.error(
+            f"value must be one of {', '.join(_VOTES)}, got {vote_text[:40]!r}"
         )
     return _VOTES[vote_text]
 
 
 def _score(row: Row, aspect: str) -> float:
     if aspect not in _ASPECTS:
-        raise VievalError(
-            f"{row.where}: aspect must be one of {', '.join((*_ASPECTS, VOTE))}, got "
-            f"{aspect[:40]!r}; correct the file"
+        raise row.error(
+            f"aspect must be one of {', '.join((*_ASPECTS, VOTE))}, got {aspect[:40]!r}"
         )
     return row.number("value", 0, 1)

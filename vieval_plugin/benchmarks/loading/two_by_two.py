@@ -4,7 +4,7 @@ example.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
@@ -38,7 +38,12 @@ def read_two_by_two(
     Raises:
         VievalError: a row is malformed or repeats an id.
     """
-    skills = _skills(folder / "skills.json")
+    skills_file = folder / "skills.json"
+    skills = None
+    if skills_file.exists():
+        skills = read_object(skills_file, "it must map ids to lists of skills")
+        for uid, tags in skills.items():
+            skills[uid] = tag_list(tags, f"{skills_file}: id {uid}")
     samples = []
     for uid, row in rows_by_uid(rows).items():
         images = [_image(folder / "images", row.file(f"image_{i}")) for i in (0, 1)]
@@ -47,13 +52,12 @@ def read_two_by_two(
         for i, image in enumerate(images):
             for t, caption in enumerate(captions):
                 sample_id = SampleId(benchmark, part, UNNAMED, f"{uid}#i{i}t{t}")
-                fits = {ASPECT: (float(i == t),)}
                 samples.append(
                     Sample(
                         sample_id,
                         {"output": image},
                         {"prompt": caption},
-                        ratings=fits,
+                        ratings={ASPECT: (float(i == t),)},
                         tags=tags,
                         kind=KIND,
                         group=uid,
@@ -72,18 +76,8 @@ def _image(folder: Path, name: str) -> Image:
 
 
 def _tags(row: Row) -> tuple[str, ...]:
-    values = []
-    for column in _TAGS:
-        if row.cells.get(column):
-            values.append(row.text(column))
+    values = [row.text(column) for column in _TAGS if row.cells.get(column)]
     predicates = row.cells.get("num_main_preds")
     if predicates:
         values.append(f"{predicates} Main Pred")
     return tuple(dict.fromkeys(values))
-
-
-def _skills(path: Path) -> Mapping[str, tuple[str, ...]] | None:
-    if not path.exists():
-        return None
-    skills = read_object(path, "it must map ids to lists of skills")
-    return {uid: tag_list(tags, f"{path}: id {uid}") for uid, tags in skills.items()}

@@ -14,10 +14,11 @@ from pathlib import Path
 
 import numpy as np
 import PIL.Image
+import PIL.ImageColor
 import PIL.ImageDraw
 import PIL.ImageOps
 
-from vieval_plugin.benchmarks.vieval_demo.drawing import SIZE, Picture, Rgb
+from vieval_plugin.benchmarks.vieval_demo.drawing import SIZE, Picture
 from vieval_plugin.benchmarks.vieval_demo.plan import NAME
 from vieval_plugin.text.errors import VievalError, install_advice
 
@@ -76,36 +77,51 @@ def backdrop(name: str) -> Picture:
         "night": _night,
         "room": _room,
     }[name]
-    return draw(random.Random(name)).resize((SIZE, SIZE), PIL.Image.Resampling.LANCZOS)
+    return draw(random.Random(name)).resize(
+        (SIZE, SIZE),
+        PIL.Image.Resampling.LANCZOS,
+    )
 
 
 def _meadow(rng: random.Random) -> Picture:
     canvas = _two_gradients(
-        (110, 180, 240),
-        (215, 235, 250),
-        (130, 190, 90),
-        (70, 140, 50),
+        "#6eb4f0",
+        "#d7ebfa",
+        "#82be5a",
+        "#468c32",
     )
     pen = PIL.ImageDraw.Draw(canvas)
     for left, top in ((90, 80), (330, 50), (430, 120)):
-        for dx, dy, radius in ((-28, 6, 20), (0, 0, 28), (30, 6, 22)):
-            centre_x = left + dx
-            centre_y = top + dy
+        for dx, dy, radius in (
+            (-28, 6, 20),
+            (0, 0, 28),
+            (30, 6, 22),
+        ):
+            x, y = left + dx, top + dy
             corners = (
-                centre_x - radius,
-                centre_y - radius,
-                centre_x + radius,
-                centre_y + radius,
+                x - radius,
+                y - radius,
+                x + radius,
+                y + radius,
             )
-            pen.ellipse(corners, fill=(250, 252, 255))
-    pen.ellipse((-120, 215, 260, 400), fill=(105, 165, 85))
-    pen.ellipse((200, 230, 640, 420), fill=(120, 178, 88))
+            pen.ellipse(corners, fill="#fafcff")
+    pen.ellipse((-120, 215, 260, 400), fill="#69a555")
+    pen.ellipse((200, 230, 640, 420), fill="#78b258")
     for _ in range(420):
-        x = rng.random() * _CANVAS
-        y = _HORIZON + 30 + rng.random() * (_CANVAS - _HORIZON - 30)
+        foot = rng.random() * _CANVAS
+        ground = _HORIZON + 30 + rng.random() * (_CANVAS - _HORIZON - 30)
         pen.line(
-            (x, y, x + rng.random() * 8 - 4, y - 12),
-            fill=(60, int(115 + 55 * rng.random()), 45),
+            (
+                foot,
+                ground,
+                foot + rng.random() * 8 - 4,
+                ground - 12,
+            ),
+            fill=(
+                60,
+                int(115 + 55 * rng.random()),
+                45,
+            ),
             width=3,
         )
     return canvas
@@ -113,87 +129,114 @@ def _meadow(rng: random.Random) -> Picture:
 
 def _beach(rng: random.Random) -> Picture:
     canvas = _two_gradients(
-        (130, 200, 240),
-        (240, 240, 225),
-        (236, 212, 150),
-        (222, 188, 120),
+        "#82c8f0",
+        "#f0f0e1",
+        "#ecd496",
+        "#debc78",
     )
     pen = PIL.ImageDraw.Draw(canvas)
-    pen.ellipse((380, 30, 450, 100), fill=(255, 235, 120))
-    pen.rectangle((0, 200, _CANVAS, _HORIZON + 10), fill=(45, 130, 170))
+    pen.ellipse((380, 30, 450, 100), fill="#ffeb78")
+    pen.rectangle((0, 200, _CANVAS, _HORIZON + 10), fill="#2d82aa")
     for crest in range(212, _HORIZON + 10, 14):
-        for start in range(int(rng.random() * 40) - 40, _CANVAS, 60):
+        for start in range(
+            int(rng.random() * 40) - 40,
+            _CANVAS,
+            60,
+        ):
             pen.arc(
-                (start, crest - 6, start + 40, crest + 8),
+                (
+                    start,
+                    crest - 6,
+                    start + 40,
+                    crest + 8,
+                ),
                 200,
                 340,
-                fill=(200, 230, 240),
+                fill="#c8e6f0",
                 width=3,
             )
     for _ in range(600):
         x = rng.random() * _CANVAS
         y = _HORIZON + 14 + rng.random() * (_CANVAS - _HORIZON)
-        pen.ellipse((x, y, x + 4, y + 3), fill=(190, 150, 90))
+        pen.ellipse((x, y, x + 4, y + 3), fill="#be965a")
     return canvas
 
 
 def _night(rng: random.Random) -> Picture:
     canvas = _two_gradients(
-        (12, 16, 50),
-        (50, 60, 120),
-        (225, 232, 245),
-        (185, 198, 225),
+        "#0c1032",
+        "#323c78",
+        "#e1e8f5",
+        "#b9c6e1",
     )
     pen = PIL.ImageDraw.Draw(canvas)
     for _ in range(110):
         x = rng.random() * _CANVAS
         y = rng.random() * _HORIZON * 0.9
         radius = 1 + rng.random() * 2
-        pen.ellipse(
-            (x - radius, y - radius, x + radius, y + radius),
-            fill=(255, 250, 220),
+        corners = (
+            x - radius,
+            y - radius,
+            x + radius,
+            y + radius,
         )
-    pen.ellipse((400, 40, 460, 100), fill=(250, 245, 215))
+        pen.ellipse(corners, fill="#fffadc")
+    pen.ellipse((400, 40, 460, 100), fill="#faf5d7")
     for left in range(-20, _CANVAS, 46):
         top = _HORIZON - 46 - rng.random() * 40
         pen.polygon(
-            (left, _HORIZON + 4, left + 28, top, left + 56, _HORIZON + 4),
-            fill=(25, 45, 55),
+            (
+                left,
+                _HORIZON + 4,
+                left + 28,
+                top,
+                left + 56,
+                _HORIZON + 4,
+            ),
+            fill="#192d37",
         )
     for _ in range(160):
         x = rng.random() * _CANVAS
         y = _HORIZON + 16 + rng.random() * (_CANVAS - _HORIZON)
-        pen.line((x, y, x + 14, y), fill=(165, 180, 212), width=3)
+        pen.line((x, y, x + 14, y), fill="#a5b4d4", width=3)
     return canvas
 
 
 def _room(rng: random.Random) -> Picture:
     canvas = _two_gradients(
-        (205, 212, 205),
-        (190, 200, 192),
-        (172, 118, 72),
-        (140, 92, 54),
+        "#cdd4cd",
+        "#bec8c0",
+        "#ac7648",
+        "#8c5c36",
     )
     pen = PIL.ImageDraw.Draw(canvas)
     for stripe in range(0, _CANVAS, 44):
-        pen.rectangle((stripe, 0, stripe + 14, _HORIZON), fill=(216, 222, 214))
-    pen.rectangle((0, _HORIZON - 14, _CANVAS, _HORIZON), fill=(240, 238, 230))
+        pen.rectangle((stripe, 0, stripe + 14, _HORIZON), fill="#d8ded6")
+    pen.rectangle((0, _HORIZON - 14, _CANVAS, _HORIZON), fill="#f0eee6")
     for row, board in enumerate(range(_HORIZON + 4, _CANVAS, 30)):
-        pen.line((0, board, _CANVAS, board), fill=(95, 60, 36), width=3)
+        pen.line((0, board, _CANVAS, board), fill="#5f3c24", width=3)
         for seam in range(row * 130 % 310, _CANVAS, 310):
-            pen.line((seam, board, seam, board + 30), fill=(95, 60, 36), width=3)
+            pen.line((seam, board, seam, board + 30), fill="#5f3c24", width=3)
     for _ in range(200):
         x = rng.random() * _CANVAS
         y = _HORIZON + 6 + rng.random() * (_CANVAS - _HORIZON)
-        pen.line((x, y, x + 24, y), fill=(152, 100, 60), width=2)
+        pen.line((x, y, x + 24, y), fill="#98643c", width=2)
     return canvas
 
 
-def _two_gradients(sky: Rgb, skyline: Rgb, ground: Rgb, foreground: Rgb) -> Picture:
+def _two_gradients(sky: str, skyline: str, ground: str, foreground: str) -> Picture:
     """A canvas whose upper half runs from `sky` to `skyline` and whose lower half from `ground`
     to `foreground`.
     """
-    upper = np.linspace(sky, skyline, _HORIZON)
-    lower = np.linspace(ground, foreground, _CANVAS - _HORIZON)
+    names = (sky, skyline, ground, foreground)
+    top, middle, edge, bottom = map(PIL.ImageColor.getrgb, names)
+    upper = np.linspace(top, middle, _HORIZON)
+    lower = np.linspace(edge, bottom, _CANVAS - _HORIZON)
     column = np.concatenate([upper, lower]).round().astype(np.uint8)
-    return PIL.Image.fromarray(np.repeat(column[:, None, :], _CANVAS, axis=1))
+    return PIL.Image.fromarray(
+        np.repeat(
+            column[:, None, :],
+            _CANVAS,
+            axis=1,
+        )
+    )

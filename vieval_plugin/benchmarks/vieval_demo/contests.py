@@ -62,10 +62,11 @@ def contests(part: str) -> tuple[Contest, ...]:
     by_uid: dict[str, list[Sample]] = {}
     for sample in _samples_of(part):
         by_uid.setdefault(sample.id.uid, []).append(sample)
-    pairs = []
-    for uid, outputs in by_uid.items():
-        for pair in combinations(outputs, 2):
-            pairs.append((uid, pair))
+    pairs = [
+        (uid, pair)
+        for uid, outputs in by_uid.items()
+        for pair in combinations(outputs, 2)
+    ]
     turns = [turn % 2 for turn in range(len(pairs))]
     random.Random(f"{NAME}/{part}").shuffle(turns)
     pairs_drawn = []

@@ -52,7 +52,10 @@ def edits(part: str) -> tuple[Sample, ...]:
                         _EDITOR,
                         f"{sequence.uid}_{j1}_{j2}_{k}",
                     ),
-                    {"source": scenes[j1], "output": scenes[k]},
+                    {
+                        "source": scenes[j1],
+                        "output": scenes[k],
+                    },
                     {"instruction": " ".join(sequence.instructions[j1:j2])},
                     {"O": (label(j1, j2, k),)},
                     group=uid_of(sequence),

@@ -86,7 +86,11 @@ def defects(sample_id: SampleId) -> Defects:
         raise VievalError(
             f"{NAME} has no sample {sample_id}; an example is {NAME}/tie/{IMAGE_MODELS[0]}/{uids()[0]}"
         )
-    return _planned(sample_id.part, sample_id.image_model, uids().index(sample_id.uid))
+    return _planned(
+        sample_id.part,
+        sample_id.image_model,
+        uids().index(sample_id.uid),
+    )
 
 
 def ratings(output_defects: Defects) -> dict[str, tuple[float, ...]]:
@@ -124,7 +128,10 @@ def _strength(rank: int, exponent: float) -> float:
     """
     clean = INSTRUCTIONS // 4
     return round(
-        math.pow(max(0, rank - clean + 1) / (INSTRUCTIONS - clean), exponent),
+        math.pow(
+            max(0, rank - clean + 1) / (INSTRUCTIONS - clean),
+            exponent,
+        ),
         3,
     )
 

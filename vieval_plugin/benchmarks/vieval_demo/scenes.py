@@ -8,8 +8,9 @@ missing thing, a feature of a subject) goes by quarters of the strength.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import PIL.Image
 import PIL.ImageDraw
@@ -45,6 +46,8 @@ from vieval_plugin.benchmarks.vieval_demo.toys import (
     toy_number,
 )
 
+#: Things with their colours.
+Shapes: TypeAlias = tuple[tuple[str, str], ...]
 _NUMERALS = ("no", "one", "two", "three", "four", "five")
 _CORNERS = {
     "upper left": (48, 48),
@@ -52,8 +55,19 @@ _CORNERS = {
     "lower right": (208, 208),
     "lower left": (48, 208),
 }
-_FOUR = ((66, 92), (190, 92), (66, 192), (190, 192))
-_MASK_CENTRES = ((70, 70), (186, 70), (186, 186), (70, 186), (128, 128))
+_FOUR = (
+    (66, 92),
+    (190, 92),
+    (66, 192),
+    (190, 192),
+)
+_MASK_CENTRES = (
+    (70, 70),
+    (186, 70),
+    (186, 186),
+    (70, 186),
+    (128, 128),
+)
 
 
 @dataclass(frozen=True)
@@ -69,10 +83,8 @@ class Case:
 
 
 def _tig(index: int) -> Case:
-    where = _pick(tuple(PLACES), index)
-    if index % 2 == 0:
-        return _counting(index // 2, where)
-    return _four_things(index // 2, where)
+    where = _pick(PLACES, index)
+    return (_four_things if index % 2 else _counting)(index // 2, where)
 
 
 def _counting(index: int, where: str) -> Case:
@@ -92,15 +104,18 @@ def _counting(index: int, where: str) -> Case:
         for number in range(drawn_count):
             row, column = divmod(number, 3)
             centre = (46 + 82 * column, 52 + 76 * row)
-            picture = place(picture, draw_thing(shape, ink, 72), centre)
+            picture = place(
+                picture,
+                draw_thing(shape, ink, 72),
+                centre,
+            )
         return picture
 
     return Case({"prompt": prompt}, {}, draw)
 
 
 def _four_things(index: int, where: str) -> Case:
-    shapes, names = _shapes(index)
-    prompt = _four_things_prompt(names, where)
+    shapes = _shapes(index)
 
     def draw(kind: str, strength: float) -> Picture:
         missing = quarters(strength) if kind == "missing_object" else 0
@@ -112,26 +127,28 @@ def _four_things(index: int, where: str) -> Case:
             wrong_colour_strength,
         )
 
-    return Case({"prompt": prompt}, {}, draw)
+    return Case(
+        {"prompt": _four_things_prompt(shapes, where)},
+        {},
+        draw,
+    )
 
 
-def _four_things_prompt(names: Sequence[str], where: str) -> str:
-    first_names = ", ".join(names[:3])
-    return f"{first_names} and {names[3]} {PLACES[where]}"
+def _four_things_prompt(shapes: Shapes, where: str) -> str:
+    *names, last = (f"{add_article(colour)} {shape}" for shape, colour in shapes)
+    return f"{', '.join(names)} and {last} {PLACES[where]}"
 
 
 def _tie(index: int) -> Case:
-    if index % 2:
-        return _recolouring(index // 2)
-    return _adding(index // 2)
+    return (_recolouring if index % 2 else _adding)(index // 2)
 
 
 def _adding(index: int) -> Case:
     shape = THINGS[(index * 3 + 1) % 8]
     colour = HUES[(index * 2) % 7]
-    corner = _pick(tuple(_CORNERS), index)
+    corner = _pick(_CORNERS, index)
     instruction = f"Add {add_article(colour)} {shape} in the {corner} corner."
-    source = photograph(_pick(tuple(PHOTOGRAPHS), index), mirrored=index >= 5)
+    source = photograph(_pick(PHOTOGRAPHS, index), mirrored=index >= 5)
     return _inserting(
         instruction,
         {"source": source},
@@ -143,19 +160,26 @@ def _adding(index: int) -> Case:
 def _mie(index: int) -> Case:
     shape = THINGS[index % 8]
     colour = HUES[(index * 3) % 7]
-    x, y = _MASK_CENTRES[index % 5]
-    centre = (x, y)
+    x, y = centre = _MASK_CENTRES[index % 5]
     instruction = f"Put {add_article(colour)} {shape} in the masked area."
-    caption = _pick(tuple(PHOTOGRAPHS), index * 2 + index // 5)
+    caption = _pick(PHOTOGRAPHS, index * 2 + index // 5)
     source = photograph(caption, mirrored=index % 2 == 1)
     mask = PIL.Image.new("L", (SIZE, SIZE))
-    box = (x - 56, y - 56, x + 56, y + 56)
-    PIL.ImageDraw.Draw(mask).rounded_rectangle(box, radius=18, fill=255)
-    sprite = draw_thing(shape, COLOURS[colour], 104)
+    box = (
+        x - 56,
+        y - 56,
+        x + 56,
+        y + 56,
+    )
+    PIL.ImageDraw.Draw(mask).rounded_rectangle(
+        box,
+        radius=18,
+        fill=255,
+    )
     return _inserting(
         instruction,
         {"source": source, "mask": mask},
-        sprite,
+        draw_thing(shape, COLOURS[colour], 104),
         centre,
     )
 
@@ -178,57 +202,91 @@ def _inserting(
 
 
 def _recolouring(index: int) -> Case:
-    where = _pick(tuple(PLACES), index)
-    shapes, _ = _shapes(index)
+    where = _pick(PLACES, index)
+    shapes = _shapes(index)
     shape, colour = shapes[0]
     target = _other_hue(colour)
     instruction = f"Make the {colour} {shape} {target}."
     source = _arranged(where, shapes, _FOUR)
 
     def draw(kind: str, strength: float) -> Picture:
-        undone, overdone = (
-            (strength, 0.0) if kind == "edit_not_done" else (0.0, strength)
+        undone = strength if kind == "edit_not_done" else 0.0
+        unchanged = _arranged(
+            where,
+            shapes[1:],
+            _FOUR[1:],
         )
-        unchanged = _arranged(where, shapes[1:], _FOUR[1:])
-        surroundings = overdo_edit(unchanged, overdone)
-        ink = blend(COLOURS[target], COLOURS[colour], undone)
-        return place(surroundings, draw_thing(shape, ink, 110), _FOUR[0])
+        surroundings = overdo_edit(unchanged, strength - undone)
+        ink = blend(
+            COLOURS[target],
+            COLOURS[colour],
+            undone,
+        )
+        return place(
+            surroundings,
+            draw_thing(shape, ink, 110),
+            _FOUR[0],
+        )
 
-    return Case({"instruction": instruction}, {"source": source}, draw)
+    return Case(
+        {"instruction": instruction},
+        {"source": source},
+        draw,
+    )
 
 
 def _cig(index: int) -> Case:
     if index < 10:
-        caption = _pick(tuple(PHOTOGRAPHS), index)
+        caption = _pick(PHOTOGRAPHS, index)
         prompt = f"a photograph of {caption}"
         picture = photograph(caption, mirrored=index >= 5)
     else:
-        where = _pick(tuple(PLACES), index)
-        shapes, names = _shapes(index)
-        prompt = _four_things_prompt(names, where)
+        where = _pick(PLACES, index)
+        shapes = _shapes(index)
+        prompt = _four_things_prompt(shapes, where)
         picture = _arranged(where, shapes, _FOUR)
 
     def draw(kind: str, strength: float) -> Picture:
         return bend(picture, strength)
 
-    return Case({"prompt": prompt}, {"control": line_drawing(picture)}, draw)
+    return Case(
+        {"prompt": prompt},
+        {"control": line_drawing(picture)},
+        draw,
+    )
 
 
 def _sdig(index: int) -> Case:
-    where = _pick(tuple(PLACES), index + index // 4)
+    where = _pick(PLACES, index + index // 4)
     toy = toy_number(index)
     subject = f"toy {toy.animal}"
-    texts = {"prompt": f"a {subject} {PLACES[where]}", "subject": subject}
+    texts = {
+        "prompt": f"a {subject} {PLACES[where]}",
+        "subject": subject,
+    }
 
     def draw(kind: str, strength: float) -> Picture:
-        drawn_toy = altered(toy, toy_number(index + 5), kind, strength)
-        return place(backdrop(where), draw_toy(drawn_toy, 200), (128, 140))
+        drawn_toy = altered(
+            toy,
+            toy_number(index + 5),
+            kind,
+            strength,
+        )
+        return place(
+            backdrop(where),
+            draw_toy(drawn_toy, 200),
+            (128, 140),
+        )
 
-    return Case(texts, {"subject": portrait(toy)}, draw)
+    return Case(
+        texts,
+        {"subject": portrait(toy)},
+        draw,
+    )
 
 
 def _sdie(index: int) -> Case:
-    caption = _pick(tuple(PHOTOGRAPHS), index)
+    caption = _pick(PHOTOGRAPHS, index)
     scene = photograph(caption, mirrored=index % 3 == 1)
     toy = toy_number(index + 3)
     replaced = toy_number(index + 8)
@@ -237,16 +295,21 @@ def _sdie(index: int) -> Case:
     def draw(kind: str, strength: float) -> Picture:
         drawn_toy = altered(toy, replaced, kind, strength)
         edit_strength = strength if kind == "over_edited" else 0
-        background = overdo_edit(scene, edit_strength)
-        return place(background, draw_toy(drawn_toy, 180), centre)
+        return place(
+            overdo_edit(scene, edit_strength), draw_toy(drawn_toy, 180), centre
+        )
 
     source = place(scene, draw_toy(replaced, 180), centre)
     conditions = {"source": source, "subject": portrait(toy)}
-    return Case({"subject": f"toy {toy.animal}"}, conditions, draw)
+    return Case(
+        {"subject": f"toy {toy.animal}"},
+        conditions,
+        draw,
+    )
 
 
 def _mcic(index: int) -> Case:
-    where = _pick(tuple(PLACES), index)
+    where = _pick(PLACES, index)
     first = toy_number(index)
     second = toy_number(index + 5)
     first_name = f"toy {first.animal}"
@@ -263,9 +326,23 @@ def _mcic(index: int) -> Case:
     side_by_side.paste(portraits[1], (SIZE, 0))
 
     def draw(kind: str, strength: float) -> Picture:
-        left_toy = altered(first, toy_number(index + 10), kind, strength)
-        picture = place(backdrop(where), draw_toy(left_toy, 140), (68, 160))
-        right_toy = altered(second, toy_number(index + 15), kind, strength)
+        left_toy = altered(
+            first,
+            toy_number(index + 10),
+            kind,
+            strength,
+        )
+        picture = place(
+            backdrop(where),
+            draw_toy(left_toy, 140),
+            (68, 160),
+        )
+        right_toy = altered(
+            second,
+            toy_number(index + 15),
+            kind,
+            strength,
+        )
         opacity = 1 - strength if kind == "missing_object" else 1
         return place(
             picture,
@@ -282,21 +359,15 @@ def _mcic(index: int) -> Case:
     return Case(texts, conditions, draw)
 
 
-def _shapes(index: int) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
-    """Four different things with four different colours, and what they are called."""
-    shapes = []
-    names = []
-    for number in range(index, index + 4):
-        shape = THINGS[number % 8]
-        colour = HUES[number * 2 % 7]
-        shapes.append((shape, colour))
-        names.append(f"{add_article(colour)} {shape}")
-    return tuple(shapes), tuple(names)
+def _shapes(index: int) -> Shapes:
+    """Four different things with four different colours."""
+    numbers = range(index, index + 4)
+    return tuple((THINGS[number % 8], HUES[number * 2 % 7]) for number in numbers)
 
 
 def _arranged(
     where: str,
-    shapes: tuple[tuple[str, str], ...],
+    shapes: Shapes,
     centres: tuple[tuple[int, int], ...],
     wrong_colour_strength: float = 0,
 ) -> Picture:
@@ -311,8 +382,11 @@ def _arranged(
 
 
 def _wrong_colour(colour: str, strength: float) -> Rgb:
-    """A colour on its way to another one."""
-    return blend(COLOURS[colour], COLOURS[_other_hue(colour)], strength)
+    return blend(
+        COLOURS[colour],
+        COLOURS[_other_hue(colour)],
+        strength,
+    )
 
 
 def _other_hue(colour: str) -> str:
@@ -320,8 +394,9 @@ def _other_hue(colour: str) -> str:
     return HUES[(HUES.index(colour) + 3) % 7]
 
 
-def _pick(names: tuple[str, ...], index: int) -> str:
-    return names[index % len(names)]
+def _pick(names: Iterable[str], index: int) -> str:
+    known_names = tuple(names)
+    return known_names[index % len(known_names)]
 
 
 _CASES: dict[str, Callable[[int], Case]] = {

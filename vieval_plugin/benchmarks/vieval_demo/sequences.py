@@ -27,6 +27,7 @@ from vieval_plugin.benchmarks.vieval_demo.drawing import (
     draw_thing,
 )
 from vieval_plugin.benchmarks.vieval_demo.outputs import png
+from vieval_plugin.images import read_bytes
 from vieval_plugin.media.files import write_whole
 
 #: Width and height of a drawn scene in pixels.
@@ -71,11 +72,18 @@ def draw_sequence(
     instructions = []
     # an edit leaves alone what an earlier one changed, so that each is there to be seen until the
     # end
-    for cell in rng.sample([*cells[:3], *cells[5:]], rng.choice(turns)):
+    for cell in rng.sample(
+        [*cells[:3], *cells[5:]],
+        rng.choice(turns),
+    ):
         shapes, instruction = _edited(rng, shapes, cell)
         scenes.append(_scene(ground, shapes))
         instructions.append(instruction)
-    return DrawnSequence(f"{seed}_{number:05d}", tuple(scenes), tuple(instructions))
+    return DrawnSequence(
+        f"{seed}_{number:05d}",
+        tuple(scenes),
+        tuple(instructions),
+    )
 
 
 def write_drawn(folder: Path, count: int, seed: int) -> None:
@@ -106,15 +114,14 @@ def _editing_sequences(
     ):
         sequence = draw_sequence(number, seed)
         files = []
-        for turn in range(len(sequence.scenes)):
+        for turn, scene in enumerate(sequence.scenes):
             files.append(folder / "images" / f"{sequence.uid}_{turn}.png")
-        for file, scene in zip(files, sequence.scenes, strict=True):
-            source = png(scene).source
-            write_whole(
-                file,
-                source if isinstance(source, bytes) else source.read_bytes(),
-            )
-        yield EditingSequence(uid_of(sequence), tuple(files), sequence.instructions)
+            write_whole(files[turn], read_bytes(png(scene)))
+        yield EditingSequence(
+            uid_of(sequence),
+            tuple(files),
+            sequence.instructions,
+        )
 
 
 def uid_of(sequence: DrawnSequence) -> str:
@@ -126,17 +133,13 @@ def _edited(
     rng: random.Random, shapes: ShapesByCell, cell: tuple[int, int]
 ) -> tuple[ShapesByCell, str]:
     where = f"at the {_ROWS[cell[0]]} {_COLUMNS[cell[1]]}"
+    edited = dict(shapes)
     if cell not in shapes:
-        shape, colour = _random_shape(rng)
-        return {
-            **shapes,
-            cell: (shape, colour),
-        }, f"Add {add_article(colour)} {shape} {where}."
-    shape, colour = shapes[cell]
+        shape, colour = edited[cell] = _random_shape(rng)
+        return edited, f"Add {add_article(colour)} {shape} {where}."
+    shape, colour = edited.pop(cell)
     if rng.random() < 0.5:
-        return {
-            key: drawing for key, drawing in shapes.items() if key != cell
-        }, f"Remove the {shape} {where}."
+        return edited, f"Remove the {shape} {where}."
     new_colour = HUES[(HUES.index(colour) + 3) % len(HUES)]
     return {
         **shapes,
@@ -152,7 +155,11 @@ def _scene(ground: str, shapes: ShapesByCell) -> Picture:
     picture = backdrop(ground).resize((SIDE, SIDE), PIL.Image.Resampling.BOX)
     cell = SIDE // 3
     for (row, column), (shape, colour) in shapes.items():
-        sprite = draw_thing(shape, COLOURS[colour], cell - 2)
+        sprite = draw_thing(
+            shape,
+            COLOURS[colour],
+            cell - 2,
+        )
         picture.paste(
             sprite.convert("RGB"),
             (column * cell + 1, row * cell + 1),

@@ -53,44 +53,43 @@ def bend(picture: Picture, share: float) -> Picture:
     height, width = pixels.shape[:2]
     y, x = np.mgrid[0:height, 0:width].astype(float)
     # over 12 pixels, so that no seam tells where it begins
-    push = 12 * np.clip((x - (1 - share) * width) / 12, 0, 1)
+    push = 12 * np.clip(
+        (x - (1 - share) * width) / 12,
+        0,
+        1,
+    )
     where = np.stack(
         [
             y + push * np.sin(2 * np.pi * x / 110 + 1),
             x + push * np.sin(2 * np.pi * y / 130),
         ]
     )
-    channels = []
-    for c in range(3):
-        channels.append(
-            map_coordinates(
-                pixels[..., c],
-                where,
-                order=1,
-                mode="reflect",
-            )
+    channels = [
+        map_coordinates(
+            pixels[..., c],
+            where,
+            order=1,
+            mode="reflect",
         )
+        for c in range(3)
+    ]
     return PIL.Image.fromarray(np.stack(channels, axis=-1))
 
 
 def line_drawing(picture: Picture) -> Picture:
     """The picture's outlines in white on black: what a control image of edges looks like."""
     smooth = picture.convert("L").filter(PIL.ImageFilter.GaussianBlur(1.2))
-    steps = np.asarray(smooth, dtype=float)
-    slope = np.hypot(*np.gradient(steps))
+    slope = np.hypot(*np.gradient(np.asarray(smooth, dtype=float)))
     lines = PIL.Image.fromarray(np.where(slope > 9, 255, 0).astype(np.uint8))
     return lines.convert("RGB")
 
 
 def _noisy(picture: Picture, deviation: float, seed: int) -> Picture:
+    pixels = np.asarray(picture)
     # RandomState's stream is frozen by NumPy for good, a Generator's is not
-    noise = (
-        np.random.RandomState(seed).standard_normal((picture.height, picture.width, 3))
-        * deviation
-    )
-    return PIL.Image.fromarray(
-        np.clip(np.asarray(picture) + noise, 0, 255).round().astype(np.uint8)
-    )
+    noise = np.random.RandomState(seed).standard_normal(pixels.shape) * deviation
+    noisy = np.clip(pixels + noise, 0, 255).round()
+    return PIL.Image.fromarray(noisy.astype(np.uint8))
 
 
 def _stamped(picture: Picture, opacity: float) -> Picture:
@@ -112,7 +111,11 @@ def _stamp(size: tuple[int, int]) -> Picture:
     pen = PIL.ImageDraw.Draw(layer)
     font = PIL.ImageFont.load_default(size=30)
     for row, y in enumerate(range(0, layer.height, 56)):
-        for x in range(-100 * (row % 2), layer.width, 240):
+        for x in range(
+            -100 * (row % 2),
+            layer.width,
+            240,
+        ):
             pen.text(
                 (x, y),
                 "STOCK DEMO",
@@ -123,5 +126,10 @@ def _stamp(size: tuple[int, int]) -> Picture:
             )
     turned = layer.rotate(30, PIL.Image.Resampling.BICUBIC)
     return turned.crop(
-        (width // 2, height // 2, width // 2 + width, height // 2 + height)
+        (
+            width // 2,
+            height // 2,
+            width // 2 + width,
+            height // 2 + height,
+        )
     )

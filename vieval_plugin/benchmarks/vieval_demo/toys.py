@@ -13,63 +13,96 @@ from vieval_plugin.benchmarks.vieval_demo.drawing import (
     COLOURS,
     HUES,
     SIZE,
-    Part,
     Picture,
     Rgb,
     blend,
-    draw_parts,
+    draw_shapes,
     place,
 )
 from vieval_plugin.benchmarks.vieval_demo.plan import quarters
 
 # "main" is the body's colour, "second" the belly's, "third" the garment's.
-EARS: dict[str, tuple[Part, ...]] = {
-    "bear": (
-        ("ellipse", "main", (22, 2, 42, 20)),
-        ("ellipse", "main", (58, 2, 78, 20)),
-    ),
-    "dog": (
-        ("ellipse", "main", (12, 14, 32, 52)),
-        ("ellipse", "main", (68, 14, 88, 52)),
-    ),
-    "cat": (
-        ("polygon", "main", (24, 22, 26, 0, 46, 12)),
-        ("polygon", "main", (76, 22, 74, 0, 54, 12)),
-    ),
-    "robot": (("line", "ink", (50, 12, 50, 2)), ("ellipse", "second", (44, -2, 56, 9))),
+EARS = {
+    "bear": """
+        ellipse main 22 2 42 20
+        ellipse main 58 2 78 20
+    """,
+    "dog": """
+        ellipse main 12 14 32 52
+        ellipse main 68 14 88 52
+    """,
+    "cat": """
+        polygon main 24 22 26 0 46 12
+        polygon main 76 22 74 0 54 12
+    """,
+    "robot": """
+        line ink 50 12 50 2
+        ellipse second 44 -2 56 9
+    """,
 }
-BELLIES: dict[str, tuple[Part, ...]] = {
-    "striped": tuple(("plain", "second", (x, 56, x + 5, 88)) for x in (33, 43, 53, 63)),
-    "dotted": tuple(
-        ("plain", "second", (x, y, x + 9, y + 9))
-        for x in (34, 46, 58)
-        for y in (56, 68, 79)
-    ),
-    "hearted": (
-        ("plain", "second", (34, 56, 52, 74)),
-        ("plain", "second", (48, 56, 66, 74)),
-        ("wedge", "second", (36, 69, 64, 69, 50, 87)),
-    ),
-    "round": (("ellipse", "second", (32, 54, 68, 90)),),
+BELLIES = {
+    "striped": """
+        plain second 33 56 38 88
+        plain second 43 56 48 88
+        plain second 53 56 58 88
+        plain second 63 56 68 88
+    """,
+    "dotted": """
+        plain second 34 56 43 65
+        plain second 34 68 43 77
+        plain second 34 79 43 88
+        plain second 46 56 55 65
+        plain second 46 68 55 77
+        plain second 46 79 55 88
+        plain second 58 56 67 65
+        plain second 58 68 67 77
+        plain second 58 79 67 88
+    """,
+    "hearted": """
+        plain second 34 56 52 74
+        plain second 48 56 66 74
+        wedge second 36 69 64 69 50 87
+    """,
+    "round": """
+        ellipse second 32 54 68 90
+    """,
 }
-WEAR: dict[str, tuple[Part, ...]] = {
-    "hat": (
-        ("rectangle", "third", (35, -3, 65, 9)),
-        ("rectangle", "third", (26, 8, 74, 13)),
-    ),
-    "bow": (
-        ("polygon", "third", (50, 50, 30, 42, 30, 58)),
-        ("polygon", "third", (50, 50, 70, 42, 70, 58)),
-    ),
-    "scarf": (
-        ("rectangle", "third", (27, 44, 73, 53)),
-        ("rectangle", "third", (58, 50, 68, 72)),
-    ),
-    "glasses": (
-        ("ellipse", "third", (30, 19, 48, 33)),
-        ("ellipse", "third", (52, 19, 70, 33)),
-    ),
+WEAR = {
+    "hat": """
+        rectangle third 35 -3 65 9
+        rectangle third 26 8 74 13
+    """,
+    "bow": """
+        polygon third 50 50 30 42 30 58
+        polygon third 50 50 70 42 70 58
+    """,
+    "scarf": """
+        rectangle third 27 44 73 53
+        rectangle third 58 50 68 72
+    """,
+    "glasses": """
+        ellipse third 30 19 48 33
+        ellipse third 52 19 70 33
+    """,
 }
+#: A block is a rectangle of a robot, and an ellipse of any other animal.
+_LIMBS = """
+    block main 26 84 48 99
+    block main 52 84 74 99
+    block main 8 52 34 66
+    block main 66 52 92 66
+    block main 24 42 76 95
+"""
+_SKULL = """
+    block main 24 10 76 50
+"""
+_FACE = """
+    ellipse white 34 21 44 31
+    ellipse white 56 21 66 31
+    plain ink 37 24 42 29
+    plain ink 58 24 63 29
+    line ink 42 40 50 43 58 40
+"""
 _ANIMALS = tuple(EARS)
 _PATTERNS = tuple(BELLIES)
 _GARMENTS = tuple(WEAR)
@@ -96,30 +129,12 @@ class Toy:
 @lru_cache(maxsize=256)
 def draw_toy(toy: Toy, size: int) -> Picture:
     """A toy on a transparent square of `size` pixels."""
+    garment = WEAR[toy.wear]
+    head = garment + _FACE if toy.wear == "glasses" else _FACE + garment
+    shapes = _LIMBS + BELLIES[toy.belly] + EARS[toy.animal] + _SKULL + head
     block = "rectangle" if toy.animal == "robot" else "ellipse"
-    body: tuple[Part, ...] = (
-        (block, "main", (26, 84, 48, 99)),
-        (block, "main", (52, 84, 74, 99)),
-        (block, "main", (8, 52, 34, 66)),
-        (block, "main", (66, 52, 92, 66)),
-        (block, "main", (24, 42, 76, 95)),
-        *BELLIES[toy.belly],
-        *EARS[toy.animal],
-        (block, "main", (24, 10, 76, 50)),
-    )
-    face: tuple[Part, ...] = (
-        ("ellipse", "white", (34, 21, 44, 31)),
-        ("ellipse", "white", (56, 21, 66, 31)),
-        ("plain", "ink", (37, 24, 42, 29)),
-        ("plain", "ink", (58, 24, 63, 29)),
-        ("line", "ink", (42, 40, 50, 43, 58, 40)),
-    )
-    if toy.wear == "glasses":
-        parts = (*body, *WEAR[toy.wear], *face)
-    else:
-        parts = (*body, *face, *WEAR[toy.wear])
-    return draw_parts(
-        parts,
+    return draw_shapes(
+        shapes.replace("block", block),
         {
             "main": toy.body,
             "second": toy.belly_colour,
@@ -135,11 +150,10 @@ def toy_number(index: int) -> Toy:
     """
     body, belly, wear = (COLOURS[HUES[(index * step + step) % 7]] for step in (1, 2, 3))
     belly = COLOURS["white"] if belly == body else belly
-    animal = index % 4
     pattern = (index + index // 4) % 4
     garment = (index * 3 + 1) % 4
     return Toy(
-        animal=_ANIMALS[animal],
+        animal=_ANIMALS[index % 4],
         body=body,
         belly=_PATTERNS[pattern],
         belly_colour=belly,
@@ -178,7 +192,11 @@ def altered(toy: Toy, stranger: Toy, kind: str, strength: float) -> Toy:
 def portrait(toy: Toy) -> Picture:
     """The toy large, on plain light grey: the image a generator is shown of its subject."""
     return place(
-        PIL.Image.new("RGB", (SIZE, SIZE), (226, 226, 230)),
+        PIL.Image.new(
+            "RGB",
+            (SIZE, SIZE),
+            (226, 226, 230),
+        ),
         draw_toy(toy, 240),
         (128, 130),
     )
