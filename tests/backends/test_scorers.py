@@ -283,7 +283,7 @@ def test_an_image_that_the_network_cannot_take_fails_alone(models):
         [ask("lpips", 0), ask("lpips", 1, picture(1, (8, 8))), ask("lpips", 2)],
     )
     assert [type(reply) for reply in found] == [Measurement, Failure, Measurement]
-    assert "lpips cannot be computed: " in found[1].reason
+    assert "cannot compute lpips: " in found[1].reason
 
 
 def test_a_long_text_is_truncated_and_noted(models, tmp_path):
