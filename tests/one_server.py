@@ -2,16 +2,18 @@
 
 import asyncio
 from contextlib import asynccontextmanager
+from dataclasses import fields
 
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from tests.fake_server import HOST
+from tests.fake_server import HOST, FakeServer, Settings
 from vieval_plugin.backends.http import pacing
 from vieval_plugin.backends.http.openai import OpenAIBackend, Sampling
 from vieval_plugin.backends.http.server import ServerOptions, Usage
 from vieval_plugin.judges.protocol import Chat, Message
 
+SETTINGS = {field.name for field in fields(Settings)}
 KEY = "sk-never-to-be-shown-Zq81"
 SCHEMA = {
     "type": "object",
@@ -44,11 +46,12 @@ async def asking(*urls, store=None, sampling=Sampling(), sight_check=False, **op
 
 
 @asynccontextmanager
-async def faked(server, **options):
-    """A fake server that is running, and a backend of it."""
-    with server:
-        async with asking(server.base_url, **options) as backend:
-            yield server, backend
+async def faked(server=None, **options):
+    """A fake server that is running, and a backend of it; `options` are of either."""
+    settings = {name: options.pop(name) for name in SETTINGS & options.keys()}
+    with server or FakeServer(**settings) as running:
+        async with asking(running.base_url, **options) as backend:
+            yield running, backend
 
 
 @asynccontextmanager
@@ -74,6 +77,21 @@ async def serving(answer):
 
     async with handling(handle) as url:
         yield url, bodies
+
+
+@asynccontextmanager
+async def handled(handle, **options):
+    """A backend of a server of one handler of aiohttp's."""
+    async with handling(handle) as url, asking(url, **options) as backend:
+        yield backend
+
+
+@asynccontextmanager
+async def served(answer, **options):
+    """A backend of a server of which `answer(request)` makes every response, and the bodies that
+    it was sent."""
+    async with serving(answer) as (url, bodies), asking(url, **options) as backend:
+        yield backend, bodies
 
 
 def saying(message, end="stop", **more):

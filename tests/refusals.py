@@ -11,6 +11,7 @@ a JSONL file beside it where there are many::
 
 import inspect
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,12 @@ def refusal(function, *arguments, **named):
     line = str(raised.value)
     assert "\n" not in line
     return line
+
+
+def refuses(pattern, function, /, *arguments, **named):
+    """Require that a call is refused in a line that has a pattern."""
+    line = refusal(function, *arguments, **named)
+    assert re.search(pattern, line), line
 
 
 @dataclass(frozen=True)

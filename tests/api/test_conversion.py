@@ -2,15 +2,14 @@
 
 import io
 import itertools
-import re
 from pathlib import Path
 
 import numpy as np
 import PIL.Image
 import pytest
 
-from tests.pictures import encoded
-from tests.refusals import refusal
+from tests.pictures import encoded, noise
+from tests.refusals import refuses
 from vieval_plugin import Image, VievalError, images
 from vieval_plugin.api import conversion
 from vieval_plugin.judges.contests import Contest
@@ -22,21 +21,15 @@ PIXELS = np.random.RandomState(0).randint(0, 256, (5, 7, 3)).astype(np.uint8)
 PICTURE = PIL.Image.fromarray(PIXELS)
 
 
+OPAQUE = np.concatenate([PIXELS, np.full((5, 7, 1), 255, np.uint8)], -1)
+FILES = [encoded(PICTURE), bytearray(encoded(PICTURE)), Image(encoded(PICTURE))]
+ARRAYS = [PIXELS, PIXELS / 255, OPAQUE, PIXELS[:, ::-1][:, ::-1]]
+FLOATS = [(PIXELS / 255).astype(kind) for kind in (np.float32, np.float16)]
+
+
 @pytest.mark.parametrize(
     "value",
-    [
-        Image(encoded(PICTURE)),
-        encoded(PICTURE),
-        bytearray(encoded(PICTURE)),
-        PICTURE,
-        PIXELS,
-        PIXELS / 255,
-        (PIXELS / 255).astype(np.float32),
-        (PIXELS / 255).astype(np.float16),
-        PICTURE.convert("RGBA"),
-        np.concatenate([PIXELS, np.full((5, 7, 1), 255, np.uint8)], -1),
-        PIXELS[:, ::-1][:, ::-1],
-    ],
+    [*FILES, PICTURE, PICTURE.convert("RGBA"), *ARRAYS, *FLOATS],
     ids=lambda value: type(value).__name__,
 )
 def test_the_pixels_are_those_given(value):
@@ -47,8 +40,7 @@ def test_a_tensor_is_an_array():
     torch = pytest.importorskip("torch")
     shown = torch.from_numpy(PIXELS)
     assert np.array_equal(images.pixels(conversion.image(shown)), PIXELS)
-    with pytest.raises(VievalError, match="permute"):
-        conversion.image(shown.permute(2, 0, 1))
+    refuses("permute", conversion.image, shown.permute(2, 0, 1))
 
 
 def test_paths(tmp_path):
@@ -58,18 +50,10 @@ def test_paths(tmp_path):
 
 
 def test_grey_and_masks():
-    assert (
-        images.pixels(conversion.image(PIXELS[..., 0]))[..., 1].tolist()
-        == PIXELS[..., 0].tolist()
-    )
-    assert (
-        images.pixels(conversion.image(PIXELS[..., :1]))[..., 1].tolist()
-        == PIXELS[..., 0].tolist()
-    )
-    assert set(images.pixels(conversion.image(PIXELS[..., 0] > 128)).ravel()) == {
-        0,
-        255,
-    }
+    converted = lambda value: images.pixels(conversion.image(value))
+    for grey in (PIXELS[..., 0], PIXELS[..., :1]):
+        assert converted(grey)[..., 1].tolist() == PIXELS[..., 0].tolist()
+    assert set(converted(PIXELS[..., 0] > 128).ravel()) == {0, 255}
 
 
 def test_what_is_transparent_is_white_and_what_a_camera_turned_is_upright():
@@ -84,12 +68,14 @@ def test_jpeg_keeps_all_colours():
     smooth = PIL.Image.linear_gradient("L").convert("RGB")
     held = conversion.image(smooth, "jpeg")
     assert held.source.startswith(b"\xff\xd8")
-    assert PIL.Image.open(io.BytesIO(held.source)).layer[0][1:3] == (
-        1,
-        1,
-    )  # no channel is halved
+    # no channel is halved
+    assert PIL.Image.open(io.BytesIO(held.source)).layer[0][1:3] == (1, 1)
     away = np.abs(images.pixels(held).astype(int) - np.asarray(smooth))
     assert away.max() <= 2
+
+
+SECRETIVE = "https://me:secret@example.org/a.png?key=secret"
+DATA_URL = f"data:image/png;base64,{'A' * 5000}"
 
 
 @pytest.mark.parametrize(
@@ -107,34 +93,21 @@ def test_jpeg_keeps_all_colours():
         (np.full((4, 4, 3), "a"), "array of <U1"),
         (PIL.Image.new("F", (4, 4), 300), "no standard range"),
         (PIL.Image.new("RGB", (0, 4)), "at least one pixel"),
-        (
-            f"data:image/png;base64,{'A' * 5000}",
-            "must be a local file, got data:image/png",
-        ),
-        (
-            "https://me:secret@example.org/a.png?key=secret",
-            "got https://example.org/a.png; download",
-        ),
+        (DATA_URL, "must be a local file, got data:image/png"),
+        (SECRETIVE, "got https://example.org/a.png; download"),
         (np.ma.masked_array(PIXELS, PIXELS > 9), "masked pixels"),
     ],
 )
 def test_what_is_no_image_is_told_in_one_line(value, told):
-    assert re.search(told, refusal(conversion.image, value))
+    refuses(told, conversion.image, value)
 
 
 def test_half_a_file_opened_by_pillow_is_told(tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        "PIL.ImageFile.LOAD_TRUNCATED_IMAGES", False
-    )  # which harnesses switch on
-    file = tmp_path / "half.png"
-    whole = encoded(
-        PIL.Image.fromarray(
-            np.random.RandomState(0).randint(0, 256, (64, 64, 3)).astype(np.uint8)
-        )
-    )
+    # which harnesses switch on
+    monkeypatch.setattr("PIL.ImageFile.LOAD_TRUNCATED_IMAGES", False)
+    whole, file = encoded(noise(0, (64, 64))), tmp_path / "half.png"
     file.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(VievalError, match="cannot read the PIL image"):
-        conversion.image(PIL.Image.open(file))
+    refuses("cannot read the PIL image", conversion.image, PIL.Image.open(file))
 
 
 HUGE = np.broadcast_to(np.uint8(0), (10**6, 10**6, 3))
@@ -150,6 +123,9 @@ class Unread:
         raise AssertionError("it was read")
 
 
+CUBE = np.broadcast_to(np.uint8(0), (10**6, 10**6, 10**3))
+
+
 @pytest.mark.parametrize(
     ("value", "message"),
     [
@@ -157,10 +133,7 @@ class Unread:
         (np.broadcast_to(np.False_, (10**6, 10**6)), "1000000x1000000 pixels"),
         (np.broadcast_to(np.float16(0), (10**5, 10**4, 3)), "10000x100000 pixels"),
         (np.broadcast_to(np.int64(0), (10**3, 10**3, 3)), "array of int64"),
-        (
-            np.broadcast_to(np.uint8(0), (10**6, 10**6, 10**3)),
-            r"shape \(1000000, 1000000, 1000\) is not an image",
-        ),
+        (CUBE, r"shape \(1000000, 1000000, 1000\) is not an image"),
         (Unread((10**6, 10**6, 3)), "1000000x1000000 pixels"),
         (Unread((2, 4, 5, 6, 3)), r"shape \(2, 4, 5, 6, 3\) is not an image"),
         (Unread((4, 5, 3), "int32"), "array of int32"),
@@ -168,8 +141,7 @@ class Unread:
 )
 def test_the_shape_is_looked_at_before_any_pixel(value, message, monkeypatch):
     monkeypatch.setattr(conversion, "_pixels", None)
-    with pytest.raises(VievalError, match=message):
-        conversion.image(value)
+    refuses(message, conversion.image, value)
 
 
 @pytest.mark.parametrize(
@@ -182,18 +154,17 @@ def test_the_shape_is_looked_at_before_any_pixel(value, message, monkeypatch):
     ],
 )
 def test_the_shape_of_a_batch_is_looked_at_before_any_of_it(batch, message):
-    with pytest.raises(VievalError, match=message):
-        conversion.columns({"images": batch}, "x")
+    refuses(message, conversion.columns, {"images": batch}, "x")
 
 
 def test_nothing_is_converted_where_one_of_several_is_no_image(monkeypatch):
     monkeypatch.setattr(conversion, "_pixels", None)
-    with pytest.raises(
-        VievalError, match=r"^images\[7\]: an array of int64 is not an image"
-    ):
-        conversion.columns({"images": [PIXELS] * 7 + [PIXELS.astype(int)]}, "x")
-    with pytest.raises(VievalError, match=r"^images b\[0\]: NoneType is not an image"):
-        conversion.columns({"images a": [PIXELS], "images b": [None]}, "x")
+    eighth = {"images": [PIXELS] * 7 + [PIXELS.astype(int)]}
+    wrong = r"^images\[7\]: an array of int64 is not an image"
+    refuses(wrong, conversion.columns, eighth, "x")
+    second = {"images a": [PIXELS], "images b": [None]}
+    wrong = r"^images b\[0\]: NoneType is not an image"
+    refuses(wrong, conversion.columns, second, "x")
 
 
 def test_which_of_several_holds_wrong_values():
@@ -201,24 +172,15 @@ def test_which_of_several_holds_wrong_values():
         conversion.columns({"images": [PIXELS] * 5 + [PIXELS * 1.0]}, "x")
 
 
+ALONE = ["a.png", b"x", PICTURE, Path("a.png"), Image(b"x"), 3, PIXELS]
+
+
 @pytest.mark.parametrize(
-    "values",
-    [
-        "a.png",
-        b"x",
-        PICTURE,
-        Path("a.png"),
-        Image(b"x"),
-        3,
-        PIXELS,
-        PIXELS[None, None],
-        {"output": PIXELS},
-        {b"x"},
-    ],
+    "values", [*ALONE, PIXELS[None, None], {"output": PIXELS}, {b"x"}]
 )
 def test_one_image_is_not_several(values):
-    with pytest.raises(VievalError, match="^images .* list of images"):
-        conversion.columns({"images": values}, "x")
+    several = "^images .* list of images"
+    refuses(several, conversion.columns, {"images": values}, "x")
 
 
 def test_a_batch_is_several_in_order():
@@ -232,34 +194,33 @@ def test_a_batch_is_several_in_order():
 
 
 def test_samples_of_mappings_have_the_keys_of_a_samples_file():
+    shown = {"output": PIXELS, "source": "s.png"}
     row = {
         "uid": "u",
         "image_model": "m",
         "kind": "tie",
         "tags": ["a"],
-        "images": {"output": PIXELS, "source": "s.png"},
+        "images": shown,
     }
     [sample] = conversion.samples([{**row, "texts": {"instruction": "add a hat"}}])
-    assert (sample.id, sample.kind, sample.tags) == (
-        SampleId("own", "tie", "m", "u"),
-        "tie",
-        ("a",),
-    )
+    assert sample.id == SampleId("own", "tie", "m", "u")
+    assert (sample.kind, sample.tags) == ("tie", ("a",))
     assert sample.images["source"] == Image(Path("s.png"))
     assert sample.texts == {"instruction": "add a hat"}
-    two = conversion.samples(
-        [{"images": {"output": PIXELS}, "texts": {"prompt": ["a", "b"]}}], kind="tig"
-    )
-    assert [(one.id.uid, one.kind, one.texts["prompt"]) for one in two] == [
-        ("0#0", "tig", "a"),
-        ("0#1", "tig", "b"),
-    ]
+    both = {"images": {"output": PIXELS}, "texts": {"prompt": ["a", "b"]}}
+    two = conversion.samples([both], kind="tig")
+    found = [(one.id.uid, one.kind, one.texts["prompt"]) for one in two]
+    assert found == [("0#0", "tig", "a"), ("0#1", "tig", "b")]
 
 
 def test_samples_and_contests_stay_what_they_are():
     sample = Sample(SampleId("own", "tig", "m", "1"), {})
     contest = Contest(SampleId("own", "tig", "", "1"), (sample, sample))
     assert conversion.samples([sample, contest]) == [sample, contest]
+
+
+UNKNOWN = [{"images": {"output": PIXELS}, "text": {}}]
+NO_TEXT = [{"images": {}, "texts": {"prompt": 3}}]
 
 
 @pytest.mark.parametrize(
@@ -269,39 +230,35 @@ def test_samples_and_contests_stay_what_they_are():
         ({"images": {}}, "samples is dict; pass"),
         (None, "samples is NoneType; pass"),
         ([3], "sample 0: int 3 is not a sample; pass"),
-        (
-            [{"images": {"output": PIXELS}, "text": {}}],
-            "sample 0: unknown key 'text'; known keys: ",
-        ),
+        (UNKNOWN, "sample 0: unknown key 'text'; known keys: "),
         ([{"images": PIXELS}], "sample 0: images must map roles"),
         ([{"images": {"output": 3}}], "sample 0: int 3 is not an image"),
-        ([{"images": {}, "texts": {"prompt": 3}}], "sample 0: `texts` must map names"),
+        (NO_TEXT, "sample 0: `texts` must map names"),
         ([{"images": {}, 3: 4}], "sample 0: unknown key '3'"),
     ],
 )
 def test_what_is_no_sample_is_told_with_its_number(values, told):
-    with pytest.raises(VievalError, match=told):
-        conversion.samples(values)
+    refuses(told, conversion.samples, values)
+
+
+FEW = "images and prompts must have the same length, got 2 images and 1 prompts"
+NO_PROMPTS = "prompts is NoneType; pass a list of strings, or one string for all"
 
 
 @pytest.mark.parametrize(
     ("prompts", "message"),
     [
-        (
-            ["a"],
-            "images and prompts must have the same length, got 2 images and 1 prompts",
-        ),
+        (["a"], FEW),
         (["a", "b", "c"], "2 images and 3 prompts"),
         ([1, 2], "prompts must be strings, got int 1"),
         ([], "2 images and 0 prompts"),
-        (None, "prompts is NoneType; pass a list of strings, or one string for all"),
+        (None, NO_PROMPTS),
         ({"a": 1, "b": 2}, "prompts is dict; pass"),
         (itertools.repeat("a"), "2 images and more prompts"),
     ],
 )
 def test_texts_are_as_many_as_images(prompts, message):
-    with pytest.raises(VievalError, match=message):
-        conversion.columns({"images": [PIXELS, PIXELS]}, prompts)
+    refuses(message, conversion.columns, {"images": [PIXELS, PIXELS]}, prompts)
 
 
 class Counted:
@@ -317,24 +274,20 @@ class Counted:
 
 def test_images_without_an_end_are_taken_as_far_as_there_are_prompts():
     endless, other = Counted(), Counted()
-    with pytest.raises(VievalError, match="more images and 3 prompts"):
-        conversion.columns({"images": endless}, ["a", "b", "c"])
+    given = {"images": endless}
+    refuses("more images and 3 prompts", conversion.columns, given, ["a", "b", "c"])
     assert endless.taken == 4
-    with pytest.raises(
-        VievalError, match="more images a and more images b and 2 prompts"
-    ):
-        conversion.columns(
-            {"images a": Counted(), "images b": other}, (text for text in "ab")
-        )
+    given = {"images a": Counted(), "images b": other}
+    more = "more images a and more images b and 2 prompts"
+    refuses(more, conversion.columns, given, (text for text in "ab"))
     assert other.taken == 3
-    with pytest.raises(VievalError, match="1 images a and more images b"):
-        conversion.columns({"images a": [PIXELS], "images b": other}, "x")
+    given = {"images a": [PIXELS], "images b": other}
+    refuses("1 images a and more images b", conversion.columns, given, "x")
     assert other.taken == 3 + 2
 
 
 def test_generators_of_both_are_read_to_their_common_end():
-    [shown], prompts = conversion.columns(
-        {"images": (PIXELS for _ in range(3))}, (text for text in "abc")
-    )
+    given = {"images": (PIXELS for _ in range(3))}
+    [shown], prompts = conversion.columns(given, (text for text in "abc"))
     assert (len(shown), prompts) == (3, ["a", "b", "c"])
     assert conversion.columns({"images": iter(())}, iter(())) == ([[]], [])

@@ -32,12 +32,9 @@ def scores_of(judge):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_copy_of_an_open_judge_asks_the_same_and_is_closed_for_itself(
-    way, store, server
-):
-    with Judge(
-        "viescore", model="fake", base_url=server.base_url, num_concurrent=3
-    ) as judge:
+def test_a_copy_of_an_open_judge_asks_the_same(way, store, server):
+    named = {"model": "fake", "base_url": server.base_url, "num_concurrent": 3}
+    with Judge("viescore", **named) as judge:
         scores = scores_of(judge)
         with WAYS[way](judge) as other:
             assert (repr(other), len(other.last)) == (repr(judge), 0)
@@ -50,42 +47,25 @@ def test_a_copy_of_an_open_judge_asks_the_same_and_is_closed_for_itself(
 def test_all_that_a_judge_was_made_with_is_kept(monkeypatch):
     monkeypatch.setenv("MY_KEY", "sk-nobody-may-see-this")
     options = {"store": {"use": False}, "judges": {"reminders": 0}}
-    about = {
-        "model": "m",
-        "base_url": ["http://a/v1", "http://b/v1"],
-        "api_key_env": "MY_KEY",
-        "temperature": 0.5,
-    }
-    judge = Judge(
-        "cigeval",
-        setting="react",
-        options=options,
-        fresh=True,
-        image_format="jpeg",
-        bar=True,
-        **about,
-    )
+    about = {"model": "m", "base_url": ["http://a/v1", "http://b/v1"]}
+    about |= {"api_key_env": "MY_KEY", "temperature": 0.5, "options": options}
+    about |= {"fresh": True, "image_format": "jpeg", "bar": True}
+    judge = Judge("cigeval", setting="react", **about)
     written = pickle.dumps(judge)
     assert b"nobody-may-see" not in written
     assert b"MY_KEY" in written
-    monkeypatch.setattr(
-        config, "current", None
-    )  # what another process names is not asked for
+    # what another process names is not asked for
+    monkeypatch.setattr(config, "current", None)
     copied = pickle.loads(written)
     assert copied.options == judge.options
-    names = ("_fresh", "_format", "_bar")
-    assert [getattr(copied, name) for name in names] == [
-        getattr(judge, name) for name in names
-    ]
+    for name in ("_fresh", "_format", "_bar"):
+        assert getattr(copied, name) == getattr(judge, name)
     assert copied.prepared.provenance == judge.prepared.provenance
 
 
 def test_weights_stay_those_that_were_named():
-    judge = Judge("clip_score", scorer="/weights")
-    assert (
-        pickle.loads(pickle.dumps(judge)).options.scorers["clip_score"].model
-        == "/weights"
-    )
+    copied = pickle.loads(pickle.dumps(Judge("clip_score", scorer="/weights")))
+    assert copied.options.scorers["clip_score"].model == "/weights"
 
 
 @pytest.mark.parametrize("method", ["spawn", "fork"])
@@ -97,9 +77,8 @@ def test_other_processes_open_it_again(method):
 
 
 def test_samples_verdicts_and_errors_cross_too():
-    sample = Sample(
-        SampleId("own", "tig", "m", "1"), {"output": Image(b"x")}, {"prompt": "x"}
-    )
+    identity = SampleId("own", "tig", "m", "1")
+    sample = Sample(identity, {"output": Image(b"x")}, {"prompt": "x"})
     contest = Contest(SampleId("own", "tig", "", "1"), (sample, sample))
     with Judge("sharpness", options={"store": {"use": False}}) as judge:
         judge.score(PIXELS, "x")

@@ -1,16 +1,19 @@
 """A judge that stays open."""
 
 import asyncio
+import json
 import os
 import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import PIL.Image
 import pytest
 
 from tests.fake_server import FakeServer, Fault
+from tests.refusals import refusal, refuses
 from tests.work import until
 from vieval_plugin import (
     Backbone,
@@ -19,7 +22,6 @@ from vieval_plugin import (
     Judge,
     SampleId,
     Status,
-    VievalError,
     config,
     evaluate,
 )
@@ -35,71 +37,60 @@ def judge(store, server):
         yield opened
 
 
+def named(server):
+    return {"model": "fake", "base_url": server.base_url}
+
+
 def test_scores_are_those_of_evaluate(judge, server, tmp_path):
     samples = vieval_demo.load(tmp_path, "tig")[:6]
-    apart = evaluate(
-        samples,
-        backbone=Backbone(model="fake", base_url=server.base_url),
-        options=config.Config(),
-    )
+    backbone = Backbone(**named(server))
+    apart = evaluate(samples, backbone=backbone, options=config.Config())
     assert judge(samples) == apart
-    images, prompts = (
-        [one.images["output"] for one in samples],
-        [one.texts["prompt"] for one in samples],
-    )
-    assert judge.score(images, prompts).tolist() == [one.scores["O"] for one in apart]
-    assert judge.score(images, prompts, aspect="PQ").tolist() == [
-        one.scores["PQ"] for one in apart
-    ]
+    images = [one.images["output"] for one in samples]
+    prompts = [one.texts["prompt"] for one in samples]
+    for aspect in ("O", "PQ"):
+        scores = judge.score(images, prompts, aspect=aspect).tolist()
+        assert scores == [one.scores[aspect] for one in apart]
+    assert (
+        judge.score(images, prompts) == judge.score(images, prompts, aspect="O")
+    ).all()
 
 
 def test_connections_stay_open(judge, server):
     for number in range(5):
         judge.score(PIXELS[number : number + 1], "x")
-    assert (
-        server.stats()["requests"] == 11
-    )  # with the one that asks whether schemas are enforced
-    assert judge.progress.usage.calls == 11
+    # with the one that asks whether schemas are enforced
+    assert server.stats()["requests"] == judge.progress.usage.calls == 11
 
 
 async def test_a_running_loop_is_no_hindrance(judge):
     here = judge.score(PIXELS[:2], "x")
-    there = await asyncio.gather(
-        judge.score_async(PIXELS[:2], "x"), judge.judge_async([])
-    )
-    assert (here == there[0]).all()
-    assert len(there[1]) == 0
+    asked = judge.score_async(PIXELS[:2], "x"), judge.judge_async([])
+    there, nothing = await asyncio.gather(*asked)
+    assert (here == there).all()
+    assert len(nothing) == 0
     assert len(evaluate(vieval_demo.load(None, "tie")[:1], judge="ssim")) == 1
 
 
 def test_many_threads_ask_one_judge(judge):
-    found = {}
-
-    def ask(number):
-        found[number] = judge.score(PIXELS[number : number + 1], f"prompt {number}")
-
-    threads = [threading.Thread(target=ask, args=(number,)) for number in range(20)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert [found[n].tolist() for n in range(20)] == [
-        judge.score(PIXELS[n : n + 1], f"prompt {n}").tolist() for n in range(20)
-    ]
+    ask = lambda n: judge.score(PIXELS[n : n + 1], f"prompt {n}").tolist()
+    with ThreadPoolExecutor(20) as pool:
+        found = list(pool.map(ask, range(20)))
+    assert found == list(map(ask, range(20)))
 
 
 def test_a_failed_call_is_nan_and_told(store):
     def reply(body):
         said = str(body["messages"])
-        scores = "[8]" if "giraffe" in said else "[8, 8]"
-        return (
-            "no idea" if "zebra" in said else f'{{"score": {scores}, "reasoning": "r"}}'
-        )
+        scores = [8] if "giraffe" in said else [8, 8]
+        answer = json.dumps({"score": scores, "reasoning": "r"})
+        return "no idea" if "zebra" in said else answer
 
-    with FakeServer(reply=reply, schema_support="ignored") as server:
-        judge = Judge("viescore", model="fake", base_url=server.base_url)
+    with (
+        FakeServer(reply=reply, schema_support="ignored") as server,
+        Judge("viescore", **named(server)) as judge,
+    ):
         scores = judge.score(PIXELS[:2], ["giraffe", "zebra"])
-        judge.close()
     assert np.isnan(scores).tolist() == [False, True]
     assert judge.last[1].status is Status.PARSE_FAILURE
     assert "parse_failure 1" in repr(judge.last)
@@ -113,69 +104,48 @@ def test_comparisons(store, server):
     assert preferred[0] == -preferred[1] < 0 == preferred[2]
 
 
+def plainer(body):
+    """The vote for the picture whose file is smaller."""
+    content = body["messages"][-1]["content"]
+    if isinstance(content, str):  # whether schemas are enforced
+        return '{"probe": "vieval"}'
+    images = [part["image_url"] for part in content if part["type"] == "image_url"]
+    first, second = (len(image["url"]) for image in images)
+    better = "both_bad" if first == second else "A" if first < second else "B"
+    return json.dumps({"reasoning": "the plainer one", "better": better})
+
+
 def test_a_judge_of_pairs_prefers_what_it_votes_for_in_whichever_order(store):
-    def reply(body):
-        content = body["messages"][-1]["content"]
-        if isinstance(content, str):  # whether schemas are enforced
-            return '{"probe": "vieval"}'
-        first, second = (
-            len(part["image_url"]["url"])
-            for part in content
-            if part["type"] == "image_url"
-        )
-        better = "both_bad" if first == second else "A" if first < second else "B"
-        return f'{{"reasoning": "the plainer one", "better": "{better}"}}'
-
     plain, noisy = np.zeros((16, 16, 3), np.uint8), PIXELS[0]
-    with (
-        FakeServer(reply=reply) as server,
-        Judge("pairwise", model="fake", base_url=server.base_url) as judge,
-    ):
-        assert judge.compare(
-            [plain, noisy, plain], [noisy, plain, plain], "x"
-        ).tolist() == [1, -1, 0]
-        with pytest.raises(
-            VievalError, match="compares images and does not score them; use `compare`"
-        ):
-            judge.score(PIXELS[:1], "x")
-        table = judge([*_contests(plain, noisy)]).to_pandas()
-        assert list(table[["forward", "reverse", "preference"]].loc[0]) == [
-            "first",
-            "first",
-            1.0,
-        ]
-        [verdict] = judge(
-            [{"kind": "tig", "images": {"output": plain}, "texts": {"prompt": "x"}}]
-        )
-        assert verdict.status is Status.NOT_APPLICABLE
-
-
-def _contests(a, b):
-    both = [
-        conversion.samples(
-            [
-                {
-                    "kind": "tig",
-                    "image_model": name,
-                    "images": {"output": one},
-                    "texts": {"prompt": "x"},
-                }
-            ]
-        )[0]
-        for name, one in (("a", a), ("b", b))
+    whole = {"kind": "tig", "texts": {"prompt": "x"}}
+    rows = [{**whole, "images": {"output": one}} for one in (plain, noisy)]
+    samples = [
+        conversion.samples([{**one, "image_model": name}])[0]
+        for name, one in zip("ab", rows, strict=True)
     ]
-    yield Contest(SampleId("own", "tig", "", "1"), tuple(both))
+    contest = Contest(SampleId("own", "tig", "", "1"), tuple(samples))
+    with (
+        FakeServer(reply=plainer) as server,
+        Judge("pairwise", **named(server)) as judge,
+    ):
+        pairs = [plain, noisy, plain], [noisy, plain, plain]
+        assert judge.compare(*pairs, "x").tolist() == [1, -1, 0]
+        compared = "compares images and does not score them; use `compare`"
+        refuses(compared, judge.score, PIXELS[:1], "x")
+        table = judge([contest]).to_pandas()
+        [verdict] = judge([rows[0]])
+    votes = table[["forward", "reverse", "preference"]].loc[0]
+    assert list(votes) == ["first", "first", 1.0]
+    assert verdict.status is Status.NOT_APPLICABLE
 
 
-def test_fresh_asks_anew_at_each_call_and_others_do_not(store, server):
-    for fresh, requests in ((False, 0), (True, 2)):
-        with Judge(
-            "viescore", model="fake", base_url=server.base_url, fresh=fresh
-        ) as judge:
-            judge.score(PIXELS[:1], "x")
-            before = server.stats()["requests"]
-            judge.score(PIXELS[:1], "x")
-            assert server.stats()["requests"] - before == requests
+@pytest.mark.parametrize(("fresh", "requests"), [(False, 0), (True, 2)])
+def test_fresh_asks_anew_at_each_call_and_others_do_not(store, server, fresh, requests):
+    with Judge("viescore", **named(server), fresh=fresh) as judge:
+        judge.score(PIXELS[:1], "x")
+        before = server.stats()["requests"]
+        judge.score(PIXELS[:1], "x")
+        assert server.stats()["requests"] - before == requests
 
 
 def test_an_interrupt_leaves_what_there_is_and_a_judge_that_can_be_asked_again(store):
@@ -186,28 +156,27 @@ def test_an_interrupt_leaves_what_there_is_and_a_judge_that_can_be_asked_again(s
         os.kill(os.getpid(), signal.SIGINT)
 
     # from the thirtieth on they hang, so that the run is not over before it is interrupted
-    faults = lambda number, _: (
-        Fault("hang") if number > 30 and not interrupted.is_set() else None
-    )
-    with FakeServer(latency=0.05, capacity=4, faults=faults) as server:
-        named = {"model": "fake", "base_url": server.base_url, "num_concurrent": 4}
-        with Judge("vqascore", **named) as judge:
-            threading.Thread(target=interrupt).start()
-            with pytest.raises(KeyboardInterrupt):
-                judge.score(PIXELS, "x")
-            told = [one.status for one in judge.last]
-            assert len(told) == 40
-            assert 0 < told.count(Status.OK) < 40
-            assert set(told) == {Status.OK, Status.MISSING}
-            until(lambda: not server.stats()["in_flight"])
-            asked = server.stats()["requests"]
-            time.sleep(0.5)
-            assert (
-                server.stats()["requests"] == asked
-            )  # nothing goes on behind the caller's back
-            interrupted.set()
-            assert not np.isnan(judge.score(PIXELS, "x")).any()
-            assert server.stats()["requests"] <= 40 + 4
+    is_hanging = lambda number: number > 30 and not interrupted.is_set()
+    faults = lambda number, _: Fault("hang") if is_hanging(number) else None
+    with (
+        FakeServer(latency=0.05, capacity=4, faults=faults) as server,
+        Judge("vqascore", **named(server), num_concurrent=4) as judge,
+    ):
+        threading.Thread(target=interrupt).start()
+        with pytest.raises(KeyboardInterrupt):
+            judge.score(PIXELS, "x")
+        told = [one.status for one in judge.last]
+        assert len(told) == 40
+        assert 0 < told.count(Status.OK) < 40
+        assert set(told) == {Status.OK, Status.MISSING}
+        until(lambda: not server.stats()["in_flight"])
+        asked = server.stats()["requests"]
+        time.sleep(0.5)
+        # nothing goes on behind the caller's back
+        assert server.stats()["requests"] == asked
+        interrupted.set()
+        assert not np.isnan(judge.score(PIXELS, "x")).any()
+        assert server.stats()["requests"] <= 40 + 4
 
 
 def test_a_judge_is_closed_and_opened_again(judge):
@@ -218,42 +187,28 @@ def test_a_judge_is_closed_and_opened_again(judge):
 
 
 def test_a_server_that_is_away_is_one_line(store):
-    judge = Judge(
-        "viescore",
-        model="fake",
-        base_url="http://127.0.0.1:9/v1",
-        patience=0.2,
-        retries=0,
-    )
-    with pytest.raises(VievalError, match="has not answered for") as raised:
-        judge.score(PIXELS[:1], "x")
-    assert "command" not in str(raised.value)  # a trainer runs none
+    away = {"model": "fake", "base_url": "http://127.0.0.1:9/v1"}
+    with Judge("viescore", **away, patience=0.2, retries=0) as judge:
+        line = refusal(judge.score, PIXELS[:1], "x")
+    assert "has not answered for" in line
+    assert "command" not in line  # a trainer runs none
     assert "has not answered for" in judge.last[0].reason
-    judge.close()
 
 
 def test_a_judge_that_knows_no_generated_images_says_so_before_it_is_asked(store):
-    for ask in (
-        lambda judge: judge.score(PIXELS[:1], "x"),
-        lambda judge: judge.compare(PIXELS[:1], PIXELS[:1], "x"),
-    ):
-        with pytest.raises(
-            VievalError,
-            match="ssim does not support text-to-image .tig.; it supports mie, tie",
-        ):
-            ask(Judge("ssim"))
+    unsupported = "ssim does not support text-to-image .tig.; it supports mie, tie"
+    refuses(unsupported, Judge("ssim").score, PIXELS[:1], "x")
+    refuses(unsupported, Judge("ssim").compare, PIXELS[:1], PIXELS[:1], "x")
 
 
 def test_an_aspect_that_is_not_rated_costs_no_call(judge, server):
-    with pytest.raises(
-        VievalError, match="unknown aspect 'Q'; the judge rates SC, PQ, O"
-    ):
-        judge.score(PIXELS[:1], "x", aspect="Q")
+    known = "unknown aspect 'Q'; the judge rates SC, PQ, O"
+    refuses(known, judge.score, PIXELS[:1], "x", aspect="Q")
     assert server.stats()["requests"] == 0
 
 
 def test_a_field_changes_the_backbone_of_the_options(store, server):
-    options = {"backbones": {"judge": {"model": "fake", "base_url": server.base_url}}}
+    options = {"backbones": {"judge": named(server)}}
     with Judge("vqascore", options=options, num_concurrent=3) as judge:
         assert judge.options.backbones["judge"].num_concurrent == 3
         assert judge.score(PIXELS[:1], "x").shape == (1,)
@@ -262,26 +217,16 @@ def test_a_field_changes_the_backbone_of_the_options(store, server):
 def test_a_table_of_pandas_and_one_of_a_notebook(judge):
     pytest.importorskip("pandas")
     evil = "<script>alert(1)</script>"
-    found = judge(
-        [
-            {
-                "kind": "tig",
-                "uid": evil,
-                "images": {"output": PIXELS[0]},
-                "texts": {"prompt": evil},
-            },
-            {"kind": "tig"},
-        ]
-    )
+    whole = {"kind": "tig", "uid": evil, "texts": {"prompt": evil}}
+    found = judge([{**whole, "images": {"output": PIXELS[0]}}, {"kind": "tig"}])
     table = found.to_pandas()
     assert list(table["status"]) == ["ok", "not_applicable"]
     assert table["O"].isna().tolist() == [False, True]
     assert table["prompt"][0] == evil
     shown = found._repr_html_()
     assert "<script" not in shown
-    assert (
-        '<table class="tex2jax_ignore mathjax_ignore">' in shown
-    )  # a notebook sets no formula in what others wrote
+    # a notebook sets no formula in what others wrote
+    assert '<table class="tex2jax_ignore mathjax_ignore">' in shown
     assert shown.count("<img ") == 1
     assert "the sample has no output image" in shown
     assert (found[:1].scores() == found.scores()[:1]).all()
@@ -289,20 +234,18 @@ def test_a_table_of_pandas_and_one_of_a_notebook(judge):
 
 def test_one_image_has_one_score(store, tmp_path):
     file = tmp_path / "noise.png"
-    PIL.Image.fromarray(
-        np.random.RandomState(0).randint(0, 255, (64, 64, 3), np.uint8)
-    ).save(file)
-    picture = PIL.Image.open(file)
-    given = (
+    pixels = np.random.RandomState(0).randint(0, 255, (64, 64, 3), np.uint8)
+    PIL.Image.fromarray(pixels).save(file)
+    forms = (
         file,
         str(file),
         file.read_bytes(),
-        picture,
-        np.asarray(picture),
+        PIL.Image.open(file),
+        pixels,
         Image(file),
     )
     with Judge("sharpness") as judge:
-        scores = [judge.score(image, "grains of sand") for image in given]
+        scores = [judge.score(image, "grains of sand") for image in forms]
         assert judge.score([file], "grains of sand").shape == (1,)
         assert asyncio.run(judge.score_async(file, "grains of sand")) == scores[0]
     assert all(type(score) is float for score in scores)
@@ -310,15 +253,11 @@ def test_one_image_has_one_score(store, tmp_path):
     assert scores[0] > 0.5
 
 
-def test_a_judge_that_asks_no_model_goes_on_without_a_store_that_it_cannot_use(
-    store, capsys
-):
+def test_a_judge_without_a_model_needs_no_usable_store(store, capsys):
     store.write_text("something else")
+    samples = vieval_demo.load(None, "tie")[:1]
     with Judge("ssim") as judge:
-        assert judge(vieval_demo.load(None, "tie")[:1])[0].status is Status.OK
+        assert judge(samples)[0].status is Status.OK
     assert "continuing without the reply cache" in capsys.readouterr().err
-    with (
-        pytest.raises(VievalError, match="not a SQLite database"),
-        Judge("viescore", model="m", base_url="http://x") as asking,
-    ):
-        asking(vieval_demo.load(None, "tie")[:1])
+    with Judge("viescore", model="m", base_url="http://x") as asking:
+        refuses("not a SQLite database", asking, samples)

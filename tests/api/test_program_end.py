@@ -44,60 +44,40 @@ judge = opened()
 """
 
 ENDS = {
-    "at_the_end_of_a_script": ("scored(judge)", 0, ["scores 5", "closed"]),
-    "in_a_function": (
-        "def main():\n    scored(opened())\nmain()",
-        0,
-        ["scores 5", "closed"],
-    ),
-    "several": (
-        "other = opened(); scored(judge); scored(other)",
-        0,
-        ["scores 5", "scores 5", "closed", "closed"],
-    ),
-    "in_a_thread_that_outlives_the_main_thread": (
-        (
-            "def later():\n    threading.main_thread().join(); "
-            "scored(judge)\nthreading.Thread(target=later).start()"
-        ),
-        0,
-        ["scores 5", "closed"],
-    ),
-    "in_a_thread_that_is_scoring_when_the_main_thread_ends": (
-        "SECONDS = 0.5\nthreading.Thread(target=scored, args=(judge,)).start()",
-        0,
-        ["scores 5", "closed"],
-    ),
-    "asked_again_at_the_end": (
-        "import atexit; scored(judge); atexit.register(lambda: print('last', flush=True))",
-        0,
-        ["scores 5", "last", "closed"],
-    ),
-    "in_a_pool_of_processes": (
-        "scored(judge)\n"
-        "def ask(n):\n    scored(judge)\n"
-        "with multiprocessing.get_context('fork').Pool(2) as pool:\n    pool.map(ask, range(2), 1)",
-        0,
-        ["scores 5", "scores 5", "scores 5", "closed"],
-    ),
-    "in_forked_processes_that_end_by_themselves": (
-        "scored(judge)\n"
-        "child = multiprocessing.get_context('fork').Process(target=scored, args=(judge,)); "
-        "child.start(); child.join()",
-        0,
-        ["scores 5", "scores 5", "closed"],
-    ),
+    "at_the_end_of_a_script": "scored(judge)",
+    "in_a_function": "def main():\n    scored(opened())\nmain()",
+    "several": "other = opened(); scored(judge); scored(other)",
+    "in_a_thread_that_outlives_the_main_thread": """
+def later():
+    threading.main_thread().join(); scored(judge)
+threading.Thread(target=later).start()""",
+    "in_a_thread_that_is_scoring_when_the_main_thread_ends": """
+SECONDS = 0.5
+threading.Thread(target=scored, args=(judge,)).start()""",
+    "asked_again_at_the_end": """
+import atexit; scored(judge); atexit.register(lambda: os.write(1, b"last\\n"))""",
+    "in_a_pool_of_processes": """
+scored(judge)
+def ask(n):
+    scored(judge)
+with multiprocessing.get_context('fork').Pool(2) as pool:
+    pool.map(ask, range(2), 1)""",
+    "in_forked_processes_that_end_by_themselves": """
+scored(judge)
+child = multiprocessing.get_context('fork').Process(target=scored, args=(judge,))
+child.start(); child.join()""",
+}
+LINES = {
+    "several": ["scores 5", "scores 5", "closed", "closed"],
+    "asked_again_at_the_end": ["scores 5", "last", "closed"],
+    "in_a_pool_of_processes": ["scores 5", "scores 5", "scores 5", "closed"],
+    "in_forked_processes_that_end_by_themselves": ["scores 5", "scores 5", "closed"],
 }
 
 
 def ended(*command):
-    return subprocess.run(
-        [sys.executable, *command],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    kept = {"capture_output": True, "text": True, "timeout": 120}
+    return subprocess.run([sys.executable, *command], check=False, **kept)
 
 
 @pytest.mark.parametrize(
@@ -105,24 +85,26 @@ def ended(*command):
     [*((name, "script") for name in ENDS), ("in_a_function", "-c"), ("several", "-c")],
 )
 def test_a_program_ends_without_a_word(name, code, tmp_path):
-    body, status, lines = ENDS[name]
     file = tmp_path / "script.py"
-    file.write_text(HEAD + body)
-    process = ended(file) if code == "script" else ended("-c", HEAD + body)
-    assert (process.stderr, process.returncode) == ("", status)
+    file.write_text(HEAD + ENDS[name])
+    process = ended(file) if code == "script" else ended("-c", HEAD + ENDS[name])
+    assert (process.stderr, process.returncode) == ("", 0)
+    lines = LINES.get(name, ["scores 5", "closed"])
     assert process.stdout.splitlines() == lines
 
 
+MEASURED = """
+import numpy as np
+from vieval_plugin import Judge
+images = np.random.default_rng(0).integers(0, 256, (2, 64, 64, 3), np.uint8)
+print(Judge("sharpness").score(images, "a red cube").shape)
+"""
+
+
 @pytest.mark.slow
-def test_a_program_that_measures_with_weights_ends_without_a_traceback(tmp_path):
-    pytest.importorskip(
-        "torch", reason='torch is not installed: pip install ".[scorers]"'
-    )
-    body = (
-        "import numpy as np\nfrom vieval_plugin import Judge\n"
-        "images = np.random.default_rng(0).integers(0, 256, (2, 64, 64, 3), np.uint8)\n"
-        'print(Judge("sharpness").score(images, "a red cube").shape)\n'
-    )
-    process = ended("-c", body)
+def test_a_program_that_measures_with_weights_ends_without_a_traceback():
+    remedy = 'torch is not installed: pip install ".[scorers]"'
+    pytest.importorskip("torch", reason=remedy)
+    process = ended("-c", MEASURED)
     assert (process.stdout, process.returncode) == ("(2,)\n", 0)
     assert "Traceback" not in process.stderr

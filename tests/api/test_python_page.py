@@ -3,7 +3,6 @@
 import re
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import pytest
@@ -14,26 +13,18 @@ PAGE = Path(__file__).parents[2] / "docs" / "guides" / "scoring.md"
 @pytest.fixture
 def blocks(server, store, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    found = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    text = PAGE.read_text().replace('"NAME"', '"fake"')
+    text = text.replace("http://127.0.0.1:8000/v1", server.base_url)
+    found = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     assert len(found) >= 10
-    return [
-        one.replace('"NAME"', '"fake"').replace(
-            "http://127.0.0.1:8000/v1", server.base_url
-        )
-        for one in found
-    ]
+    return found
 
 
 def test_as_a_script_without_a_loop(blocks, tmp_path):
     script = tmp_path / "page.py"
     script.write_text("\n".join(blocks))
-    done = subprocess.run(
-        [sys.executable, script],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        timeout=600,
-    )
+    kept = {"capture_output": True, "text": True, "timeout": 600}
+    done = subprocess.run([sys.executable, script], cwd=tmp_path, **kept)
     assert (done.returncode, done.stderr) == (0, "")
     assert "(3,) float64" in done.stdout
     assert done.stdout.count("\nok {'SC': ") == 2
@@ -47,34 +38,33 @@ def slow():
         yield running
 
 
+INTERRUPTED = """
+import os, signal, threading
+threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+slow = Judge("viescore", model="fake", base_url="SLOW", bar=True)
+pictures = [np.full((32, 32, 3), n / 999) for n in range(400)]
+whole = {"kind": "tig", "texts": {"prompt": "x"}}
+try:
+    slow([{**whole, "images": {"output": one}} for one in pictures])
+except KeyboardInterrupt:
+    print("interrupted", len(slow.last), {str(one.status) for one in slow.last})
+print("again", slow.score([picture], "y").shape)
+"""
+
+
 def test_as_a_notebook(blocks, slow, tmp_path):
     nbformat = pytest.importorskip("nbformat")
     nbclient = pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")
     cells = [one.replace("asyncio.run(both())", "await both()") for one in blocks]
-    interrupted = textwrap.dedent("""
-        import os, signal, threading
-        threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
-        slow = Judge("viescore", model="fake", base_url=SLOW, bar=True)
-        try:
-            slow([{"kind": "tig", "images": {"output": np.full((32, 32, 3), n / 999)}, "texts": {"prompt": "x"}} for n in range(400)])
-        except KeyboardInterrupt:
-            print("interrupted", len(slow.last), {str(one.status) for one in slow.last})
-        print("again", slow.score([picture], "y").shape)
-    """).replace("SLOW", repr(slow.base_url))
-    last = "verdicts"
+    cells += [INTERRUPTED.replace("SLOW", slow.base_url), "verdicts"]
     notebook = nbformat.v4.new_notebook(
-        cells=[nbformat.v4.new_code_cell(one) for one in (*cells, interrupted, last)]
+        cells=list(map(nbformat.v4.new_code_cell, cells))
     )
-    nbclient.NotebookClient(
-        notebook,
-        timeout=600,
-        kernel_name="python3",
-        resources={"metadata": {"path": tmp_path}},
-    ).execute()
-    text = "".join(
-        out.get("text", "") for cell in notebook.cells for out in cell.outputs
-    )
+    about = {"timeout": 600, "resources": {"metadata": {"path": tmp_path}}}
+    nbclient.NotebookClient(notebook, kernel_name="python3", **about).execute()
+    outputs = [out for cell in notebook.cells for out in cell.outputs]
+    text = "".join(out.get("text", "") for out in outputs)
     assert "(3,) float64" in text
     assert text.count("ok {'SC': ") == 2
     assert "interrupted 400 " in text

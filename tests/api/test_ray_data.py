@@ -1,6 +1,4 @@
-"""A judge in Ray Data, with checkpoints that survive a failure and a kill, as
-docs/tutorials/millions.md has it.
-"""
+"""Test a judge in Ray Data with checkpoints, as docs/tutorials/millions.md has it."""
 
 import json
 import os
@@ -49,22 +47,16 @@ START = {
 
 
 def environment(tmp_path, server):
-    pytest.importorskip(
-        "ray.data", reason="Ray Data needs packages that Ray's core does not"
-    )
-    backbone = {
-        "model": "fake",
-        "base_url": server.base_url,
-        "retries": 0,
-        "patience": 1,
-    }
-    (tmp_path / "options.yaml").write_text(
-        json.dumps({"store": {"use": False}, "backbones": {"judge": backbone}})
-    )
-    path = os.pathsep.join(
-        filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")])
-    )
-    return {"VIEVAL_CONFIG": str(tmp_path / "options.yaml"), "PYTHONPATH": path}
+    lacking = "Ray Data needs packages that Ray's core does not"
+    pytest.importorskip("ray.data", reason=lacking)
+    backbone = {"model": "fake", "base_url": server.base_url}
+    backbone |= {"retries": 0, "patience": 1}
+    file = tmp_path / "options.yaml"
+    options = {"store": {"use": False}, "backbones": {"judge": backbone}}
+    file.write_text(json.dumps(options))
+    paths = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")]
+    path = os.pathsep.join(filter(None, paths))
+    return {"VIEVAL_CONFIG": str(file), "PYTHONPATH": path}
 
 
 def checkpoints(out):
@@ -72,9 +64,7 @@ def checkpoints(out):
 
 
 def rows_kept(out, server):
-    """Rows with a checkpoint once nothing is asked any more: an actor outlives its job by a
-    batch.
-    """
+    """Rows with a checkpoint once nothing is asked; an actor outlives its job by a batch."""
     seen = [-1, server.stats()["requests"]]
     while seen[-1] != seen[-2]:
         time.sleep(2)
@@ -85,14 +75,10 @@ def rows_kept(out, server):
 def check(out, server, kept, count):
     """All rows are there once, and those with a checkpoint were not asked about again."""
     assert server.stats()["distinct_prompts"] <= 2 * (count - kept) + 1
-    rows = [
-        row
-        for file in out.rglob("*.parquet")
-        for row in parquet.read_table(file).to_pylist()
-    ]
-    assert sorted(row["uid"] for row in rows) == sorted(
-        f"u{number}" for number in range(count)
-    )
+    tables = [parquet.read_table(file).to_pylist() for file in out.rglob("*.parquet")]
+    rows = [row for table in tables for row in table]
+    wanted = sorted(f"u{number}" for number in range(count))
+    assert sorted(row["uid"] for row in rows) == wanted
     assert {row["status"] for row in rows} == {"ok"}
 
 

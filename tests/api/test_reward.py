@@ -16,25 +16,19 @@ PAGE = Path(__file__).parents[2] / "docs" / "guides" / "scoring.md"
 def page(server, store, tmp_path):
     """What the page's section on rewards defines, with a tiny image model as its pipeline."""
     diffusers = pytest.importorskip("diffusers")
-    pipeline = diffusers.StableDiffusionPipeline.from_pretrained(
-        build_pipeline(tmp_path / "pipeline")
-    )
+    weights = build_pipeline(tmp_path / "pipeline")
+    pipeline = diffusers.StableDiffusionPipeline.from_pretrained(weights)
     pipeline.set_progress_bar_config(disable=True)
 
     def drawn(prompts, output_type):
         return pipeline(prompts, output_type=output_type, num_inference_steps=1)
 
     section = PAGE.read_text().partition("### In a training loop of your own")[2]
+    blocks = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    code = "\n".join(["from vieval_plugin import Judge", *blocks])
+    code = code.replace('"NAME"', '"fake"')
     held = {"pipeline": drawn, "np": np}
-    code = "from vieval_plugin import Judge\n" + "\n".join(
-        re.findall(r"```python\n(.*?)```", section, re.DOTALL)
-    )
-    exec(
-        code.replace('"NAME"', '"fake"').replace(
-            "http://127.0.0.1:8000/v1", server.base_url
-        ),
-        held,
-    )
+    exec(code.replace("http://127.0.0.1:8000/v1", server.base_url), held)
     yield held
     held["reward"].close()
 

@@ -1,15 +1,12 @@
-"""Backends that answer whole batches: images are looked through before anything is looked up or
-asked.
-"""
+"""Test batch backends, which examine all images before they ask anything."""
 
-import sys
+import re
 import threading
-import types
-from types import SimpleNamespace
 
 import PIL.Image
 import pytest
 
+from tests.backends import fake_engine
 from tests.pictures import encoded, noise
 from vieval_plugin import images
 from vieval_plugin.backends.cache.store import Store, key_of, question
@@ -50,17 +47,9 @@ def answered(asked, store=None, noted=None):
 
 def test_a_question_about_a_broken_image_is_not_asked_and_the_others_are():
     noted = []
-    replies = answered([chat(CUT), chat(WHOLE), chat(WHOLE, CUT), chat()], noted=noted)
-    assert [getattr(reply, "status", "text") for reply in replies] == [
-        Status.TOOL_ERROR,
-        "text",
-        Status.TOOL_ERROR,
-        "text",
-    ]
+    failed, *_ = answered([chat(WHOLE, CUT), chat(WHOLE), chat()], noted=noted)
     # a host may have told Pillow to make do with half an image, which is then found another way
-    assert any(
-        said in replies[0].reason for said in ("cannot be decoded", "is cut off")
-    )
+    assert re.search("cannot be decoded|is cut off", failed.reason)
     assert noted == [chat(WHOLE), chat()]
 
 
@@ -87,39 +76,15 @@ def test_images_are_decoded_once_and_in_threads(monkeypatch):
 
 @pytest.fixture
 def engine(monkeypatch):
-    """vLLM as far as the backend uses it."""
-
-    class LLM:
-        llm_engine = SimpleNamespace(engine_core=SimpleNamespace(shutdown=lambda: None))
-
-        def __init__(self, **_): ...
-
-        def chat(self, conversations, parameters, **_):
-            completion = SimpleNamespace(
-                text="a cat", token_ids=[1], finish_reason="length"
-            )
-            return [
-                SimpleNamespace(outputs=[completion], prompt_token_ids=[1])
-                for _ in conversations
-            ]
-
-    parts = {
-        "vllm": {"LLM": LLM, "SamplingParams": lambda **given: given},
-        "vllm.sampling_params": {"StructuredOutputsParams": lambda **given: given},
-    }
-    for name, held in parts.items():
-        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
-        vars(sys.modules[name]).update(held)
+    fake_engine.put_in(monkeypatch)
     return VLLMBackend("m", usage=Usage(), max_pixels=32 * 24)
 
 
 def test_vllm_notes_which_images_it_was_shown_otherwise_than_they_are(engine):
     exif = PIL.Image.Exif()
     exif[0x0112] = 6
-    turned, large = (
-        Image(picture(3, "JPEG", exif=exif)),
-        Image(picture(4, size=(60, 50))),
-    )
+    turned = Image(picture(3, "JPEG", exif=exif))
+    large = Image(picture(4, size=(60, 50)))
     asked = [chat(WHOLE), chat(turned), chat(large, turned), chat(CUT)]
     *replies, failed = engine.answer(list(enumerate(asked)), [0] * 4)
     assert [reply.notes for reply in replies] == [(), (TURNED,), (SHRUNK, TURNED)]

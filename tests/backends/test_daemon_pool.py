@@ -1,6 +1,5 @@
 """Threads that take work for as long as the interpreter runs."""
 
-import asyncio
 import gc
 import threading
 import weakref
@@ -11,9 +10,8 @@ from vieval_plugin.backends.concurrency import DaemonPool
 
 
 def threads(name):
-    return [
-        thread for thread in threading.enumerate() if thread.name.startswith(f"{name}_")
-    ]
+    alive = threading.enumerate()
+    return [thread for thread in alive if thread.name.startswith(f"{name}_")]
 
 
 def test_results_come_in_order_from_no_more_threads_than_asked_for():
@@ -77,8 +75,3 @@ def test_what_was_given_to_work_on_is_let_go_of():
         pool.submit(int).result()  # by now the thread has come back from the first
         gc.collect()
         assert gone() is None
-
-
-async def test_an_event_loop_takes_it():
-    asyncio.get_running_loop().set_default_executor(DaemonPool(1, "loop"))
-    assert (await asyncio.to_thread(threading.current_thread)).name == "loop_0"

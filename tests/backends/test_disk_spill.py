@@ -3,7 +3,7 @@
 import gc
 import os
 import tempfile
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -26,16 +26,10 @@ def test_what_fits_stays_in_memory_and_the_rest_goes_into_files_byte_for_byte(fo
     spill = Spill(memory=250)
     made = [Image(bytes([number]) * 100) for number in range(5)]
     kept = [spill.keep(image) for image in made]
-    assert [one is image for one, image in zip(kept, made, strict=True)] == [
-        True,
-        True,
-        False,
-        False,
-        False,
-    ]
-    assert [one.source.read_bytes() for one in kept[2:]] == [
-        image.source for image in made[2:]
-    ]
+    assert kept[:2] == made[:2]
+    assert all(one is image for one, image in zip(kept[:2], made[:2], strict=True))
+    held = [one.source.read_bytes() for one in kept[2:]]
+    assert held == [image.source for image in made[2:]]
     assert files(folder) == sorted(one.source for one in kept[2:])
 
 
@@ -60,9 +54,8 @@ def test_nothing_is_left_of_a_run_that_ended(folder):
     kept = spill.keep(Image(b"1"))
     spill.close()
     assert list(folder.iterdir()) == []
-    assert isinstance(spill.keep(Image(b"2")).source, bytes), (
-        "a tool may end after its run"
-    )
+    # a tool may end after its run
+    assert isinstance(spill.keep(Image(b"2")).source, bytes)
     assert list(folder.iterdir()) == []
     del kept
 
@@ -74,7 +67,7 @@ def test_without_anything_to_put_there_no_folder_is_made(folder):
     spill.close()
 
 
-def test_where_no_file_can_be_written_images_stay_in_memory_and_one_line_says_so(
+def test_images_stay_in_memory_where_no_file_can_be_written(
     folder, monkeypatch, capsys
 ):
     def full(path, data):
@@ -97,23 +90,16 @@ def test_threads_keep_to_the_bound(folder):
     spill, kept = Spill(memory=1000), []
 
     def work(number):
-        for turn in range(20):
-            kept.append(spill.keep(Image(bytes([number, turn]) * 25)))
+        made = [Image(bytes([number, turn]) * 25) for turn in range(20)]
+        kept.extend(map(spill.keep, made))
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert (
-        sum(len(image.source) for image in kept if isinstance(image.source, bytes))
-        == 1000
-    )
-    read = [
-        image.source if isinstance(image.source, bytes) else image.source.read_bytes()
-        for image in kept
-    ]
-    assert len(set(read)) == 160
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8)))
+    sources = [image.source for image in kept]
+    inside = [source for source in sources if isinstance(source, bytes)]
+    assert sum(map(len, inside)) == 1000
+    outside = [source.read_bytes() for source in sources if source not in inside]
+    assert len({*inside, *outside}) == 160
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")

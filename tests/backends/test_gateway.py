@@ -1,12 +1,9 @@
-"""Runs through a real gateway, LiteLLM's proxy, in front of the fake server (`make
-test-gateway`).
-"""
+"""Test runs through LiteLLM's proxy in front of the fake server (`make test-gateway`)."""
 
 import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import time
 import urllib.request
@@ -15,6 +12,7 @@ import PIL.Image
 import pytest
 
 from tests.fake_server import HOST, FakeServer, Fault
+from tests.work import free_ports
 
 GATEWAY = os.environ.get("VIEVAL_GATEWAY", "")
 KEY = "sk-gateway-key-0123"
@@ -23,19 +21,9 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return probe.getsockname()[1]
-
-
 def model(name, server, provider="openai", **more):
-    parameters = {
-        "model": f"{provider}/fake",
-        "api_base": server.base_url,
-        "api_key": "sk-upstream",
-        **more,
-    }
+    parameters = {"model": f"{provider}/fake", "api_base": server.base_url}
+    parameters |= {"api_key": "sk-upstream", **more}
     return {"model_name": name, "litellm_params": parameters}
 
 
@@ -43,29 +31,17 @@ def model(name, server, provider="openai", **more):
 def running(folder, models):
     """The gateway of these models; yields its base address."""
     budget = {"hosted_vllm": {"budget_limit": 1e-12, "time_period": "1d"}}
-    document = {
-        "model_list": models,
-        "router_settings": {"num_retries": 0, "provider_budget_config": budget},
-        "general_settings": {"master_key": KEY},
-    }
-    (folder / "config.yaml").write_text(json.dumps(document))
-    port = free_port()
-    environment = {
-        **os.environ,
-        "HOME": str(folder),
-        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
-    }
-    command = [
-        GATEWAY,
-        "--config",
-        str(folder / "config.yaml"),
-        "--host",
-        HOST,
-        "--port",
-        str(port),
-    ]
+    settings = {"num_retries": 0, "provider_budget_config": budget}
+    document = {"model_list": models, "router_settings": settings}
+    document["general_settings"] = {"master_key": KEY}
+    config = folder / "config.yaml"
+    config.write_text(json.dumps(document))
+    [port] = free_ports(1)
+    own = {"HOME": str(folder), "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+    command = [GATEWAY, "--config", str(config), "--host", HOST, "--port", str(port)]
     with (folder / "gateway.log").open("wb") as log:
-        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+        outputs = {"stdout": log, "stderr": log}
+        process = subprocess.Popen(command, env={**os.environ, **own}, **outputs)
     try:
         url = f"http://{HOST}:{port}"
         for _ in range(300):
@@ -94,6 +70,20 @@ def gateway(tmp_path_factory):
             yield url
 
 
+@pytest.fixture
+def score(gateway, vieval, tmp_path, monkeypatch):
+    """What `vieval score` prints of an image, by a model of the gateway."""
+    PIL.Image.new("RGB", (64, 64), (1, 20, 200)).save(tmp_path / "a.png")
+
+    def run(name, *flags, key=KEY, code=1):
+        monkeypatch.setenv("OPENAI_API_KEY", key)
+        about = ["--prompt", "a cat", "--model", name, "--base-url", gateway, "--fresh"]
+        printed = vieval("score", tmp_path / "a.png", *about, *flags, code=code)
+        return printed.out + printed.err
+
+    return run
+
+
 @pytest.mark.parametrize(
     ("name", "key", "code", "sentence"),
     [
@@ -104,40 +94,10 @@ def gateway(tmp_path_factory):
         ("org/absent", KEY, 1, "model or address not found"),
     ],
 )
-def test_what_a_gateway_answers_ends_as_it_should(
-    name, key, code, sentence, gateway, vieval, tmp_path, monkeypatch
-):
-    monkeypatch.setenv("OPENAI_API_KEY", key)
-    PIL.Image.new("RGB", (64, 64), (1, 20, 200)).save(tmp_path / "a.png")
-    score = [
-        "score",
-        tmp_path / "a.png",
-        "--prompt",
-        "a cat",
-        "--model",
-        name,
-        "--base-url",
-        gateway,
-        "--fresh",
-    ]
-    printed = vieval(*score, code=code)
-    assert sentence in printed.out + printed.err
+def test_a_gateways_answer_ends_so(name, key, code, sentence, score):
+    assert sentence in score(name, key=key, code=code)
 
 
-def test_a_gateway_without_a_service_of_files_ends_a_batch_at_once(
-    gateway, vieval, tmp_path, monkeypatch
-):
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    PIL.Image.new("RGB", (64, 64), (1, 20, 200)).save(tmp_path / "a.png")
-    score = [
-        "score",
-        tmp_path / "a.png",
-        "--prompt",
-        "a cat",
-        "--out",
-        tmp_path / "v.jsonl",
-        "--fresh",
-        "--batch",
-    ]
-    printed = vieval(*score, "--model", "org/judge", "--base-url", gateway, code=1)
-    assert "does not accept files" in printed.err
+def test_a_gateway_without_a_service_of_files_ends_a_batch_at_once(score, tmp_path):
+    printed = score("org/judge", "--out", tmp_path / "v.jsonl", "--batch")
+    assert "does not accept files" in printed

@@ -1,6 +1,4 @@
-"""The day on a GPU, to its end on a CPU with a tiny model: its first hour elsewhere is
-measurement and not repair.
-"""
+"""Test the day on a GPU with a tiny model on a CPU."""
 
 import importlib
 import os
@@ -18,51 +16,33 @@ ROOT = Path(__file__).parents[2]
 VLLM_PYTHON = os.environ.get("VIEVAL_VLLM_PYTHON", "")
 
 
-def day(folder, *steps):
-    environment = {
-        "SIZE": "tiny",
-        "OUT": str(folder),
-        "PYTHON": sys.executable,
-        "VLLM_PYTHON": VLLM_PYTHON,
-    }
-    command = [ROOT / "bench" / "gpu_day.sh", *steps]
-    return subprocess.run(
-        command,
-        env={**os.environ, **environment},
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def day(folder, *steps, script="gpu_day.sh", **environment):
+    """The script run to its end in a folder."""
+    own = {"SIZE": "tiny", "OUT": str(folder), "VLLM_PYTHON": VLLM_PYTHON}
+    whole = {**os.environ, **own, "PYTHON": sys.executable, **environment}
+    command = [str(ROOT / "bench" / script), *steps]
+    kept = {"capture_output": True, "text": True}
+    return subprocess.run(command, env=whole, cwd=folder, check=False, **kept)
+
+
+STEPS = "weights server orders engine transformers adiee metrics objects ray"
 
 
 @pytest.mark.vllm
 def test_every_step_is_measured_once(tmp_path):
     if not Path(VLLM_PYTHON).is_file():
-        pytest.skip(
-            "no environment with vLLM (VIEVAL_VLLM_PYTHON); `make test-vllm` makes one"
-        )
+        lacking = "no environment with vLLM (VIEVAL_VLLM_PYTHON)"
+        pytest.skip(f"{lacking}; `make test-vllm` makes one")
     done = day(tmp_path)
     assert done.returncode == 0, done.stdout
-    page = (tmp_path / "tiny" / "gpu_day.md").read_text()
-    steps = [
-        "weights",
-        "server",
-        "orders",
-        "engine",
-        "transformers",
-        "adiee",
-        "metrics",
-        "objects",
-        "ray",
-    ]
-    assert [line[3:] for line in page.splitlines() if line.startswith("## ")] == steps
+    file = tmp_path / "tiny" / "gpu_day.md"
+    page = file.read_text()
+    steps = [line[3:] for line in page.splitlines() if line.startswith("## ")]
+    assert " ".join(steps) == STEPS
     assert "Not measured" not in page
     # by requests in flight, with a schema and without, and from end to end
     assert page.count("| cigeval |") == 2 * 2 + 1
-    assert day(tmp_path).stdout.splitlines() == [
-        "== " + str(tmp_path / "tiny" / "gpu_day.md")
-    ]
+    assert day(tmp_path).stdout.splitlines() == [f"== {file}"]
 
 
 @pytest.mark.slow
@@ -81,14 +61,7 @@ def test_a_difference_below_the_spread_of_two_runs_is_none(monkeypatch):
 
 @pytest.mark.slow
 def test_weights_of_size_7b_are_refused_where_vllm_has_no_gpu(tmp_path):
-    environment = {"OUT": str(tmp_path), "VLLM_PYTHON": sys.executable}
-    ended = subprocess.run(
-        [str(ROOT / "bench" / "gpu_day.sh"), "weights"],
-        env={**os.environ, **environment, "PYTHON": sys.executable},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    ended = day(tmp_path, "weights", SIZE="7b", VLLM_PYTHON=sys.executable)
     assert ended.returncode == 1
     assert "has no vLLM for a GPU" in ended.stdout
 
@@ -129,9 +102,7 @@ def test_a_day_that_is_ended_leaves_no_process(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_weights_of_size_7b_have_the_parameters_of_a_7b_model(
-    tmp_path, monkeypatch
-):
+def test_weights_of_size_7b_have_the_parameters_of_a_7b_model(tmp_path, monkeypatch):
     torch = pytest.importorskip("torch", reason="torch is not installed")
     monkeypatch.syspath_prepend(ROOT / "bench")
     gpu_day = importlib.import_module("gpu_day")
@@ -140,7 +111,6 @@ def test_the_weights_of_size_7b_have_the_parameters_of_a_7b_model(
         model = gpu_day.model_7b(tiny_model.build(tmp_path), "meta")
     finally:
         torch.set_default_dtype(dtype)
+    count = sum(parameter.numel() for parameter in model.parameters())
     # that of Qwen2.5-VL-7B is 8.29 G, of which its two tables of 152,064 tokens have 1.09 G
-    assert sum(
-        parameter.numel() for parameter in model.parameters()
-    ) / 1e9 == pytest.approx(8.29 - 1.09, abs=0.02)
+    assert count / 1e9 == pytest.approx(8.29 - 1.09, abs=0.02)

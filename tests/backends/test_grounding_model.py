@@ -1,6 +1,4 @@
-"""GroundingDINO through transformers, for real: a tiny model with random weights made by the
-test.
-"""
+"""Test GroundingDINO through transformers, with a tiny random model."""
 
 import json
 
@@ -40,13 +38,10 @@ def best_by_hand(folder, image, query):
     sureness = outputs.logits[0].sigmoid().max(dim=1).values
     best = int(sureness.argmax())
     x, y, width, height = outputs.pred_boxes[0, best].tolist()
+    shares = (x - width / 2, y - height / 2, x + width / 2, y + height / 2)
     rows, columns = image.shape[:2]
-    edges = [
-        (x - width / 2) * columns,
-        (y - height / 2) * rows,
-        (x + width / 2) * columns,
-        (y + height / 2) * rows,
-    ]
+    sides = (columns, rows, columns, rows)
+    edges = [share * side for share, side in zip(shares, sides, strict=True)]
     return float(sureness[best]), edges
 
 
@@ -63,16 +58,12 @@ def test_the_best_box_is_that_of_the_models_raw_outputs(folder, detect):
 
 def test_what_is_found_does_not_depend_on_what_else_is_in_the_batch(detect):
     phrases = ("a cat", "make it blue", "the red toy in the room", "cat " * 300)
-    rows = [
-        (photograph(side, seed)[:height], phrase)
-        for seed, (side, height, phrase) in enumerate(
-            zip((64, 100, 64, 80), (64, 60, 64, 80), phrases, strict=True)
-        )
-    ]
-    together = detect(rows)
-    alone = [detect([row])[0] for row in rows]
-    assert [one.box for one in together] == [one.box for one in alone]
-    assert len({one.box for one in together}) > 1
+    sizes = ((64, 64), (100, 60), (64, 64), (80, 80))
+    images = [photograph(side, n)[:height] for n, (side, height) in enumerate(sizes)]
+    rows = list(zip(images, phrases, strict=True))
+    together = [one.box for one in detect(rows)]
+    assert together == [detect([row])[0].box for row in rows]
+    assert len(set(together)) > 1
 
 
 def test_nothing_surer_than_the_threshold_is_nothing(folder, detect, monkeypatch):
@@ -82,29 +73,25 @@ def test_nothing_surer_than_the_threshold_is_nothing(folder, detect, monkeypatch
 
 def test_the_tool_runs_the_named_model_and_loads_it_once(folder, monkeypatch):
     loaded, load = [], grounding.load
-    monkeypatch.setattr(
-        grounding, "load", lambda *given: loaded.append(given) or load(*given)
-    )
+    noting = lambda *given: loaded.append(given) or load(*given)
+    monkeypatch.setattr(grounding, "load", noting)
     image = file(photograph(64))
-    ask = UseTool(
-        "grounding",
-        {"image": image, "phrases": ("a cat", "dog"), "detector": str(folder)},
-        ("t",),
-    )
+    about = {"image": image, "phrases": ("a cat", "dog"), "detector": str(folder)}
+    ask = UseTool("grounding", about, ("t",))
     first, second = backend.run(ask), backend.run(ask)
     assert first == second
     assert 1 <= len(first.boxes) <= 2
-    assert all(
-        0 <= b.left < b.right <= 64 and 0 <= b.top < b.bottom <= decode(image).height
-        for b in first.boxes
-    )
+    for box in first.boxes:
+        assert 0 <= box.left < box.right <= 64
+        assert 0 <= box.top < box.bottom <= decode(image).height
     assert loaded == [(str(folder),)]
     assert first.by == str(folder)
 
 
-def test_the_wanted_revision_is_loaded_and_the_commit_that_was_is_told(
-    folder, monkeypatch
-):
+COMMIT = "12bdfa3120f3e7ec7b434d90674b3396eccf88eb"
+
+
+def test_the_wanted_revision_is_loaded_and_its_commit_kept(folder, monkeypatch):
     import transformers
 
     wanted = []
@@ -116,7 +103,7 @@ def test_the_wanted_revision_is_loaded_and_the_commit_that_was_is_told(
             wanted.append((name, revision))
             made = load(folder)
             if hasattr(made, "config"):
-                made.config._commit_hash = "12bdfa3120f3e7ec7b434d90674b3396eccf88eb"
+                made.config._commit_hash = COMMIT
             return made
 
         return loading
@@ -124,15 +111,11 @@ def test_the_wanted_revision_is_loaded_and_the_commit_that_was_is_told(
     for name in ("AutoProcessor", "AutoModelForZeroShotObjectDetection"):
         loader = getattr(transformers, name)
         monkeypatch.setattr(loader, "from_pretrained", from_the_hub(loader))
-    arguments = {
-        "image": file(photograph(64)),
-        "phrases": ("a cat",),
-        "detector": "some/dino@v1",
-    }
-    found = backend.run(UseTool("grounding", arguments, ("t",)))
+    about = {"image": file(photograph(64)), "phrases": ("a cat",)}
+    ask = UseTool("grounding", {**about, "detector": "some/dino@v1"}, ("t",))
+    found = backend.run(ask)
     assert wanted == [("some/dino", "v1")] * 2
-    assert found.by == "some/dino@12bdfa3120f3e7ec7b434d90674b3396eccf88eb"
+    assert found.by == f"some/dino@{COMMIT}"
     kept = tools.to_json(found)
-    assert json.loads(kept)["by"] == found.by
-    assert tools.from_json(kept).by == found.by
+    assert json.loads(kept)["by"] == tools.from_json(kept).by == found.by
     assert "by" not in json.loads(tools.to_json(ToolResult(text="x")))

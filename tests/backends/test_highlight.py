@@ -1,6 +1,4 @@
-"""What highlighted images are encoded as: exact where the source is, and near enough where that
-is a JPEG.
-"""
+"""Test the files of highlighted images: exact, or nearly so where the source is a JPEG."""
 
 import io
 
@@ -51,15 +49,12 @@ def test_what_is_no_jpeg_is_highlighted_exactly(source):
 
 def test_a_jpeg_stays_one_with_all_its_colours_at_quality_95(photo):
     found = highlighted(photo)
-    with (
-        PIL.Image.open(io.BytesIO(found.source)) as picture,
-        PIL.Image.open(
-            io.BytesIO(file(photograph(16), "JPEG", quality=95).source)
-        ) as known,
-    ):
-        assert picture.format == "JPEG"
-        assert PIL.JpegImagePlugin.get_sampling(picture) == 0, "4:4:4"
-        assert picture.quantization == known.quantization
+    known = file(photograph(16), "JPEG", quality=95)
+    opened = (PIL.Image.open(io.BytesIO(image.source)) for image in (found, known))
+    picture, like = opened
+    assert picture.format == "JPEG"
+    assert PIL.JpegImagePlugin.get_sampling(picture) == 0, "4:4:4"
+    assert picture.quantization == like.quantization
     off = apart(found, photo)
     assert 0 < off.mean() < 1
     assert off.max() <= MOST

@@ -1,6 +1,4 @@
-"""Images on their way to a server: untouched where it takes the format, encoded once where not,
-in bounded memory.
-"""
+"""Test how images are sent to a server: unchanged where possible, in bounded memory."""
 
 import asyncio
 import base64
@@ -14,6 +12,7 @@ import PIL.Image
 import pytest
 
 from tests.pictures import encoded, noise, png_of
+from tests.refusals import refuses
 from vieval_plugin.backends.http import image_encoding
 from vieval_plugin.backends.http.image_encoding import ImageEncoder, encode
 from vieval_plugin.judges.protocol import Image
@@ -24,77 +23,76 @@ def picture(mode="RGB", size=(9, 7), seed=0):
     return noise(seed, size).convert(mode)
 
 
+def opened(data):
+    return PIL.Image.open(io.BytesIO(data))
+
+
 def file_of(kind, pixels=None, **options):
-    return encoded((picture() if pixels is None else pixels), kind, **options)
+    return encoded(picture() if pixels is None else pixels, kind, **options)
 
 
 def sent(encoded):
     """Media type and bytes of a data URL."""
     head, data = encoded.url.split(",", 1)
-    return head.removeprefix("data:").removesuffix(";base64"), base64.b64decode(
-        data, validate=True
-    )
+    media = head.removeprefix("data:").removesuffix(";base64")
+    return media, base64.b64decode(data, validate=True)
 
 
-@pytest.mark.parametrize(
-    ("media", "data"),
-    [
-        ("image/jpeg", file_of("JPEG", quality=40)),
-        ("image/jpeg", file_of("JPEG", picture("L"))),
-        ("image/png", file_of("PNG")),
-        ("image/png", file_of("PNG", picture("P"))),
-        ("image/png", file_of("PNG", picture("RGBA"))),
-    ],
-    ids=["jpeg", "grey jpeg", "png", "palette png", "opaque png with alpha"],
-)
-def test_jpeg_and_png_files_pass_byte_for_byte(media, data, tmp_path):
+def sent_data(data, max_pixels=None):
+    return sent(encode(Image(data), max_pixels))
+
+
+PLAIN = {
+    "jpeg": file_of("JPEG", quality=40),
+    "grey jpeg": file_of("JPEG", picture("L")),
+    "png": file_of("PNG"),
+    "palette png": file_of("PNG", picture("P")),
+    "opaque png with alpha": file_of("PNG", picture("RGBA")),
+}
+
+
+def media_of(name):
+    return "image/jpeg" if "jpeg" in name else "image/png"
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_jpeg_and_png_files_pass_byte_for_byte(name, tmp_path):
+    data = PLAIN[name]
     (tmp_path / "named.wrongly").write_bytes(data)
     for source in (data, tmp_path / "named.wrongly"):
         encoded = encode(Image(source))
-        assert sent(encoded) == (media, data)
+        assert sent(encoded) == (media_of(name), data)
         assert encoded.digest == hashlib.sha256(data).hexdigest()
 
 
 HALF = picture("RGBA", (2, 1))
 HALF.putdata([(0, 0, 0, 0), (255, 0, 0, 255)])
+GREY = np.array([[0, 32896, 65535]], np.uint16)
+FLOATS = np.array([[0, 0.5, 1]], np.float32)
+INTEGERS = np.array([[0, 128, 255]], np.int32)
+INDEXED = HALF.convert("P")
+CLEAR = {"transparency": INDEXED.getpixel((0, 0))}
+INKS = PIL.Image.new("CMYK", (8, 8), (0, 255, 255, 0))
+RAMP, WHITE = [0, 128, 255], [255, 255]
 RARE = {
-    "16-bit grey": (
-        file_of("PNG", PIL.Image.fromarray(np.array([[0, 32896, 65535]], np.uint16))),
-        [0, 128, 255],
-    ),
-    "transparent": (file_of("PNG", HALF), [255, 255]),
-    "palette with alpha": (
-        file_of(
-            "PNG", HALF.convert("P"), transparency=HALF.convert("P").getpixel((0, 0))
-        ),
-        [255, 255],
-    ),
+    "16-bit grey": (file_of("PNG", PIL.Image.fromarray(GREY)), RAMP),
+    "transparent": (file_of("PNG", HALF), WHITE),
+    "palette with alpha": (file_of("PNG", INDEXED, **CLEAR), WHITE),
     "transparent colour": (
         file_of("PNG", HALF.convert("RGB"), transparency=(0, 0, 0)),
-        [255, 255],
+        WHITE,
     ),
-    "four inks": (
-        file_of("JPEG", PIL.Image.new("CMYK", (8, 8), (0, 255, 255, 0))),
-        None,
-    ),
-    "floats": (
-        file_of("TIFF", PIL.Image.fromarray(np.array([[0, 0.5, 1]], np.float32))),
-        [0, 128, 255],
-    ),
-    "32-bit integers": (
-        file_of("TIFF", PIL.Image.fromarray(np.array([[0, 128, 255]], np.int32))),
-        [0, 128, 255],
-    ),
+    "four inks": (file_of("JPEG", INKS), None),
+    "floats": (file_of("TIFF", PIL.Image.fromarray(FLOATS)), RAMP),
+    "32-bit integers": (file_of("TIFF", PIL.Image.fromarray(INTEGERS)), RAMP),
 }
 
 
 @pytest.mark.parametrize(("data", "red"), RARE.values(), ids=RARE)
-def test_what_servers_read_in_several_ways_is_sent_as_rgb_with_8_bits_on_white(
-    data, red
-):
+def test_unusual_pixels_are_sent_as_rgb_with_8_bits_on_white(data, red):
     for max_pixels in (None, 10_000):
-        media, body = sent(encode(Image(data), max_pixels))
-        made = PIL.Image.open(io.BytesIO(body))
+        media, body = sent_data(data, max_pixels)
+        made = opened(body)
         assert (media, made.mode, body[24]) == ("image/png", "RGB", 8)
         if red:
             assert np.asarray(made)[0, :, 0].tolist() == red
@@ -102,52 +100,43 @@ def test_what_servers_read_in_several_ways_is_sent_as_rgb_with_8_bits_on_white(
 
 def test_a_png_of_16_bits_a_colour_is_sent_with_8():
     deep = png_of(1, 1, b"\0" + struct.pack(">3H", 0, 32896, 65535), bits=16)
-    assert PIL.Image.open(io.BytesIO(sent(encode(Image(deep)))[1])).getpixel(
-        (0, 0)
-    ) == (0, 128, 255)
+    assert opened(sent_data(deep)[1]).getpixel((0, 0)) == (0, 128, 255)
 
 
 @pytest.mark.parametrize("kind", ["WEBP", "BMP", "TIFF", "PPM"])
 def test_other_formats_become_png_without_loss(kind):
-    media, data = sent(
-        encode(Image(file_of(kind, **({"lossless": True} if kind == "WEBP" else {}))))
-    )
+    options = {"lossless": True} if kind == "WEBP" else {}
+    media, data = sent_data(file_of(kind, **options))
     assert media == "image/png"
-    assert np.array_equal(
-        np.asarray(PIL.Image.open(io.BytesIO(data))), np.asarray(picture())
-    )
+    assert np.array_equal(np.asarray(opened(data)), np.asarray(picture()))
 
 
 def test_the_digest_is_that_of_what_is_sent():
     encoded = encode(Image(file_of("BMP")))
     assert encoded.digest == hashlib.sha256(sent(encoded)[1]).hexdigest()
-    assert (
-        encode(Image(file_of("JPEG", picture(size=(40, 30)))), 100).digest
-        != encoded.digest
-    )
+    small = encode(Image(file_of("JPEG", picture(size=(40, 30)))), 100)
+    assert small.digest != encoded.digest
 
 
 @pytest.mark.parametrize(
     ("size", "limit"), [((40, 30), 300), ((1200, 30), 999), ((41, 29), 41 * 29 - 1)]
 )
 def test_an_image_over_max_pixels_is_made_smaller_and_keeps_its_shape(size, limit):
-    media, data = sent(encode(Image(file_of("JPEG", picture(size=size))), limit))
-    made = PIL.Image.open(io.BytesIO(data))
+    media, data = sent_data(file_of("JPEG", picture(size=size)), limit)
+    made = opened(data)
     assert media == "image/png"
     assert 0.5 * limit < made.width * made.height <= limit
     assert made.width / made.height == pytest.approx(size[0] / size[1], rel=0.35)
 
 
 def test_a_line_of_pixels_is_made_shorter():
-    made = PIL.Image.open(
-        io.BytesIO(sent(encode(Image(file_of("PNG", picture(size=(5000, 1)))), 100))[1])
-    )
-    assert made.size == (100, 1)
+    line = file_of("PNG", picture(size=(5000, 1)))
+    assert opened(sent_data(line, 100)[1]).size == (100, 1)
 
 
 def test_an_image_within_max_pixels_passes_untouched():
     data = file_of("JPEG", picture(size=(40, 30)))
-    assert sent(encode(Image(data), 1200)) == ("image/jpeg", data)
+    assert sent_data(data, 1200) == ("image/jpeg", data)
 
 
 @pytest.mark.parametrize(
@@ -156,8 +145,7 @@ def test_an_image_within_max_pixels_passes_untouched():
 )
 def test_what_is_no_image_is_an_error_that_names_it(data, tmp_path):
     (tmp_path / "broken.jpg").write_bytes(data)
-    with pytest.raises(VievalError, match="broken.jpg"):
-        encode(Image(tmp_path / "broken.jpg"))
+    refuses("broken.jpg", encode, Image(tmp_path / "broken.jpg"))
 
 
 # The encoder: once, off the main thread, in bounded memory.
@@ -180,13 +168,10 @@ def image(number, size=(16, 16)):
     return Image(file_of("PNG", picture(size=size, seed=number)))
 
 
-async def test_an_image_wanted_often_at_once_is_encoded_once_and_not_on_the_main_thread(
-    calls,
-):
+async def test_an_image_wanted_often_is_encoded_once_and_in_a_thread(calls):
     encoder, one = ImageEncoder(), image(0)
-    results = await asyncio.gather(
-        *(encoder.encode(Image(one.source)) for _ in range(20))
-    )
+    copies = [Image(one.source) for _ in range(20)]
+    results = await asyncio.gather(*map(encoder.encode, copies))
     assert len({result.url for result in results}) == 1
     assert await encoder.encode(one) == results[0]
     assert len(calls) == 1
@@ -227,12 +212,10 @@ async def test_one_image_larger_than_the_memory_is_still_encoded():
 async def test_a_broken_image_is_an_error_each_time_and_can_be_mended(tmp_path):
     path, encoder = tmp_path / "late.png", ImageEncoder(memory=10)
     path.write_bytes(b"not yet")
-    failed = await asyncio.gather(
-        *(encoder.encode(Image(path)) for _ in range(3)), return_exceptions=True
-    )
-    assert all(
-        isinstance(error, VievalError) and "late.png" in str(error) for error in failed
-    )
+    tries = (encoder.encode(Image(path)) for _ in range(3))
+    for error in await asyncio.gather(*tries, return_exceptions=True):
+        assert isinstance(error, VievalError)
+        assert "late.png" in str(error)
     path.write_bytes(image(1).source)
     assert sent(await encoder.encode(Image(path)))[1] == image(1).source
 

@@ -9,13 +9,15 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
 
 import pytest
 
 pytest.importorskip("aiohttp", reason='needs aiohttp: pip install ".[http]"')
 
 from tests.fake_server import FakeServer, Fault
-from tests.one_server import all_of, asking, chat, error, faked, saying, serving
+from tests.one_server import all_of, asking, chat, error, faked, first, saying, serving
 from tests.work import until
 from vieval_plugin.backends.cache import leases, store
 from vieval_plugin.backends.cache.store import Store
@@ -33,13 +35,19 @@ def claimed(path):
         return [key for (key,) in database.execute("SELECT key FROM claims")]
 
 
+@asynccontextmanager
+async def asking_twice(server, path, **options):
+    """Two backends of a server that share a store's file."""
+    one, other = (
+        asking(server.base_url, store=Store(path), **options) for _ in range(2)
+    )
+    async with one as first, other as second:
+        yield first, second
+
+
 async def test_what_another_asks_is_waited_for_and_not_asked_again(path):
     with FakeServer(reply=numbering(), latency=0.05) as server:
-        one, other = Store(path), Store(path)
-        async with (
-            asking(server.base_url, store=one) as first,
-            asking(server.base_url, store=other) as second,
-        ):
+        async with asking_twice(server, path) as (first, second):
             here, there = await asyncio.gather(all_of(first, 40), all_of(second, 40))
         assert server.stats()["requests"] == 40
     assert here == there
@@ -49,14 +57,11 @@ async def test_what_another_asks_is_waited_for_and_not_asked_again(path):
 
 
 async def test_to_wait_for_another_holds_up_nothing_else(path):
-    async with faked(FakeServer(latency=0.01), store=Store(path)) as (server, backend):
-        for number in range(40):  # more than there are slots
-            question = chat(f"theirs {number}")
+    async with faked(latency=0.01, store=Store(path)) as (server, backend):
+        theirs = [chat(f"theirs {number}") for number in range(40)]  # more than slots
+        for question in theirs:
             assert Store(path).claim(backend._key(question, {}, 0))
-        waiting = [
-            asyncio.ensure_future(backend.answer(chat(f"theirs {n}")))
-            for n in range(40)
-        ]
+        waiting = [asyncio.ensure_future(backend.answer(one)) for one in theirs]
         await asyncio.wait_for(all_of(backend, 40, "ours"), 120)
         assert not any(task.done() for task in waiting)
         assert server.stats()["requests"] == 40
@@ -66,32 +71,25 @@ async def test_to_wait_for_another_holds_up_nothing_else(path):
 
 async def test_what_another_has_to_try_again_is_waited_for_too(path):
     """Its tries take longer in all than one may."""
-    with FakeServer(
-        faults=lambda number, request: Fault("hang") if number < 3 else None
-    ) as server:
-        one, other = Store(path), Store(path)
-        url, options = server.base_url, {"timeout": 0.4, "deadline": 0.4}
-        async with (
-            asking(url, store=one, **options) as first,
-            asking(url, store=other, **options) as second,
-        ):
-            here = asyncio.ensure_future(first.answer(chat("x")))
+    hanging = first(Fault("hang"), Fault("hang"))
+    options = {"timeout": 0.4, "deadline": 0.4}
+    with FakeServer(faults=hanging) as server:
+        async with asking_twice(server, path, **options) as (one, other):
+            here = asyncio.ensure_future(one.answer(chat("x")))
             await asyncio.to_thread(until, lambda: server.stats()["in_flight"])
-            assert isinstance(await second.answer(chat("x")), Text)
-            assert await here == await second.answer(chat("x"))
-    assert (first.usage.calls, second.usage.calls) == (1, 0)
+            assert isinstance(await other.answer(chat("x")), Text)
+            assert await here == await other.answer(chat("x"))
+    assert (one.usage.calls, other.usage.calls) == (1, 0)
 
 
 async def test_what_another_failed_at_is_asked_at_once(path):
     """A failure is no reply: whoever waited asks."""
     answers = iter([error(400, "no"), saying({"content": "y"})])
-
     async with serving(lambda body: next(answers)) as (url, bodies):
-        one, other = Store(path), Store(path)
-        async with asking(url, store=one) as first, asking(url, store=other) as second:
-            replies = await asyncio.gather(
-                first.answer(chat("x")), second.answer(chat("x"))
-            )
+        server = SimpleNamespace(base_url=url)
+        async with asking_twice(server, path) as (one, other):
+            asked = (one.answer(chat("x")), other.answer(chat("x")))
+            replies = await asyncio.gather(*asked)
     assert sorted(type(reply).__name__ for reply in replies) == ["Failure", "Text"]
     assert len(bodies) == 2
 
@@ -119,7 +117,7 @@ async def test_an_empty_answer_that_its_limit_cut_is_kept(path):
 
 async def test_a_claim_that_nobody_renews_is_taken_over(path, monkeypatch):
     monkeypatch.setattr(store, "LEASE", 0.5)
-    async with faked(FakeServer(), store=Store(path)) as (_, backend):
+    async with faked(store=Store(path)) as (_, backend):
         begun = time.monotonic()
         Store(path).claim(backend._key(chat("x"), {}, 0))
         assert isinstance(await asyncio.wait_for(backend.answer(chat("x")), 120), Text)
@@ -130,35 +128,35 @@ async def test_a_claim_is_renewed_while_its_question_is_under_way(path, monkeypa
     monkeypatch.setattr(store, "LEASE", 2)
     monkeypatch.setattr(leases, "_RENEWAL_INTERVAL", 0.1)
     with FakeServer(latency=3) as server:
-        one, other = Store(path), Store(path)
-        async with (
-            asking(server.base_url, store=one) as first,
-            asking(server.base_url, store=other) as second,
-        ):
-            here = asyncio.ensure_future(first.answer(chat("x")))
+        async with asking_twice(server, path) as (one, other):
+            here = asyncio.ensure_future(one.answer(chat("x")))
             await asyncio.to_thread(until, lambda: server.stats()["in_flight"])
-            assert await second.answer(chat("x")) == await here
+            assert await other.answer(chat("x")) == await here
         assert server.stats()["requests"] == 1
 
 
-async def test_a_question_that_another_asks_for_ever_is_asked_in_the_end(
+async def test_what_another_process_never_answers_is_asked_in_the_end(
     path, monkeypatch
 ):
     monkeypatch.setattr(store, "LEASE", 1000.0)
-    async with faked(
-        FakeServer(), store=Store(path), deadline=0.1, retries=0, patience=0.3
-    ) as (_, backend):
+    options = {"deadline": 0.1, "retries": 0, "patience": 0.3}
+    async with faked(store=Store(path), **options) as (_, backend):
         Store(path).claim(backend._key(chat("x"), {}, 0))
         assert isinstance(await asyncio.wait_for(backend.answer(chat("x")), 120), Text)
 
 
+CLAIMED = """
+import os, sys
+from pathlib import Path
+from vieval_plugin.backends.cache.store import Store
+assert Store(Path(sys.argv[1])).claim("k")
+os.kill(os.getpid(), 9)
+"""
+
+
 def test_claims_of_a_process_that_is_gone_are_dropped_when_a_store_is_opened(path):
-    code = (
-        "import sys; from vieval_plugin.backends.cache.store import Store; from pathlib "
-        "import Path; import os\n"
-    )
-    code += "assert Store(Path(sys.argv[1])).claim('k'); os.kill(os.getpid(), 9)"
-    subprocess.run([sys.executable, "-c", code, str(path)], check=False, timeout=600)
+    command = [sys.executable, "-c", CLAIMED, str(path)]
+    subprocess.run(command, check=False, timeout=600)
     assert claimed(path) == ["k"]
     store = Store(path)
     assert claimed(path) == []
@@ -167,22 +165,18 @@ def test_claims_of_a_process_that_is_gone_are_dropped_when_a_store_is_opened(pat
 
 
 async def test_a_run_that_is_ended_gives_up_its_claims(path):
-    with FakeServer(latency=30) as server:
-        store = Store(path)
-        async with asking(server.base_url, store=store) as backend:
-            waiting = [
-                asyncio.ensure_future(backend.answer(chat(f"x{i}"))) for i in range(5)
-            ]
-            await asyncio.to_thread(until, lambda: len(claimed(path)) == 5)
-            for task in waiting:
-                task.cancel()
-        assert claimed(path) == []
+    async with faked(latency=30, store=Store(path)) as (_, backend):
+        asked = (backend.answer(chat(f"x{i}")) for i in range(5))
+        waiting = [asyncio.ensure_future(one) for one in asked]
+        await asyncio.to_thread(until, lambda: len(claimed(path)) == 5)
+        for task in waiting:
+            task.cancel()
+    assert claimed(path) == []
 
 
 async def test_failures_leave_no_claim(path):
-    async with faked(
-        FakeServer(faults=lambda number, request: Fault("overlong")), store=Store(path)
-    ) as (_, backend):
+    too_long = lambda number, request: Fault("overlong")
+    async with faked(faults=too_long, store=Store(path)) as (_, backend):
         assert isinstance(await backend.answer(chat("x")), Failure)
         assert claimed(path) == []
 
@@ -191,27 +185,14 @@ async def test_failures_leave_no_claim(path):
 
 
 def scoring(samples_file, url, out):
-    command = [
-        sys.executable,
-        "-m",
-        "vieval_plugin",
-        "score",
-        samples_file,
-        "--model",
-        "fake",
-        "--base-url",
-        url,
-    ]
-    return subprocess.Popen(
-        [*map(str, command), "--out", str(out)], stderr=subprocess.PIPE, text=True
-    )
+    command = [sys.executable, "-m", "vieval_plugin", "score", samples_file]
+    command += ["--model", "fake", "--base-url", url, "--out", out]
+    return subprocess.Popen(map(str, command), stderr=subprocess.PIPE, text=True)
 
 
 def verdicts(out):
-    return [
-        (row["uid"], row["scores"], [step["answer"] for step in row["trace"]])
-        for row in map(json.loads, out.read_text().splitlines())
-    ]
+    rows = map(json.loads, out.read_text().splitlines())
+    return [(r["uid"], r["scores"], [s["answer"] for s in r["trace"]]) for r in rows]
 
 
 def test_two_processes_on_one_store_ask_once_and_agree(store, samples_file, tmp_path):
@@ -219,9 +200,8 @@ def test_two_processes_on_one_store_ask_once_and_agree(store, samples_file, tmp_
 
     def reply(request):
         number = next(numbers)
-        return json.dumps(
-            {"score": [number % 11, number // 11 % 11], "reasoning": f"answer {number}"}
-        )
+        scores = [number % 11, number // 11 % 11]
+        return json.dumps({"score": scores, "reasoning": f"answer {number}"})
 
     with FakeServer(reply=reply, latency=0.3, schema_support="rejected") as server:
         outs = [tmp_path / "one.jsonl", tmp_path / "two.jsonl"]
@@ -234,9 +214,7 @@ def test_two_processes_on_one_store_ask_once_and_agree(store, samples_file, tmp_
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
-def test_a_run_that_is_interrupted_says_nothing_of_tasks(
-    store, samples_file, tmp_path, sent
-):
+def test_an_interrupted_run_says_nothing_of_tasks(store, samples_file, tmp_path, sent):
     with FakeServer(latency=30) as server:
         process = scoring(samples_file, server.base_url, tmp_path / "v.jsonl")
         until(lambda: server.stats()["in_flight"])

@@ -1,6 +1,4 @@
-"""Detectors of objects and colours with random weights: their post-processing beside plain PyTorch,
-batches beside images one by one, and the judge `objects` on them.
-"""
+"""Test detectors of objects and colours beside plain PyTorch, and the judge `objects`."""
 
 import json
 from pathlib import Path
@@ -22,7 +20,14 @@ from vieval_plugin.backends.weights import Origin
 from vieval_plugin.config import Scorer
 from vieval_plugin.images import decode
 from vieval_plugin.judges.objects import COLORS, detected_objects
-from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, UseTool
+from vieval_plugin.judges.protocol import (
+    Image,
+    Sample,
+    SampleId,
+    Status,
+    ToolResult,
+    UseTool,
+)
 from vieval_plugin.run.evaluate import evaluate
 from vieval_plugin.run.router import Router, refuse_questions
 
@@ -60,23 +65,15 @@ def picture(seed, size=(80, 64)):
 def ask(image, labels=LABELS, colored=(("cat", 2),)):
     return UseTool(
         "objects",
-        {
-            "image": image,
-            "labels": labels,
-            "colored": colored,
-            "counting": False,
-        },
+        {"image": image, "labels": labels, "colored": colored, "counting": False},
         ("objects",),
     )
 
 
 def answers(asks, weights, kind, store=None, usage=None, batch_size=8):
-    scorers = Scorers(
-        {
-            "objects": Scorer(str(weights[kind]), batch_size=batch_size),
-            "objects_color": Scorer(str(weights["colors"])),
-        }
-    )
+    own = Scorer(str(weights[kind]), batch_size=batch_size)
+    colors = Scorer(str(weights["colors"]))
+    scorers = Scorers({"objects": own, "objects_color": colors})
     with Router(usage or Usage(), store, scorers=scorers) as router:
         return router.answer_batch(list(enumerate(asks)), refuse_questions)
 
@@ -128,30 +125,20 @@ def color_by_hand(folder, image, label, box, mask):
     import torch
     from transformers import CLIPModel, CLIPProcessor
 
-    model, processor = (
-        CLIPModel.from_pretrained(folder),
-        CLIPProcessor.from_pretrained(folder),
-    )
+    model = CLIPModel.from_pretrained(folder)
+    processor = CLIPProcessor.from_pretrained(folder)
     pixels = np.array(decode(image))
     if mask is not None:
         pixels[~mask] = 153
     crop = PIL.Image.fromarray(pixels).crop(tuple(round(side) for side in box))
+    read = {"return_tensors": "pt", "truncation": True, "max_length": 16}
     means = []
     for color in COLORS:
-        texts = [
-            f"a photo of a {color} {label}",
-            f"a photo of a {color}-colored {label}",
-            f"a photo of a {color} object",
-        ]
+        named = (f"{color} {label}", f"{color}-colored {label}", f"{color} object")
         vectors = []
-        for text in texts:
-            inputs = processor(
-                text=[text],
-                images=crop,
-                return_tensors="pt",
-                truncation=True,
-                max_length=16,
-            )
+        for name in named:
+            text = f"a photo of a {name}"
+            inputs = processor(text=[text], images=crop, **read)
             with torch.no_grad():
                 outputs = model(**inputs)
             vectors.append(outputs.text_embeds[0] / outputs.text_embeds[0].norm())
@@ -235,23 +222,20 @@ def sample(number):
 
 
 @pytest.mark.parametrize("kind", ["masks", "phrases"])
-def test_a_hundred_images_in_batches_are_judged_as_one_by_one(
-    weights, kind, monkeypatch
-):
+def test_a_hundred_images_are_judged_as_one_by_one(weights, kind, monkeypatch):
     monkeypatch.setattr(object_detector, "THRESHOLD", THRESHOLDS[kind])
     samples = [sample(number) for number in range(100)]
+    colors = {"model": str(weights["colors"])}
 
     def judged(batch_size):
-        scorer = {"model": str(weights[kind]), "batch_size": batch_size}
-        colors = {"model": str(weights["colors"])}
-        return evaluate(
-            samples,
-            judge="objects",
-            options={
-                "scorers": {"objects": scorer, "objects_color": colors},
-                "store": {"use": False},
-            },
-        )
+        own = {"model": str(weights[kind]), "batch_size": batch_size}
+        scorers = {"objects": own, "objects_color": colors}
+        options = {"scorers": scorers, "store": {"use": False}}
+        return evaluate(samples, judge="objects", options=options)
+
+    def boxes_of(verdict):
+        lines = json.loads(verdict.trace[0].answer)["text"].splitlines()
+        return np.array([json.loads(line)[1] for line in lines])
 
     together, alone = judged(16), judged(1)
     assert [v.rationale for v in together] == [v.rationale for v in alone]
@@ -259,18 +243,9 @@ def test_a_hundred_images_in_batches_are_judged_as_one_by_one(
     shares = [verdict.scores["share"] for verdict in together]
     assert np.mean(shares) > 1 / 3
     assert len({verdict.rationale for verdict in together}) > 10
-    for one, other in zip(together, alone, strict=True):
-        boxes = [
-            np.array(
-                [
-                    json.loads(line)[1]
-                    for line in json.loads(v.trace[0].answer)["text"].splitlines()
-                ]
-            )
-            for v in (one, other)
-        ]
-        assert boxes[0].shape == boxes[1].shape
-        assert np.allclose(*boxes, atol=0.011)
+    for one, other in zip(map(boxes_of, together), map(boxes_of, alone), strict=True):
+        assert one.shape == other.shape
+        assert np.allclose(one, other, atol=0.011)
 
 
 def test_a_verdict_has_its_boxes_and_its_networks_in_the_trace(weights):
@@ -288,18 +263,10 @@ def test_a_verdict_has_its_boxes_and_its_networks_in_the_trace(weights):
     assert colors.startswith(f"{weights['colors']}@sha256:")
 
 
-def test_what_is_stored_is_not_detected_again(weights, tmp_path, monkeypatch):
+def test_by_another_detector_it_is_another_question(weights, tmp_path):
     store, asks = Store(tmp_path / "replies.sqlite"), [ask(picture(1))]
-    first = answers(asks, weights, "masks", store)
-    monkeypatch.setattr(
-        object_detector.MaskDetector, "detect", lambda *_: pytest.fail("detected again")
-    )
-    usage = Usage()
-    assert answers(asks, weights, "masks", store, usage) == first
-    assert (usage.cached, usage.measured) == (1, 0)
-    # by another detector it is another question
-    [other] = answers([ask(picture(1))], weights, "phrases", store)
-    assert other != first[0]
+    [first] = answers(asks, weights, "masks", store)
+    assert answers(asks, weights, "phrases", store) != [first]
 
 
 def test_numbers_have_a_threshold_of_their_own_with_masks(weights):
@@ -308,22 +275,12 @@ def test_numbers_have_a_threshold_of_their_own_with_masks(weights):
     assert (masks.counting_threshold, phrases.counting_threshold) == (0.9, 0.3)
 
 
-def test_an_unknown_class_and_an_unreadable_image_fail_alone(weights):
-    found = answers(
-        [
-            ask(picture(1), ("unicorn",), ()),
-            ask(Image(b"nothing")),
-            ask(picture(1)),
-        ],
-        weights,
-        "masks",
-    )
-    assert [getattr(one, "status", None) for one in found] == [
-        Status.TOOL_ERROR,
-        Status.TOOL_ERROR,
-        None,
-    ]
-    assert "cannot detect 'unicorn'; known classes: cat, dog, toy" in found[0].reason
+def test_an_unknown_class_fails_alone(weights):
+    unknown = ask(picture(1), ("unicorn",), ())
+    failed, found = answers([unknown, ask(picture(1))], weights, "masks")
+    assert failed.status is Status.TOOL_ERROR
+    assert "cannot detect 'unicorn'; known classes: cat, dog, toy" in failed.reason
+    assert isinstance(found, ToolResult)
 
 
 def test_coco_is_called_as_geneval_calls_it(shared_data):

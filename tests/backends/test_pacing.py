@@ -12,17 +12,19 @@ pytest.importorskip("aiohttp", reason='needs aiohttp: pip install ".[http]"')
 
 from aiohttp import web
 
-from tests.fake_server import FakeServer, Fault
+from tests.fake_server import Fault
 from tests.one_server import (
     all_of,
     asking,
     chat,
     error,
     faked,
+    first,
+    handled,
     handling,
     on,
     saying,
-    serving,
+    served,
     text_of,
 )
 from tests.work import waits_asked_for
@@ -41,9 +43,22 @@ def short_backoff(monkeypatch):
 
 def limited(seconds=None):
     headers = {} if seconds is None else {"Retry-After": str(seconds)}
-    return web.json_response(
-        {"error": {"message": "slow down"}}, status=429, headers=headers
-    )
+    body = {"error": {"message": "slow down"}}
+    return web.json_response(body, status=429, headers=headers)
+
+
+FINE = saying({"content": "y"})
+
+
+def but_bad(answer):
+    """Answers everything but the question `bad`, which gets what a function makes."""
+    return lambda body: answer() if text_of(body) == "bad" else FINE
+
+
+async def bad_and_others(backend):
+    """The reply to the question `bad`, asked among nine others, and theirs."""
+    asked = backend.answer(chat("bad")), all_of(backend, 9, "fine")
+    return await asyncio.wait_for(asyncio.gather(*asked), 120)
 
 
 # A deadline a try.
@@ -60,22 +75,15 @@ async def trickle(request):
 
 async def test_an_answer_that_trickles_is_given_up_at_the_deadline():
     async def handle(request):
-        asked = text_of(await request.json())
-        return (
-            await trickle(request)
-            if asked == "slow"
-            else web.json_response(saying({"content": "y"}))
-        )
+        is_slow = text_of(await request.json()) == "slow"
+        return await trickle(request) if is_slow else web.json_response(FINE)
 
     async def others(backend):
         for number in itertools.count():
             await backend.answer(chat(f"fine {number}"))
             await asyncio.sleep(0.05)
 
-    async with (
-        handling(handle) as url,
-        asking(url, timeout=60, deadline=1, retries=1) as backend,
-    ):
+    async with handled(handle, timeout=60, deadline=1, retries=1) as backend:
         beside = asyncio.ensure_future(others(backend))
         slow = await asyncio.wait_for(backend.answer(chat("slow")), 120)
         beside.cancel()
@@ -87,10 +95,8 @@ async def test_a_request_that_is_read_without_end_is_given_up_too():
     async def handle(request):
         await asyncio.sleep(60)
 
-    async with (
-        handling(handle) as url,
-        asking(url, timeout=60, deadline=0.2, retries=0, patience=0.5) as backend,
-    ):
+    options = {"timeout": 60, "deadline": 0.2, "retries": 0, "patience": 0.5}
+    async with handled(handle, **options) as backend:
         with pytest.raises(VievalError, match=r"no complete answer within 0\.2 s"):
             await asyncio.wait_for(backend.answer(chat("x")), 120)
 
@@ -99,15 +105,8 @@ async def test_a_request_that_is_read_without_end_is_given_up_too():
 
 
 async def test_one_question_that_always_gets_429_is_one_failure():
-    answer = lambda body: (
-        limited() if text_of(body) == "bad" else saying({"content": "y"})
-    )
-    async with serving(answer) as (url, bodies), asking(url, retries=2) as backend:
-        replies = asyncio.gather(
-            backend.answer(chat("bad")),
-            *(backend.answer(chat(f"q{i}")) for i in range(9)),
-        )
-        bad, *fine = await asyncio.wait_for(replies, 120)
+    async with served(but_bad(limited), retries=2) as (backend, bodies):
+        bad, fine = await bad_and_others(backend)
     assert bad.status is Status.API_ERROR
     assert "429" in bad.reason
     assert all(isinstance(reply, Text) for reply in fine)
@@ -116,26 +115,18 @@ async def test_one_question_that_always_gets_429_is_one_failure():
 
 async def test_a_retry_after_of_zero_does_not_hammer(short_backoff, monkeypatch):
     monkeypatch.setattr(pacing, "SHORTEST_REST", 0.2)
-    async with (
-        serving(lambda body: limited(0)) as (url, bodies),
-        asking(url, patience=0.6) as backend,
-    ):
+    async with served(lambda body: limited(0), patience=0.6) as (backend, bodies):
         with pytest.raises(VievalError, match="429"):
             await all_of(backend, 3)
     assert len(bodies) < 40  # before: some thousands
 
 
 @pytest.mark.parametrize("kind", ["429", "503"])
-async def test_one_huge_retry_after_holds_up_neither_the_others_nor_the_run(
+async def test_one_huge_retry_after_holds_up_nothing_else(
     kind, short_backoff, monkeypatch
 ):
-    faults = lambda number, request: (
-        Fault(kind, retry_after=HUGE) if number == 3 else None
-    )
-    async with faked(FakeServer(faults=faults, latency=0.02), concurrent=4) as (
-        _,
-        backend,
-    ):
+    faults = first(None, None, Fault(kind, retry_after=HUGE))
+    async with faked(faults=faults, latency=0.02, concurrent=4) as (_, backend):
         waits = waits_asked_for(monkeypatch)
         replies = await asyncio.wait_for(all_of(backend, 60), 120)
     assert all(isinstance(reply, Text) for reply in replies)
@@ -143,9 +134,7 @@ async def test_one_huge_retry_after_holds_up_neither_the_others_nor_the_run(
 
 
 @pytest.mark.parametrize(("limited", "longest"), [(True, 30.0), (False, 8.0)])
-def test_a_server_that_is_down_is_asked_again_sooner_than_one_that_counts_requests(
-    limited, longest
-):
+def test_a_server_that_is_down_rests_less_than_one_that_limits(limited, longest):
     address, rests, now = pacing.Address("http://127.0.0.1:9/v1"), [], 0.0
     for _ in range(8):
         address.start_rest_period(600.0, now, random.Random(0), limited)
@@ -161,11 +150,10 @@ async def test_a_server_that_tells_everybody_to_wait_is_left_alone():
 
     def faults(number, request):
         times.append(time.monotonic())
-        return (
-            Fault("429", retry_after=HUGE) if time.monotonic() - times[0] < 4 else None
-        )
+        is_early = times[-1] - times[0] < 4
+        return Fault("429", retry_after=HUGE) if is_early else None
 
-    async with faked(FakeServer(faults=faults), concurrent=4) as (_, backend):
+    async with faked(faults=faults, concurrent=4) as (_, backend):
         replies = await asyncio.wait_for(all_of(backend, 10), 120)
     assert all(isinstance(reply, Text) for reply in replies)
     assert len(times) < 30
@@ -178,48 +166,42 @@ async def test_a_probe_that_flaps_does_not_make_a_request_endless(short_backoff)
     probes = itertools.count()
 
     def answer(body):
-        if text_of(body) == "Say hello." and next(probes) % 2:
-            return saying({"content": "hello"})
-        return error(500, "no")
+        is_up = text_of(body) == "Say hello." and next(probes) % 2
+        return FINE if is_up else error(500, "no")
 
-    async with (
-        serving(answer) as (url, bodies),
-        asking(url, retries=2, patience=30) as backend,
-    ):
+    async with served(answer, retries=2, patience=30) as (backend, bodies):
         reply = await asyncio.wait_for(backend.answer(chat("bad")), 120)
     assert reply.status is Status.API_ERROR
     assert len(bodies) < 30
 
 
-async def test_a_server_that_answers_others_now_and_then_does_not_make_a_request_endless(
+async def test_a_server_that_answers_others_does_not_make_a_request_endless(
     short_backoff,
 ):
-    """It is away whenever a request has had its tries, and answers something before it has them
-    again.
-    """
+    """It fails a request's tries, then answers something before it is tried again."""
     asked = itertools.count()
 
     def answer(body):
-        if text_of(body).startswith("other") and next(asked) % 2:
-            return saying({"content": "y"})
-        return error(500, "no")
+        is_up = text_of(body).startswith("other") and next(asked) % 2
+        return FINE if is_up else error(500, "no")
 
-    async with (
-        serving(answer) as (url, _),
-        asking(url, retries=1, patience=30) as backend,
-    ):
+    async with served(answer, retries=1, patience=30) as (backend, _):
         bad = asyncio.ensure_future(backend.answer(chat("bad")))
         for number in range(400):
             if bad.done():
                 break
-            await asyncio.wait(
-                [asyncio.ensure_future(backend.answer(chat(f"other {number}")))]
-            )
+            other = asyncio.ensure_future(backend.answer(chat(f"other {number}")))
+            await asyncio.wait([other])
             await asyncio.sleep(0.02)
     assert bad.result().status is Status.API_ERROR
 
 
 # What is denied: keys, models, addresses, credit.
+
+
+def moved(status=307, location="http://127.0.0.1:1/elsewhere"):
+    return web.Response(status=status, headers={"Location": location})
+
 
 DENIALS = {
     "401": (lambda: error(401, "no such key"), "refuses the key"),
@@ -227,26 +209,15 @@ DENIALS = {
     "403": (lambda: error(403, "not you"), "refuses the key"),
     "404": (lambda: error(404, "x"), "model or address not found"),
     "429": (lambda: error(429, "x", code="insufficient_quota"), "no credit"),
-    "307": (
-        lambda: web.Response(
-            status=307, headers={"Location": "http://127.0.0.1:1/elsewhere"}
-        ),
-        "HTTP 307",
-    ),
+    "307": (moved, "HTTP 307"),
 }
 
 
 @pytest.mark.parametrize(("denial", "_"), DENIALS.values(), ids=DENIALS)
 async def test_one_denial_among_answers_is_one_failure(denial, _):
-    answer = lambda body: (
-        denial() if text_of(body) == "bad" else saying({"content": "y"})
-    )
-    async with serving(answer) as (url, bodies), asking(url) as backend:
+    async with served(but_bad(denial)) as (backend, bodies):
         await backend.answer(chat("first"))
-        bad, *fine = await asyncio.gather(
-            backend.answer(chat("bad")),
-            *(backend.answer(chat(f"{i}")) for i in range(9)),
-        )
+        bad, fine = await bad_and_others(backend)
     assert bad.status is Status.API_ERROR
     assert bad.reason.startswith("HTTP ")
     assert all(isinstance(reply, Text) for reply in fine)
@@ -255,10 +226,7 @@ async def test_one_denial_among_answers_is_one_failure(denial, _):
 
 @pytest.mark.parametrize(("denial", "said"), DENIALS.values(), ids=DENIALS)
 async def test_a_denial_before_any_answer_ends_the_run(denial, said):
-    async with (
-        serving(lambda body: denial()) as (url, bodies),
-        asking(url, concurrent=4) as backend,
-    ):
+    async with served(lambda body: denial(), concurrent=4) as (backend, bodies):
         with pytest.raises(VievalError, match=said):
             await all_of(backend, 50)
     assert len(bodies) <= 8
@@ -266,109 +234,80 @@ async def test_a_denial_before_any_answer_ends_the_run(denial, said):
 
 async def test_a_key_that_is_revoked_in_the_middle_ends_the_run_after_twenty():
     numbers = itertools.count(1)
-    answer = lambda body: (
-        saying({"content": "y"}) if next(numbers) <= 30 else error(401, "revoked")
-    )
-    async with serving(answer) as (url, bodies), asking(url, concurrent=4) as backend:
+    answer = lambda body: FINE if next(numbers) <= 30 else error(401, "revoked")
+    async with served(answer, concurrent=4) as (backend, bodies):
         with pytest.raises(VievalError, match="refuses the key"):
             await all_of(backend, 200)
     assert 50 <= len(bodies) <= 58
     assert sum(backend.usage.failures.values()) < 20
 
 
-async def test_a_redirect_is_not_followed_and_what_it_asks_for_is_not_repeated():
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_a_redirect_is_not_followed_and_its_address_not_repeated(status):
     heard = []
 
     async def elsewhere(request):
         heard.append(await request.text())
-        return web.json_response(saying({"content": "mine now"}))
+        return web.json_response(FINE)
 
+    final = rf"HTTP {status} .*set base_url to the final address"
     async with handling(elsewhere) as other:
         away = f"{other}/chat/completions?token=secret-in-a-query"
-        for status in (301, 302, 303, 307, 308):
-            moved = lambda body, status=status: web.Response(
-                status=status, headers={"Location": away}
-            )
-            async with serving(moved) as (url, _), asking(url) as backend:
-                with pytest.raises(
-                    VievalError,
-                    match=rf"HTTP {status} .*set base_url to the final address",
-                ) as raised:
-                    await backend.answer(chat("x"))
-            assert "secret-in-a-query" not in str(raised.value)
-            assert other.removesuffix("/v1") in str(raised.value)
+        async with served(lambda body: moved(status, away)) as (backend, _):
+            with pytest.raises(VievalError, match=final) as raised:
+                await backend.answer(chat("x"))
+        assert "secret-in-a-query" not in str(raised.value)
+        assert other.removesuffix("/v1") in str(raised.value)
     assert heard == []
 
 
 async def test_a_path_that_a_server_does_not_have_is_no_denial_of_all():
-    """Servers without /tokenize say 404 to each of twenty variants; that says nothing of the
-    model.
-    """
-    likely = [{"token": token, "logprob": -2.0} for token in "ab"]
-    answer = {
-        "choices": [
-            {
-                "message": {"content": "a"},
-                "logprobs": {"content": [{"top_logprobs": likely}]},
-            }
-        ]
-    }
+    """Servers without /tokenize say 404 to each variant, which says nothing of the model."""
+    listed = [{"token": token, "logprob": -2.0} for token in "ab"]
+    answer = saying({"content": "a"})
+    answer["choices"][0]["logprobs"] = {"content": [{"top_logprobs": listed}]}
     words = tuple(f"w{i}" for i in range(30))
-    async with serving(lambda body: answer) as (url, _), asking(url) as backend:
-        reply = await backend.answer(
-            Likelihood((Message("user", ("x",)),), words, ("q",))
-        )
+    asked = Likelihood((Message("user", ("x",)),), words, ("q",))
+    async with served(lambda body: answer) as (backend, _):
+        reply = await backend.answer(asked)
     assert reply.high[0] > 0
 
 
 # Replies that are made to break whoever reads them.
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        5,
-        True,
-        {"text": "x"},
-        [["x"]],
-        [{"text": {"a": 1}}],
-        [{"type": "text", "text": None}],
-    ],
-    ids=str,
-)
+ODD = [5, True, {"text": "x"}, [["x"]], [{"text": {"a": 1}}]]
+
+
+@pytest.mark.parametrize("content", [*ODD, [{"type": "text", "text": None}]], ids=str)
 async def test_content_that_is_no_text_ends_nothing(content, short_backoff):
-    answer = lambda body: saying(
-        {"content": content if text_of(body) == "odd" else "y"}
-    )
-    async with serving(answer) as (url, _), asking(url, retries=0) as backend:
-        odd, fine = await asyncio.gather(
-            backend.answer(chat("odd")), backend.answer(chat("fine"))
-        )
-    assert fine.text == "y"
-    assert (
-        odd.status is Status.API_ERROR if not isinstance(odd, Text) else odd.text == ""
-    )
+    answer = but_bad(lambda: saying({"content": content}))
+    async with served(answer, retries=0) as (backend, _):
+        odd, _ = await bad_and_others(backend)
+    is_text = isinstance(odd, Text)
+    assert odd.text == "" if is_text else odd.status is Status.API_ERROR
+
+
+LINES = [b"Content-Length: -5", b"Content-Length: 99999999999999999999999"]
+LINES += [b"Content-Encoding: gzip", b"Content-Encoding: br", b": no name"]
+LINES += [b"Transfer-Encoding: chunked", b"X: " + b"a" * 100_000]
+LINES += [b"Set-Cookie: a=b; Domain=\xff\xfe; Expires=\x01", b"Location: http://[::1"]
 
 
 async def test_headers_that_are_made_to_break_the_client_end_nothing(short_backoff):
+    body, start = (
+        b'{"choices": [{"message": {"content": "y"}}]}',
+        b"HTTP/1.1 200 OK\r\n",
+    )
+    plain = start + b"Content-Length: %d\r\n\r\n" % len(body)
+    heads = itertools.cycle(start + line + b"\r\n\r\n" for line in LINES)
+
     async def odd(reader, writer):
-        body = b'{"choices": [{"message": {"content": "y"}}]}'
         request = await reader.readuntil(b"}")
-        plain = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body)
-        head = next(heads) if b"odd" in request else plain
-        writer.write(head + body)
+        writer.write((next(heads) if b"odd" in request else plain) + body)
         await writer.drain()
         writer.close()
 
-    lines = [
-        b"Content-Length: -5", b"Content-Length: 99999999999999999999999", b"Content-Encoding: gzip",
-        b"Content-Encoding: br", b"Transfer-Encoding: chunked", (b"Set-Cookie: a=b; "
-                                                                b"Domain=\xff\xfe; Expires=\x01"),
-        b"X: " + b"a" * 100_000, b"Location: http://[::1", b": no name",
-    ]  # fmt: skip
-    heads = itertools.cycle(
-        b"HTTP/1.1 200 OK\r\n" + line + b"\r\n\r\n" for line in lines
-    )
     server = await asyncio.start_server(odd, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
     async with asking(url, timeout=0.5, retries=8) as backend:
@@ -379,24 +318,21 @@ async def test_headers_that_are_made_to_break_the_client_end_nothing(short_backo
 
 
 async def test_the_end_of_a_run_that_fails_is_told_nobody_else(short_backoff, capfd):
-    """Errors of tasks that nobody waits for any more are printed by asyncio when they are thrown
-    away.
-    """
+    """asyncio prints errors of tasks that nobody waits for when they are thrown away."""
     complaints = []
-    asyncio.get_running_loop().set_exception_handler(
-        lambda loop, context: complaints.append(context["message"])
-    )
-    server = FakeServer(faults=on("q", Fault("500")), latency=0.01)
-    async with faked(server, retries=0, patience=0.2, concurrent=3) as (_, backend):
-        waiting = [
-            asyncio.ensure_future(backend.answer(chat(f"q {i}"))) for i in range(20)
-        ]
+    noting = lambda loop, context: complaints.append(context["message"])
+    asyncio.get_running_loop().set_exception_handler(noting)
+    sick = {"faults": on("q", Fault("500")), "latency": 0.01}
+    options = {"retries": 0, "patience": 0.2, "concurrent": 3}
+    async with faked(**sick, **options) as (_, backend):
+        asked = (backend.answer(chat(f"q {i}")) for i in range(20))
+        waiting = [asyncio.ensure_future(one) for one in asked]
         done, rest = await asyncio.wait(waiting, return_when=asyncio.FIRST_EXCEPTION)
         for task in rest:
             task.cancel()
         await asyncio.sleep(0.5)
     await asyncio.gather(*waiting, return_exceptions=True)
-    del waiting, done, rest, backend
+    del waiting, done, rest, backend, asked
     gc.collect()
     assert complaints == []
     assert "never retrieved" not in capfd.readouterr().err

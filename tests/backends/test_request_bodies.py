@@ -1,6 +1,4 @@
-"""Request bodies against the typed parameters of the `openai` package, which refuse unknown
-keys.
-"""
+"""Test request bodies against the typed parameters of the package `openai`."""
 
 import json
 from collections.abc import Iterable
@@ -81,15 +79,11 @@ def test_a_misspelt_field_is_refused():
 
 
 @pytest.mark.parametrize("judge", ["viescore", "vqascore", "t2i_eval"])
-def test_every_chat_that_a_run_sends_has_the_fields_of_the_package(
-    judge, score, samples_file
-):
-    rows = [json.loads(line) for line in samples_file.read_text().splitlines()]
-    outputs = [row["images"]["output"] for row in rows[:2]]
-    made = [
-        {"uid": output, "kind": "tig", "output": output, "prompt": "a red cube"}
-        for output in outputs
-    ]
+def test_every_chat_of_a_run_has_the_fields_of_the_package(judge, score, samples_file):
+    lines = samples_file.read_text().splitlines()[:2]
+    outputs = [json.loads(line)["images"]["output"] for line in lines]
+    about = {"kind": "tig", "prompt": "a red cube"}
+    made = [{"uid": output, "output": output, **about} for output in outputs]
     samples_file.write_text("".join(f"{json.dumps(row)}\n" for row in made))
     with ServiceServer([]) as server:
         score(samples_file, "--judge", judge, *named(server))

@@ -1,6 +1,4 @@
-"""Calls to a server: every fault ends as it should, and a server that is down for good ends the
-run once.
-"""
+"""Test faults of a server: how each ends, and when the run does."""
 
 import asyncio
 import contextlib
@@ -24,6 +22,7 @@ from tests.one_server import (
     first,
     on,
     saying,
+    served,
     serving,
     text_of,
     wait_shortly,
@@ -76,27 +75,17 @@ async def test_what_comes_in_unasked_is_no_answer_to_the_next_question():
 # Faults that pass.
 
 
-@pytest.mark.parametrize(
-    ("kind", "counted"),
-    [
-        ("429", "rate limit"),
-        ("500", "server error"),
-        ("503", "server error"),
-        ("cut_body", "cut answer"),
-        ("invalid_json", "malformed answer"),
-        ("empty_choices", "malformed answer"),
-        ("null_content", "malformed answer"),
-        ("reset", "connection"),
-    ],
-)
+PASSING = {"429": "rate limit", "500": "server error", "503": "server error"}
+PASSING |= {"cut_body": "cut answer", "reset": "connection"}
+MALFORMED = ("invalid_json", "empty_choices", "null_content")
+PASSING |= dict.fromkeys(MALFORMED, "malformed answer")
+
+
+@pytest.mark.parametrize(("kind", "counted"), PASSING.items())
 async def test_a_passing_fault_is_tried_again(kind, counted):
-    async with faked(FakeServer(faults=first(Fault(kind), Fault(kind)))) as (
-        server,
-        backend,
-    ):
+    async with faked(faults=first(Fault(kind), Fault(kind))) as (server, backend):
         reply = await backend.answer(chat("x"))
-        assert isinstance(reply, Text)
-        assert json.loads(reply.text)["score"]
+    assert json.loads(reply.text)["score"]
     assert backend.usage.retries == {counted: 2}
     assert backend.usage.calls == 1
     assert not backend.usage.failures
@@ -104,10 +93,7 @@ async def test_a_passing_fault_is_tried_again(kind, counted):
 
 
 async def test_a_server_that_does_not_answer_is_asked_again_after_the_timeout():
-    async with faked(FakeServer(faults=first(Fault("hang"))), timeout=0.5) as (
-        _,
-        backend,
-    ):
+    async with faked(faults=first(Fault("hang")), timeout=0.5) as (_, backend):
         assert isinstance(await backend.answer(chat("x")), Text)
     assert backend.usage.retries["timeout"] >= 1
     assert not backend.usage.failures
@@ -115,9 +101,8 @@ async def test_a_server_that_does_not_answer_is_asked_again_after_the_timeout():
 
 async def test_too_many_requests_do_not_use_up_the_retries_while_all_get_them():
     limits = [Fault("429"), Fault("429", retry_after=0.03)] * 2
-    async with faked(
-        FakeServer(faults=first(*limits, Fault("500"), *limits)), retries=1
-    ) as (_, backend):
+    faults = first(*limits, Fault("500"), *limits)
+    async with faked(faults=faults, retries=1) as (_, backend):
         assert isinstance(await backend.answer(chat("x")), Text)
     assert backend.usage.retries == {"rate limit": 8, "server error": 1}
     assert not backend.usage.failures
@@ -130,7 +115,7 @@ async def test_nothing_is_sent_before_the_time_a_server_asked_for():
         times.append(time.monotonic())
         return Fault("429", retry_after=0.7) if number == 1 else None
 
-    async with faked(FakeServer(faults=faults)) as (_, backend):
+    async with faked(faults=faults) as (_, backend):
         limited = asyncio.ensure_future(backend.answer(chat("x")))
         while not backend.usage.retries:
             await asyncio.sleep(0.01)
@@ -141,29 +126,21 @@ async def test_nothing_is_sent_before_the_time_a_server_asked_for():
 
 
 @pytest.mark.parametrize("asked", [0, 30])
-async def test_requests_that_wait_for_rests_do_not_hold_up_the_end_of_a_run(
-    asked, monkeypatch
-):
+async def test_requests_at_rest_do_not_hold_up_the_end_of_a_run(asked, monkeypatch):
     """A server that answers at first and then tells everybody to wait, for ever."""
-    async with faked(
-        FakeServer(
-            faults=lambda number, request: (
-                Fault("429", retry_after=asked) if number > 8 else None
-            )
-        ),
-        patience=0.5,
-        concurrent=4,
-    ) as (_, backend):
+    limited = Fault("429", retry_after=asked)
+    faults = lambda number, request: limited if number > 8 else None
+    async with faked(faults=faults, patience=0.5, concurrent=4) as (_, backend):
         waits = waits_asked_for(monkeypatch)
         with pytest.raises(VievalError, match="has not answered for"):
             await asyncio.wait_for(all_of(backend, 40), 120)
-    assert sum(waits) < 60  # some 5, for all questions together
+    # some 5, for all questions together
+    assert sum(waits) < 60
 
 
 async def test_a_longer_rest_than_the_patience_is_waited_out():
-    async with faked(
-        FakeServer(faults=first(Fault("429", retry_after=0.6))), patience=0.3
-    ) as (server, backend):
+    faults = first(Fault("429", retry_after=0.6))
+    async with faked(faults=faults, patience=0.3) as (server, backend):
         assert isinstance(await backend.answer(chat("x")), Text)
     assert server.stats()["requests"] == 2
 
@@ -172,12 +149,10 @@ async def test_a_longer_rest_than_the_patience_is_waited_out():
 
 
 async def test_a_question_that_always_fails_is_a_failure_and_the_others_are_answered():
-    sick = FakeServer(faults=on("poison", Fault("500")), latency=0.01)
-    async with faked(sick, retries=2, concurrent=4) as (server, backend):
-        poisoned, *replies = await asyncio.gather(
-            backend.answer(chat("poison")),
-            *(backend.answer(chat(f"fine {i}")) for i in range(60)),
-        )
+    sick = {"faults": on("poison", Fault("500")), "latency": 0.01}
+    async with faked(**sick, retries=2, concurrent=4) as (server, backend):
+        asked = backend.answer(chat("poison")), all_of(backend, 60)
+        poisoned, replies = await asyncio.gather(*asked)
     assert poisoned.status is Status.API_ERROR
     assert poisoned.reason.startswith("HTTP 500")
     assert all(isinstance(reply, Text) for reply in replies)
@@ -186,35 +161,24 @@ async def test_a_question_that_always_fails_is_a_failure_and_the_others_are_answ
 
 
 async def test_even_when_it_is_the_only_question_left():
-    # as in a run that is resumed: a server that answers nothing else must not be taken for one that
-    # is down
-    async with faked(
-        FakeServer(faults=on("poison", Fault("500"))), retries=2, patience=60
-    ) as (server, backend):
+    """As in a run that is resumed: a server that answers nothing else is not down."""
+    sick = on("poison", Fault("500"))
+    async with faked(faults=sick, retries=2, patience=60) as (server, backend):
         reply = await backend.answer(chat("poison"))
     assert reply.status is Status.API_ERROR
     assert server.stats()["statuses"]["500"] <= 4
 
 
 async def test_the_last_question_may_take_longer_than_the_patience():
-    async with faked(
-        FakeServer(
-            faults=lambda number, request: Fault("hang") if number == 2 else None
-        ),
-        timeout=0.6,
-        patience=0.2,
-    ) as (_, backend):
+    faults = first(None, Fault("hang"))
+    async with faked(faults=faults, timeout=0.6, patience=0.2) as (_, backend):
         await backend.answer(chat("x"))
         assert isinstance(await backend.answer(chat("y")), Text)
 
 
 async def test_time_in_which_nothing_was_asked_is_no_silence():
-    async with faked(
-        FakeServer(
-            faults=lambda number, request: Fault("503") if number == 2 else None
-        ),
-        patience=0.3,
-    ) as (server, backend):
+    faults = first(None, Fault("503"))
+    async with faked(faults=faults, patience=0.3) as (server, backend):
         await backend.answer(chat("x"))
         await asyncio.sleep(0.5)
         assert isinstance(await backend.answer(chat("y")), Text)
@@ -222,32 +186,28 @@ async def test_time_in_which_nothing_was_asked_is_no_silence():
 
 
 @pytest.mark.parametrize(
-    ("kind", "status", "reason", "counted"),
+    ("kind", "status", "reason"),
     [
-        ("overlong", Status.API_ERROR, "too long", "too long"),
-        ("overlong_vllm", Status.API_ERROR, "too long", "too long"),
-        ("content_filter", Status.REFUSAL, "content filter", "content filter"),
+        ("overlong", Status.API_ERROR, "too long"),
+        ("overlong_vllm", Status.API_ERROR, "too long"),
+        ("content_filter", Status.REFUSAL, "content filter"),
     ],
 )
-async def test_a_question_the_server_refuses_is_not_asked_again(
-    kind, status, reason, counted
-):
-    async with faked(FakeServer(faults=on("bad", Fault(kind)))) as (server, backend):
+async def test_a_refused_question_is_not_asked_again(kind, status, reason):
+    async with faked(faults=on("bad", Fault(kind))) as (server, backend):
         reply = await backend.answer(chat("bad"))
         assert isinstance(await backend.answer(chat("good")), Text)
     assert reply.status is status
     assert reason in reply.reason
-    assert backend.usage.failures == {counted: 1}
+    assert backend.usage.failures == {reason: 1}
     assert not backend.usage.retries
     assert server.stats()["requests"] == 2
 
 
 async def test_a_refusal_in_words_is_a_text_for_the_judge_to_read():
-    async with faked(FakeServer(reply=lambda body: "I can't assist with that.")) as (
-        server,
-        backend,
-    ):
-        assert "can't assist" in (await backend.answer(chat("bad"))).text
+    refusal = "I can't assist with that."
+    async with faked(reply=lambda body: refusal) as (server, backend):
+        assert (await backend.answer(chat("bad"))).text == refusal
     assert server.stats()["requests"] == 1
 
 
@@ -261,25 +221,16 @@ async def test_a_refusal_in_words_is_a_text_for_the_judge_to_read():
     ],
 )
 async def test_a_refusal_beside_the_text_is_a_refusal(answer):
-    async with serving(lambda body: answer) as (url, bodies), asking(url) as backend:
+    async with served(lambda body: answer) as (backend, bodies):
         assert (await backend.answer(chat("x"))).status is Status.REFUSAL
     assert len(bodies) == 1
 
 
-@pytest.mark.parametrize(
-    ("end", "cut"),
-    [
-        ("stop", False),
-        ("length", True),
-        ("tool_calls", None),
-        ("", None),
-        (None, None),
-        (["length"], None),
-    ],
-)
-async def test_whether_the_token_limit_cut_an_answer_is_kept_with_it(
-    end, cut, tmp_path
-):
+ENDS = [("stop", False), ("length", True), ("tool_calls", None), ("", None)]
+
+
+@pytest.mark.parametrize(("end", "cut"), [*ENDS, (None, None), (["length"], None)])
+async def test_whether_the_token_limit_cut_an_answer_is_kept(end, cut, tmp_path):
     answer = saying({"content": "seven"}, end)
     async with serving(lambda body: answer) as (url, bodies):
         for _ in range(2):
@@ -289,55 +240,45 @@ async def test_whether_the_token_limit_cut_an_answer_is_kept_with_it(
     assert len(bodies) == 1
 
 
+SCORES = '{"score": [10]}'
+THOUGHT = {"content": [{"type": "reasoning", "text": SCORES}]}
+
+
 @pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
-async def test_what_a_server_sets_apart_as_thinking_is_no_answer(name):
-    scores = '{"score": [10]}'
-    for message in (
-        {"content": "a cat"},
-        {"content": ""},
-        {"content": [{"type": "reasoning", "text": scores}]},
-    ):
-        answer = saying({name: scores, **message})
-        async with (
-            serving(lambda body, answer=answer: answer) as (url, _),
-            asking(url) as backend,
-        ):
-            reply = await backend.answer(chat("x"))
-        assert isinstance(reply, Failure) or "score" not in reply.text
+@pytest.mark.parametrize("message", [{"content": "a cat"}, {"content": ""}, THOUGHT])
+async def test_what_a_server_sets_apart_as_thinking_is_no_answer(name, message):
+    answer = saying({name: SCORES, **message})
+    async with served(lambda body: answer) as (backend, _):
+        reply = await backend.answer(chat("x"))
+    assert isinstance(reply, Failure) or "score" not in reply.text
+
+
+SPLIT = [{"type": "text", "text": text} for text in ("se", "ven")]
+THINKING = [{"type": "thinking", "thinking": "six"}, {"type": "thinking", "text": "6"}]
 
 
 @pytest.mark.parametrize(
     ("content", "text"),
     [
-        ([{"type": "text", "text": "se"}, {"type": "text", "text": "ven"}], "seven"),
-        (
-            [
-                {"type": "thinking", "thinking": "six"},
-                {"type": "thinking", "text": "6"},
-                {"text": "seven"},
-            ],
-            "seven",
-        ),
+        (SPLIT, "seven"),
+        ([*THINKING, {"text": "seven"}], "seven"),
         ([], ""),
         ("half a character: \ud83d", "half a character: ?"),
     ],
 )
 async def test_texts_in_unusual_forms(content, text, tmp_path):
-    store = Store(tmp_path / "s.sqlite")
-    async with (
-        serving(lambda body: saying({"content": content})) as (url, _),
-        asking(url, store=store) as backend,
-    ):
-        assert (await backend.answer(chat("x \ud83d"))).text == text
-        assert (await backend.answer(chat("x \ud83d"))).text == text
+    store, answer = Store(tmp_path / "s.sqlite"), saying({"content": content})
+    async with served(lambda body: answer, store=store) as (backend, _):
+        for _ in range(2):
+            assert (await backend.answer(chat("x \ud83d"))).text == text
     assert backend.usage.cached + backend.usage.repeated == bool(text)
 
 
 async def test_an_answer_without_end_is_not_read_to_its_end(monkeypatch):
     monkeypatch.setattr(transport, "_MOST_BYTES", 100_000)
-    long = saying({"content": "x" * 200_000})
-    answer = lambda body: long if "bad" in text_of(body) else saying({"content": "y"})
-    async with serving(answer) as (url, bodies), asking(url) as backend:
+    contents = {"bad": "x" * 200_000, "good": "y"}
+    answer = lambda body: saying({"content": contents[text_of(body)]})
+    async with served(answer) as (backend, bodies):
         assert (await backend.answer(chat("bad"))).status is Status.API_ERROR
         assert (await backend.answer(chat("good"))).text == "y"
     assert len(bodies) == 2
@@ -348,7 +289,7 @@ async def test_json_nested_without_end_is_a_malformed_answer():
         deep = web.Response(text="[" * 200_000, content_type="application/json")
         return deep if text_of(body) == "x" else saying({"content": "y"})
 
-    async with serving(answer) as (url, _), asking(url, retries=1) as backend:
+    async with served(answer, retries=1) as (backend, _):
         reply = await backend.answer(chat("x"))
     assert reply.status is Status.API_ERROR
     assert "not a JSON object" in reply.reason
@@ -358,7 +299,7 @@ async def test_json_nested_without_end_is_a_malformed_answer():
 
 
 async def test_the_right_key_is_sent_without_the_line_end_of_its_file():
-    async with faked(FakeServer(api_key=KEY), key=f"{KEY}\n") as (server, backend):
+    async with faked(api_key=KEY, key=f"{KEY}\n") as (server, backend):
         assert isinstance(await backend.answer(chat("x")), Text)
     with pytest.raises(VievalError, match="line break"):
         async with asking(server.base_url, key=f"{KEY}\n{KEY}"):
@@ -377,78 +318,61 @@ async def test_an_address_that_is_none_ends_the_run_at_once(url):
 async def test_a_server_that_is_down_for_good_is_one_error_and_no_failures():
     with FakeServer() as server:
         pass
-    async with asking(
-        server.base_url, retries=1, patience=0.5, concurrent=8
-    ) as backend:
-        with pytest.raises(
-            VievalError, match="not answered for .* check the server and run again"
-        ):
+    options = {"retries": 1, "patience": 0.5, "concurrent": 8}
+    advice = "not answered for .* check the server and run again"
+    async with asking(server.base_url, **options) as backend:
+        with pytest.raises(VievalError, match=advice):
             await all_of(backend, 300)
     assert not backend.usage.failures
 
 
 @pytest.mark.parametrize(
-    ("faults", "problem"),
+    ("fault", "at", "problem"),
     [
-        (
-            lambda number, request: (
-                Fault("death", seconds=60) if number == 40 else None
-            ),
-            "has not answered for",
-        ),
-        (lambda number, request: Fault("500"), "HTTP 500"),
+        (Fault("death", seconds=60), 40, "has not answered for"),
+        (Fault("500"), None, "HTTP 500"),
     ],
 )
-async def test_a_server_that_dies_or_fails_every_question_is_one_error_and_no_failures(
-    faults, problem
-):
-    async with faked(
-        FakeServer(faults=faults, latency=0.01), retries=1, patience=0.5, concurrent=8
-    ) as (_, backend):
+async def test_a_server_that_fails_every_question_is_one_error(fault, at, problem):
+    faults = lambda number, request: fault if at in (number, None) else None
+    options = {"retries": 1, "patience": 0.5, "concurrent": 8}
+    async with faked(faults=faults, latency=0.01, **options) as (_, backend):
         with pytest.raises(VievalError, match=problem):
             await all_of(backend, 300)
     assert not backend.usage.failures
 
 
-async def test_a_server_that_fails_every_question_is_told_of_long_before_it_is_given_up(
-    capsys,
-):
-    faults = lambda number, request: Fault("500") if number <= 3 else None
-    async with faked(FakeServer(faults=faults), patience=30, concurrent=1) as (
-        _,
-        backend,
-    ):
+async def test_a_server_that_fails_is_told_of_before_it_is_given_up(capsys):
+    faults = first(*[Fault("500")] * 3)
+    async with faked(faults=faults, patience=30, concurrent=1) as (_, backend):
         assert isinstance(await backend.answer(chat("x")), Text)
-    [line] = [
-        line for line in capsys.readouterr().err.splitlines() if "trying for" in line
-    ]
+    printed = capsys.readouterr().err.splitlines()
+    [line] = [line for line in printed if "trying for" in line]
     assert re.search(r"vieval: http://.*: HTTP 500.*; trying for 30 s", line)
 
 
-def test_the_message_of_a_server_error_is_short_and_a_page_of_html_is_none():
-    body = json.dumps(
-        {"error": {"message": f"CUDA out of memory {'x' * 999}"}}
-    ).encode()
-    assert re.fullmatch(
-        r"HTTP 500: CUDA out of memory x{101}",
-        fault_of(500, body, {}, "http://a/v1").reason,
-    )
-    assert (
-        fault_of(502, b"<html>Bad Gateway</html>", {}, "http://a/v1").reason
-        == "HTTP 502"
-    )
+@pytest.mark.parametrize(
+    ("status", "body", "reason"),
+    [
+        (
+            500,
+            json.dumps({"error": {"message": f"CUDA out of memory {'x' * 999}"}}),
+            f"HTTP 500: CUDA out of memory {'x' * 101}",
+        ),
+        (502, "<html>Bad Gateway</html>", "HTTP 502"),
+    ],
+)
+def test_the_message_of_an_error_is_short_and_a_page_is_none(status, body, reason):
+    assert fault_of(status, body.encode(), {}, "http://a/v1").reason == reason
 
 
 @pytest.mark.parametrize("retries", [1, 3])
 async def test_death_and_return_within_the_patience_lose_nothing(retries):
     # down for far longer than the retries of a single question last
-    died = lambda number, request: Fault("death", seconds=1.0) if number == 40 else None
-    async with faked(
-        FakeServer(faults=died, latency=0.02),
-        retries=retries,
-        patience=30,
-        concurrent=8,
-    ) as (_, backend):
+    death = Fault("death", seconds=1.0)
+    faults = lambda number, request: death if number == 40 else None
+    options = {"retries": retries, "patience": 30, "concurrent": 8}
+    async with faked(faults=faults, latency=0.02, **options) as (_, backend):
         replies = await all_of(backend, 100)
     assert [reply for reply in replies if not isinstance(reply, Text)] == []
 
@@ -457,13 +381,8 @@ async def test_death_and_return_within_the_patience_lose_nothing(retries):
 
 
 async def test_no_more_requests_are_in_flight_than_allowed():
-    async with faked(
-        FakeServer(
-            latency=0.02,
-            faults=lambda number, request: Fault("500") if number % 9 == 0 else None,
-        ),
-        concurrent=5,
-    ) as (server, backend):
+    faults = lambda number, request: Fault("500") if number % 9 == 0 else None
+    async with faked(latency=0.02, faults=faults, concurrent=5) as (server, backend):
         await all_of(backend, 60)
     assert server.stats()["max_in_flight"] == 5
 
@@ -481,22 +400,19 @@ async def test_several_servers_share_the_load():
 async def test_a_server_that_was_never_there_costs_little():
     with FakeServer() as lost:
         pass
+    options = {"retries": 1, "concurrent": 8}
     with FakeServer(latency=0.01) as server:
-        async with asking(
-            lost.base_url, server.base_url, retries=1, concurrent=8
-        ) as backend:
+        async with asking(lost.base_url, server.base_url, **options) as backend:
             replies = await all_of(backend, 100)
     assert all(isinstance(reply, Text) for reply in replies)
-    assert (
-        sum(backend.usage.retries.values()) <= 24
-    )  # it is idle all the time, and yet not asked first
+    # it is idle all the time, and yet not asked first
+    assert sum(backend.usage.retries.values()) <= 24
 
 
 async def test_the_loss_of_one_of_several_servers_is_survived():
+    options = {"retries": 1, "concurrent": 8}
     with FakeServer(latency=0.02) as one, FakeServer(latency=0.02) as two:
-        async with asking(
-            one.base_url, two.base_url, retries=1, concurrent=8
-        ) as backend:
+        async with asking(one.base_url, two.base_url, **options) as backend:
             run = asyncio.ensure_future(all_of(backend, 150))
             while backend.usage.calls < 30:
                 await asyncio.sleep(0.005)

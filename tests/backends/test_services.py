@@ -1,6 +1,4 @@
-"""Behaviours of services, gateways and servers as people report them: `service_behaviours.jsonl`
-has the sources.
-"""
+"""Test behaviours of services as reported; `service_behaviours.jsonl` has the sources."""
 
 import json
 import re
@@ -27,18 +25,13 @@ def short_waits(monkeypatch):
 
 
 def few(samples_file, generated=False):
-    """The first samples of a file of edits; with `generated`, as images that were made from a
-    prompt.
-    """
-    rows = [
-        json.loads(line) for line in samples_file.read_text().splitlines()[:SAMPLES]
-    ]
+    """The first samples of a file of edits; with `generated`, as images made from a prompt."""
+    lines = samples_file.read_text().splitlines()[:SAMPLES]
+    rows = [json.loads(line) for line in lines]
     for row in rows if generated else []:
-        texts, images = (
-            {"prompt": row["texts"]["instruction"]},
-            {"output": row["images"]["output"]},
-        )
-        row |= {"kind": "tig", "texts": texts, "images": images}
+        texts = {"prompt": row["texts"]["instruction"]}
+        row |= {"kind": "tig", "texts": texts}
+        row["images"] = {"output": row["images"]["output"]}
     samples_file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     return samples_file
 
@@ -56,29 +49,25 @@ def check(behaviour, expected, judge, server, scored):
         assert not rows
         assert len(server.asked) <= PROBES
         return
-    assert {row["status"] for row in rows} == {expected["status"]}
-    assert len(rows) == SAMPLES
-    assert len(server.asked) <= questions + PROBES + expected.get("extra", 0) * (
-        1 + PROBES
-    )
-    reasons = {
-        answer["reason"]
-        for row in rows
-        for answer in row["trace"]
-        if "reason" in answer
-    }
+    assert [row["status"] for row in rows] == [expected["status"]] * SAMPLES
+    extra = expected.get("extra", 0) * (1 + PROBES)
+    assert len(server.asked) <= questions + PROBES + extra
+    answers = [answer for row in rows for answer in row["trace"]]
+    reasons = {answer["reason"] for answer in answers if "reason" in answer}
     assert len(reasons) == expected.get("reasons", len(reasons)), reasons
     if expected["status"] != "ok":
-        assert all(
-            row["scores"].keys() <= set(expected.get("partial", ())) for row in rows
-        )
+        partial = set(expected.get("partial", ()))
+        assert all(row["scores"].keys() <= partial for row in rows)
     if behaviour.get("schemas") and judge == "viescore":
         assert sum("response_format" in body for body in server.asked) >= questions
 
 
-@pytest.mark.parametrize(
+behaviours = pytest.mark.parametrize(
     "behaviour", BEHAVIOURS, ids=lambda behaviour: behaviour["name"]
 )
+
+
+@behaviours
 def test_a_behaviour_ends_in_its_own_status(behaviour, score, samples_file):
     with ServiceServer(behaviour["rules"]) as server:
         scored = score(few(samples_file), "--patience", "5", *named(server))
@@ -87,26 +76,19 @@ def test_a_behaviour_ends_in_its_own_status(behaviour, score, samples_file):
 
 
 @pytest.mark.extras
-@pytest.mark.parametrize(
-    "behaviour", BEHAVIOURS, ids=lambda behaviour: behaviour["name"]
-)
-def test_the_same_behaviour_with_log_probabilities(behaviour, score, samples_file):
+@behaviours
+@pytest.mark.parametrize("judge", ["vqascore", "shown"])
+def test_the_same_behaviour_with_log_probabilities(
+    behaviour, judge, score, samples_file, tmp_path
+):
+    file = tmp_path / "shown.yaml"
+    file.write_text(EXPECTED)
+    samples = few(samples_file, generated=judge == "vqascore")
+    flags = ("--judge", file if judge == "shown" else judge, "--patience", "5")
     with ServiceServer(behaviour["rules"]) as server:
-        scored = score(
-            few(samples_file, generated=True),
-            "--judge",
-            "vqascore",
-            "--patience",
-            "5",
-            *named(server),
-        )
-    check(
-        behaviour,
-        behaviour.get("likelihood", behaviour["expect"]),
-        "vqascore",
-        server,
-        scored,
-    )
+        scored = score(samples, *flags, *named(server))
+    expected = behaviour.get("likelihood", behaviour["expect"])
+    check(behaviour, expected, judge, server, scored)
 
 
 EXPECTED = """
@@ -120,62 +102,29 @@ questions: {SC: {text: "Does it show this: {{ instruction }}? Reply with Yes or 
 
 
 @pytest.mark.extras
-@pytest.mark.parametrize(
-    "behaviour", BEHAVIOURS, ids=lambda behaviour: behaviour["name"]
-)
-def test_the_same_behaviour_with_a_judge_in_a_file(
-    behaviour, score, samples_file, tmp_path
-):
-    file = tmp_path / "shown.yaml"
-    file.write_text(EXPECTED)
-    with ServiceServer(behaviour["rules"]) as server:
-        scored = score(
-            few(samples_file), "--judge", file, "--patience", "5", *named(server)
-        )
-    check(
-        behaviour,
-        behaviour.get("likelihood", behaviour["expect"]),
-        "shown",
-        server,
-        scored,
-    )
-
-
-@pytest.mark.extras
-@pytest.mark.parametrize(
-    "behaviour", BEHAVIOURS, ids=lambda behaviour: behaviour["name"]
-)
+@behaviours
 def test_doctor_says_the_same_of_a_behaviour(behaviour, vieval):
     rules = [rule for rule in behaviour["rules"] if "times" not in rule]
     stem = behaviour["expect"].get("ends", "")
     with ServiceServer(rules) as server:
-        out = vieval(
-            "doctor", "--base-url", server.base_url, "--model", "fake", code=None
-        ).out
+        out = vieval("doctor", *named(server), code=None).out
     assert ("PROBLEM" in out and stem in out) if stem else "fake at" in out
     assert not re.search(r"[a-z]Error\b", out)
 
 
 @pytest.mark.extras
-@pytest.mark.parametrize(
-    "behaviour", BEHAVIOURS, ids=lambda behaviour: behaviour["name"]
-)
+@behaviours
 def test_the_reward_server_ends_in_the_same_status(behaviour, samples_file):
-    expected, rows = behaviour["expect"], list(rows_of(few(samples_file)))
+    rows = list(rows_of(few(samples_file)))
     flags = ["--reward", "r=viescore", "--patience", "5"]
     with (
         ServiceServer(behaviour["rules"]) as server,
         serving(*flags, *named(server)) as running,
     ):
         status, answer = running.post("/r/v1/judge", {"samples": rows})
-    values = (
-        [one["value"] for one in answer["verdicts"]]
-        if status == 200
-        else [None] * SAMPLES
-    )
-    assert all(
-        (value is not None) == (expected.get("status") == "ok") for value in values
-    )
+    verdicts = answer["verdicts"] if status == 200 else [{"value": None}]
+    is_ok = behaviour["expect"].get("status") == "ok"
+    assert all((verdict["value"] is not None) == is_ok for verdict in verdicts)
 
 
 @pytest.mark.parametrize(
@@ -204,10 +153,8 @@ def test_a_key_in_another_variable_is_hinted_at_where_none_was_sent(
 def test_doctor_reads_the_options_file_that_score_reads(vieval, tmp_path):
     file = tmp_path / "options.yaml"
     with ServiceServer([]) as server:
-        file.write_text(
-            f"backbones: {{judge: {{model: fake, base_url: '{server.base_url}', temperature: "
-            f"0.25}}}}"
-        )
+        judge = {"model": "fake", "base_url": server.base_url, "temperature": 0.25}
+        file.write_text(json.dumps({"backbones": {"judge": judge}}))
         out = vieval("doctor", "--config", file).out
     assert f"options: {file} (--config)" in out
     assert f"fake at {server.base_url}: answers" in out
@@ -217,40 +164,22 @@ def test_doctor_reads_the_options_file_that_score_reads(vieval, tmp_path):
 BLOCKED = [behaviour for behaviour in BEHAVIOURS if behaviour.get("blocked")]
 
 
-def test_blocked_images_give_one_decision_in_whichever_form(
-    tmp_path, vieval, monkeypatch
-):
+def test_blocked_images_give_one_decision_in_any_form(tmp_path, vieval, monkeypatch):
     """A gate whose new build has five of forty images blocked, once in each form."""
     monkeypatch.chdir(tmp_path)
     prompts(tmp_path, GATED)
     level = lambda prompt, draw: 0.35 + prompt % 7 / 20
+    flags = ("--prompts", "prompts.csv")
     with ServiceServer([], reply=by_brightness()) as server:
         last = images(tmp_path, "last", level, GATED)
-        vieval(
-            "score",
-            last,
-            "--prompts",
-            "prompts.csv",
-            "--out",
-            "last.jsonl",
-            *named(server),
-        )
+        vieval("score", last, *flags, "--out", "last.jsonl", *named(server))
     images(tmp_path, "new", level, GATED)
     outcomes = set()
+    gate = ("rank", "new", *flags, "--against", "last.jsonl", "--margin", "0.1")
     for behaviour in BLOCKED:
         [rule] = behaviour["rules"]
         blocked = {**rule, "if": {**rule["if"], "words": "grey square 3"}}
         with ServiceServer([blocked], reply=by_brightness()) as server:
-            command = [
-                "rank",
-                "new",
-                "--prompts",
-                "prompts.csv",
-                "--against",
-                "last.jsonl",
-                "--margin",
-                "0.1",
-            ]
-            result = vieval(*command, "--fresh", *named(server), code=None)
+            result = vieval(*gate, "--fresh", *named(server), code=None)
         outcomes.add(result.out.splitlines()[0])
     assert len(outcomes) == 1, outcomes

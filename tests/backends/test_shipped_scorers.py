@@ -1,9 +1,6 @@
-"""Scorers that come with VIEval by name: each beside plain torch, at tiny random weights in the
-layout that its authors published.
-"""
+"""Test shipped scorers beside plain torch, on tiny random weights in their layouts."""
 
 import hashlib
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +8,7 @@ import PIL.Image
 import pytest
 
 from tests import tiny_scorers
-from tests.backends.value_heads import TEXTS, measure, picture
+from tests.backends.value_heads import TEXTS, measure, near, picture, values
 from tests.extras import needs
 from tests.refusals import refusal
 from tests.shipped_scorers import (
@@ -40,16 +37,11 @@ DEVIATION = np.array([0.26862954, 0.26130258, 0.27577711])
 
 
 def asks(form):
-    return [
-        Measure(
-            form,
-            {"image_0": picture(n, ((96, 80), (40, 70))[n % 2])},
-            (form,),
-            {"text": text},
-            "scorer",
-        )
-        for n, text in enumerate(TEXTS)
-    ]
+    sizes, asked = ((96, 80), (40, 70)), []
+    for n, text in enumerate(TEXTS):
+        shown = {"image_0": picture(n, sizes[n % 2])}
+        asked.append(Measure(form, shown, (form,), {"text": text}, "scorer"))
+    return asked
 
 
 def attention(tensors, query, memory, heads, mask=None):
@@ -77,6 +69,18 @@ def linear(tensors, name, values):
     return values @ tensors[f"{name}.weight"].T + tensors[f"{name}.bias"]
 
 
+def pair(tensors, name):
+    return tensors[f"{name}.weight"], tensors[f"{name}.bias"]
+
+
+def split_attention(tensors, joined, out, dot):
+    """Projections by q, k, v and out, of which the first three are stored as one."""
+    kinds = (f"{joined}{dot}weight", f"{joined}{dot}bias")
+    weights, biases = (tensors[kind].chunk(3) for kind in kinds)
+    parts = dict(zip("qkv", zip(weights, biases, strict=True), strict=True))
+    return {**parts, "out": pair(tensors, out)}
+
+
 def gelu(values):
     import torch
 
@@ -89,17 +93,8 @@ def gelu(values):
 def resblocks(tensors, tower, values, mask=None):
     for layer in range(2):
         block = f"{tower}transformer.resblocks.{layer}"
-        weights, biases = (
-            tensors[f"{block}.attn.in_proj_{kind}"].chunk(3)
-            for kind in ("weight", "bias")
-        )
-        parts = dict(
-            zip("qkv", zip(weights, biases, strict=True), strict=True),
-            out=(
-                tensors[f"{block}.attn.out_proj.weight"],
-                tensors[f"{block}.attn.out_proj.bias"],
-            ),
-        )
+        attn = f"{block}.attn"
+        parts = split_attention(tensors, f"{attn}.in_proj", f"{attn}.out_proj", "_")
         inner = norm(tensors, f"{block}.ln_1", values)
         values = values + attention(parts, inner, inner, 2, mask)
         inner = norm(tensors, f"{block}.ln_2", values)
@@ -114,14 +109,13 @@ def padded(image, size):
     from torchvision.transforms import functional
 
     tensor = functional.to_tensor(image.convert("RGB"))
-    high, wide = (round(length * size / max(image.size)) for length in tensor.shape[1:])
-    fitted = functional.resize(
-        tensor, [high, wide], functional.InterpolationMode.BICUBIC, antialias=True
-    )
+    shape = [round(length * size / max(image.size)) for length in tensor.shape[1:]]
+    bicubic = functional.InterpolationMode.BICUBIC
+    fitted = functional.resize(tensor, shape, bicubic, antialias=True)
+    high, wide = shape
     left, top = (size - wide) // 2, (size - high) // 2
-    canvas = functional.pad(
-        fitted, [left, top, size - wide - left, size - high - top], fill=0
-    )
+    sides = [left, top, size - wide - left, size - high - top]
+    canvas = functional.pad(fitted, sides, fill=0)
     return functional.normalize(canvas, MEAN, DEVIATION).to(torch.float32)
 
 
@@ -171,11 +165,9 @@ def hpsv2(gelu_clip, tmp_path):
 def require_values(path, form, value_of):
     """Replies of a file of a judge, one a sample, equal `value_of` an image and a text."""
     asked = asks(form)
-    wanted = [
-        value_of(decode(one.images["image_0"]), one.texts["text"]) for one in asked
-    ]
-    found = [reply.value for reply in measure(path, asked)]
-    assert found == pytest.approx(wanted, abs=1e-4)
+    shown = ((decode(one.images["image_0"]), one.texts["text"]) for one in asked)
+    found = values(measure(path, asked))
+    assert found == near([value_of(*one) for one in shown], 1e-4)
     assert len(set(found)) == len(found)
 
 
@@ -183,46 +175,40 @@ def test_hpsv2_beside_plain_torch(hpsv2, tmp_path):
     from transformers import AutoTokenizer
 
     tensors, network, clip = hpsv2
-    path, form = described("hpsv2", tmp_path, network)
     tokenizer = AutoTokenizer.from_pretrained(clip)
-    require_values(
-        path,
-        form,
-        lambda image, text: open_clip_cosine(
-            tensors,
-            padded(image, 32),
-            tokenizer(text, truncation=True, max_length=16).input_ids,
-        ),
-    )
+
+    def value_of(image, text):
+        ids = tokenizer(text, truncation=True, max_length=16).input_ids
+        return open_clip_cosine(tensors, padded(image, 32), ids)
+
+    require_values(*described("hpsv2", tmp_path, network), value_of)
 
 
-@pytest.mark.parametrize(
-    ("change", "line"),
-    [
-        (lambda held: held.popitem(), "lacks "),
-        (
-            lambda held: held.update(more=held["logit_scale"]),
-            "contains the unknown weight more ",
-        ),
-        (
-            lambda held: held.update({"visual.prj": held.pop("visual.proj")}),
-            "lacks visual_projection.weight",
-        ),
-        (
-            lambda held: held.update({"visual.proj": held["visual.proj"][:-1]}),
-            "has the wrong shape for visual_projection.weight",
-        ),
-    ],
-    ids=["missing", "extra", "renamed", "other shape"],
-)
-def test_weights_that_do_not_fit_are_refused(hpsv2, tmp_path, change, line):
+#: Changes of a weight of this name, and what is said of the file then.
+MISFITS = {
+    "missing": (lambda held, key: held.pop(key), "lacks {}"),
+    "extra": (
+        lambda held, key: held.update(more=held[key].clone()),
+        "contains the unknown weight more ",
+    ),
+    "renamed": (lambda held, key: held.update(other=held.pop(key)), "lacks {}"),
+    "other shape": (
+        lambda held, key: held.update({key: held[key][:-1].clone()}),
+        "has the wrong shape for {}",
+    ),
+}
+misfits = pytest.mark.parametrize(("change", "line"), MISFITS.values(), ids=MISFITS)
+
+
+@misfits
+def test_weights_of_hpsv2_that_do_not_fit_are_refused(hpsv2, tmp_path, change, line):
     import torch
 
     tensors, network, _ = hpsv2
-    change(tensors)
+    change(tensors, "visual.proj")
     torch.save(tensors, tmp_path / "hps.pt")
     path, form = described("hpsv2", tmp_path, network)
-    assert line in refusal(measure, path, asks(form))
+    assert line.format("visual_projection.weight") in refusal(measure, path, asks(form))
 
 
 def test_a_truncated_file_and_one_of_another_digest_are_refused(hpsv2, tmp_path):
@@ -233,7 +219,7 @@ def test_a_truncated_file_and_one_of_another_digest_are_refused(hpsv2, tmp_path)
     assert len(measure(path, asks(form))) == len(TEXTS)
     file.write_bytes(file.read_bytes()[:-200])
     assert f"must have the SHA-256 {digest}" in refusal(measure, path, asks(form))
-    path, form = described("hpsv2", tmp_path, {**network, "digest": ""})
+    path, form = described("hpsv2", tmp_path, network)
     assert "hps.pt" in refusal(measure, path, asks(form))
 
 
@@ -242,14 +228,11 @@ def test_a_truncated_file_and_one_of_another_digest_are_refused(hpsv2, tmp_path)
 
 def test_pickscore_is_its_authors_logits(scorer_weights, tmp_path):
     clip = scorer_weights["clip_score"]
-    path, form = described(
-        "pickscore", tmp_path, {"base": str(clip), "processor": str(clip)}
-    )
+    network = {"base": str(clip), "processor": str(clip)}
+    path, form = described("pickscore", tmp_path, network)
     asked = asks(form)
     wanted = [clip_logit(clip, one) for one in asked]
-    assert [reply.value for reply in measure(path, asked)] == pytest.approx(
-        wanted, abs=1e-4
-    )
+    assert values(measure(path, asked)) == near(wanted, 1e-4)
 
 
 def test_a_base_with_a_weight_too_many_is_refused(tmp_path):
@@ -275,25 +258,21 @@ def test_aesthetic_beside_plain_torch(scorer_weights, tmp_path):
 
     clip = scorer_weights["clip_score"]
     tensors = aesthetic_head(tmp_path, 24)
-    path, form = described(
-        "aesthetic", tmp_path, {"base": str(clip), "head": "head.pth"}
-    )
-    asked = asks(form)
     model = CLIPModel.from_pretrained(clip).eval()
     processor = CLIPProcessor.from_pretrained(clip)
-    wanted = []
-    for one in asked:
-        pixels = processor(images=decode(one.images["image_0"]), return_tensors="pt")
+
+    def value_of(image, text):
+        pixels = processor(images=image, return_tensors="pt")
         with torch.inference_mode():
             seen = model.vision_model(**pixels).pooler_output
             vector = model.visual_projection(seen)[0]
         vector = vector / vector.norm()
         for number in (0, 2, 4, 6, 7):
             vector = linear(tensors, f"layers.{number}", vector)
-        wanted.append(float(vector))
-    found = [reply.value for reply in measure(path, asked)]
-    assert found == pytest.approx(wanted, abs=1e-4)
-    assert len(set(found)) == len(found)
+        return float(vector)
+
+    network = {"base": str(clip), "head": "head.pth"}
+    require_values(*described("aesthetic", tmp_path, network), value_of)
 
 
 def test_an_absent_head_says_where_it_is_to_be_had(scorer_weights, tmp_path):
@@ -308,62 +287,49 @@ def test_an_absent_head_says_where_it_is_to_be_had(scorer_weights, tmp_path):
 # ImageReward, in its authors' layout
 
 
-def image_reward_value(tensors, image, token_ids):
-    """The number as ImageReward's authors publish its equation."""
+def eye(tensors, image):
+    """ImageReward's vision transformer."""
     import torch
 
-    eye = "blip.visual_encoder"
-    patches = torch.nn.functional.conv2d(
-        image[None],
-        tensors[f"{eye}.patch_embed.proj.weight"],
-        tensors[f"{eye}.patch_embed.proj.bias"],
-        stride=8,
-    )[0].flatten(1)
-    seen = torch.cat([tensors[f"{eye}.cls_token"][0], patches.T])
-    seen = seen + tensors[f"{eye}.pos_embed"][0]
+    name = "blip.visual_encoder"
+    kernel = pair(tensors, f"{name}.patch_embed.proj")
+    patches = torch.nn.functional.conv2d(image[None], *kernel, stride=8)[0].flatten(1)
+    seen = torch.cat([tensors[f"{name}.cls_token"][0], patches.T])
+    seen = seen + tensors[f"{name}.pos_embed"][0]
     for layer in range(2):
-        block = f"{eye}.blocks.{layer}"
-        weights, biases = (
-            tensors[f"{block}.attn.qkv.{kind}"].chunk(3) for kind in ("weight", "bias")
-        )
-        parts = dict(
-            zip("qkv", zip(weights, biases, strict=True), strict=True),
-            out=(
-                tensors[f"{block}.attn.proj.weight"],
-                tensors[f"{block}.attn.proj.bias"],
-            ),
-        )
+        block = f"{name}.blocks.{layer}"
+        attn = f"{block}.attn"
+        parts = split_attention(tensors, f"{attn}.qkv", f"{attn}.proj", ".")
         inner = norm(tensors, f"{block}.norm1", seen, 1e-6)
         seen = seen + attention(parts, inner, inner, 2)
         inner = norm(tensors, f"{block}.norm2", seen, 1e-6)
         inner = gelu(linear(tensors, f"{block}.mlp.fc1", inner))
         seen = seen + linear(tensors, f"{block}.mlp.fc2", inner)
-    seen = norm(tensors, f"{eye}.norm", seen, 1e-6)
-    book = "blip.text_encoder"
-    read = tensors[f"{book}.embeddings.word_embeddings.weight"][torch.tensor(token_ids)]
-    read = (
-        read
-        + tensors[f"{book}.embeddings.position_embeddings.weight"][: len(token_ids)]
-    )
+    return norm(tensors, f"{name}.norm", seen, 1e-6)
+
+
+PROJECTIONS = {"q": "self.query", "k": "self.key", "v": "self.value"}
+PROJECTIONS |= {"out": "output.dense"}
+
+
+def image_reward_value(tensors, image, token_ids):
+    """The number as ImageReward's authors publish its equation."""
+    import torch
+
+    seen, book = eye(tensors, image), "blip.text_encoder"
+    words = tensors[f"{book}.embeddings.word_embeddings.weight"]
+    places = tensors[f"{book}.embeddings.position_embeddings.weight"]
+    read = words[torch.tensor(token_ids)] + places[: len(token_ids)]
     read = norm(tensors, f"{book}.embeddings.LayerNorm", read, 1e-12)
     for layer in range(2):
         block = f"{book}.encoder.layer.{layer}"
-        for part, memory in (("attention", None), ("crossattention", seen)):
-            name = f"{block}.{part}"
-            parts = {
-                short: (
-                    tensors[f"{name}.{long}.weight"],
-                    tensors[f"{name}.{long}.bias"],
-                )
-                for short, long in (
-                    ("q", "self.query"),
-                    ("k", "self.key"),
-                    ("v", "self.value"),
-                    ("out", "output.dense"),
-                )
-            }
-            mixed = attention(parts, read, read if memory is None else memory, 2)
-            read = norm(tensors, f"{name}.output.LayerNorm", mixed + read, 1e-12)
+        for part in ("attention", "crossattention"):
+            names = {s: f"{block}.{part}.{long}" for s, long in PROJECTIONS.items()}
+            parts = {short: pair(tensors, name) for short, name in names.items()}
+            memory = read if part == "attention" else seen
+            mixed = attention(parts, read, memory, 2)
+            name = f"{block}.{part}.output.LayerNorm"
+            read = norm(tensors, name, mixed + read, 1e-12)
         inner = gelu(linear(tensors, f"{block}.intermediate.dense", read))
         inner = linear(tensors, f"{block}.output.dense", inner)
         read = norm(tensors, f"{block}.output.LayerNorm", inner + read, 1e-12)
@@ -394,66 +360,52 @@ def test_image_reward_beside_plain_torch(image_reward, tmp_path):
     from transformers import AutoTokenizer
 
     tensors, network = image_reward
-    path, form = described("image_reward", tmp_path, network)
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "words")
-    prepare = transforms.Compose(
-        [
-            transforms.Resize(32, transforms.InterpolationMode.BICUBIC),
-            transforms.CenterCrop(32),
-            transforms.ToTensor(),
-            transforms.Normalize(MEAN, DEVIATION),
-        ]
-    )
-    require_values(
-        path,
-        form,
-        lambda image, text: image_reward_value(
-            tensors, prepare(image).float(), tokenizer(text).input_ids
-        ),
-    )
+    bicubic = transforms.InterpolationMode.BICUBIC
+    steps = [transforms.Resize(32, bicubic), transforms.CenterCrop(32)]
+    steps += [transforms.ToTensor(), transforms.Normalize(MEAN, DEVIATION)]
+    prepare = transforms.Compose(steps)
+
+    def value_of(image, text):
+        ids = tokenizer(text).input_ids
+        return image_reward_value(tensors, prepare(image).float(), ids)
+
+    require_values(*described("image_reward", tmp_path, network), value_of)
 
 
-@pytest.mark.parametrize(
-    ("change", "line"),
-    [
-        (
-            lambda held, network: held.pop("blip.visual_encoder.norm.bias"),
-            "lacks vision.post_layernorm.bias",
-        ),
-        (
-            lambda held, network: held.update(more=held["mlp.layers.0.bias"]),
-            "contains the unknown weight more ",
-        ),
-        (
-            lambda held, network: held.pop("mlp.layers.7.weight"),
-            "7.bias has no matching weight",
-        ),
-        (
-            lambda held, network: network["vision"].update(hiden_size=3),
-            "unknown key network.vision.hiden_size",
-        ),
-    ],
-    ids=["missing", "extra", "of the head", "unknown key"],
-)
-def test_an_image_reward_that_does_not_fit_is_refused(
-    image_reward, tmp_path, change, line
-):
+@misfits
+def test_a_misfit_image_reward_is_refused(image_reward, tmp_path, change, line):
     import torch
 
     tensors, network = image_reward
-    change(tensors, network)
+    change(tensors, "blip.visual_encoder.norm.bias")
     torch.save(tensors, tmp_path / "reward.pt")
     path, form = described("image_reward", tmp_path, network)
-    assert re.search(line, refusal(measure, path, asks(form)))
+    assert line.format("vision.post_layernorm.bias") in refusal(
+        measure, path, asks(form)
+    )
+
+
+def test_an_image_reward_without_a_part_of_its_head_is_refused(image_reward, tmp_path):
+    import torch
+
+    tensors, network = image_reward
+    network["vision"]["hiden_size"] = 3
+    path, form = described("image_reward", tmp_path, network)
+    unknown = "unknown key network.vision.hiden_size"
+    assert unknown in refusal(measure, path, asks(form))
+    del network["vision"]["hiden_size"]
+    del tensors["mlp.layers.7.weight"]
+    torch.save(tensors, tmp_path / "reward.pt")
+    path, form = described("image_reward", tmp_path, network)
+    assert "7.bias has no matching weight" in refusal(measure, path, asks(form))
 
 
 # HPSv3 and EditReward, whose networks are transformers' and whose rest is plain torch
 
 
 def resized(image, side):
-    """An image at about side x side pixels and its own shape, in steps of 28, as Qwen's reader and
-    the two packages have it.
-    """
+    """An image at about side x side pixels, in steps of 28, as Qwen's reader has it."""
     import math
 
     wide, high = (max(28, round(length / 28) * 28) for length in image.size)
@@ -478,25 +430,21 @@ def reward_value(name, network, tensors, images, texts):
     names = {published_name(name, key): key for key in model.state_dict()}
     model.load_state_dict({names[key]: tensors[key] for key in names})
     token = processor.tokenizer.convert_tokens_to_ids("<|Reward|>")
-    values = []
+    pads = "<|vision_start|><|image_pad|><|vision_end|>" * len(images)
+    pictures, values = [resized(image, SIDE) for image in images], []
     for head, text in zip(HEADS[name], texts, strict=True):
-        pads = "<|vision_start|><|image_pad|><|vision_end|>" * len(images)
-        prompt = (
-            f"<|im_start|>user\n{pads}\n{text}\n<|im_end|>\n<|im_start|>assistant\n"
-        )
-        pictures = [resized(image, SIDE) for image in images]
+        user = f"<|im_start|>user\n{pads}\n{text}\n<|im_end|>\n"
+        prompt = f"{user}<|im_start|>assistant\n"
         inputs = processor(text=[prompt], images=[pictures], return_tensors="pt")
+        ids, mask = inputs["input_ids"], inputs["attention_mask"]
         with torch.inference_mode():
-            embedded = model.get_input_embeddings()(inputs["input_ids"])
-            seen = model.model.visual(inputs["pixel_values"], inputs["image_grid_thw"])
-            is_image = inputs["input_ids"] == config.image_token_id
-            embedded[is_image] = seen.pooler_output
-            hidden = model.model(
-                input_ids=None,
-                inputs_embeds=embedded,
-                attention_mask=inputs["attention_mask"],
-            ).last_hidden_state
-        value = hidden[inputs["input_ids"] == token][0]
+            embedded = model.get_input_embeddings()(ids)
+            pixels = inputs["pixel_values"], inputs["image_grid_thw"]
+            seen = model.model.visual(*pixels).pooler_output
+            embedded[ids == config.image_token_id] = seen
+            read = {"inputs_embeds": embedded, "attention_mask": mask}
+            hidden = model.model(input_ids=None, **read).last_hidden_state
+        value = hidden[ids == token][0]
         for number in (0, 3):
             value = linear(tensors, f"{head}.{number}", value).relu()
         values.append(float(linear(tensors, f"{head}.5", value)[0]))
@@ -511,16 +459,12 @@ def reward(request, tmp_path):
 
 def reward_asks(name):
     """Asks with as many images and texts as a judge has, each text with the token of rewards."""
-    count = {"hpsv3": 1, "edit_reward": 2}[name]
-    return [
-        replace(
-            one,
-            images={f"image_{n}": one.images["image_0"] for n in range(count)}
-            | ({"image_1": picture(9)} if count > 1 else {}),
-            texts={"text": "\f".join(pages_of(name, one.texts["text"]))},
-        )
-        for one in asks("value_head")
-    ]
+    asked = []
+    for one in asks("value_head"):
+        second = {"image_1": picture(9)} if name == "edit_reward" else {}
+        texts = {"text": "\f".join(pages_of(name, one.texts["text"]))}
+        asked.append(replace(one, images={**one.images, **second}, texts=texts))
+    return asked
 
 
 def pages_of(name, text):
@@ -530,41 +474,17 @@ def pages_of(name, text):
 def test_a_reward_model_beside_plain_torch(reward, tmp_path):
     name, network, tensors = reward
     path, _ = described(name, tmp_path, network)
-    asked = reward_asks(name)
-    wanted = [
-        reward_value(
-            name,
-            network,
-            tensors,
-            [decode(image) for image in one.images.values()],
-            one.texts["text"].split("\f"),
-        )
-        for one in asked
-    ]
-    found = [reply.value for reply in measure(path, asked)]
-    assert found == pytest.approx(wanted, abs=1e-4)
+    asked, wanted = reward_asks(name), []
+    for one in asked:
+        shown = [decode(image) for image in one.images.values()]
+        texts = one.texts["text"].split("\f")
+        wanted.append(reward_value(name, network, tensors, shown, texts))
+    found = values(measure(path, asked))
+    assert found == near(wanted, 1e-4)
     assert len(set(found)) == len(found)
 
 
-@pytest.mark.parametrize(
-    ("change", "line"),
-    [
-        (lambda held, key: held.pop(key), "lacks lm_head.weight"),
-        (
-            lambda held, key: held.update(more=held[key].clone()),
-            "contains the unknown weight more ",
-        ),
-        (
-            lambda held, key: held.update({"lm_hed.weight": held.pop(key)}),
-            "lacks lm_head.weight",
-        ),
-        (
-            lambda held, key: held.update({key: held[key][:-1].clone()}),
-            "has the wrong shape for lm_head.weight",
-        ),
-    ],
-    ids=["missing", "extra", "renamed", "other shape"],
-)
+@misfits
 def test_a_reward_model_that_does_not_fit_is_refused(reward, tmp_path, change, line):
     from safetensors.torch import save_file
 
@@ -572,7 +492,8 @@ def test_a_reward_model_that_does_not_fit_is_refused(reward, tmp_path, change, l
     change(tensors, "lm_head.weight")
     save_file(tensors, tmp_path / "reward.safetensors")
     path, _ = described(name, tmp_path, network)
-    assert line in refusal(measure, path, reward_asks(name))
+    told = refusal(measure, path, reward_asks(name))
+    assert line.format("lm_head.weight") in told
 
 
 def test_a_truncated_reward_model_is_refused(reward, tmp_path):
@@ -595,18 +516,16 @@ def test_a_text_for_each_head_is_needed(tmp_path):
 # the names
 
 
+LICENCES = ("none stated", "not verified", "Apache-2.0", "MIT (its package)")
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_each_is_found_by_its_name_and_says_what_it_is(name):
     spec = registry.judge(name)
     about = spec.file.manifest.about
     assert spec.name == name
     assert spec.scored
-    assert about.licence in (
-        "none stated",
-        "not verified",
-        "Apache-2.0",
-        "MIT (its package)",
-    )
+    assert about.licence in LICENCES
     assert all(value for _, value in about)
 
 

@@ -18,6 +18,7 @@ from tests.one_server import (
     error,
     handling,
     saying,
+    served,
     serving,
     wait_shortly,
 )
@@ -91,11 +92,14 @@ async def test_a_model_that_guesses_passes_in_one_case_of_fifty():
 
 def about(picture, text="Is it good?", kind=Chat, **more):
     message = (Message("user", (picture, text)),)
-    return (
-        Likelihood(message, ("Yes",), ("q",))
-        if kind is Likelihood
-        else Chat(message, ("q",), **more)
-    )
+    if kind is Likelihood:
+        return Likelihood(message, ("Yes",), ("q",))
+    return Chat(message, ("q",), **more)
+
+
+def checking(answer, **options):
+    """A server and a backend that checks whether the model sees."""
+    return served(answer, sight_check=True, **options)
 
 
 PICTURE = picture_of("red")
@@ -103,13 +107,9 @@ START = 3  # calls at the start of a run: a schema and two pictures
 
 
 def images_in(request):
-    parts = [
-        part
-        for message in request["messages"]
-        for part in message["content"]
-        if isinstance(part, dict)
-    ]
-    urls = [part["image_url"]["url"] for part in parts if "image_url" in part]
+    parts = [part for message in request["messages"] for part in message["content"]]
+    shown = [part for part in parts if isinstance(part, dict) and "image_url" in part]
+    urls = [part["image_url"]["url"] for part in shown]
     return [base64.b64decode(url.partition(",")[2]) for url in urls]
 
 
@@ -118,9 +118,8 @@ def is_check(request):
 
 
 def seeing(request):
-    return saying(
-        {"content": colour_of(images_in(request)[0]) if is_check(request) else "fine"}
-    )
+    shown = colour_of(images_in(request)[0]) if is_check(request) else "fine"
+    return saying({"content": shown})
 
 
 async def test_a_model_is_checked_once_and_later_runs_know(tmp_path):
@@ -135,9 +134,7 @@ async def test_a_model_is_checked_once_and_later_runs_know(tmp_path):
     store.close()
 
 
-async def test_an_ordinary_run_makes_three_calls_at_its_start_side_by_side_and_a_second_none(
-    tmp_path,
-):
+async def test_a_run_starts_with_three_calls_at_once_and_the_next_with_none(tmp_path):
     """A schema and two pictures; each waits here until all three are under way."""
     store, bodies, started = Store(tmp_path / "r.sqlite"), [], asyncio.Event()
 
@@ -147,34 +144,23 @@ async def test_an_ordinary_run_makes_three_calls_at_its_start_side_by_side_and_a
         if len(bodies) == START:
             started.set()
         await asyncio.wait_for(started.wait(), 20)
-        if is_check(body) or not images_in(body):
-            answer = (
-                colour_of(images_in(body)[0])
-                if is_check(body)
-                else '{"probe": "vieval"}'
-            )
-            return web.json_response(saying({"content": answer}))
-        return web.json_response(saying({"content": '{"score": [7, 8]}'}))
+        shown = images_in(body)
+        asked = '{"score": [7, 8]}' if shown else '{"probe": "vieval"}'
+        content = colour_of(shown[0]) if is_check(body) else asked
+        return web.json_response(saying({"content": content}))
 
     async with handling(handle) as url:
-        for questions, calls in (("abcdefgh", START + 8), ("ijklmnop", START + 16)):
+        for texts, calls in (("abcdefgh", START + 8), ("ijklmnop", START + 16)):
             async with asking(url, store=store, sight_check=True) as backend:
-                asked = [
-                    backend.answer(about(PICTURE, text, schema=SCHEMA))
-                    for text in questions
-                ]
-                assert all(
-                    isinstance(reply, Text) for reply in await asyncio.gather(*asked)
-                )
+                asks = [about(PICTURE, text, schema=SCHEMA) for text in texts]
+                replies = await asyncio.gather(*map(backend.answer, asks))
+            assert all(isinstance(reply, Text) for reply in replies)
             assert len(bodies) == calls
     store.close()
 
 
 async def test_nothing_is_checked_where_no_image_is_shown():
-    async with (
-        serving(seeing) as (url, bodies),
-        asking(url, sight_check=True) as backend,
-    ):
+    async with checking(seeing) as (backend, bodies):
         await backend.answer(Chat((Message("user", ("Hello.",)),), ("q",)))
     assert len(bodies) == 1
 
@@ -185,10 +171,7 @@ def blind(request):
 
 @pytest.mark.parametrize("kind", [Chat, Likelihood])
 async def test_a_model_that_does_not_see_ends_the_run_before_it_judges(kind):
-    async with (
-        serving(blind) as (url, bodies),
-        asking(url, sight_check=True) as backend,
-    ):
+    async with checking(blind) as (backend, bodies):
         with pytest.raises(
             VievalError, match=r"does not see .* sight_check of the backbone to false"
         ):
@@ -197,46 +180,29 @@ async def test_a_model_that_does_not_see_ends_the_run_before_it_judges(kind):
 
 
 async def test_an_option_overrides_the_check():
-    async with (
-        serving(blind) as (url, bodies),
-        asking(url, sight_check=False) as backend,
-    ):
+    async with served(blind, sight_check=False) as (backend, bodies):
         assert (await backend.answer(about(PICTURE))).text == "9"
     assert len(bodies) == 1
 
 
 async def test_a_judge_tuned_to_one_form_is_not_checked_and_says_so(capsys):
-    async with (
-        serving(lambda request: saying({"content": "9"})) as (url, _),
-        asking(url, sight_check=True) as backend,
-    ):
+    async with checking(lambda request: saying({"content": "9"})) as (backend, _):
         for text in ("a", "b"):
             assert (await backend.answer(about(PICTURE, text))).text == "9"
-        assert backend.usage.sight == {"not checked": 1}
-    assert (
-        len(re.findall(r"could not verify that fake sees", capsys.readouterr().err))
-        == 1
-    )
+    assert backend.usage.sight == {"not checked": 1}
+    assert capsys.readouterr().err.count("could not verify that fake sees") == 1
 
 
 # refusals of images, from issues of llama.cpp, vLLM, DeepSeek's API, CLIProxyAPI and OpenRouter's
 # documentation
+MMPROJ = "image input is not supported - hint: if this is unexpected, you may need to provide"
+VARIANT = (
+    "Failed to deserialize the JSON body: messages[0]: unknown variant `image_url`"
+)
 REFUSALS = [
-    (
-        500,
-        (
-            "image input is not supported - hint: if this is unexpected, you may need to provide "
-            "the mmproj"
-        ),
-    ),
+    (500, MMPROJ),
     (400, "fake is not a multimodal model"),
-    (
-        400,
-        (
-            "Failed to deserialize the JSON body: messages[0]: unknown variant `image_url`, "
-            "expected `text`"
-        ),
-    ),
+    (400, VARIANT),
     (404, "No endpoints found that support image input"),
     (422, "Input should be a valid string"),
     (400, "At most 0 image(s) may be provided in one request."),
@@ -244,20 +210,11 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize(("status", "message"), REFUSALS)
-async def test_a_model_that_refuses_images_ends_the_run_with_its_own_sentence(
-    status, message
-):
-    def refusing(request):
-        return (
-            error(status, message)
-            if "image_url" in str(request)
-            else saying({"content": "Hello!"})
-        )
-
-    async with (
-        serving(refusing) as (url, _),
-        asking(url, sight_check=True, retries=1, patience=1.0) as backend,
-    ):
+async def test_a_model_that_refuses_images_ends_the_run_in_its_words(status, message):
+    hello = saying({"content": "Hello!"})
+    is_shown = lambda request: "image_url" in str(request)
+    refusing = lambda request: error(status, message) if is_shown(request) else hello
+    async with checking(refusing, retries=1, patience=1.0) as (backend, _):
         with pytest.raises(VievalError, match=re.escape(message[:60])):
             await backend.answer(about(PICTURE))
 
@@ -266,25 +223,15 @@ async def test_a_model_that_refuses_images_ends_the_run_with_its_own_sentence(
     ("status", "message"), [(401, "Incorrect API key provided"), (402, "no credit")]
 )
 async def test_a_fault_of_the_account_keeps_its_name(status, message):
-    def refusing(request):
-        return error(status, message)
-
-    async with (
-        serving(refusing) as (url, _),
-        asking(url, sight_check=True, retries=0, patience=0.5) as backend,
-    ):
+    refusing = lambda request: error(status, message)
+    async with checking(refusing, retries=0, patience=0.5) as (backend, _):
         with pytest.raises(VievalError) as raised:
             await backend.answer(about(PICTURE))
     assert "does not see" not in str(raised.value)
 
 
 async def test_a_server_that_takes_no_post_is_no_blind_model():
-    def closed(request):
-        return web.Response(status=503, text="down")
-
-    async with (
-        serving(closed) as (url, _),
-        asking(url, sight_check=True, retries=0, patience=0.3) as backend,
-    ):
+    closed = lambda request: web.Response(status=503, text="down")
+    async with checking(closed, retries=0, patience=0.3) as (backend, _):
         with pytest.raises(VievalError, match="has not answered for"):
             await backend.answer(about(PICTURE))

@@ -1,6 +1,4 @@
-"""The store of replies: what is in it stays, whoever writes beside, and nothing in it is asked
-again after a kill.
-"""
+"""Test the store of replies: kept, shared by processes, and whole after a kill."""
 
 import asyncio
 import json
@@ -18,6 +16,7 @@ import pytest
 from tests.fake_server import FakeServer, Fault
 from tests.pictures import plain
 from tests.playing import prepared
+from tests.refusals import refuses
 from vieval_plugin.backends.cache.store import (
     Store,
     key_of,
@@ -42,7 +41,6 @@ from vieval_plugin.run.backbones import JUDGE, Backbones
 from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.runner import judge_each
-from vieval_plugin.text.errors import VievalError
 
 
 @pytest.fixture
@@ -65,15 +63,11 @@ def test_the_first_reply_under_a_key_stays_and_is_the_one_to_use(path):
     assert one.get("k") == other.get("k") == Text("first")
 
 
+REPLIES = [Text("a", 1, None), Text("a", cut=True), Text("", None, None)]
+
+
 @pytest.mark.parametrize(
-    "reply",
-    [
-        Text("a", 1, None),
-        Text("a", cut=True),
-        Text("", None, None),
-        Probabilities((0.1, 0.0), (0.1, 1 / 3)),
-        Measurement(-1e300),
-    ],
+    "reply", [*REPLIES, Probabilities((0.1, 0.0), (0.1, 1 / 3)), Measurement(-1e300)]
 )
 def test_replies_come_back_to_the_last_digit(reply, path):
     store = Store(path)
@@ -81,26 +75,13 @@ def test_replies_come_back_to_the_last_digit(reply, path):
     assert store.get("k") == parse_stored(to_stored(reply)) == reply
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        Measurement(math.nan),
-        Measurement(math.inf),
-        Measurement(True),
-        Probabilities((math.nan,), (1.0,)),
-        Probabilities((0.5,), (1.5,)),
-        Probabilities((-0.1,), (0.5,)),
-        Probabilities((0.6,), (0.5,)),
-        Probabilities((True,), (True,)),
-        Probabilities(("0.5",), ("0.5",)),
-        Probabilities((0.5, 0.5), (0.5,)),
-        Text("a", -1),
-        Text("a", True),
-        Text("a", cut=1),
-        Text(None),
-    ],
-    ids=str,
-)
+PAIRS = [(math.nan, 1.0), (0.5, 1.5), (-0.1, 0.5), (0.6, 0.5), (True, True)]
+NEVER = [Measurement(value) for value in (math.nan, math.inf, True)]
+NEVER += [Probabilities((low,), (high,)) for low, high in [*PAIRS, ("0.5", "0.5")]]
+NEVER += [Probabilities((0.5, 0.5), (0.5,)), Text("a", -1), Text("a", True)]
+
+
+@pytest.mark.parametrize("reply", [*NEVER, Text("a", cut=1), Text(None)], ids=str)
 def test_numbers_that_cannot_be_never_enter(reply, path):
     store = Store(path)
     with pytest.raises(ValueError, match=r".+"):
@@ -109,57 +90,38 @@ def test_numbers_that_cannot_be_never_enter(reply, path):
 
 
 def test_a_key_follows_from_what_is_asked_in_any_order_of_its_parts():
-    def asked(*parts):
-        return question(
-            Chat((Message("user", parts),), ("label",)), lambda image: str(image.source)
-        )
+    digest = lambda image: str(image.source)
+
+    def key(*parts, path="label"):
+        return key_of(question(Chat((Message("user", parts),), (path,)), digest))
+
+    def likelihood(word):
+        ask = Likelihood((Message("user", ("x",)),), (word,), ("l",))
+        return key_of(question(ask, digest))
 
     one, two = Image(b"one"), Image(b"two")
     assert key_of({"a": 1, "b": [2]}) == key_of({"b": [2], "a": 1})
-    keys = [
-        key_of(asked(*parts))
-        for parts in (
-            (one, two, "x"),
-            (two, one, "x"),
-            (one, "x", two),
-            (one, "x"),
-            ("x",),
-        )
-    ]
-    assert len(set(keys)) == 5
-    assert key_of(asked("x")) == key_of(
-        question(Chat((Message("user", ("x",)),), ("another label",)), repr)
-    )
-    yes, no = (
-        question(Likelihood((Message("user", ("x",)),), (word,), ("l",)), repr)
-        for word in ("Yes", "No")
-    )
-    assert len({key_of(yes), key_of(no), key_of(asked("x"))}) == 3
-    key_of(asked("half a character: \ud83d"))
+    orders = (one, two, "x"), (two, one, "x"), (one, "x", two), (one, "x"), ("x",)
+    assert len({key(*parts) for parts in orders}) == 5
+    assert key("x") == key("x", path="another label")
+    assert len({likelihood("Yes"), likelihood("No"), key("x")}) == 3
+    key("half a character: \ud83d")
 
 
 def test_info_export_and_clear(path):
-    store = Store(path)
+    store, found_out = Store(path), "schemas one http://x/v1"
     for key, model in (("b", "one"), ("a", "one"), ("c", "two")):
         store.add(key, model, Text(key))
-    store.remember("schemas one http://x/v1", "enforced")
-    assert [(model, count) for model, count, _, _ in store.info()] == [
-        ("one", 2),
-        ("two", 1),
-    ]
+    store.remember(found_out, "enforced")
+    counts = [(model, count) for model, count, _, _ in store.info()]
+    assert counts == [("one", 2), ("two", 1)]
     assert all(0 < first <= last <= time.time() for _, _, first, last in store.info())
-    assert [
-        (row["key"], row["model"], row["reply"]["text"]) for row in store.export()
-    ] == [
-        ("a", "one", "a"),
-        ("b", "one", "b"),
-        ("c", "two", "c"),
-    ]
+    rows = [(row["key"], row["model"], row["reply"]["text"]) for row in store.export()]
+    assert rows == [("a", "one", "a"), ("b", "one", "b"), ("c", "two", "c")]
     assert store.clear("") == 0
     assert store.clear("one") == 2
-    assert (
-        store.remembered("schemas one http://x/v1") is None
-    )  # what was found out about servers may be out of date
+    # what was found out about servers may be out of date
+    assert store.remembered(found_out) is None
     assert [row["key"] for row in store.export()] == ["c"]
     assert store.clear() == 1
     store.close()
@@ -172,32 +134,26 @@ def test_a_store_of_another_version_is_left_alone(path):
     store.remember("schema", "77")
     store.close()
     before = path.read_bytes()
-    with pytest.raises(
-        VievalError, match=r"replies.sqlite: .* must have schema 3, got 77"
-    ):
-        Store(path)
+    refuses(r"replies.sqlite: .* must have schema 3, got 77", Store, path)
     assert path.read_bytes() == before
 
 
 def test_a_folder_that_cannot_be_is_an_error_of_one_line(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(VievalError, match="cannot use .* as the reply cache"):
-        Store(tmp_path / "file" / "replies.sqlite")
+    refuses(
+        "cannot use .* as the reply cache", Store, tmp_path / "file" / "replies.sqlite"
+    )
 
 
 def test_a_store_that_fails_in_the_middle_is_an_error_for_the_users_eyes(path):
     store = Store(path)
     with sqlite3.connect(path) as other:
         other.execute("DROP TABLE replies")
-    acts = (
-        lambda: store.get("k"),
-        lambda: store.add("k", "m", Text("x")),
-        store.info,
-        store.clear,
-    )
-    for act in acts:
-        with pytest.raises(VievalError, match="replies.sqlite: the reply cache failed"):
-            act()
+    failed = "replies.sqlite: the reply cache failed"
+    refuses(failed, store.get, "k")
+    refuses(failed, store.add, "k", "m", Text("x"))
+    refuses(failed, store.info)
+    refuses(failed, store.clear)
 
 
 # Processes side by side, and killed.
@@ -267,29 +223,19 @@ def judged(url, store=None):
     """Verdicts of 200 samples."""
     config = Config(store=StoreOptions(use=store is not None, path=store))
     backbone = Backbone(model="fake", base_url=url, num_concurrent=8, retries=1)
-    outcomes = {}
+    judge, outcomes, jobs = prepared("viescore"), {}, []
+    for n in range(200):
+        images, texts = {"output": picture(n)}, {"prompt": f"picture {n}"}
+        sample = Sample(SampleId("b", "tig", "m", str(n)), images, texts)
+        jobs.append(Job(sample, judge))
 
     async def run():
-        progress = Progress()
+        progress, end = Progress(), {"live": 8, "bar": False}
         with opened_store(config) as kept:
             backbones = Backbones({JUDGE: backbone}, kept, progress.usage)
-            identities = [SampleId("b", "tig", "m", str(n)) for n in range(200)]
-            samples = [
-                Sample(identity, {"output": picture(n)}, {"prompt": f"picture {n}"})
-                for n, identity in enumerate(identities)
-            ]
-            judge = prepared("viescore")
-            jobs = [Job(sample, judge) for sample in samples]
+            about = (backbones.answer, progress, outcomes.__setitem__)
             async with backbones:
-                await judge_each(
-                    jobs,
-                    backbones.answer,
-                    progress,
-                    outcomes.__setitem__,
-                    live=8,
-                    store=kept,
-                    bar=False,
-                )
+                await judge_each(jobs, *about, store=kept, **end)
 
     asyncio.run(run())
     return [outcomes[number] for number in range(200)]

@@ -1,8 +1,5 @@
-"""Clocks that run ahead, run behind and jump: what is asked anew goes by run numbers, and nobody
-waits for a wrong time.
-"""
+"""Test the store under clocks that run ahead, run behind and jump."""
 
-import asyncio
 import os
 import sqlite3
 import subprocess
@@ -13,8 +10,7 @@ import pytest
 
 pytest.importorskip("aiohttp", reason='needs aiohttp: pip install ".[http]"')
 
-from tests.fake_server import FakeServer
-from tests.one_server import chat, faked
+from tests.one_server import all_of, chat, faked
 from vieval_plugin.backends.cache import leases, store
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.judges.protocol import Text
@@ -32,9 +28,7 @@ def clock(monkeypatch):
 
 
 @pytest.mark.parametrize("ahead", JUMPS)
-def test_a_fresh_run_asks_anew_and_replaces_whatever_the_clock_printed(
-    path, clock, ahead
-):
+def test_a_fresh_run_replaces_whatever_the_clock_printed(path, clock, ahead):
     clock(ahead)
     old = Store(path)
     for key in ("k", "kept"):
@@ -63,9 +57,7 @@ def test_a_clock_that_jumps_in_a_fresh_run_asks_nothing_of_it_again(path, clock,
     assert fresh.get("old") is None
 
 
-def test_a_reply_that_another_process_stores_after_a_fresh_run_began_is_of_that_run(
-    path,
-):
+def test_a_reply_that_another_process_stores_in_a_fresh_run_is_of_it(path):
     plain, fresh = Store(path), Store(path, max_age=0)
     plain.add("k", "m", Text("x"))
     assert fresh.get("k") == Text("x")
@@ -81,27 +73,20 @@ def test_to_ask_anew_again_and_again_goes_by_no_clock(path, clock):
         assert kept.add("k", "m", Text(f"{turn}")) == Text(f"{turn}")
 
 
-@pytest.mark.parametrize(
-    ("stored_at", "known"),
-    [
-        (-HOUR, False),
-        (-59.0, True),
-        (0.0, True),
-        (1.0, False),
-        (HOUR, False),
-        (YEAR, False),
-    ],
-)
+AGES = [(-HOUR, False), (-59.0, True), (0.0, True), (1.0, False)]
+
+
+@pytest.mark.parametrize(("stored_at", "known"), [*AGES, (HOUR, False), (YEAR, False)])
 def test_an_age_counts_backwards_only(path, clock, stored_at, known):
     clock(stored_at)
     Store(path).add("k", "m", Text("old"))
     clock(0.0)
     aged = Store(path, max_age=60.0)
+    wanted = Text("old" if known else "new")
     assert (aged.get("k") == Text("old")) is known
-    assert aged.add("k", "m", Text("new")) == Text("old" if known else "new")
-    assert Store(path).get("k") == Text(
-        "old" if known else "new"
-    )  # without an age no time counts
+    assert aged.add("k", "m", Text("new")) == wanted
+    # without an age no time counts
+    assert Store(path).get("k") == wanted
 
 
 @pytest.mark.parametrize("ahead", [-YEAR, -HOUR, HOUR, YEAR])
@@ -132,12 +117,10 @@ def test_void_leases_are_gone_when_a_store_is_opened(path, clock):
 async def test_who_waits_for_another_process_says_so_once(path, monkeypatch, capsys):
     monkeypatch.setattr(store, "LEASE", 1.0)
     monkeypatch.setattr(leases, "_SILENT_WAIT", 0.3)
-    async with faked(FakeServer(), store=Store(path)) as (_, backend):
+    async with faked(store=Store(path)) as (_, backend):
         for number in range(3):
-            Store(path).claim(backend._key(chat(f"{number}"), {}, 0))
-        replies = await asyncio.gather(
-            *(backend.answer(chat(f"{number}")) for number in range(3))
-        )
+            Store(path).claim(backend._key(chat(f"question {number}"), {}, 0))
+        replies = await all_of(backend, 3)
     assert all(isinstance(reply, Text) for reply in replies)
     printed = capsys.readouterr().err
     assert printed.count("waiting for another process") == 1
@@ -145,7 +128,7 @@ async def test_who_waits_for_another_process_says_so_once(path, monkeypatch, cap
 
 
 async def test_who_does_not_wait_says_nothing(path, capsys):
-    async with faked(FakeServer(), store=Store(path)) as (_, backend):
+    async with faked(store=Store(path)) as (_, backend):
         assert isinstance(await backend.answer(chat("x")), Text)
     assert capsys.readouterr().err == ""
 
@@ -166,25 +149,17 @@ if sys.argv[5] == "killed":
 
 
 def at(path, ahead, how, text, end="ends"):
-    """What a process of its own, with its clock so far ahead, gets, then uses, and whether it
-    may ask.
-    """
+    """What a process with its clock so far ahead gets and uses, and whether it may ask."""
     command = [sys.executable, "-c", _AT, str(path), str(ahead), how, text, end]
+    kept = {"capture_output": True, "text": True, "timeout": 120, "check": False}
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    return subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        env=environment,
-    ).stdout
+    return subprocess.run(command, env=environment, **kept).stdout.split()
 
 
 @pytest.mark.parametrize(("first", "second"), [(YEAR, 0), (0, YEAR), (-YEAR, YEAR)])
 def test_processes_with_clocks_years_apart_agree(path, first, second):
-    assert at(path, first, "plain", "one", "killed").split() == ["None", "one", "True"]
-    assert at(path, second, "plain", "two").split() == ["one", "one", "True"]
-    assert at(path, first, "fresh", "three").split() == ["None", "three", "True"]
-    assert at(path, second, "fresh", "four").split() == ["None", "four", "True"]
-    assert at(path, first, "plain", "five").split() == ["four", "four", "True"]
+    assert at(path, first, "plain", "one", "killed") == ["None", "one", "True"]
+    assert at(path, second, "plain", "two") == ["one", "one", "True"]
+    assert at(path, first, "fresh", "three") == ["None", "three", "True"]
+    assert at(path, second, "fresh", "four") == ["None", "four", "True"]
+    assert at(path, first, "plain", "five") == ["four", "four", "True"]

@@ -8,6 +8,7 @@ from contextlib import closing
 
 import pytest
 
+from tests.refusals import refuses
 from tests.tables import table
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.judges.protocol import Text
@@ -52,8 +53,7 @@ def test_also_one_in_wal_mode_whether_it_is_open_or_not(path, closed):
     if closed:
         other.close()
     before = everything_below(path.parent)
-    with pytest.raises(VievalError, match="belongs to another program"):
-        Store(path)
+    refuses("belongs to another program", Store, path)
     after = everything_below(path.parent)
     assert after.keys() == before.keys()
     assert after[path] == before[path]
@@ -67,22 +67,17 @@ def test_also_one_in_wal_mode_whether_it_is_open_or_not(path, closed):
 def test_any_other_file_is_refused_untouched(path, content):
     path.write_bytes(content)
     before = everything_below(path.parent)
-    with pytest.raises(
-        VievalError, match=r"cannot use .* as the reply cache .* set store.path"
-    ):
-        Store(path)
+    refuses(r"cannot use .* as the reply cache .* set store.path", Store, path)
     assert everything_below(path.parent) == before
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such files")
 def test_what_is_no_file_is_refused_at_once(path):
     os.mkfifo(path)
-    with pytest.raises(VievalError, match="cannot use .* as the reply cache"):
-        Store(path)
+    refuses("cannot use .* as the reply cache", Store, path)
     path.unlink()
     path.mkdir()
-    with pytest.raises(VievalError, match="cannot use .* as the reply cache"):
-        Store(path)
+    refuses("cannot use .* as the reply cache", Store, path)
 
 
 def test_an_empty_file_and_an_empty_database_become_stores(path):
@@ -151,25 +146,7 @@ def test_a_damaged_row_that_nobody_looked_at_is_no_obstacle_to_a_new_one(path):
     assert Store(path).get("k") == Text("new")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        '{"kind": "Text", "text": 5}',
-        '{"kind": "Text", "text": "x", "input_tokens": true}',
-        '{"kind": "Text", "text": "x", "extra": 1}',
-        '{"kind": "Probabilities", "low": [true], "high": [true]}',
-        '{"kind": "Probabilities", "low": ["0.5"], "high": ["0.5"]}',
-        '{"kind": "Probabilities", "low": 0.5, "high": 0.5}',
-        '{"kind": "Measurement", "value": NaN}',
-        '{"kind": "Failure", "status": "ok", "reason": ""}',
-        '{"kind": ["Text"], "text": "x"}',
-        '{"text": "x"}',
-        '"Text"',
-        "null",
-        "[" * 100_000,
-    ],
-    ids=lambda text: text[:40],
-)
+@pytest.mark.parametrize(*table("rows_of_wrong_types.jsonl"))
 def test_a_row_of_the_wrong_types_is_absent_though_its_checksum_is_right(path, text):
     from vieval_plugin.backends.cache.store_file import checksum
 
@@ -188,8 +165,7 @@ def test_a_file_that_was_cut_is_one_line(path):
     store.close()
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     with pytest.raises(
-        VievalError,
-        match=r"replies.sqlite:? .*(reply cache failed|as the reply cache)",
+        VievalError, match=r"replies.sqlite:? .*(reply cache failed|as the reply cache)"
     ) as raised:
         [Store(path).get(f"{number}") for number in range(400)]
     assert "\n" not in str(raised.value)

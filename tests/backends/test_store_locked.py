@@ -45,21 +45,15 @@ def spools(path):
     return sorted(file.name for file in path.parent.glob("*.spool-*"))
 
 
-def test_replies_that_come_while_the_store_is_locked_are_used_and_stored_when_it_is_free(
-    path, locked, hasty, capsys
-):
+def test_replies_are_stored_once_the_store_is_free(path, locked, hasty, capsys):
     kept = Store(path)
     kept.add("before", "m", Text("before"))
     free = locked()
-    for number in range(5):
-        assert kept.add(f"{number}", "m", Text(f"reply {number}")) == Text(
-            f"reply {number}"
-        )
-    assert [kept.get(key) for key in ("before", "3")] == [
-        Text("before"),
-        Text("reply 3"),
-    ]
-    assert kept.add("3", "m", Text("another")) == Text("reply 3")
+    replies = {f"{number}": Text(f"reply {number}") for number in range(5)}
+    for key, reply in replies.items():
+        assert kept.add(key, "m", reply) == reply
+    assert kept.get("before") == Text("before")
+    assert kept.get("3") == kept.add("3", "m", Text("another")) == replies["3"]
     printed = capsys.readouterr().err
     assert printed.count("replies.sqlite: locked by another process") == 1
     free()
@@ -67,14 +61,10 @@ def test_replies_that_come_while_the_store_is_locked_are_used_and_stored_when_it
     kept.add("after", "m", Text("after"))
     assert spools(path) == []
     other = Store(path)
-    assert [other.get(f"{number}") for number in range(5)] == [
-        Text(f"reply {number}") for number in range(5)
-    ]
+    assert {key: other.get(key) for key in replies} == replies
 
 
-def test_a_run_that_ends_while_the_store_is_locked_leaves_its_replies_to_the_next(
-    path, locked, hasty, capsys
-):
+def test_a_run_under_a_lock_leaves_its_replies(path, locked, hasty, capsys):
     kept = Store(path)
     free = locked()
     kept.add("k", "m", Text("x"))
@@ -86,47 +76,39 @@ def test_a_run_that_ends_while_the_store_is_locked_leaves_its_replies_to_the_nex
     assert spools(path) == []
 
 
+KILLED = """
+import os, sys
+from pathlib import Path
+from vieval_plugin.backends.cache import store_file
+from vieval_plugin.backends.cache.store import Store
+from vieval_plugin.judges.protocol import Text
+store_file.TURN = 0.05
+store = Store(Path(sys.argv[1]))
+print("open", flush=True)
+input()
+store.add("k", "m", Text("x"))
+store.add("l", "m", Text("y"))
+os.kill(os.getpid(), 9)
+"""
+CHANGED = {"key": "changed", "model": "m", "reply": "5", "stored": 1.0}
+
+
 def test_so_does_one_that_is_killed(path, locked):
-    code = (
-        "import os, sys; from pathlib import Path; from vieval_plugin.backends.cache import "
-        "store_file\n"
-    )
-    code += (
-        "from vieval_plugin.backends.cache.store import Store; from "
-        "vieval_plugin.judges.protocol import Text\n"
-    )
-    code += (
-        "store_file.TURN = 0.05; store = Store(Path(sys.argv[1])); print('open', "
-        "flush=True); input()\n"
-    )
-    code += "store.add('k', 'm', Text('x')); store.add('l', 'm', Text('y')); os.kill(os.getpid(), 9)"
-    command = [sys.executable, "-c", code, str(path)]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
+    command = [sys.executable, "-c", KILLED, str(path)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, **pipes) as process:
         assert process.stdout.readline() == "open\n"
         free = locked()
         process.communicate("\n", timeout=60)
     (spool,) = path.parent.glob("*.spool-*")
     assert spool.stat().st_mode & 0o077 == 0
     with spool.open("a") as file:
-        row = {
-            "key": "changed",
-            "model": "m",
-            "reply": "5",
-            "stored": 1.0,
-            "checksum": "0",
-            "run": 0,
-        }
-        file.write(f'\n{json.dumps(row)}\n[]\n{{"key": "cut", "mod')  # by a full disk
+        row = json.dumps({**CHANGED, "checksum": "0", "run": 0})
+        file.write(f'\n{row}\n[]\n{{"key": "cut", "mod')  # by a full disk
     free()
     reopened = Store(path)
-    assert [reopened.get(key) for key in ("k", "l", "changed", "cut")] == [
-        Text("x"),
-        Text("y"),
-        None,
-        None,
-    ]
+    assert (reopened.get("k"), reopened.get("l")) == (Text("x"), Text("y"))
+    assert (reopened.get("changed"), reopened.get("cut")) == (None, None)
     assert spools(path) == []
 
 
@@ -142,9 +124,7 @@ def test_a_fresh_run_replaces_by_what_it_had_to_lay_aside_too(path, locked, hast
     assert Store(path).get("k") == Text("new")
 
 
-def test_what_was_laid_aside_before_replies_are_asked_anew_is_not_the_answer(
-    path, locked, hasty
-):
+def test_what_was_laid_aside_before_is_not_the_answer(path, locked, hasty):
     kept = Store(path)
     free = locked()
     kept.add("k", "m", Text("old"))
@@ -178,9 +158,7 @@ def test_a_store_that_is_full_says_nothing_of_locks(path, hasty):
         [kept.add(f"{number}", "m", Text("x" * 4000)) for number in range(99)]
 
 
-async def test_a_run_under_a_lock_ends_with_all_replies_and_the_next_asks_nothing(
-    path, locked, hasty, capsys
-):
+async def test_a_run_under_a_lock_has_all_replies(path, locked, hasty, capsys):
     with FakeServer(latency=0.02) as server:
         kept = Store(path)
         async with asking(server.base_url, store=kept) as backend:
@@ -201,15 +179,13 @@ async def test_a_run_under_a_lock_ends_with_all_replies_and_the_next_asks_nothin
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_spools_of_a_store_behind_a_link_lie_beside_the_store(tmp_path, hasty):
-    (tmp_path / "real").mkdir()
-    link = tmp_path / "link.sqlite"
-    link.symlink_to(tmp_path / "real" / "r.sqlite")
+    real, link = tmp_path / "real" / "r.sqlite", tmp_path / "link.sqlite"
+    real.parent.mkdir()
+    link.symlink_to(real)
     kept = Store(link)
-    with closing(
-        sqlite3.connect(tmp_path / "real" / "r.sqlite", isolation_level=None)
-    ) as other:
+    with closing(sqlite3.connect(real, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         kept.add("k", "m", Text("x"))
         other.execute("COMMIT")
     kept.close()
-    assert Store(tmp_path / "real" / "r.sqlite").get("k") == Text("x")
+    assert Store(real).get("k") == Text("x")

@@ -1,12 +1,9 @@
-"""T2I-Eval on a real vLLM that enforces its schemas, with a model of random weights: `make
-test-vllm`.
-"""
+"""Test T2I-Eval on a real vLLM that enforces its schemas (`make test-vllm`)."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -23,31 +20,18 @@ def test_every_reply_parses_under_enforced_schemas(lmms_eval, tmp_path, monkeypa
     model = served_by_vllm()["id"]
     pairs.write(tmp_path, 6)
     assert main(["prepare", "t2i_eval_bench", "--root", str(tmp_path)]) == 0
-    options = tmp_path / "v.yaml"
+    options, out = tmp_path / "v.yaml", tmp_path / "out"
     options.write_text("store: {use: false}\nstatistics: {draws: 50}\n")
-    done = lmms_eval(
-        *(
-            "--model",
-            "vieval_openai",
-            "--model_args",
-            f"model={model},base_url={VLLM_URL},num_concurrent=4",
-        ),
-        *(
-            "--tasks",
-            "t2i_eval_bench_t2i_eval",
-            "--output_path",
-            tmp_path / "out",
-            "--log_samples",
-        ),
-        data=tmp_path,
-        options=options,
-    )
+    named = f"model={model},base_url={VLLM_URL},num_concurrent=4"
+    flags = ["--model", "vieval_openai", "--model_args", named, "--log_samples"]
+    flags += ["--tasks", "t2i_eval_bench_t2i_eval", "--output_path", out]
+    done = lmms_eval(*flags, data=tmp_path, options=options)
     assert done.returncode == 0, done.stderr[-2000:]
     assert "Traceback" not in done.stderr
     assert "vieval: verdicts: " in done.stderr
     monkeypatch.setenv("VIEVAL_DATA", str(tmp_path))
     monkeypatch.setenv("VIEVAL_CONFIG", str(options))
-    lookup = open_results([Path(tmp_path / "out")])
+    lookup = open_results([out])
     steps = [step for record in lookup.records for step in record.verdict.trace]
     # random weights end no explanation, so that some replies are cut by the limit of tokens
     counts = Counter(str(step.status) for step in steps)
@@ -56,19 +40,11 @@ def test_every_reply_parses_under_enforced_schemas(lmms_eval, tmp_path, monkeypa
     assert all(step.answer.startswith("{") for step in steps if step.answer)
     for record in lookup.records:
         exchanges = lookup.conversation(record)
-        # a question is asked again after all others were asked, and stands beside its first answer
-        # in the trace
-        asked, trace = (
-            {(step.path, step.attempt): step for step in steps}
-            for steps in (
-                [exchange.step for exchange in exchanges],
-                record.verdict.trace,
-            )
-        )
-        assert asked == trace
-        assert len(exchanges) == len(record.verdict.trace)
-        marks = re.findall(
-            r"\[(ok|repaired|parse_failure)\]",
-            "\n".join(text(outline(record, exchanges))),
-        )
+        # a question is asked again after all others were asked, and stands beside its first
+        # answer in the trace
+        asked = [exchange.step for exchange in exchanges]
+        place = lambda step: (step.path, step.attempt)
+        assert sorted(asked, key=place) == sorted(record.verdict.trace, key=place)
+        shown = "\n".join(text(outline(record, exchanges)))
+        marks = re.findall(r"\[(ok|repaired|parse_failure)\]", shown)
         assert len(marks) == 1 + len(exchanges)

@@ -1,10 +1,7 @@
-"""Tools run beside the model's calls, in live judging and in batches, and neither waits for the
-other.
-"""
+"""Test that tools run beside the model's calls, in live judging and in batches."""
 
 import asyncio
 import threading
-from dataclasses import replace
 
 import pytest
 
@@ -65,35 +62,33 @@ class Answers:
 async def judged(*judges, backbone):
     outcomes = {}
     jobs = [Job(SAMPLE, judge) for judge in judges]
-    await judge_each(
-        jobs, backbone.answer, Progress(), outcomes.__setitem__, live=8, bar=False
-    )
+    end = {"live": 8, "bar": False}
+    await judge_each(jobs, backbone.answer, Progress(), outcomes.__setitem__, **end)
     return [outcomes[n].verdict.rationale for n in range(len(judges))]
+
+
+def saw(path="t", **arguments):
+    return UseTool("saw", arguments, (path,))
+
+
+def told(*texts):
+    return repr([ToolResult(text=text) for text in texts])
 
 
 async def test_models_are_asked_while_a_tool_is_running(with_tool):
     asked = threading.Event()
     # the tool ends only once the model of another sample was asked
-    with_tool(
-        lambda arguments: ToolResult(
-            text="cut" if asked.wait(60) else "nobody was asked meanwhile"
-        )
-    )
-    told = await judged(
-        asking(UseTool("saw", {}, ("t",))), asking(CHAT), backbone=Answers(asked.set)
-    )
-    assert told[0] == repr([ToolResult(text="cut")])
+    with_tool(lambda arguments: ToolResult(text=str(asked.wait(60))))
+    backbone = Answers(asked.set)
+    first, _ = await judged(asking(saw()), asking(CHAT), backbone=backbone)
+    assert first == told("True")
 
 
 async def test_tools_get_their_arguments_and_replies_come_in_order(with_tool):
     with_tool(lambda arguments: ToolResult(text=arguments["word"]))
-    ask = asking(
-        UseTool("saw", {"word": "a"}, ("t",)),
-        CHAT,
-        UseTool("saw", {"word": "b"}, ("t",)),
-    )
-    [told] = await judged(ask, backbone=Answers())
-    assert told == repr([ToolResult(text="a"), Text("hi"), ToolResult(text="b")])
+    ask = asking(saw(word="a"), CHAT, saw(word="b"))
+    [found] = await judged(ask, backbone=Answers())
+    assert found == repr([ToolResult(text="a"), Text("hi"), ToolResult(text="b")])
 
 
 async def test_a_tool_that_is_missing_ends_the_run(with_tool):
@@ -102,9 +97,7 @@ async def test_a_tool_that_is_missing_ends_the_run(with_tool):
 
     with_tool(run)
     with pytest.raises(ToolMissing, match="buy a saw"):
-        await judged(
-            asking(UseTool("saw", {}, ("t",))), asking(CHAT), backbone=Answers()
-        )
+        await judged(asking(saw()), asking(CHAT), backbone=Answers())
 
 
 async def test_the_event_loop_goes_on_while_many_tools_run(with_tool):
@@ -115,18 +108,14 @@ async def test_the_event_loop_goes_on_while_many_tools_run(with_tool):
         return ToolResult(text=str(release.wait(60)))
 
     with_tool(run)
-    run = asyncio.create_task(
-        judged(*[asking(UseTool("saw", {}, ("t",)))] * 30, backbone=Answers())
-    )
+    run = asyncio.create_task(judged(*[asking(saw())] * 30, backbone=Answers()))
     while not running.is_set():
         await asyncio.sleep(0.01)
     release.set()  # never reached while tools run if they run on the loop
-    assert await run == [repr([ToolResult(text="True")])] * 30
+    assert await run == [told("True")] * 30
 
 
-async def test_a_run_that_is_asked_for_twice_at_once_is_done_once_and_later_anew(
-    with_tool,
-):
+async def test_a_tool_asked_for_twice_at_once_runs_once_and_later_anew(with_tool):
     release, runs = threading.Event(), []
 
     def run(arguments):
@@ -134,18 +123,11 @@ async def test_a_run_that_is_asked_for_twice_at_once_is_done_once_and_later_anew
         return ToolResult(text=str(release.wait(60)))
 
     with_tool(run)
-    same, other = (
-        UseTool("saw", {"word": "a"}, ("t",)),
-        UseTool("saw", {"word": "b"}, ("t",)),
-    )
+    same, again = saw(word="a"), saw("u", word="a")
     threading.Timer(0.2, release.set).start()
-    first, second = await judged(
-        asking(same, other), asking(replace(same, path=("u",))), backbone=Answers()
-    )
-    assert (first, second) == (
-        repr([ToolResult(text="True")] * 2),
-        repr([ToolResult(text="True")]),
-    )
+    judges = asking(same, saw(word="b")), asking(again)
+    found = await judged(*judges, backbone=Answers())
+    assert found == [told("True", "True"), told("True")]
     assert sorted(runs) == ["a", "b"]
     await judged(asking(same), backbone=Answers())
     assert sorted(runs) == ["a", "a", "b"]
@@ -161,9 +143,7 @@ def test_in_batches_tools_run_while_the_model_generates(with_tool):
 
     def run(arguments):
         cutting.set()
-        return ToolResult(
-            text="cut" if generating.wait(60) else "the model was waited for"
-        )
+        return ToolResult(text=str(generating.wait(60)))
 
     def generate(batch):
         generating.set()
@@ -171,10 +151,8 @@ def test_in_batches_tools_run_while_the_model_generates(with_tool):
         return [Text("hi") for _ in batch]
 
     with_tool(run)
-    assert in_batch([UseTool("saw", {}, ("t",)), CHAT], generate) == [
-        ToolResult(text="cut"),
-        Text("hi"),
-    ]
+    replies = in_batch([saw(), CHAT], generate)
+    assert replies == [ToolResult(text="True"), Text("hi")]
 
 
 def test_in_batches_a_tool_that_fails_is_a_failure_of_its_own(with_tool):
@@ -182,12 +160,8 @@ def test_in_batches_a_tool_that_fails_is_a_failure_of_its_own(with_tool):
         raise ValueError("blunt\nblade")
 
     with_tool(run)
-    replies = in_batch(
-        [CHAT, UseTool("saw", {}, ("t",)), UseTool("axe", {}, ("t",))],
-        lambda batch: [Text("hi")],
-    )
-    assert replies == [
-        Text("hi"),
-        Failure(Status.TOOL_ERROR, "saw: ValueError: blunt blade"),
-        Failure(Status.TOOL_ERROR, "unknown tool 'axe'"),
-    ]
+    asks = [CHAT, saw(), UseTool("axe", {}, ("t",))]
+    text, *failed = in_batch(asks, lambda batch: [Text("hi")])
+    assert text == Text("hi")
+    reasons = "saw: ValueError: blunt blade", "unknown tool 'axe'"
+    assert failed == [Failure(Status.TOOL_ERROR, reason) for reason in reasons]

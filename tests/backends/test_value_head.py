@@ -1,22 +1,20 @@
-"""Value heads on image-text models, beside direct computations with transformers and torch on
-the same weights.
-"""
+"""Test value heads beside direct computations with transformers and torch."""
 
-import json
-import random
-import textwrap
+import re
+import shutil
+from dataclasses import replace
 
 import PIL.Image
 import pytest
 
 from tests import tiny_heads, tiny_model, tiny_more_models
-from tests.backends.value_heads import asks, describe, measure
+from tests.backends.value_heads import asks, describe, measure, near, size_of, values
 from tests.extras import needs
 from tests.refusals import refusal
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.images import decode
-from vieval_plugin.judges.protocol import Failure, Measure, Measurement
+from vieval_plugin.judges.protocol import Failure, Measurement
 
 pytestmark = [
     needs("torch", "transformers", "torchvision", "peft"),
@@ -31,40 +29,21 @@ def bases(tmp_path_factory):
     """Tiny models with an adapter that brings a token of its own."""
     folder = tmp_path_factory.mktemp("bases")
     qwen = tiny_model.build(folder / "qwen")
-    llava = tiny_more_models.build_llava(folder / "llava")
+    tiny_more_models.build_llava(folder / "llava")
     tiny_heads.build_adapter(folder / "lora", qwen)
     tiny_heads.build_adapter(folder / "with token", qwen, added=[SCORE])
-    return {
-        "qwen": qwen,
-        "llava": llava,
-        "lora": folder / "lora",
-        "with token": folder / "with token",
-    }
+    return {name: folder / name for name in ("qwen", "llava", "lora", "with token")}
 
 
-def size_of(base):
-    config = json.loads((base / "config.json").read_text())
-    return config["text_config"]["hidden_size"]
+@pytest.fixture
+def head(tmp_path):
+    """A linear head for the tiny Qwen."""
+    return tiny_heads.build_head(tmp_path / "head.safetensors", (128, 1))
 
 
-def directly(
-    base,
-    head_file,
-    one,
-    place,
-    adapter=None,
-    added=(),
-    answer="",
-    system="",
-    prefix="",
-    output=0,
-    shown=None,
-):
-    """The number by the steps of the libraries' own documentation, one ask at a time; `place`
-    finds the token.
-    """
+def directly(base, head_file, one, place, adapter=None, added=(), shown=None, **spoken):
+    """The number by the steps of the libraries' documentation; `place` finds the token."""
     import torch
-    from safetensors.torch import load_file
     from transformers import AutoModelForImageTextToText, AutoProcessor
 
     processor = AutoProcessor.from_pretrained(base)
@@ -77,41 +56,35 @@ def directly(
             network.resize_token_embeddings(len(processor.tokenizer))
         network = PeftModel.from_pretrained(network, adapter)
     images = shown or [decode(image) for image in one.images.values()]
-    content = [
-        *({"type": "image"} for _ in images),
-        {"type": "text", "text": one.texts["text"]},
-    ]
-    turns = [{"role": "user", "content": content}]
-    if system:
-        turns.insert(
-            0, {"role": "system", "content": [{"type": "text", "text": system}]}
-        )
-    text = (
-        processor.apply_chat_template(turns, add_generation_prompt=True, tokenize=False)
-        + answer
-    )
+    words = [{"type": "text", "text": one.texts["text"]}]
+    turns = [{"role": "user", "content": [{"type": "image"} for _ in images] + words}]
+    if "system" in spoken:
+        said = [{"type": "text", "text": spoken["system"]}]
+        turns.insert(0, {"role": "system", "content": said})
+    template = {"add_generation_prompt": True, "tokenize": False}
+    text = processor.apply_chat_template(turns, **template) + spoken.get("answer", "")
     inputs = processor(text=[text], images=[images], return_tensors="pt")
     with torch.inference_mode():
-        states = network.eval()(**inputs, output_hidden_states=True).hidden_states[-1][
-            0
-        ]
+        outputs = network.eval()(**inputs, output_hidden_states=True)
         ids = inputs["input_ids"][0].tolist()
-        value = states[place(ids, processor.tokenizer)]
-        held = load_file(head_file)
-        dot = f"{prefix}." if prefix else ""
-        numbers = sorted(
-            {
-                int(name.removeprefix(dot).split(".")[0])
-                for name in held
-                if name.startswith(dot)
-            }
-        )
-        for n in numbers:
-            value = value @ held[f"{dot}{n}.weight"].T + held.get(
-                f"{dot}{n}.bias", torch.zeros(())
-            )
-            value = value.relu() if n != numbers[-1] else value
-        return float(value[output])
+        state = outputs.hidden_states[-1][0][place(ids, processor.tokenizer)]
+        value = through(head_file, state, spoken.get("prefix", ""))
+    return float(value[spoken.get("output", 0)])
+
+
+def through(head_file, value, prefix):
+    """A vector through the layers of a file, with a bend between them."""
+    import torch
+    from safetensors.torch import load_file
+
+    dot = f"{prefix}." if prefix else ""
+    files = load_file(head_file).items()
+    held = {name.removeprefix(dot): one for name, one in files if name.startswith(dot)}
+    numbers = sorted({int(name.split(".")[0]) for name in held})
+    for n in numbers:
+        value = value @ held[f"{n}.weight"].T + held.get(f"{n}.bias", torch.zeros(()))
+        value = value.relu() if n != numbers[-1] else value
+    return value
 
 
 def last(ids, tokenizer):
@@ -128,13 +101,12 @@ def before(token):
 
 @pytest.mark.parametrize("base", ["qwen", "llava"])
 def test_a_head_at_the_last_token_is_what_the_libraries_compute(bases, base, tmp_path):
-    head = tiny_heads.build_head(
-        tmp_path / "head.safetensors", (size_of(bases[base]), 48, 1)
-    )
+    sizes = (size_of(bases[base]), 48, 1)
+    head = tiny_heads.build_head(tmp_path / "head.safetensors", sizes)
     folder = describe(tmp_path, {"base": bases[base], "head": "head.safetensors"})
     found = measure(folder, asks())
     wanted = [directly(bases[base], head, one, last) for one in asks()]
-    assert [reply.value for reply in found] == pytest.approx(wanted, abs=1e-5)
+    assert values(found) == near(wanted)
     assert len({round(value, 3) for value in wanted}) == 6  # images and texts do matter
     assert all(reply.by.startswith("head@sha256:") for reply in found)
 
@@ -143,206 +115,124 @@ def test_a_head_at_the_last_token_is_what_the_libraries_compute(bases, base, tmp
     ("position", "place"),
     [({"at": SCORE}, at(SCORE)), ({"before": SCORE}, before(SCORE))],
 )
-def test_an_adapter_brings_a_token_and_the_head_reads_at_it_or_where_it_is_predicted(
-    bases, position, place, tmp_path
-):
+def test_the_head_reads_at_an_adapters_token(bases, position, place, tmp_path):
     head = tiny_heads.build_head(tmp_path / "head.safetensors", (128, 128, 1))
-    network = {
-        "base": bases["qwen"],
-        "adapter": bases["with token"],
-        "added_tokens": [SCORE],
-        "head": head,
-    }
+    qwen, adapter = bases["qwen"], bases["with token"]
+    network = {"base": qwen, "adapter": adapter, "added_tokens": [SCORE], "head": head}
     spoken = {"answer": f"It is {SCORE}", "system": "You are a critic."}
-    folder = describe(
-        tmp_path / "described", {**network, **spoken, "position": position}
-    )
-    given = {"adapter": bases["with token"], "added": [SCORE], **spoken}
-    wanted = [directly(bases["qwen"], head, one, place, **given) for one in asks()]
-    assert [reply.value for reply in measure(folder, asks())] == pytest.approx(
-        wanted, abs=1e-5
-    )
+    network |= {**spoken, "position": position}
+    given = {"adapter": adapter, "added": [SCORE], **spoken}
+    wanted = [directly(qwen, head, one, place, **given) for one in asks()]
+    found = measure(describe(tmp_path / "described", network), asks())
+    assert values(found) == near(wanted)
 
 
 def test_a_head_of_several_outputs_within_other_weights(bases, tmp_path):
-    """As reward models keep theirs: under a name, with dropout between the layers, mean and
-    spread as two outputs.
-    """
-    head = tiny_heads.build_head(
-        tmp_path / "all.safetensors", (128, 64, 16, 2), prefix="rm_head", step=3
-    )
-    values = {}
+    """As reward models keep theirs: named, with dropout between layers, and two outputs."""
+    file, sizes = tmp_path / "all.safetensors", (128, 64, 16, 2)
+    head = tiny_heads.build_head(file, sizes, prefix="rm_head", step=3)
+    network = {"base": bases["qwen"], "adapter": bases["lora"], "head": head}
+    found = []
     for output in (0, 1):
-        network = {
-            "base": bases["qwen"],
-            "adapter": bases["lora"],
-            "head": head,
-            "prefix": "rm_head",
-        }
-        folder = describe(tmp_path / str(output), {**network, "output": output})
-        values[output] = [reply.value for reply in measure(folder, asks(2))]
-        given = {"adapter": bases["lora"], "prefix": "rm_head", "output": output}
+        about = {"prefix": "rm_head", "output": output}
+        folder = describe(tmp_path / str(output), {**network, **about})
+        found.append(values(measure(folder, asks(2))))
+        given = {"adapter": bases["lora"], **about}
         wanted = [directly(bases["qwen"], head, one, last, **given) for one in asks(2)]
-        assert values[output] == pytest.approx(wanted, abs=1e-5)
-    assert values[0] != values[1]
+        assert found[output] == near(wanted)
+    assert found[0] != found[1]
 
 
 def test_a_linear_head_without_bias_from_a_plain_state_dict(bases, tmp_path):
     import torch
+    from safetensors.torch import save_file
 
     weight = torch.randn(1, 128, generator=torch.Generator().manual_seed(3))
     torch.save({"v_head.weight": weight}, tmp_path / "head.bin")
-    torch.save({"0.weight": weight}, tmp_path / "0.bin")
-    from safetensors.torch import save_file
-
     save_file({"0.weight": weight}, tmp_path / "same.safetensors")
-    folder = describe(
-        tmp_path, {"base": bases["qwen"], "head": "head.bin", "prefix": "v_head"}
-    )
+    network = {"base": bases["qwen"], "head": "head.bin", "prefix": "v_head"}
     [one] = asks(1)
-    [found] = measure(folder, [one])
-    assert found.value == pytest.approx(
-        directly(bases["qwen"], tmp_path / "same.safetensors", one, last), abs=1e-4
-    )
+    [found] = measure(describe(tmp_path, network), [one])
+    wanted = directly(bases["qwen"], tmp_path / "same.safetensors", one, last)
+    assert found.value == near(wanted, 1e-4)
 
 
-def test_images_side_by_side_are_one_image(bases, tmp_path):
-    head = tiny_heads.build_head(tmp_path / "head.safetensors", (128, 1))
-    folder = describe(
-        tmp_path,
-        {"base": bases["qwen"], "head": "head.safetensors", "side_by_side": True},
-    )
+def test_images_side_by_side_are_one_image(bases, head, tmp_path):
+    network = {"base": bases["qwen"], "head": head, "side_by_side": True}
     [one] = asks(1)
     left, right = (decode(image) for image in one.images.values())
     whole = PIL.Image.new("RGB", (left.width + right.width, left.height))
     whole.paste(left, (0, 0))
     whole.paste(right, (left.width, 0))
-    [found] = measure(folder, [one])
-    assert found.value == pytest.approx(
-        directly(bases["qwen"], head, one, last, shown=[whole]), abs=1e-5
-    )
+    [found] = measure(describe(tmp_path, network), [one])
+    assert found.value == near(directly(bases["qwen"], head, one, last, shown=[whole]))
 
 
-def test_positions_may_count_tokens_of_images_like_those_of_words(bases, tmp_path):
+def test_positions_may_count_tokens_of_images_like_those_of_words(
+    bases, head, tmp_path
+):
     import torch
-    from safetensors.torch import load_file
     from transformers import AutoModelForImageTextToText, AutoProcessor
 
-    head = tiny_heads.build_head(tmp_path / "head.safetensors", (128, 1))
-    folder = describe(
-        tmp_path,
-        {"base": bases["qwen"], "head": "head.safetensors", "positions": "sequential"},
-    )
+    qwen = bases["qwen"]
+    network = {"base": qwen, "head": head, "positions": "sequential"}
     [one] = asks(1)
-    processor = AutoProcessor.from_pretrained(bases["qwen"])
-    content = [
-        {"type": "image"},
-        {"type": "image"},
-        {"type": "text", "text": one.texts["text"]},
-    ]
-    text = processor.apply_chat_template(
-        [{"role": "user", "content": content}],
-        add_generation_prompt=True,
-        tokenize=False,
-    )
-    inputs = processor(
-        text=[text],
-        images=[[decode(i) for i in one.images.values()]],
-        return_tensors="pt",
-    )
-    network = AutoModelForImageTextToText.from_pretrained(
-        bases["qwen"], dtype="float32"
-    ).eval()
+    processor = AutoProcessor.from_pretrained(qwen)
+    words = {"type": "text", "text": one.texts["text"]}
+    turn = {"role": "user", "content": [{"type": "image"}, {"type": "image"}, words]}
+    template = {"add_generation_prompt": True, "tokenize": False}
+    text = processor.apply_chat_template([turn], **template)
+    images = [decode(image) for image in one.images.values()]
+    inputs = processor(text=[text], images=[images], return_tensors="pt")
+    model = AutoModelForImageTextToText.from_pretrained(qwen, dtype="float32").eval()
     with torch.inference_mode():
         # what the language model does of itself when it is given vectors and no positions
-        inner = network.model
+        inner = model.model
         vectors = inner.get_input_embeddings()(inputs["input_ids"])
-        shown = torch.cat(
-            list(
-                inner.get_image_features(
-                    inputs["pixel_values"], inputs["image_grid_thw"]
-                ).pooler_output
-            )
-        )
-        vectors[inputs["input_ids"] == network.config.image_token_id] = shown
+        pixels = inputs["pixel_values"], inputs["image_grid_thw"]
+        shown = torch.cat(list(inner.get_image_features(*pixels).pooler_output))
+        vectors[inputs["input_ids"] == model.config.image_token_id] = shown
         state = inner.language_model(inputs_embeds=vectors).last_hidden_state[0, -1]
-    held = load_file(head)
-    wanted = float(state @ held["0.weight"][0] + held["0.bias"])
-    [found] = measure(folder, [one])
-    assert found.value == pytest.approx(wanted, abs=1e-5)
-    assert found.value != pytest.approx(
-        directly(bases["qwen"], head, one, last), abs=1e-2
-    )
+    [found] = measure(describe(tmp_path, network), [one])
+    assert found.value == near(float(through(head, state, "")[0]))
+    assert found.value != near(directly(qwen, head, one, last), 1e-2)
 
 
-@pytest.mark.parametrize("base", ["qwen", "llava"])
-def test_neither_the_batch_nor_its_order_matters(bases, base, tmp_path):
-    tiny_heads.build_head(tmp_path / "head.safetensors", (size_of(bases[base]), 1))
-    folder, asked = (
-        describe(tmp_path, {"base": bases[base], "head": "head.safetensors"}),
-        asks(20),
-    )
-    together = [reply.value for reply in measure(folder, asked, batch_size=16)]
-    order = random.Random(0).sample(range(20), 20)
-    shuffled = measure(folder, [asked[n] for n in order], batch_size=16)
-    assert [reply.value for reply in shuffled] == pytest.approx(
-        [together[n] for n in order], abs=1e-5
-    )
-    alone = measure(folder, asked, batch_size=1)
-    assert [reply.value for reply in alone] == pytest.approx(together, abs=1e-5)
+def test_fewer_pixels_and_single_precision_are_of_the_description(
+    bases, head, tmp_path
+):
+    found = set()
+    for number, more in enumerate([{}, {"max_pixels": 56 * 56}, {"dtype": "bfloat16"}]):
+        network = {"base": bases["qwen"], "head": head, **more}
+        folder = describe(tmp_path / str(number), network)
+        found.update(values(measure(folder, asks(1, sizes=((224, 224),)))))
+    assert len(found) == 3
 
 
-def test_fewer_pixels_and_single_precision_are_of_the_description(bases, tmp_path):
-    values = set()
-    for number, network in enumerate(
-        [{}, {"max_pixels": 56 * 56}, {"dtype": "bfloat16"}]
-    ):
-        tiny_heads.build_head(tmp_path / str(number) / "head.safetensors", (128, 1))
-        folder = describe(
-            tmp_path / str(number),
-            {"base": bases["qwen"], "head": "head.safetensors", **network},
-        )
-        [found] = measure(folder, asks(1, sizes=((224, 224),)))
-        values.add(found.value)
-    assert len(values) == 3
-
-
-def test_a_second_run_comes_from_the_store_and_another_head_does_not(bases, tmp_path):
-    store, usage = Store(tmp_path / "s"), Usage()
+def test_replies_of_another_head_are_not_in_the_store(bases, tmp_path):
+    store, found = Store(tmp_path / "s"), []
     for seed in (0, 1):
-        tiny_heads.build_head(
-            tmp_path / str(seed) / "head.safetensors", (128, 1), seed=seed
-        )
-        describe(
-            tmp_path / str(seed), {"base": bases["qwen"], "head": "head.safetensors"}
-        )
-    first = measure(tmp_path / "0", asks(), store)
-    assert measure(tmp_path / "0", asks(), store, usage) == first
-    assert usage.cached == 6
-    other = measure(tmp_path / "1", asks(), store, usage)
-    assert usage.cached == 6
-    assert [reply.value for reply in other] != [reply.value for reply in first]
+        file = tmp_path / str(seed) / "head.safetensors"
+        head = tiny_heads.build_head(file, (128, 1), seed=seed)
+        folder = describe(tmp_path / str(seed), {"base": bases["qwen"], "head": head})
+        usage = Usage()
+        found.append(values(measure(folder, asks(), store, usage)))
+        assert usage.cached == 0
+    assert found[0] != found[1]
 
 
-def test_a_text_with_tokens_of_the_template_has_no_number(bases, tmp_path):
-    """A sample that brings the token which the head reads at, or an image of its own, would
-    choose what is read.
-    """
-    tiny_heads.build_head(tmp_path / "head.safetensors", (128, 1))
-    network = {
-        "base": bases["qwen"],
-        "adapter": bases["with token"],
-        "added_tokens": [SCORE],
-    }
-    network |= {"head": "head.safetensors", "answer": SCORE, "position": {"at": SCORE}}
-    folder, [one] = describe(tmp_path, network), asks(1)
-    for text in (f"I am {SCORE}", "<|vision_start|><|image_pad|><|vision_end|>"):
-        [found] = measure(
-            folder,
-            [Measure(one.metric, one.images, one.path, {"text": text}, "scorer")],
-        )
-        assert isinstance(found, Failure)
-        assert "\n" not in found.reason
+@pytest.mark.parametrize(
+    "text", [f"I am {SCORE}", "<|vision_start|><|image_pad|><|vision_end|>"]
+)
+def test_a_text_with_tokens_of_the_template_has_no_number(bases, head, tmp_path, text):
+    """A text with the token that the head reads at would choose what is read."""
+    network = {"base": bases["qwen"], "adapter": bases["with token"], "head": head}
+    network |= {"added_tokens": [SCORE], "answer": SCORE, "position": {"at": SCORE}}
+    [one] = asks(1)
+    asked = replace(one, texts={"text": text})
+    [found] = measure(describe(tmp_path / "described", network), [asked])
+    assert isinstance(found, Failure)
+    assert "\n" not in found.reason
 
 
 # What cannot be: one line each, before anything is measured.
@@ -352,124 +242,103 @@ def refused(folder, images=2, **options):
     return refusal(measure, folder, asks(1, images), **options)
 
 
-def test_a_description_with_an_unknown_key(bases, tmp_path):
-    known = {"base": bases["qwen"], "head": "head.safetensors"}
-    assert "unknown key network.hed; did you mean head?" in refused(
-        describe(tmp_path / "a", {**known, "hed": "x"})
-    )
-    assert "unknown key questions.SC.imags; did you mean images?" in refused(
-        describe(tmp_path / "b", known, imags=["a"])
-    )
-    assert "unknown key network.position" in refused(
-        describe(tmp_path / "d", {**known, "position": {"after": "x"}})
-    )
+OTHER_TEMPLATE = {"template": "../x.jinja", "text": ""}
 
 
-def test_what_a_description_cannot_say(bases, tmp_path):
-    known = {"base": bases["qwen"], "head": "head.safetensors"}
+@pytest.mark.parametrize(
+    ("network", "further", "line"),
+    [
+        ({"hed": "x"}, {}, "unknown key network.hed; did you mean head?"),
+        ({}, {"imags": ["a"]}, "unknown key questions.SC.imags; did you mean images?"),
+        ({"position": {"after": "x"}}, {}, "unknown key network.position"),
+        ({"head": None}, {}, "network: set exactly one of `head` and `weights`"),
+        ({}, {"template": "x.jinja"}, "one of text and template"),
+        ({}, OTHER_TEMPLATE, "is not in the folder"),
+        ({}, {"template": "x.jinja", "text": ""}, "is not in the folder"),
+        ({}, {"text": "{% for %}"}, "line 1"),
+        ({"position": {"at": "a", "before": "b"}}, {}, "network.position"),
+    ],
+)
+def test_what_a_description_cannot_say(bases, tmp_path, network, further, line):
+    whole = {"base": bases["qwen"], "head": "head.safetensors", **network}
+    known = {key: value for key, value in whole.items() if value is not None}
+    assert line in refused(describe(tmp_path, known, **further))
 
-    def said(name, network=None, **further):
-        return refused(
-            describe(tmp_path / name, {**known, **(network or {})}, **further)
-        )
 
-    assert "network: set exactly one of `head` and `weights`" in refused(
-        describe(tmp_path / "no head", {"base": bases["qwen"]})
-    )
-    assert "one of text and template" in said("words", template="x.jinja")
-    assert "is not in the folder" in said("outside", template="../x.jinja", text="")
-    assert "is not in the folder" in said("absent", template="x.jinja", text="")
-    assert "line 1" in said("jinja", text="{% for %}")
-    assert "network.position" in said("both", {"position": {"at": "a", "before": "b"}})
-    (tmp_path / "manifest.yaml").write_text("[1, 2]")
-    assert "a manifest must be a mapping" in refused(tmp_path)
-    (tmp_path / "manifest.yaml").write_text("a: [")
-    assert "not a manifest" in refused(tmp_path)
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [("[1, 2]", "a manifest must be a mapping"), ("a: [", "not a manifest")],
+)
+def test_what_is_no_description(tmp_path, text, line):
+    (tmp_path / "manifest.yaml").write_text(text)
+    assert line in refused(tmp_path)
     assert "not a prompt pack" in refused(tmp_path / "nothing")
     assert "no such file" in refused(tmp_path / "nothing.yaml")
 
 
-def test_weights_that_are_not_there_or_do_not_fit(bases, tmp_path):
+WIDE = "0.weight must accept vectors of length 128, got shape (1, 64)"
+FEW = "network.output must be less than 1, the number of outputs of the head, got 3"
+ABSENT = "not on this machine and cannot be downloaded from the Hugging Face Hub"
+EMBEDDINGS = "embeddings for [SCORE]"
+#: What is wrong with a network, as files of the test's folder or models by name, and its line.
+MISFITS = [
+    ({"head": "/nowhere/head.safetensors"}, "weights file not found"),
+    ({"prefix": "value"}, "has no weights under 'value'; correct network.prefix"),
+    ({"head": "wide.safetensors"}, WIDE),
+    ({"head": "hostile.bin"}, "contains more than tensors"),
+    ({"head": "words.bin"}, "is not a weights file"),
+    ({"output": 3}, FEW),
+    ({"base": "/nowhere"}, "weights folder not found"),
+    ({"base": "someone/nothing"}, ABSENT),
+    ({"adapter": "."}, "has no adapter_config.json"),
+    ({"adapter": "/nowhere"}, "weights folder not found"),
+    ({"position": {"at": SCORE}}, f"'{SCORE}' must be a single token"),
+    ({"position": {"at": SCORE}, "added_tokens": [SCORE]}, EMBEDDINGS),
+    ({"added_tokens": [SCORE], "adapter": "lora"}, EMBEDDINGS),
+    ({"head": "qwen/model.safetensors", "prefix": "model"}, "must accept vectors"),
+]
+
+
+@pytest.mark.parametrize(("network", "line"), MISFITS)
+def test_weights_that_are_not_there_or_do_not_fit(bases, tmp_path, network, line):
     import torch
 
-    good = tiny_heads.build_head(
-        tmp_path / "good.safetensors", (128, 1), prefix="rm_head"
-    )
-    known = {"base": bases["qwen"], "head": good, "prefix": "rm_head"}
-
-    def said(name, **network):
-        return refused(describe(tmp_path / name, {**known, **network}))
-
-    assert "weights file not found" in said("a", head="/nowhere/head.safetensors")
-    assert "has no weights under 'value'; correct network.prefix" in said(
-        "b", prefix="value"
-    )
-    wide = tiny_heads.build_head(
-        tmp_path / "wide.safetensors", (64, 1), prefix="rm_head"
-    )
-    assert "rm_head" not in (line := said("c", head=wide))
-    assert "0.weight must accept vectors of length 128, got shape (1, 64)" in line
+    tiny_heads.build_head(tmp_path / "good.safetensors", (128, 1), prefix="rm_head")
+    tiny_heads.build_head(tmp_path / "wide.safetensors", (64, 1), prefix="rm_head")
     torch.save({"rm_head.0.weight": print}, tmp_path / "hostile.bin")
-    assert "contains more than tensors" in said("d", head=tmp_path / "hostile.bin")
     (tmp_path / "words.bin").write_text("root:x:0:0\n")
-    assert "is not a weights file" in said("i", head=tmp_path / "words.bin")
-    assert (
-        "network.output must be less than 1, the number of outputs of the head, got 3"
-        in said("e", output=3)
-    )
-    assert "weights folder not found" in said("f", base="/nowhere")
-    assert (
-        "not on this machine and cannot be downloaded from the Hugging Face Hub"
-        in said("g", base="someone/nothing")
-    )
-    assert "has no adapter_config.json" in said("h", adapter=tmp_path)
-    assert "weights folder not found" in said("i", adapter="/nowhere")
-    assert f"'{SCORE}' must be a single token" in said("j", position={"at": SCORE})
-    assert "embeddings for [SCORE]" in said(
-        "k", position={"at": SCORE}, added_tokens=[SCORE]
-    )
-    assert "embeddings for [SCORE]" in said(
-        "l", added_tokens=[SCORE], adapter=bases["lora"]
-    )
-    assert "must accept vectors" in said(
-        "m", head=bases["qwen"] / "model.safetensors", prefix="model"
-    )
+    for name in ("qwen", "lora"):
+        (tmp_path / name).symlink_to(bases[name])
+    known = {"base": "qwen", "head": "good.safetensors", "prefix": "rm_head", **network}
+    for key in ("base", "adapter", "head"):
+        if key in known and known[key] != "someone/nothing":
+            known[key] = tmp_path / known[key]
+    said = refused(describe(tmp_path / "described", known))
+    assert line in said
+    assert line != WIDE or "rm_head" not in said
 
 
-def test_a_base_of_another_architecture(bases, scorer_weights, tmp_path):
-    head = tiny_heads.build_head(tmp_path / "head.safetensors", (128, 1))
-    line = refused(
-        describe(tmp_path / "a", {"base": scorer_weights["dino"], "head": head})
-    )
-    assert (
-        "of another architecture" in line
-        or "no processor that handles both images and text" in line
-    )
-    assert "does not match its base model" in refused(
-        describe(
-            tmp_path / "b",
-            {"base": bases["llava"], "head": head, "adapter": bases["with token"]},
-        )
-    )
+def test_a_base_of_another_architecture(bases, head, scorer_weights, tmp_path):
+    other = {"base": scorer_weights["dino"], "head": head}
+    wrong = "of another architecture|no processor that handles both images and text"
+    assert re.search(wrong, refused(describe(tmp_path / "a", other)))
+    adapted = {"base": bases["llava"], "head": head, "adapter": bases["with token"]}
+    assert "does not match its base model" in refused(describe(tmp_path / "b", adapted))
 
 
-def test_a_processor_that_takes_one_image_where_two_are_asked(bases, tmp_path):
-    import shutil
+ONE_IMAGE = """\
+{%- for message in messages -%}<|vision_start|><|image_pad|><|vision_end|>
+{%- for part in message['content'] if part['type'] == 'text' -%}{{ part['text'] }}{%- endfor -%}
+{%- endfor -%}"""
 
-    one = shutil.copytree(bases["qwen"], tmp_path / "one")
-    template = textwrap.dedent(
-        """\
-        {%- for message in messages -%}<|vision_start|><|image_pad|><|vision_end|>
-        {%- for part in message['content'] if part['type'] == 'text' -%}{{ part['text'] }}{%- endfor -%}
-        {%- endfor -%}"""
-    )
-    (one / "chat_template.jinja").write_text(template)
-    tiny_heads.build_head(tmp_path / "described" / "head.safetensors", (128, 1))
-    network = {"base": one, "head": "head.safetensors"}
-    line = refused(describe(tmp_path / "described", network))
+
+def test_a_processor_that_takes_one_image_where_two_are_asked(bases, head, tmp_path):
+    base = shutil.copytree(bases["qwen"], tmp_path / "one")
+    (base / "chat_template.jinja").write_text(ONE_IMAGE)
+    network, folder = {"base": base, "head": head}, tmp_path / "described"
+    line = refused(describe(folder, network))
     assert "does not support 2 images at once" in line
     assert "side_by_side: true" in line
-    [found] = measure(
-        describe(tmp_path / "described", {**network, "side_by_side": True}), asks(1)
-    )
+    joined = describe(folder, {**network, "side_by_side": True})
+    [found] = measure(joined, asks(1))
     assert isinstance(found, Measurement)

@@ -40,9 +40,8 @@ def model():
 
 def post(path, body):
     data, headers = json.dumps(body).encode(), {"Content-Type": "application/json"}
-    with urllib.request.urlopen(
-        urllib.request.Request(f"{URL}/{path}", data, headers), timeout=120
-    ) as answer:
+    request = urllib.request.Request(f"{URL}/{path}", data, headers)
+    with urllib.request.urlopen(request, timeout=120) as answer:
         return json.load(answer)
 
 
@@ -51,34 +50,22 @@ def image(colour, size=(224, 224)):
 
 
 def chat(picture, text=QUESTION):
-    return Chat(
-        (Message("user", (picture, text)),),
-        ("question",),
-        reply_schema(2),
-        max_tokens=150,
-    )
+    message = Message("user", (picture, text))
+    return Chat((message,), ("question",), reply_schema(2), max_tokens=150)
 
 
 def messages(picture, text=QUESTION):
     url = f"data:image/png;base64,{base64.b64encode(picture.source).decode()}"
-    return [
-        {
-            "role": "user",
-            "content": [
-                {"type": "image_url", "image_url": {"url": url}},
-                {"type": "text", "text": text},
-            ],
-        }
-    ]
+    shown = {"type": "image_url", "image_url": {"url": url}}
+    return [{"role": "user", "content": [shown, {"type": "text", "text": text}]}]
 
 
 def ask(model, *asks):
     """The replies of our backend, asked all at once."""
 
     async def run():
-        async with OpenAIBackend(
-            model["id"], ServerOptions((URL,)), usage=Usage()
-        ) as backend:
+        server = ServerOptions((URL,))
+        async with OpenAIBackend(model["id"], server, usage=Usage()) as backend:
             return await asyncio.gather(*map(backend.answer, asks))
 
     return asyncio.run(run())
@@ -86,79 +73,48 @@ def ask(model, *asks):
 
 def likely(model, picture):
     """The likeliest first tokens of an answer that are words, with their raw log-probabilities."""
-    request = {
-        "model": model["id"],
-        "messages": messages(picture),
-        "temperature": 0,
-        "max_tokens": 1,
-    }
-    answer = post("chat/completions", {**request, "logprobs": True, "top_logprobs": 20})
-    listed = answer["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
-    words = {
-        entry["token"]: entry["logprob"]
-        for entry in listed
-        if re.fullmatch(r"[A-Za-z]{2,}", entry["token"])
-    }
-    return dict(list(words.items())[:4])
+    request = {"model": model["id"], "messages": messages(picture), "temperature": 0}
+    request |= {"max_tokens": 1, "logprobs": True, "top_logprobs": 20}
+    [choice] = post("chat/completions", request)["choices"]
+    listed = choice["logprobs"]["content"][0]["top_logprobs"]
+    words = {entry["token"]: entry["logprob"] for entry in listed}
+    found = [word for word in words if re.fullmatch(r"[A-Za-z]{2,}", word)]
+    return {word: words[word] for word in found[:4]}
 
 
 def scored(model, picture, continuation):
-    """The log-probability of an answer's first token, from those of a prompt that already holds
-    the answer.
-    """
+    """The log-probability of an answer's first token, by a prompt that holds the answer."""
     given = [*messages(picture), {"role": "assistant", "content": continuation}]
-    flags = {
-        "add_generation_prompt": False,
-        "continue_final_message": True,
-        "prompt_logprobs": 0,
-    }
-    answer = post(
-        "chat/completions",
-        {"model": model["id"], "messages": given, "max_tokens": 1, **flags},
-    )
+    request = {"model": model["id"], "messages": given, "max_tokens": 1}
+    request |= {"add_generation_prompt": False, "continue_final_message": True}
+    answer = post("chat/completions", {**request, "prompt_logprobs": 0})
     [last] = answer["prompt_logprobs"][-1].values()
     return last["logprob"]
 
 
 def cached():
     """Tokens that the server looked up in its prefix cache so far, and those it found."""
-    with urllib.request.urlopen(
-        URL.removesuffix("/v1") + "/metrics", timeout=30
-    ) as answer:
+    url = URL.removesuffix("/v1") + "/metrics"
+    with urllib.request.urlopen(url, timeout=30) as answer:
         text = answer.read().decode()
-    return [
-        float(
-            re.search(
-                rf"^vllm:prefix_cache_{what}_total\{{.*\}} (\S+)$", text, re.MULTILINE
-            )[1]
-        )
-        for what in ("queries", "hits")
-    ]
+    lines = (
+        rf"^vllm:prefix_cache_{n}_total\{{.*\}} (\S+)$" for n in ("queries", "hits")
+    )
+    return [float(re.search(line, text, re.MULTILINE)[1]) for line in lines]
 
 
 TWO_SCORES = re.compile(r'\{\s*"score"\s*:\s*\[\s*[-+.\deE]+\s*,\s*[-+.\deE]+\s*\]')
 
 
-def test_judging_through_our_model_parses_every_reply_and_gives_the_same_digits_again(
-    evaluate, model, tmp_path
-):
-    arguments = (
-        "--model",
-        "vieval_openai",
-        "--model_args",
-        f"model={model['id']},base_url={URL},num_concurrent=4",
-    )
-    arguments += ("--gen_kwargs", "max_new_tokens=150")
-    first, second = (
-        evaluate(*arguments, store=tmp_path / f"{turn}.sqlite") for turn in "ab"
-    )
-    # random weights end no reasoning, so that many replies are cut by the limit of tokens; their
-    # scores are as asked
+def test_judging_through_our_model_is_reproducible(evaluate, model, tmp_path):
+    """Random weights end no reasoning, so many replies are cut; their scores are as asked."""
+    named = f"model={model['id']},base_url={URL},num_concurrent=4"
+    flags = ("--model", "vieval_openai", "--model_args", named)
+    flags += ("--gen_kwargs", "max_new_tokens=150")
+    first, second = (evaluate(*flags, store=tmp_path / f"{n}.sqlite") for n in "ab")
     assert set(first.statuses) <= {"ok", "repaired", "parse_failure"}
-    assert all(
-        re.match(r'\{\s*"score"\s*:\s*\[\s*\d+', answer)
-        for answer in first.answers().values()
-    )
+    begun = re.compile(r'\{\s*"score"\s*:\s*\[\s*\d+')
+    assert all(begun.match(answer) for answer in first.answers().values())
     assert len(set(first.answers("PQ").values())) > 3  # one question about six images
     assert second.verdicts == first.verdicts
     assert second.metrics == first.metrics
@@ -166,21 +122,14 @@ def test_judging_through_our_model_parses_every_reply_and_gives_the_same_digits_
 
 
 def test_judging_through_the_hosts_own_model_accounts_for_every_sample(evaluate, model):
-    """It has no way to ask for a schema, and random weights write no JSON: every answer is
-    there, and unreadable.
-    """
-    arguments = (
-        "--model",
-        "openai",
-        "--model_args",
-        f"model_version={model['id']},base_url={URL},api_key=EMPTY",
-    )
-    run = evaluate(*arguments, "--gen_kwargs", "max_new_tokens=16")
+    """It asks for no schema, and random weights write no JSON: no answer is readable."""
+    named = f"model_version={model['id']},base_url={URL},api_key=EMPTY"
+    flags = ("--model", "openai", "--model_args", named)
+    run = evaluate(*flags, "--gen_kwargs", "max_new_tokens=16")
     assert run.statuses == {"parse_failure": 6}
     assert len(set(run.answers("PQ").values())) > 3
-    assert all(
-        8 < row["token_counts"][0]["output_tokens"] <= 4 * 16 for row in run.rows
-    )  # two questions, each twice
+    counts = [row["token_counts"][0]["output_tokens"] for row in run.rows]
+    assert all(8 < count <= 4 * 16 for count in counts)  # two questions, each twice
 
 
 def test_schemas_are_enforced_and_images_matter(model):
@@ -192,19 +141,16 @@ def test_schemas_are_enforced_and_images_matter(model):
 
 def test_likelihoods_are_the_models_own(model):
     picture = image("green")
-    words = [*likely(model, picture), "Yes", "No"]
-    [found] = ask(
-        model,
-        Likelihood(
-            (Message("user", (picture, QUESTION)),), tuple(words), ("question",)
-        ),
-    )
+    words = (*likely(model, picture), "Yes", "No")
+    message = Message("user", (picture, QUESTION))
+    [found] = ask(model, Likelihood((message,), words, ("question",)))
     for word, low, high in zip(words, found.low, found.high, strict=True):
         exact = scored(model, picture, word)
         assert low - 1e-6 <= math.exp(exact) <= high + 1e-6
         if low == high:
             assert math.log(low) == pytest.approx(exact, abs=1e-3)
-    assert found.low[:2] == found.high[:2]  # the likeliest are always known
+    # the likeliest are always known
+    assert found.low[:2] == found.high[:2]
 
 
 def test_questions_that_share_an_image_hit_the_prefix_cache(model):
@@ -215,11 +161,8 @@ def test_questions_that_share_an_image_hit_the_prefix_cache(model):
     after = cached()
     assert after[0] - between[0] > 64
     assert after[1] - between[1] >= 64  # the image has 64 tokens
-    request = {
-        "model": model["id"],
-        "messages": messages(picture, "Is it bright? " + QUESTION),
-        "max_tokens": 1,
-    }
+    bright = messages(picture, "Is it bright? " + QUESTION)
+    request = {"model": model["id"], "messages": bright, "max_tokens": 1}
     details = post("chat/completions", request)["usage"].get("prompt_tokens_details")
     if details:  # a server started by tests/vllm_server.sh tells it of each request
         assert details["cached_tokens"] >= 64
@@ -253,42 +196,25 @@ if __name__ == "__main__":
 """
 
 
+FIXED = {"VLLM_CPU_KVCACHE_SPACE": "1", "TORCH_COMPILE_DISABLE": "1"}
+FIXED |= {"VLLM_NO_USAGE_STATS": "1", "HF_HUB_OFFLINE": "1", "DO_NOT_TRACK": "1"}
+FIXED |= {"VLLM_LOGGING_LEVEL": "WARNING"}
+
+
 @pytest.fixture(scope="module")
 def in_vllm(tmp_path_factory):
-    """Runs a script in vLLM's environment, with VIEval made importable there if it is not;
-    returns its output.
-    """
+    """Runs a script in vLLM's environment, where VIEval can be imported; has its output."""
     if not Path(PYTHON).is_file():
-        pytest.skip(
-            f"no environment with vLLM at {PYTHON} (VIEVAL_VLLM_PYTHON); `make test-vllm` makes one"
-        )
+        lacking = f"no environment with vLLM at {PYTHON} (VIEVAL_VLLM_PYTHON)"
+        pytest.skip(f"{lacking}; `make test-vllm` makes one")
     folder = tmp_path_factory.mktemp("vllm")
-    fixed = {
-        "VLLM_CPU_KVCACHE_SPACE": "1",
-        "TORCH_COMPILE_DISABLE": "1",
-        "VLLM_NO_USAGE_STATS": "1",
-    }
-    environment = {
-        **os.environ,
-        **fixed,
-        "HF_HUB_OFFLINE": "1",
-        "DO_NOT_TRACK": "1",
-        "VLLM_LOGGING_LEVEL": "WARNING",
-    }
-    environment["PYTHONPATH"] = str(folder / "site")
+    environment = {**os.environ, **FIXED, "PYTHONPATH": str(folder / "site")}
 
     def run(*arguments, given=""):
         command = [PYTHON, *map(str, arguments)]
-        return subprocess.run(
-            command,
-            input=given,
-            cwd=folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
+        kept = {"capture_output": True, "text": True, "timeout": 300, "check": False}
+        own = {"input": given, "cwd": folder, "env": environment}
+        return subprocess.run(command, **own, **kept)
 
     if run("-c", "import vieval_plugin.backends.local.vllm").returncode:
         _install(folder / "site", run)
@@ -297,102 +223,58 @@ def in_vllm(tmp_path_factory):
         (folder / "script.py").write_text(text)
         done = run("script.py", given=json.dumps(given))
         assert done.returncode == 0, done.stderr[-6000:]
-        assert (
-            "force killing" not in done.stderr
-        )  # the engine is closed before the interpreter ends
-        return [
-            json.loads(line)
-            for line in done.stdout.splitlines()
-            if line.startswith("[")
-        ]
+        # the engine is closed before the interpreter ends
+        assert "force killing" not in done.stderr
+        lines = [line for line in done.stdout.splitlines() if line.startswith("[")]
+        return list(map(json.loads, lines))
 
     return script
+
+
+COPIED = "setup.cfg pyproject.toml README.md LICENSE vieval_plugin judges"
+COPIED += " prompt_templates task_configs"
+LACKING = """
+import importlib.util as u
+needed = "json-repair platformdirs scipy".split()
+print(*(n for n in needed if not u.find_spec(n.replace("-", "_"))))
+"""
 
 
 def _install(site, run):
     """VIEval and what it needs and that environment lacks, beside it rather than in it."""
     source = site.parent / "source"  # a copy: building leaves files behind
-    copied = (
-        "setup.cfg",
-        "pyproject.toml",
-        "README.md",
-        "LICENSE",
-        "vieval_plugin",
-        "judges",
-        "prompt_templates",
-    )
-    subprocess.run(["mkdir", source], check=True)
-    subprocess.run(
-        ["cp", "-rL", *(ROOT / name for name in (*copied, "task_configs")), source],
-        check=True,
-    )
-    lacking = (
-        "import importlib.util as u; print(*(n for n in {!r}.split() if not "
-        "u.find_spec(n.replace('-', '_'))))"
-    )
-    needed = run("-c", lacking.format("json-repair platformdirs scipy")).stdout.split()
-    done = run(
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--no-deps",
-        "--target",
-        site,
-        source,
-        *needed,
-    )
+    source.mkdir()
+    copied = [ROOT / name for name in COPIED.split()]
+    subprocess.run(["cp", "-rL", *copied, source], check=True)
+    install = ("-m", "pip", "install", "--quiet", "--no-deps", "--target", site)
+    done = run(*install, source, *run("-c", LACKING).stdout.split())
     assert done.returncode == 0, done.stderr[-3000:]
 
 
-def test_vllm_in_process_answers_as_the_server_and_a_bad_question_spoils_no_other(
-    model, in_vllm
-):
+def test_vllm_in_process_answers_as_the_server(model, in_vllm):
+    """A bad question spoils no other, and what cannot be decoded is a failure without a call."""
     red, blue = image("red"), image("blue")
     words = list(likely(model, red))
-    schema, encoded = (
-        reply_schema(2),
-        [base64.b64encode(one.source).decode() for one in (red, blue)],
-    )
-    asks = [
-        {"image": encoded[0], "text": QUESTION, "schema": schema, "limit": 150},
-        {"image": encoded[0], "text": "dog " * 5000, "schema": schema, "limit": 150},
-        {"image": encoded[0], "text": QUESTION, "continuations": words},
-        {
-            "image": base64.b64encode(b"no image").decode(),
-            "text": QUESTION,
-            "schema": schema,
-            "limit": 150,
-        },
-        {"image": encoded[1], "text": QUESTION, "schema": schema, "limit": 150},
-    ]
-    replies, (calls, tokens, failures) = in_vllm(
-        IN_PROCESS, {"model": model["root"], "asks": asks}
-    )
-    assert [reply["kind"] for reply in replies] == [
-        "Text",
-        "Failure",
-        "Probabilities",
-        "Failure",
-        "Text",
-    ]
+    read = {"schema": reply_schema(2), "limit": 150, "text": QUESTION}
+    sources = [one.source for one in (red, red, red, Image(b"no image"), blue)]
+    asks = [{"image": base64.b64encode(one).decode(), **read} for one in sources]
+    asks[1]["text"] = "dog " * 5000
+    asks[2]["continuations"] = words
+    given = {"model": model["root"], "asks": asks}
+    replies, (calls, tokens, failures) = in_vllm(IN_PROCESS, given)
+    kinds = ["Text", "Failure", "Probabilities", "Failure", "Text"]
+    assert [reply["kind"] for reply in replies] == kinds
+    first, long, likelihoods, undecoded, last = replies
     by_server = ask(model, chat(red), chat(blue))
-    for reply, same in zip((replies[0], replies[4]), by_server, strict=True):
+    for reply, same in zip((first, last), by_server, strict=True):
         assert TWO_SCORES.match(reply["text"])
-        assert reply == {
-            "kind": "Text",
-            **json.loads(json.dumps(dataclasses.asdict(same))),
-        }
-    assert replies[1]["status"] == "api_error"
-    assert "4096" in replies[1]["reason"]
-    assert replies[3]["status"] == "tool_error"
-    for word, low, high in zip(
-        words, replies[2]["low"], replies[2]["high"], strict=True
-    ):
-        assert low == high
+        wanted = json.loads(json.dumps(dataclasses.asdict(same)))
+        assert reply == {"kind": "Text", **wanted}
+    assert long["status"] == "api_error"
+    assert "4096" in long["reason"]
+    assert undecoded["status"] == "tool_error"
+    assert likelihoods["low"] == likelihoods["high"]
+    for word, low in zip(words, likelihoods["low"], strict=True):
         assert math.log(low) == pytest.approx(scored(model, red, word), abs=1e-3)
-    assert (calls, len(failures)) == (
-        4,
-        2,
-    )  # what cannot be decoded is a failure without a call
+    assert (calls, len(failures)) == (4, 2)
     assert tokens == sum(one.input_tokens for one in by_server)

@@ -1,6 +1,4 @@
-"""An image API as a generator: what is asked, what is kept, and what becomes of answers that are
-none.
-"""
+"""Test an image API as a generator: requests, kept images and bad answers."""
 
 import json
 
@@ -8,79 +6,51 @@ import PIL.Image
 import pytest
 
 from tests.fake_image_server import FakeImageServer, picture
+from tests.refusals import refuses
+from tests.tables import table
 from vieval_plugin.backends.http.server import ServerOptions, Usage
 from vieval_plugin.generation.image_api import ImageApi, make
 from vieval_plugin.generation.requests import ImageRequest
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
-from vieval_plugin.text.errors import VievalError
 
 PNG = Image(picture(b"given"))
 
 
 def wanted(uid="1", prompt="a red cube", images=1, turn=0, **roles):
-    return ImageRequest(
-        Sample(SampleId("b", "tig", "", uid), roles, {"prompt": prompt}),
-        prompt,
-        images,
-        turn,
-    )
+    sample = Sample(SampleId("b", "tig", "", uid), roles, {"prompt": prompt})
+    return ImageRequest(sample, prompt, images, turn)
 
 
 def answers(server, folder, *asked, **extra):
-    api = ImageApi(
-        "painter",
-        ServerOptions((server.base_url,), "key", retries=1, patience=2.0),
-        folder,
-        extra,
-    )
-    usage = Usage()
+    options = ServerOptions((server.base_url,), "key", retries=1, patience=2.0)
+    api, usage = ImageApi("painter", options, folder, extra), Usage()
     return [json.loads(one) for one in make(api, asked, usage, bar=False)], usage
 
 
 @pytest.mark.parametrize("urls", [False, True])
 def test_images_are_kept_in_files_of_their_own_and_not_asked_for_again(tmp_path, urls):
+    asked = wanted(), wanted("2", "a blue ball", images=2)
     with FakeImageServer(urls=urls) as server:
-        first, usage = answers(
-            server,
-            tmp_path,
-            wanted(),
-            wanted("2", "a blue ball", images=2),
-            size="32x32",
-        )
-        again, second = answers(
-            server,
-            tmp_path,
-            wanted(),
-            wanted("2", "a blue ball", images=2),
-            size="32x32",
-        )
+        first, usage = answers(server, tmp_path, *asked, size="32x32")
+        again, second = answers(server, tmp_path, *asked, size="32x32")
         turned, _ = answers(server, tmp_path, wanted(turn=1), size="32x32")
+    paths = [path for one in first for path in one["images"]]
     assert [len(one["images"]) for one in first] == [1, 2]
-    assert len({path for one in first + turned for path in one["images"]}) == 4
+    assert len({*paths, *turned[0]["images"]}) == 4
     assert [one["images"] for one in again] == [one["images"] for one in first]
     assert (usage.calls, second.calls, second.cached) == (2, 0, 2)
-    asked = json.loads(server.requests[0][2])
-    assert asked == {
-        "model": "painter",
-        "prompt": asked["prompt"],
-        "n": asked["n"],
-        "size": "32x32",
-    }
-    assert all(
-        PIL.Image.open(path).size == (32, 32) for one in first for path in one["images"]
-    )
+    body = json.loads(server.requests[0][2])
+    assert body.keys() == {"model", "prompt", "n", "size"}
+    assert (body["model"], body["size"]) == ("painter", "32x32")
+    assert all(PIL.Image.open(path).size == (32, 32) for path in paths)
 
 
-def test_an_edit_is_a_form_with_the_images_and_a_mask_that_is_transparent_where_it_is_white(
-    tmp_path,
-):
+def test_an_edit_is_a_form_with_the_images_and_a_mask(tmp_path):
+    masked = wanted(prompt="add a hat", source=PNG, mask=PNG)
+    subject = wanted(prompt="add a hat", source=PNG, subject=PNG)
     with FakeImageServer() as server:
-        [one], _ = answers(
-            server, tmp_path, wanted(prompt="add a hat", source=PNG, mask=PNG)
-        )
-        [two], _ = answers(
-            server, tmp_path, wanted(prompt="add a hat", source=PNG, subject=PNG)
-        )
+        [one], _ = answers(server, tmp_path, masked)
+        [two], _ = answers(server, tmp_path, subject)
     assert len(one["images"]) == len(two["images"]) == 1
     (path, kind, body), (_, _, both) = server.requests
     assert path == "/v1/images/edits"
@@ -91,42 +61,12 @@ def test_an_edit_is_a_form_with_the_images_and_a_mask_that_is_transparent_where_
     assert both.count(b'name="image[]"') == 2
 
 
-@pytest.mark.parametrize(
-    ("answer", "status", "text"),
-    [
-        (
-            (400, {"error": {"message": "blocked by our safety system"}}),
-            "refusal",
-            "content filter blocked",
-        ),
-        ((400, {"error": {"message": "bad size"}}), "api_error", "bad size"),
-        ((200, {"data": [{"b64_json": "!!"}]}), "api_error", "not valid base64"),
-        (
-            (200, {"data": [{"b64_json": "aGVsbG8="}]}),
-            "api_error",
-            "an unreadable image",
-        ),
-        (
-            (200, {"data": [{"url": "http://169.254.169.254/secret"}]}),
-            "api_error",
-            "on another host",
-        ),
-        (
-            (200, {"data": [{"url": "http://127.0.0.1:1/x.png"}]}),
-            "api_error",
-            "on another host",
-        ),
-    ],
-)
-def test_a_failed_call_is_the_images_failure_and_leaves_no_file(
-    tmp_path, answer, status, text
-):
-    with FakeImageServer(
-        lambda path, body: answer if b"bad" in body else None
-    ) as server:
-        [bad, good], usage = answers(
-            server, tmp_path, wanted(prompt="bad"), wanted("2")
-        )
+@pytest.mark.parametrize(*table("failed_image_calls.jsonl"))
+def test_a_failed_call_is_its_images_failure(tmp_path, answer, status, text):
+    failing = lambda path, body: answer if b"bad" in body else None
+    with FakeImageServer(failing) as server:
+        asked = wanted(prompt="bad"), wanted("2")
+        [bad, good], usage = answers(server, tmp_path, *asked)
     assert (bad["images"], bad["status"]) == ([], status)
     assert text in bad["text"]
     assert len(good["images"]) == 1
@@ -141,16 +81,11 @@ def kept(folder):
 
 @pytest.mark.parametrize("answer", [(500, b"busy"), (429, b"later"), (200, b"")])
 def test_a_file_that_fails_once_is_fetched_again(tmp_path, answer):
-    with FakeImageServer(
-        urls=True, file=lambda path: answer if len(server.fetched) == 1 else None
-    ) as server:
+    file = lambda path: answer if len(server.fetched) == 1 else None
+    with FakeImageServer(urls=True, file=file) as server:
         [one], usage = answers(server, tmp_path, wanted(images=2))
-    assert (
-        len(one["images"]),
-        one["text"],
-        len(server.fetched),
-        len(server.requests),
-    ) == (2, "", 3, 1)
+    assert (len(one["images"]), one["text"]) == (2, "")
+    assert (len(server.fetched), len(server.requests)) == (3, 1)
     assert (usage.retries.total(), usage.failures.total()) == (1, 0)
     assert len({*kept(tmp_path).values()} & {*server.files.values()}) == 2
 
@@ -164,9 +99,7 @@ def test_a_file_that_fails_once_is_fetched_again(tmp_path, answer):
         ((200, b"no picture"), "the server sent an unreadable image", 1),
     ],
 )
-def test_of_two_images_the_good_one_is_kept_and_stays_what_it_is(
-    tmp_path, bad, answer, reason, tries
-):
+def test_of_two_images_the_good_one_is_kept(tmp_path, bad, answer, reason, tries):
     well = []
 
     def file(path):
@@ -195,11 +128,8 @@ def test_an_item_that_names_no_image_costs_no_other(tmp_path):
 
     with FakeImageServer(answer) as server:
         [one], _ = answers(server, tmp_path, wanted(images=2))
-    assert (len(one["images"]), one["status"], len(server.requests)) == (
-        1,
-        "api_error",
-        1,
-    )
+    assert (len(one["images"]), one["status"]) == (1, "api_error")
+    assert len(server.requests) == 1
     assert "neither b64_json nor url" in one["text"]
 
 
@@ -208,21 +138,15 @@ def test_an_item_that_names_no_image_costs_no_other(tmp_path):
     ["http://[::1", "no address", "file:///etc/passwd", "{host}:x/a.png", "{host}/\0"],
 )
 def test_an_address_that_is_none_is_that_images_failure(tmp_path, address):
-    with FakeImageServer(
-        lambda path, body: (
-            200,
-            {"data": [{"url": address.replace("{host}", server.host)}]},
-        )
-    ) as server:
+    def answer(path, body):
+        return 200, {"data": [{"url": address.replace("{host}", server.host)}]}
+
+    with FakeImageServer(answer) as server:
         [one], _ = answers(server, tmp_path, wanted())
     assert (one["images"], one["status"]) == ([], "api_error")
 
 
 def test_a_wrong_key_ends_the_run_in_one_line(tmp_path):
-    with (
-        FakeImageServer(
-            lambda path, body: (401, {"error": {"message": "no"}})
-        ) as server,
-        pytest.raises(VievalError, match="refuses the key"),
-    ):
-        answers(server, tmp_path, wanted(), wanted("2"))
+    denied = lambda path, body: (401, {"error": {"message": "no"}})
+    with FakeImageServer(denied) as server:
+        refuses("refuses the key", answers, server, tmp_path, wanted(), wanted("2"))

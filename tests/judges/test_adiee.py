@@ -1,11 +1,8 @@
-"""ADIEE driven by a for loop and canned replies: what it asks, what it reads, what it refuses to
-make up.
-"""
+"""Test ADIEE with canned replies: what it asks and reads, and what it refuses."""
 
 import itertools
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,15 +12,12 @@ from tests.playing import first_asks, images_of, play, prepared, text_of
 from tests.refusals import refusal
 from tests.tables import table
 from vieval_plugin.backends.image_tools.tools import run
-from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.images import decode, pixels
-from vieval_plugin.judges.adiee import NUMBERS, SPELLINGS, UNLIKELY, read_number
+from vieval_plugin.judges.adiee import SPELLINGS, UNLIKELY, read_number
 from vieval_plugin.judges.adiee.question import answer_text, form_of, question_text
 from vieval_plugin.judges.probabilities import mean_bounds
 from vieval_plugin.judges.protocol import (
-    Failure,
     Image,
-    Likelihood,
     Probabilities,
     Sample,
     SampleId,
@@ -33,7 +27,6 @@ from vieval_plugin.judges.protocol import (
 )
 from vieval_plugin.judges.tools.side_by_side import side_by_side
 from vieval_plugin.prompts import packs
-from vieval_plugin.run.router import recorded_reply
 
 PACK = packs.load("adiee/v1")
 ANSWERS = [
@@ -45,14 +38,19 @@ def png(colour, size=(8, 6)):
     return Image(plain(colour, size))
 
 
-def sample(uid="1", kind="tie", image_model="mine", without=()):
-    images = {"source": png("red"), "output": png("blue")}
+def sample(uid="1", kind="tie", image_model="mine"):
     return Sample(
         SampleId("b", kind, image_model, uid),
-        {role: image for role, image in images.items() if role not in without},
+        {"source": png("red"), "output": png("blue")},
         {"instruction": "make it blue"},
         kind=kind,
     )
+
+
+def judged(*replies, **options):
+    """The judge of these options, answered in this order."""
+    program = prepared("adiee", **options).program(sample())
+    return play(program, *([reply] for reply in replies))
 
 
 def told(numbers, total=1.0):
@@ -66,17 +64,13 @@ def told(numbers, total=1.0):
 
 @pytest.mark.parametrize("kind", ["tie", "mie"])
 def test_a_number_in_the_words_asked_for_is_the_score(kind):
-    judge = prepared("adiee")
     sentence = answer_text(form_of("1", PACK).answer, "...", PACK)
-    played = play(
-        judge.program(sample(kind=kind)), [Text(sentence.replace("...", "7"))]
-    )
+    program = prepared("adiee").program(sample(kind=kind))
+    played = play(program, [Text(sentence.replace("...", "7"))])
     assert (played.verdict.scores, played.verdict.status) == ({"O": 0.7}, Status.OK)
     [chat] = played.asks
-    assert [pixels(image)[0, 0].tolist() for image in images_of(chat)] == [
-        [255, 0, 0],
-        [0, 0, 255],
-    ]
+    corners = [pixels(image)[0, 0].tolist() for image in images_of(chat)]
+    assert corners == [[255, 0, 0], [0, 0, 255]]
     assert "make it blue" in text_of(chat)
     assert sentence in text_of(chat)
 
@@ -88,61 +82,32 @@ def test_what_is_read_of_a_reply(reply, status, scores):
 
 
 def test_what_cannot_be_read_is_asked_again_once_and_never_made_up():
-    judge = prepared("adiee")
-    played = play(judge.program(sample()), [Text("quite good")], [Text("8")])
-    assert (played.verdict.scores, played.verdict.status) == (
-        {"O": 0.8},
-        Status.REPAIRED,
-    )
+    played = judged(Text("quite good"), Text("8"))
+    assert played.verdict.scores == {"O": 0.8}
+    assert played.verdict.status is Status.REPAIRED
     assert "could not be used" in text_of(played.rounds[1][0])
-    unread = play(
-        judge.program(sample()), [Text("quite good")], [Text("very good")]
-    ).verdict
+    unread = judged(Text("quite good"), Text("very good")).verdict
     assert (unread.scores, unread.status) == ({}, Status.PARSE_FAILURE)
-    gone = play(judge.program(sample()), [Failure(Status.API_ERROR, "gone")]).verdict
-    assert (gone.scores, gone.status, gone.reason) == ({}, Status.API_ERROR, "gone")
-
-
-def test_an_edit_without_its_source_is_not_applicable_and_not_asked_about():
-    for mode in ("prompt", "expected"):
-        judge = prepared("adiee", mode=mode)
-        for lacking in (
-            sample(without=["source"]),
-            sample(without=["output"]),
-            sample(kind="tig"),
-        ):
-            verdict = play(judge.program(lacking)).verdict
-            assert (verdict.scores, verdict.status) == ({}, Status.NOT_APPLICABLE)
-    assert (
-        "no source image"
-        in play(judge.program(sample(without=["source"]))).verdict.reason
-    )
 
 
 def test_the_expected_number_is_the_mean_of_the_numbers():
-    judge = prepared("adiee", mode="expected")
-    played = play(judge.program(sample()), [told({0: 0.1, 1: 0.2, 10: 0.5}, total=0.9)])
+    played = judged(told({0: 0.1, 1: 0.2, 10: 0.5}, total=0.9), mode="expected")
     [ask] = played.asks
-    assert isinstance(ask, Likelihood)
     assert (ask.definition, ask.continuations) == ("beginning", SPELLINGS)
-    assert set(ask.continuations) == {
-        f"{space}{number}" for space in ("", " ") for number in range(11)
-    }
+    spelt = {f"{space}{number}" for space in ("", " ") for number in range(11)}
+    assert set(ask.continuations) == spelt
     value = (0.2 * 1 + 0.5 * 10) / 0.8 / 10
     assert played.verdict.scores["O"] == pytest.approx(value)
     assert played.verdict.bounds["O"] == pytest.approx((value, value))
     assert (played.verdict.status, played.verdict.findings) == (Status.OK, ())
 
 
-def test_a_model_that_says_no_number_is_told_of_and_where_none_is_known_nothing_is_scored():
-    judge = prepared("adiee", mode="expected")
-    rarely = play(judge.program(sample()), [told({5: 1.0}, total=0.01)]).verdict
+def test_a_model_that_says_no_number_is_told_of():
+    rarely = judged(told({5: 1.0}, total=0.01), mode="expected").verdict
     assert (rarely.scores["O"], rarely.findings) == (pytest.approx(0.5), (UNLIKELY,))
     unknown = Probabilities((0.0,) * len(SPELLINGS), (0.01,) * len(SPELLINGS))
-    verdict = play(judge.program(sample()), [unknown]).verdict
+    verdict = judged(unknown, mode="expected").verdict
     assert (verdict.scores, verdict.status) == ({}, Status.PARSE_FAILURE)
-    failed = play(judge.program(sample()), [Failure(Status.API_ERROR, "gone")]).verdict
-    assert (failed.scores, failed.status) == ({}, Status.API_ERROR)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -164,10 +129,8 @@ def test_an_interval_has_its_middle_as_score():
     low, high = [0.0] * len(SPELLINGS), [0.0] * len(SPELLINGS)
     for text, ends in {"1": (0.0, 0.5), "10": (0.0, 0.5), "5": (0.5, 0.5)}.items():
         low[SPELLINGS.index(text)], high[SPELLINGS.index(text)] = ends
-    verdict = play(
-        prepared("adiee", mode="expected").program(sample()),
-        [Probabilities(tuple(low), tuple(high))],
-    ).verdict
+    known = Probabilities(tuple(low), tuple(high))
+    verdict = judged(known, mode="expected").verdict
     assert verdict.bounds["O"] == pytest.approx((0.3, 0.75))
     assert verdict.scores["O"] == pytest.approx((0.3 + 0.75) / 2)
 
@@ -177,24 +140,18 @@ def test_the_words_are_drawn_for_an_instruction_and_all_are_drawn():
     drawn = Counter(forms.values())
     assert len(drawn) == 20
     assert min(drawn.values()) > 5
-    texts = {
-        text_of(
-            first_asks(prepared("adiee").program(sample("7", image_model=model)))[0]
-        )
-        for model in "abc"
-    }
-    assert texts == {question_text("make it blue", forms["7"], PACK, "two", "sentence")}
+    samples = [sample("7", image_model=model) for model in "abc"]
+    asks = [first_asks(prepared("adiee").program(one))[0] for one in samples]
+    wanted = question_text("make it blue", forms["7"], PACK, "two", "sentence")
+    assert {text_of(ask) for ask in asks} == {wanted}
     assert len(set(ANSWERS)) == 5
     assert all(answer.endswith("...") for answer in ANSWERS)
 
 
 @pytest.mark.parametrize("kind", ["question", "answer"])
 def test_a_pack_without_questions_or_answers_is_one_line(kind):
-    fewer = {
-        key: question
-        for key, question in PACK.questions.items()
-        if not key.startswith(kind)
-    }
+    questions = PACK.questions.items()
+    fewer = {key: one for key, one in questions if not key.startswith(kind)}
     assert f"has no {kind}_1" in refusal(form_of, "7", replace(PACK, questions=fewer))
 
 
@@ -216,50 +173,18 @@ def test_joined_images_are_one_with_the_source_on_the_left(mode):
     )
 
 
-def test_an_image_that_cannot_be_joined_is_a_tool_error_and_nothing_is_asked(tmp_path):
-    judge = prepared("adiee", images="joined")
-    broken = Sample(
-        SampleId("b", "tie", "m", "1"),
-        {"source": png("red"), "output": Image(b"no image")},
-        {"instruction": "a"},
-    )
-    played = play(judge.program(broken), answer=run)
-    assert (played.verdict.status, played.verdict.scores, played.calls) == (
-        Status.TOOL_ERROR,
-        {},
-        1,
-    )
+def test_an_image_that_cannot_be_joined_is_a_tool_error_and_nothing_is_asked():
+    broken = replace(sample(), images={"source": png("red"), "output": Image(b"none")})
+    played = play(prepared("adiee", images="joined").program(broken), answer=run)
+    assert (played.verdict.status, played.calls) == (Status.TOOL_ERROR, 1)
+    assert played.verdict.scores == {}
 
 
 def test_the_lower_image_takes_the_height_of_the_higher_and_keeps_its_proportions():
     high, low = np.zeros((10, 20, 3), np.uint8), np.full((5, 30, 3), 255, np.uint8)
-    for both, first in (
-        (side_by_side(high, low), 20),
-        (side_by_side(low, high)[:, ::-1], 20),
-    ):
+    for both in (side_by_side(high, low), side_by_side(low, high)[:, ::-1]):
         assert both.shape == (10, 20 + 60, 3)
-        assert both[:, :first].max() == 0
-        assert both[:, first:].min() == 255
+        assert both[:, :20].max() == 0
+        assert both[:, 20:].min() == 255
     unchanged = np.asarray(decode(png("blue")))
     assert (side_by_side(unchanged, unchanged)[:, 8:] == unchanged).all()
-
-
-def test_what_is_recorded_of_probabilities_gives_the_same_score_again():
-    judge = prepared("adiee", mode="expected")
-    low = np.random.default_rng(0).dirichlet(np.ones(len(SPELLINGS) + 1))[:-1]
-    reply = Probabilities(tuple(low), tuple(min(1.0, value * 1.5) for value in low))
-    played = play(judge.program(sample()), [reply])
-    [step] = played.verdict.trace
-    assert recorded_reply(played.asks[0], step) == reply
-    assert (
-        play(judge.program(sample()), [recorded_reply(played.asks[0], step)]).verdict
-        == played.verdict
-    )
-
-
-def test_the_drawn_edits_are_asked_about():
-    judge = prepared("adiee", mode="expected")
-    for part in ("tie", "mie"):
-        for one in vieval_demo.load(Path(), part)[:8]:
-            verdict = play(judge.program(one), [told({NUMBERS[-1]: 1.0})]).verdict
-            assert verdict.scores == {"O": 1.0}

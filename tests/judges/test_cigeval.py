@@ -18,6 +18,8 @@ from tests.cigeval_script import (
     sample,
     score,
 )
+from tests.refusals import refuses
+from tests.tables import table
 from vieval_plugin.judges import tools
 from vieval_plugin.judges.cigeval.plan import read_plan
 from vieval_plugin.judges.protocol import (
@@ -27,10 +29,8 @@ from vieval_plugin.judges.protocol import (
     Text,
     ToolResult,
     UseTool,
-    Verdict,
 )
 from vieval_plugin.judges.tools import Tool, from_json
-from vieval_plugin.text.errors import VievalError
 
 # what the detector looks for by the released code
 PHRASES = {
@@ -107,16 +107,16 @@ def test_the_lowest_sub_score_over_ten_is_sc():
 
 
 def test_the_planner_reads_the_sub_questions_the_texts_and_the_tools():
-    text = played("mcic", [None, None]).text("plan")
+    game = played("mcic", [None, None])
+    text = game.text("plan")
     assert "a cat and a vase" in text
     assert "1. Is the cat (and likewise the vase)" in text
     assert "2. Does the generated picture show" in text
     assert "3. " not in text
-    assert all(
-        tool.description in text and tool.name in text for tool in tools.planned()
-    )
-    schema = played("mcic", [None, None]).asked("plan").schema
-    assert schema["properties"]["plan"]["minItems"] == 2
+    for tool in tools.planned():
+        assert tool.description in text
+        assert tool.name in text
+    assert game.asked("plan").schema["properties"]["plan"]["minItems"] == 2
 
 
 def test_without_any_tools_nothing_is_planned():
@@ -135,22 +135,11 @@ def test_concepts_that_come_side_by_side_are_taken_apart():
     assert shown(game, "concept_2/rating") == ["half concept_2", "output"]
 
 
-def test_a_sample_without_an_image_is_not_applicable_and_the_image_named():
-    game = playing.play(
-        playing.prepared("cigeval", "no_grounding").program(sample("sdie", ("source",)))
-    )
-    assert game.verdict.status is Status.NOT_APPLICABLE
-    assert game.verdict.trace[0].reason == "the sample has no source image"
-    assert game.asks == []
-
-
 # Grounding.
 
 
 @pytest.mark.parametrize(("task", "name"), PHRASES)
-def test_grounding_looks_for_what_the_released_code_looks_for_and_shows_it_highlighted(
-    task, name
-):
+def test_grounding_looks_for_what_the_released_code_looks_for(task, name):
     game = played(task, ["grounding"] * planned(task))
     roles = ASKED[task][0][name]
     for role in roles:
@@ -191,55 +180,36 @@ def test_an_image_in_which_nothing_is_found_stays_as_it_is():
 
 def test_difference_shows_its_largest_box_in_both_images_at_the_size_of_the_first():
     boxes = (Box(0, 0, 9, 9), Box(20, 20, 22, 22))
-    game = played(
-        "mie", ["difference", None], replies={"edit/difference": ToolResult(boxes)}
-    )
-    assert game.asked("edit/difference").arguments == {
-        "first": picture("source"),
-        "second": picture("output"),
-    }
-    for role in ("source", "output"):
-        assert game.asked(f"edit/highlight {role}").arguments == {
-            "image": picture(role),
-            "boxes": boxes[:1],
-            "like": picture("source"),
-        }
-    assert shown(game, "edit/rating") == [
-        "edit/highlight source",
-        "edit/highlight output",
-    ]
+    replies = {"edit/difference": ToolResult(boxes)}
+    game = played("mie", ["difference", None], replies=replies)
+    source, output = picture("source"), picture("output")
+    asked = game.asked("edit/difference").arguments
+    assert asked == {"first": source, "second": output}
+    for role, image in (("source", source), ("output", output)):
+        asked = game.asked(f"edit/highlight {role}").arguments
+        assert asked == {"image": image, "boxes": boxes[:1], "like": source}
+    assert shown(game, "edit/rating") == HIGHLIGHTED
     assert shown(game, "restraint/rating") == ["source", "output"]
     assert from_json(step(game, "edit/difference").answer) == ToolResult(boxes)
+    every = played("mie", ["difference", None], "all_differences", replies=replies)
+    assert every.asked("edit/highlight output").arguments["boxes"] == boxes
 
 
-def test_all_differences_are_shown_where_that_is_chosen():
-    boxes = (Box(0, 0, 9, 9), Box(20, 20, 22, 22))
-    game = played(
-        "mie",
-        ["difference", None],
-        "all_differences",
-        replies={"edit/difference": ToolResult(boxes)},
-    )
-    assert game.asked("edit/highlight output").arguments["boxes"] == boxes
+HIGHLIGHTED = ["edit/highlight source", "edit/highlight output"]
 
 
 def test_no_difference_leaves_both_images_and_says_so():
-    game = played(
-        "mie", ["difference", None], replies={"edit/difference": ToolResult()}
-    )
+    replies = {"edit/difference": ToolResult()}
+    game = played("mie", ["difference", None], replies=replies)
     assert shown(game, "edit/rating") == ["source", "output"]
     assert "No region was found" in game.text("edit/rating")
 
 
 def test_with_the_mask_success_is_looked_for_inside_and_over_editing_outside():
     game = played("mie", ["difference", "difference"], "mask")
-    sides = {
-        name: game.asked(f"{name}/difference").arguments
-        for name in ("edit", "restraint")
-    }
-    assert sides["edit"]["side"] == "inside"
-    assert sides["restraint"]["side"] == "outside"
-    assert sides["edit"]["mask"] == sides["restraint"]["mask"] == picture("mask")
+    for name, side in (("edit", "inside"), ("restraint", "outside")):
+        asked = game.asked(f"{name}/difference").arguments
+        assert (asked["side"], asked["mask"]) == (side, picture("mask"))
 
 
 @pytest.mark.parametrize("task", [task for task in ROLES if task != "mie"])
@@ -252,10 +222,7 @@ def test_difference_is_for_mask_guided_edits_alone_by_the_released_code(task):
 
 def test_difference_serves_text_guided_edits_where_that_is_chosen():
     game = played("tie", ["difference", None], "difference_on_tie")
-    assert shown(game, "edit/rating") == [
-        "edit/highlight source",
-        "edit/highlight output",
-    ]
+    assert shown(game, "edit/rating") == HIGHLIGHTED
 
 
 # Scene graph and OCR.
@@ -288,21 +255,15 @@ def test_text_in_the_images_is_told():
 
 
 def test_a_named_entity_takes_the_place_of_the_whole_text():
-    entries = json.dumps({
-        "plan": [
-            {"task_id": 1, "used": True, "tool": "grounding", "entities": ["hat", " "], "reasoning": ""},
-            {"task_id": 2, "used": True, "tool": "grounding", "entities": [], "reasoning": ""},
-        ]
-    })  # fmt: skip
-    game = played("tie", entries, "named_entity")
-    assert game.asked("edit/grounding output").arguments["phrases"] == ("hat",)
-    assert game.asked("restraint/grounding output").arguments["phrases"] == (
-        "make the hat red",
-    )
-    plain = played("tie", entries)
-    assert plain.asked("edit/grounding output").arguments["phrases"] == (
-        "make the hat red",
-    )
+    entry = {"used": True, "tool": "grounding", "reasoning": ""}
+    first = {"task_id": 1, **entry, "entities": ["hat", " "]}
+    second = {"task_id": 2, **entry, "entities": []}
+    entries = json.dumps({"plan": [first, second]})
+    whole = ("make the hat red",)
+    for improvements, phrases in ((("named_entity",), ("hat",)), ((), whole)):
+        game = played("tie", entries, *improvements)
+        assert game.asked("edit/grounding output").arguments["phrases"] == phrases
+        assert game.asked("restraint/grounding output").arguments["phrases"] == whole
 
 
 def test_both_subjects_share_an_entry_unless_each_is_planned():
@@ -319,40 +280,12 @@ def test_both_subjects_share_an_entry_unless_each_is_planned():
 # Bad plans: the rating goes on without a tool, and what was wrong is a step and is counted.
 
 
-@pytest.mark.parametrize(
-    ("entries", "finding", "reason"),
-    [
-        (
-            [None, "magnifier"],
-            "plan: unknown tool",
-            "the tool 'magnifier' does not exist",
-        ),
-        (
-            [None, "highlight"],
-            "plan: tool not offered",
-            "the tool 'highlight' was not offered",
-        ),
-        ([None, "ocr"], "plan: tool not offered", "the tool 'ocr' was not offered"),
-        (
-            [None, "difference"],
-            "plan: forbidden tool",
-            "difference does not apply to this task",
-        ),
-        ([None], "plan: no entry", "the plan has no entry for this question"),
-    ],
-)
-def test_a_bad_entry_is_counted_and_the_question_rated_without_a_tool(
-    entries, finding, reason
-):
+@pytest.mark.parametrize(*table("bad_plan_entries.jsonl"))
+def test_a_bad_entry_is_counted_and_rated_without_a_tool(entries, finding, reason):
     game = played("tie", entries, only=("grounding", "difference", "scene_graph"))
     assert game.labels == [["plan"], ["edit/rating", "restraint/rating"]]
-    assert game.verdict == Verdict(
-        {"SC": 0.5},
-        Status.OK,
-        game.verdict.rationale,
-        game.verdict.trace,
-        findings=("plan: no tool", finding),
-    )
+    assert (game.verdict.scores, game.verdict.status) == ({"SC": 0.5}, Status.OK)
+    assert game.verdict.findings == ("plan: no tool", finding)
     bad = step(game, "plan/restraint")
     assert (bad.status, bad.reason) == (Status.PARSE_FAILURE, reason)
     assert step(game, "plan/edit").status is Status.OK
@@ -368,42 +301,29 @@ def test_no_tool_is_used_on_a_control_image(tool):
 
 
 def test_an_unreadable_plan_is_asked_for_again_and_then_done_without():
-    program = built()(sample("tie"))
-    game = playing.play(
-        program,
-        [Text("use everything")],
-        [Text("I would rather not plan.")],
-        [Text(score(5)), Text(score(5))],
-    )
+    unread = [Text("use everything")], [Text("I would rather not plan.")]
+    ratings = [Text(score(5)), Text(score(5))]
+    game = playing.play(built()(sample("tie")), *unread, ratings)
     assert game.labels == [["plan"], ["plan"], ["edit/rating", "restraint/rating"]]
     assert "could not be used" in game.rounds[1][0].messages[-1].parts[0]
     verdict = game.verdict
     assert (verdict.scores, verdict.status) == ({"SC": 0.5}, Status.OK)
     assert verdict.findings == ("plan: unreadable", "plan: unreadable")
-    assert [s.status for s in verdict.trace if s.label.startswith("plan")] == [
-        Status.PARSE_FAILURE
-    ] * 4
+    plans = [s.status for s in verdict.trace if s.label.startswith("plan")]
+    assert plans == [Status.PARSE_FAILURE] * 4
 
 
-@pytest.mark.parametrize(
-    "entries",
-    [
-        (
-            '[{"task_id": 1, "used": "yes", "tool": "Scene Graph"}, {"task_id": "2", "used": "no", '
-            '"tool": "Grounding"}]'
-        ),
-        (
-            'Sure!\n```json\n{"plan": [{"task_id": 1, "tool": "scene-graph"}, {"task_id": 2, '
-            '"tool": '
-            "null}]}\n```"
-        ),
-        (
-            '<think>{"plan": []}</think>{"plan": [{"task_id": 1, "tool": "scene_graph"}, '
-            '{"task_id": '
-            '2, "tool": "None"}]}'
-        ),
-    ],
-)
+PLANS = [
+    """[{"task_id": 1, "used": "yes", "tool": "Scene Graph"},
+    {"task_id": "2", "used": "no", "tool": "Grounding"}]""",
+    """Sure!\n```json\n{"plan": [{"task_id": 1, "tool": "scene-graph"},
+    {"task_id": 2, "tool": null}]}\n```""",
+    """<think>{"plan": []}</think>{"plan": [{"task_id": 1, "tool": "scene_graph"},
+    {"task_id": 2, "tool": "None"}]}""",
+]
+
+
+@pytest.mark.parametrize("entries", PLANS)
 def test_a_plan_is_read_in_the_forms_that_models_write(entries):
     graphs = {f"edit/scene_graph {role}": GRAPH for role in ("source", "output")}
     game = played("tie", entries, replies=graphs)
@@ -422,38 +342,20 @@ def test_a_plan_of_another_shape_is_unreadable(entries):
 
 
 def test_a_tool_that_fails_is_counted_and_the_question_rated_without_it():
-    lost = Failure(Status.TOOL_ERROR, "out of memory")
-    game = played(
-        "sdig", ["grounding", None], replies={"subject/grounding output": lost}
-    )
+    lost = {"subject/grounding output": Failure(Status.TOOL_ERROR, "out of memory")}
+    game = played("sdig", ["grounding", None], replies=lost)
     assert shown(game, "subject/rating") == ["subject", "output"]
     assert tools.registry()["grounding"].note not in game.text("subject/rating")
     assert game.verdict.scores == {"SC": 0.5}
-    assert game.verdict.findings == (
-        "plan: grounding",
-        "tool failed: grounding",
-        "plan: no tool",
-    )
+    failed = "tool failed: grounding"
+    assert game.verdict.findings == ("plan: grounding", failed, "plan: no tool")
     assert step(game, "subject/grounding output").reason == "out of memory"
 
 
-@pytest.mark.parametrize(
-    "label", ["plan", "edit/scene_graph source", "restraint/rating"]
-)
-def test_a_call_that_fails_leaves_the_sample_unrated(label):
-    graphs = {f"edit/scene_graph {role}": GRAPH for role in ("source", "output")}
-    lost = {label: Failure(Status.API_ERROR, "gone")}
-    game = played("tie", ["scene_graph", None], replies={**graphs, **lost})
-    assert (game.verdict.scores, game.verdict.status) == ({}, Status.API_ERROR)
-
-
 def test_a_rating_that_cannot_be_read_leaves_no_score():
-    judge = built(only=(), reminders=0)
-    game = play(
-        judge(sample("tie")),
-        {"edit/rating": score(9), "restraint/rating": "rather good"},
-    )
-    assert (game.verdict.scores, game.verdict.status) == ({}, Status.PARSE_FAILURE)
+    replies = {"edit/rating": score(9), "restraint/rating": "rather good"}
+    verdict = play(built(only=(), reminders=0)(sample("tie")), replies).verdict
+    assert (verdict.scores, verdict.status) == ({}, Status.PARSE_FAILURE)
 
 
 def test_every_call_has_a_step_of_its_label_with_the_reply_word_for_word():
@@ -481,50 +383,30 @@ def offered(judge):
 
 
 def test_settings_remove_tools_and_the_released_code_knows_no_ocr():
-    assert offered(prepared().judge) == [
-        "none",
-        "difference",
-        "grounding",
-        "scene_graph",
-    ]
-    assert offered(prepared("no_grounding").judge) == [
-        "none",
-        "difference",
-        "scene_graph",
-    ]
-    assert offered(prepared(removed=()).judge) == [
-        "none",
-        "difference",
-        "grounding",
-        "ocr",
-        "scene_graph",
-    ]
+    every = ["none", "difference", "grounding", "ocr", "scene_graph"]
+    assert offered(prepared(removed=()).judge) == every
+    every.remove("ocr")
+    assert offered(prepared().judge) == every
+    every.remove("grounding")
+    assert offered(prepared("no_grounding").judge) == every
 
 
 def test_improvements_are_named_beside_the_setting():
-    assert prepared(improvements=("named_entity", "mask")).provenance.settings == (
-        "paper",
-        "mask",
-        "named_entity",
-    )
+    improved = prepared(improvements=("named_entity", "mask")).provenance
+    assert improved.settings == ("paper", "mask", "named_entity")
     assert prepared().provenance.settings == ("paper",)
 
 
 def test_unknown_names_are_refused():
-    with pytest.raises(
-        VievalError,
-        match="unknown tool 'saw'; known tools: difference, grounding, ocr, scene_graph",
-    ):
-        prepared(removed=("saw",))
-    with pytest.raises(VievalError, match="unknown setting 'no_saw'"):
-        prepared("no_saw")
+    known = "unknown tool 'saw'; known tools: difference, grounding, ocr, scene_graph"
+    refuses(known, prepared, removed=("saw",))
+    refuses("unknown setting 'no_saw'", prepared, "no_saw")
 
 
 def test_a_package_that_is_missing_is_told_before_the_run(monkeypatch):
-    lacking = Tool(
-        "grounding", needs=("no_such_package",), use=tools.registry()["grounding"].use
-    )
-    monkeypatch.setattr(tools, "planned", lambda: (lacking, tools.registry()["ocr"]))
-    with pytest.raises(VievalError, match="grounding requires no_such_package"):
-        prepared()
+    known = tools.registry()
+    use = known["grounding"].use
+    lacking = Tool("grounding", needs=("no_such_package",), use=use)
+    monkeypatch.setattr(tools, "planned", lambda: (lacking, known["ocr"]))
+    refuses("grounding requires no_such_package", prepared)
     assert prepared(removed=("grounding", "ocr")).judge

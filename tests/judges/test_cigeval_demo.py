@@ -1,6 +1,4 @@
-"""CIGEval on the drawn benchmark, its tools run for real and a backbone that knows what is wrong
-with each sample.
-"""
+"""Test CIGEval with real tools and a backbone that knows what is wrong."""
 
 import json
 from pathlib import Path
@@ -53,92 +51,59 @@ def detector(monkeypatch):
 
 
 def answering(samples):
-    """Answers for the samples by number; ratings follow from the truth about each, given to the
-    sub-question it concerns.
-    """
+    """Answers by sample, with ratings that follow from the truth about each."""
 
     def answer(number, ask):
         if not isinstance(ask, Chat):
             return backend.run(ask)
+        label = label_of(ask)
+        name = label.split("/")[0]
+        if label == "plan":
+            return Text(plan_of(samples[number].id.part, ask))
+        call = {"thought": "", "tool": "none", "phrases": [], "score": []}
+        if label.endswith("/turn 1") and "grounding" in tools_of(ask):
+            return Text(json.dumps({**call, "tool": "grounding", "reasoning": ""}))
         truth = vieval_demo.defects(samples[number].id)
-        name = label_of(ask).split("/")[0]
-        if label_of(ask) == "plan":
-            count = ask.schema["properties"]["plan"]["minItems"]
-            names = {
-                key.partition("/")[2]
-                for key in PACK.questions
-                if key.startswith(f"{samples[number].id.part}/")
-            }
-            tool = next((WANTED[one] for one in sorted(names) if one in WANTED), "none")
-            entries = [
-                {"task_id": n + 1, "used": True, "tool": tool, "reasoning": ""}
-                for n in range(count)
-            ]
-            return Text(json.dumps({"plan": entries}))
-        if (
-            label_of(ask).endswith("/turn 1")
-            and "grounding" in ask.schema["properties"]["tool"]["enum"]
-        ):
-            return Text(
-                json.dumps(
-                    {
-                        "thought": "",
-                        "tool": "grounding",
-                        "phrases": [],
-                        "score": [],
-                        "reasoning": "",
-                    }
-                )
-            )
         fault = truth.content_strength if name in ASKED_ABOUT[truth.content] else 0
-        turn = (
-            {"thought": "", "tool": "none", "phrases": []}
-            if "turn" in label_of(ask)
-            else {}
-        )
-        return Text(
-            json.dumps(
-                {**turn, "score": [round(10 * (1 - fault), 2)], "reasoning": "known"}
-            )
-        )
+        rated = {"score": [round(10 * (1 - fault), 2)], "reasoning": "known"}
+        return Text(json.dumps({**(call if "turn" in label else {}), **rated}))
 
     return lambda asked: [answer(number, ask) for number, ask in asked]
+
+
+def tools_of(ask):
+    return ask.schema["properties"]["tool"]["enum"]
+
+
+def plan_of(part, ask):
+    """A plan that uses one tool for each question of a task."""
+    names = sorted(
+        key.partition("/")[2] for key in PACK.questions if key.startswith(f"{part}/")
+    )
+    tool = next((WANTED[name] for name in names if name in WANTED), "none")
+    count = ask.schema["properties"]["plan"]["minItems"]
+    entry = {"used": True, "tool": tool, "reasoning": ""}
+    return json.dumps({"plan": [{"task_id": n + 1, **entry} for n in range(count)]})
 
 
 @pytest.mark.parametrize("form", [planned, react])
 @pytest.mark.parametrize("task", TASKS)
 def test_with_a_backbone_that_is_right_what_is_worse_ranks_lower(task, form):
     samples = vieval_demo.load(Path(), task)[::2]
-    judge = built(
-        *(["mask"] if task == "mie" else []),
-        form=form,
-        only=("difference", "grounding"),
-    )
+    improvements = ["mask"] if task == "mie" else []
+    judge = built(*improvements, form=form, only=("difference", "grounding"))
     outcomes = run_in_batches([judge(sample) for sample in samples], answering(samples))
     verdicts = [outcome.verdict for outcome in outcomes]
     assert {verdict.status for verdict in verdicts} == {Status.OK}
-    assert not [
-        finding
-        for verdict in verdicts
-        for finding in verdict.findings
-        if "failed" in finding
-    ]
+    findings = [finding for verdict in verdicts for finding in verdict.findings]
+    assert not [finding for finding in findings if "failed" in finding]
     truths = [vieval_demo.defects(sample.id) for sample in samples]
-    good = [
-        v.scores["SC"]
-        for v, t in zip(verdicts, truths, strict=True)
-        if t.content_strength == 0
-    ]
+    scored = [(t, v.scores["SC"]) for t, v in zip(truths, verdicts, strict=True)]
+    good = [score for truth, score in scored if truth.content_strength == 0]
     assert good
     for kind in {truth.content for truth in truths}:
-        bad = [
-            v.scores["SC"]
-            for v, t in zip(verdicts, truths, strict=True)
-            if t.content == kind and t.content_strength
-        ]
+        bad = [s for t, s in scored if t.content == kind and t.content_strength]
         assert max(bad, default=0) < min(good)
-    order = sorted(
-        zip(truths, verdicts, strict=True), key=lambda pair: pair[0].content_strength
-    )
-    scores = [verdict.scores["SC"] for _, verdict in order]
+    scored.sort(key=lambda pair: pair[0].content_strength)
+    scores = [score for _, score in scored]
     assert scores == sorted(scores, reverse=True)

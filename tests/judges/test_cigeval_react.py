@@ -1,6 +1,4 @@
-"""CIGEval's second form, played through with scripted replies: the model calls tools itself, in
-turns, then rates.
-"""
+"""Test CIGEval's second form: the model calls tools itself, in turns, then rates."""
 
 import json
 
@@ -12,34 +10,21 @@ from vieval_plugin.judges.cigeval import react
 from vieval_plugin.judges.protocol import Failure, Status, Text, ToolResult
 
 
+def turn(tool="none", phrases=(), scores=(), thought="hm"):
+    answer = {"thought": thought, "tool": tool, "phrases": phrases, "score": scores}
+    return json.dumps({**answer, "reasoning": "because" if scores else ""})
+
+
 def use(tool, *phrases):
-    return json.dumps(
-        {
-            "thought": "hm",
-            "tool": tool,
-            "phrases": phrases,
-            "score": [],
-            "reasoning": "",
-        }
-    )
+    return turn(tool, phrases)
 
 
 def rate(value):
-    return json.dumps(
-        {
-            "thought": "clear",
-            "tool": "none",
-            "phrases": [],
-            "score": [value],
-            "reasoning": "because",
-        }
-    )
+    return turn(scores=[value])
 
 
 def played(task, *, reminders=1, **of_names):
-    """Each sub-question's replies in turn, by its name; the others are rated 5 at once. `also`
-    has replies by label.
-    """
+    """Replies in turn by sub-question, others are rated 5; `also` has replies by label."""
     also = of_names.pop("also", {})
     replies = {f"{name}/turn 1": rate(5) for name in ASKED[task][0]}
     for name, said in of_names.items():
@@ -66,21 +51,17 @@ def test_each_sub_question_is_a_conversation_that_begins_with_its_images(task):
 
 
 def test_a_tool_is_called_and_what_it_found_is_shown_in_the_next_turn():
-    game = played("tie", edit=[use("grounding", "hat"), use("Scene Graph"), rate(8)], also={
-        f"edit/turn 2/scene_graph {role}": GRAPH for role in ("source", "output")
-    })  # fmt: skip
+    edit = [use("grounding", "hat"), use("Scene Graph"), rate(8)]
+    roles = ("source", "output")
+    graphs = {f"edit/turn 2/scene_graph {role}": GRAPH for role in roles}
+    game = played("tie", edit=edit, also=graphs)
     assert game.asked("edit/turn 1/grounding source").arguments["phrases"] == ("hat",)
-    highlighted = ["edit/turn 1/highlight source", "edit/turn 1/highlight output"]
+    highlighted = [f"edit/turn 1/highlight {role}" for role in roles]
     assert shown(game, "edit/turn 2") == ["source", "output", *highlighted]
     assert shown(game, "edit/turn 3") == ["source", "output", *highlighted]
     last = game.asked("edit/turn 3").messages
-    assert [message.role for message in last] == [
-        "user",
-        "assistant",
-        "user",
-        "assistant",
-        "user",
-    ]
+    turns = ["user", "assistant", "user", "assistant", "user"]
+    assert [message.role for message in last] == turns
     assert last[1].parts == (use("grounding", "hat"),)
     assert GRAPH in last[4].parts[0]
     assert game.verdict.scores == {"SC": 0.5}
@@ -90,9 +71,8 @@ def test_a_tool_is_called_and_what_it_found_is_shown_in_the_next_turn():
 
 def test_without_phrases_of_its_own_the_text_of_the_question_is_looked_for():
     game = played("tie", edit=[use("grounding"), rate(8)])
-    assert game.asked("edit/turn 1/grounding source").arguments["phrases"] == (
-        "make the hat red",
-    )
+    asked = game.asked("edit/turn 1/grounding source").arguments
+    assert asked["phrases"] == ("make the hat red",)
 
 
 def test_after_the_last_tool_call_only_a_score_is_taken():
@@ -110,25 +90,18 @@ def test_a_model_that_goes_on_calling_tools_is_not_rated():
     assert "number of values must be 1, got 0" in game.verdict.trace[-1].reason
 
 
+NOT_HERE = "difference does not apply to this task"
+
+
 @pytest.mark.parametrize(
-    ("task", "tool", "finding", "told"),
+    ("tool", "finding", "told"),
     [
-        (
-            "tie",
-            "magnifier",
-            "action: unknown tool",
-            "unknown tool 'magnifier'",
-        ),
-        (
-            "tie",
-            "difference",
-            "action: forbidden tool",
-            "difference does not apply to this task",
-        ),
+        ("magnifier", "action: unknown tool", "unknown tool 'magnifier'"),
+        ("difference", "action: forbidden tool", NOT_HERE),
     ],
 )
-def test_a_bad_call_is_counted_and_told_to_the_model(task, tool, finding, told):
-    game = played(task, edit=[use(tool), rate(6)])
+def test_a_bad_call_is_counted_and_told_to_the_model(tool, finding, told):
+    game = played("tie", edit=[use(tool), rate(6)])
     assert f"could not be used: {told}" in game.text("edit/turn 2")
     assert shown(game, "edit/turn 2") == ["source", "output"]
     [step] = [step for step in game.verdict.trace if step.label == "edit/turn 1/action"]
@@ -153,20 +126,12 @@ def test_a_tool_that_fails_is_told_to_the_model_and_counted():
     assert game.verdict.scores == {"SC": 0.7}
 
 
-def test_a_call_that_fails_leaves_the_sample_unrated():
-    lost = {"prompt/turn 2": Failure(Status.API_ERROR, "gone")}
-    game = played("sdig", prompt=[use("ocr")], also=lost)
-    assert (game.verdict.scores, game.verdict.status) == ({}, Status.API_ERROR)
-
-
-def test_an_unreadable_turn_is_asked_for_again_and_the_conversation_goes_on_without_the_slip():
+def test_an_unreadable_turn_is_asked_for_again_and_left_out_of_the_conversation():
     program = built(form=react)(sample("tig"))
-    said = (
-        [Text("let me see")],
-        [Text(use("ocr"))],
-        [ToolResult((BOX,), "EXIT")],
-        [Text(rate(5))],
-    )
+    found = ToolResult((BOX,), "EXIT")
+    said = [
+        [one] for one in (Text("let me see"), Text(use("ocr")), found, Text(rate(5)))
+    ]
     _, [again], [tool], [after] = playing.play(program, *said).rounds
     assert "could not be used" in again.messages[-1].parts[0]
     assert tool.arguments == {"image": picture("output")}
@@ -177,15 +142,11 @@ def test_an_unreadable_turn_is_asked_for_again_and_the_conversation_goes_on_with
 
 def test_conversations_of_different_sub_questions_go_on_at_once():
     game = played("sdig", subject=[use("ocr"), rate(8)], prompt=[use("ocr"), rate(8)])
-    assert game.labels == [
-        ["subject/turn 1", "prompt/turn 1"],
-        [
-            "subject/turn 1/ocr subject",
-            "subject/turn 1/ocr output",
-            "prompt/turn 1/ocr output",
-        ],
-        ["subject/turn 2", "prompt/turn 2"],
-    ]
+    first, calls, second = game.labels
+    assert first == ["subject/turn 1", "prompt/turn 1"]
+    subject = ["subject/turn 1/ocr subject", "subject/turn 1/ocr output"]
+    assert calls == [*subject, "prompt/turn 1/ocr output"]
+    assert second == ["subject/turn 2", "prompt/turn 2"]
 
 
 def test_the_setting_comes_from_the_options_and_the_limit_is_said():

@@ -1,6 +1,7 @@
 """Contests: what is one, and how a judge of samples judges one."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -37,28 +38,18 @@ SOURCE = Image(b"source")
 
 def candidate(model, **images):
     shown = {"source": SOURCE, "output": Image(model.encode()), **images}
-    return Sample(
-        SampleId("b", "tie", model, "1"),
-        shown,
-        {"instruction": "make it blue"},
-        kind="tie",
-    )
+    texts = {"instruction": "make it blue"}
+    return Sample(SampleId("b", "tie", model, "1"), shown, texts, kind="tie")
 
 
 def contest(number=2, **about):
-    return Contest(
-        SampleId("b", "edit", "", "1"),
-        tuple(candidate(f"m{n}") for n in range(number)),
-        **about,
-    )
+    candidates = tuple(candidate(f"m{n}") for n in range(number))
+    return Contest(SampleId("b", "edit", "", "1"), candidates, **about)
 
 
 def test_a_contest_has_the_kind_of_its_candidates_and_is_its_own_group():
-    assert (contest().kind, contest().group, contest(group="g").group) == (
-        "tie",
-        "1",
-        "g",
-    )
+    assert (contest().kind, contest().group) == ("tie", "1")
+    assert contest(group="g").group == "g"
     assert candidates_of(contest(3)) == contest(3).candidates
     assert candidates_of(candidate("m")) == (candidate("m"),)
 
@@ -71,6 +62,10 @@ def test_every_vote_of_a_scheme_is_one(scheme, vote):
     assert fault(contest(votes=Votes(scheme, annotators=(vote, "first", "")))) == ""
 
 
+TWO_WAY = "a two_way vote must be one of first, second, got "
+RANKED = "a vote must rank 3 candidates, such as 2>1=3, got "
+
+
 @pytest.mark.parametrize(
     ("number", "votes", "said"),
     [
@@ -78,26 +73,10 @@ def test_every_vote_of_a_scheme_is_one(scheme, vote):
         (0, Votes("two_way"), "2 candidates, got 0"),
         (2, Votes("seven_way"), "unknown vote scheme 'seven_way'"),
         (3, Votes("four_way"), "votes require exactly 2 candidates, got 3"),
-        (
-            2,
-            Votes("two_way", "tie"),
-            "a two_way vote must be one of first, second, got 'tie'",
-        ),
-        (
-            2,
-            Votes("two_way", "first", ("first", "both_bad")),
-            "a two_way vote must be one of first, second, got 'both_bad'",
-        ),
-        (
-            3,
-            Votes(RANKING, "1>2"),
-            "a vote must rank 3 candidates, such as 2>1=3, got '1>2'",
-        ),
-        (
-            3,
-            Votes(RANKING, "1>2=3", ("first",)),
-            "a vote must rank 3 candidates, such as 2>1=3, got 'first'",
-        ),
+        (2, Votes("two_way", "tie"), f"{TWO_WAY}'tie'"),
+        (2, Votes("two_way", "first", ("first", "both_bad")), f"{TWO_WAY}'both_bad'"),
+        (3, Votes(RANKING, "1>2"), f"{RANKED}'1>2'"),
+        (3, Votes(RANKING, "1>2=3", ("first",)), f"{RANKED}'first'"),
     ],
 )
 def test_what_is_wrong_with_a_contest_is_said(number, votes, said):
@@ -107,34 +86,19 @@ def test_what_is_wrong_with_a_contest_is_said(number, votes, said):
 @given(st.lists(st.integers(1, 4), min_size=2, max_size=6))
 def test_a_ranking_is_read_as_it_was_written(levels):
     """Written from any levels, equal for ties, best first."""
-    numbers = sorted(range(len(levels)), key=lambda number: levels[number])
-    groups = [
-        list(group)
-        for _, group in itertools.groupby(numbers, key=lambda number: levels[number])
-    ]
-    text = ">".join("=".join(str(number + 1) for number in group) for group in groups)
+    level_of = lambda number: levels[number - 1]
+    numbers = sorted(range(1, len(levels) + 1), key=level_of)
+    groups = itertools.groupby(numbers, key=level_of)
+    text = ">".join("=".join(map(str, group)) for _, group in groups)
     expected = tuple(1 + sum(other < level for other in levels) for level in levels)
     assert ranks(text, len(levels)) == expected
     assert ranks(text, len(levels) + 1) == ()
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "1",
-        "1>",
-        ">1",
-        "1>1",
-        "1>2>2",
-        "1>2>3",
-        "0>1",
-        "a>b",
-        "1 > 2",
-        "1>2\n",
-        "1" * 5000,
-    ],
-)
+NO_RANKINGS = ["", "1", "1>", ">1", "1>1", "1>2>2", "1>2>3", "0>1", "a>b", "1 > 2"]
+
+
+@pytest.mark.parametrize("text", [*NO_RANKINGS, "1>2\n", "1" * 5000])
 def test_what_is_no_ranking_of_two_is_none(text):
     assert ranks(text, 2) == ()
 
@@ -148,18 +112,11 @@ def asking(sample):
     """Asks twice, the second question only of m0."""
     [first] = yield [chat(sample, "SC")]
     seconds = (yield [chat(sample, "PQ")]) if sample.id.image_model == "m0" else []
-    steps = (
-        Step(("SC",), Status.OK, (5.0,), first.text),
-        *(Step(("PQ",), Status.REPAIRED, (), r.text) for r in seconds),
-    )
-    score = {"SC": float(first.text)}
-    return Verdict(
-        score,
-        Status.REPAIRED if seconds else Status.OK,
-        rationale=first.text,
-        trace=steps,
-        findings=("f",),
-    )
+    steps = [Step(("SC",), Status.OK, (5.0,), first.text)]
+    steps += [Step(("PQ",), Status.REPAIRED, (), second.text) for second in seconds]
+    status = Status.REPAIRED if seconds else Status.OK
+    more = {"rationale": first.text, "trace": tuple(steps), "findings": ("f",)}
+    return Verdict({"SC": float(first.text)}, status, **more)
 
 
 def chat(sample, name):
@@ -172,44 +129,34 @@ def test_candidates_are_asked_about_side_by_side_below_their_numbers():
         candidate_program(asking, contest()),
         answer=lambda ask: Text(scores[ask.messages[0].parts[0][:2]]),
     )
-    assert [[ask.path for ask in asks] for asks in played.rounds] == [
-        [("1", "SC"), ("2", "SC")],
-        [("1", "PQ")],
-    ]
+    paths = [[ask.path for ask in asks] for asks in played.rounds]
+    assert paths == [[("1", "SC"), ("2", "SC")], [("1", "PQ")]]
     verdict = played.verdict
     assert verdict.choice.scores == ({"SC": 0.25}, {"SC": 0.75})
     assert (verdict.choice.votes, verdict.scores) == ({}, {})
     assert verdict.status is Status.REPAIRED
-    assert [step.path for step in verdict.trace] == [
-        ("1", "SC"),
-        ("1", "PQ"),
-        ("2", "SC"),
-    ]
+    steps = [step.path for step in verdict.trace]
+    assert steps == [("1", "SC"), ("1", "PQ"), ("2", "SC")]
     assert verdict.rationale == "1: 0.25\n2: 0.75"
     assert verdict.findings == ("f", "f")
 
 
 def test_a_candidate_without_a_verdict_leaves_the_contest_with_its_status():
     good, bad = Verdict({"SC": 1.0}, Status.OK), Verdict({}, Status.REFUSAL)
-    assert contest_verdict([good, bad]).status is Status.REFUSAL
-    assert contest_verdict([good, bad]).choice.scores == ({"SC": 1.0}, {})
-    assert contest_verdict([good, bad]).choice.recorded == ()
+    verdict = contest_verdict([good, bad])
+    assert verdict.status is Status.REFUSAL
+    assert verdict.choice.scores == ({"SC": 1.0}, {})
+    assert verdict.choice.recorded == ()
     guessed = Verdict({}, Status.GUESSED, recorded={"SC": 0.5})
-    assert contest_verdict([good, guessed]).choice.recorded == (
-        {"SC": 1.0},
-        {"SC": 0.5},
-    )
+    recorded = contest_verdict([good, guessed]).choice.recorded
+    assert recorded == ({"SC": 1.0}, {"SC": 0.5})
 
 
 def test_what_a_candidate_lacks_is_said_with_its_number():
-    whole, half = candidate("m0"), candidate("m1")
-    half = Sample(half.id, {"source": SOURCE}, half.texts, kind="tie")
-    judged = Contest(SampleId("b", "edit", "", "1"), (whole, half))
-    assert (
-        missing_inputs_reason(SPEC, judged)
-        == "candidate 2: the sample has no output image"
-    )
+    half = replace(candidate("m1"), images={"source": SOURCE})
+    judged = replace(contest(), candidates=(candidate("m0"), half))
+    lacking = "candidate 2: the sample has no output image"
+    assert missing_inputs_reason(SPEC, judged) == lacking
     assert missing_inputs_reason(SPEC, contest()) == ""
-    assert missing_inputs_reason(SPEC, contest(1)).startswith(
-        "a contest must have at least 2 candidates"
-    )
+    few = "a contest must have at least 2 candidates"
+    assert missing_inputs_reason(SPEC, contest(1)).startswith(few)

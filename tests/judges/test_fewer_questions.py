@@ -1,6 +1,4 @@
-"""A judge that asks less: about some aspects only, or nothing that cannot change O. Replies are
-the VIEScore authors' logs.
-"""
+"""Test judges that ask about some aspects only, or nothing that cannot change O."""
 
 import json
 from collections import Counter
@@ -13,68 +11,36 @@ from tests import in_process
 from tests.fake_server import FakeServer, named
 from tests.pictures import plain
 from tests.playing import play
-from vieval_plugin.cli import main, read_options, serve
+from tests.refusals import refuses
+from vieval_plugin.cli import read_options, serve
 from vieval_plugin.config import Config
 from vieval_plugin.judges import registry
 from vieval_plugin.judges.protocol import Failure, Image, Sample, SampleId, Status, Text
 from vieval_plugin.results import replay
 from vieval_plugin.run.prepare import prepare
-from vieval_plugin.text.errors import VievalError
 
 ROLES = ("output", "source", "mask", "subject", "control", "concepts")
 FULL, LAZY, SC = {}, {"lazy": True}, {"aspects": ["SC"]}
 
 # by log: verdicts that have an O only where questions are asked lazily, and the share of calls that
 # are not made then, of all samples and by task type
-ONLY_LAZY = {
-    "gpt4o_0shot": 2,
-    "gpt4o_1shot": 9,
-    "gpt4v_0shot": 42,
-    "gpt4v_1shot": 847,
-    "llava_0shot": 4,
-}
+ONLY_LAZY = {"gpt4o_0shot": 2, "gpt4o_1shot": 9, "gpt4v_0shot": 42, "gpt4v_1shot": 847}
+ONLY_LAZY |= {"llava_0shot": 4}
+KINDS = ("tig", "tie", "mie", "sdig", "sdie", "mcic", "cig")
 SAVED = {
-    "gpt4o_0shot": (
-        0.11,
-        {
-            "tig": 0.02,
-            "tie": 0.24,
-            "mie": 0.14,
-            "sdig": 0.06,
-            "sdie": 0.01,
-            "mcic": 0.07,
-            "cig": 0.01,
-        },
-    ),
-    "gpt4v_1shot": (
-        0.21,
-        {
-            "tig": 0.04,
-            "tie": 0.34,
-            "mie": 0.31,
-            "sdig": 0.30,
-            "sdie": 0.11,
-            "mcic": 0.21,
-            "cig": 0.09,
-        },
-    ),
+    "gpt4o_0shot": (0.11, [0.02, 0.24, 0.14, 0.06, 0.01, 0.07, 0.01]),
+    "gpt4v_1shot": (0.21, [0.04, 0.34, 0.31, 0.30, 0.11, 0.21, 0.09]),
 }
 
 
 def judged(folder, options):
-    """The verdict on each recorded sample with the calls that it took: the judge is answered
-    what is recorded.
-    """
-    program = prepare(
-        "viescore", None, Config.model_validate({"judges": options})
-    ).program
+    """The verdict on each recorded sample, answered as recorded, with its calls."""
+    program = viescore(options).program
     played = {}
     for identity, [(recorded, _)] in replay.load(folder, "viescore").verdicts.items():
         replies = {step.path: recorded_reply(step) for step in recorded.trace}
-        played[identity] = play(
-            program(sample_of(identity)),
-            answer=lambda ask, replies=replies: replies[ask.path],
-        )
+        answer = lambda ask, replies=replies: replies[ask.path]
+        played[identity] = play(program(sample_of(identity)), answer=answer)
     return played
 
 
@@ -91,9 +57,7 @@ def sample_of(identity):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("log", ONLY_LAZY)
-def test_of_recorded_replies_a_lazy_o_is_that_of_the_full_run_wherever_it_has_one(
-    shared_data, log
-):
+def test_a_lazy_o_of_recorded_replies_is_that_of_the_full_run(shared_data, log):
     folder = shared_data / "viescore_logs" / f"results_{log}"
     full, lazy, sc = (judged(folder, options) for options in (FULL, LAZY, SC))
     only_lazy = []
@@ -104,29 +68,26 @@ def test_of_recorded_replies_a_lazy_o_is_that_of_the_full_run_wherever_it_has_on
         elif "O" in asked_lazily:
             only_lazy.append(identity)
             assert scores["SC"] == asked_lazily["O"] == 0
-        assert {name: value for name, value in scores.items() if name == "SC"} == sc[
-            identity
-        ].verdict.scores
+        of_sc = {name: value for name, value in scores.items() if name == "SC"}
+        assert of_sc == sc[identity].verdict.scores
         assert "PQ" not in asked_lazily
         assert lazy[identity].verdict.status is not Status.NOT_ASKED
     assert len(only_lazy) == ONLY_LAZY[log]
     if log in SAVED:
-        share, by_part = SAVED[log]
-        whole = [
-            identity
-            for identity in full
-            if not any(map(is_missing, full[identity].verdict.trace))
-        ]
-        calls, saved = Counter(), Counter()
-        for identity in whole:
-            calls[identity.part] += full[identity].calls
-            saved[identity.part] += full[identity].calls - lazy[identity].calls
-        assert saved.total() / calls.total() == pytest.approx(share, abs=0.005)
-        assert {part: round(saved[part] / calls[part], 2) for part in calls} == by_part
+        check_saved(full, lazy, *SAVED[log])
 
 
-def is_missing(step):
-    return step.status is Status.MISSING
+def check_saved(full, lazy, share, by_kind):
+    """Require the share of calls that a lazy run saves of the samples without a missing step."""
+    calls, saved = Counter(), Counter()
+    for identity, played in full.items():
+        statuses = [step.status for step in played.verdict.trace]
+        if Status.MISSING not in statuses:
+            calls[identity.part] += played.calls
+            saved[identity.part] += played.calls - lazy[identity].calls
+    assert saved.total() / calls.total() == pytest.approx(share, abs=0.005)
+    found = {part: round(saved[part] / calls[part], 2) for part in calls}
+    assert found == dict(zip(KINDS, by_kind, strict=True))
 
 
 def answer(*scores):
@@ -144,21 +105,17 @@ def test_a_lazy_judge_asks_about_quality_only_where_overall_depends_on_it():
     program = viescore(LAZY).program
     decided = play(program(EDIT), [answer(0, 9)])
     assert decided.labels == [["SC"]]
-    assert (decided.verdict.scores, decided.verdict.status) == (
-        {"SC": 0.0, "O": 0.0},
-        Status.OK,
-    )
-    assert [(step.path, step.status) for step in decided.verdict.trace[1:]] == [
-        (("PQ",), Status.NOT_ASKED)
-    ]
+    assert decided.verdict.scores == {"SC": 0.0, "O": 0.0}
+    assert decided.verdict.status is Status.OK
+    [_, quality] = decided.verdict.trace
+    assert (quality.path, quality.status) == (("PQ",), Status.NOT_ASKED)
     asked = play(program(EDIT), [answer(4, 9)], [answer(9, 9)])
     assert asked.labels == [["SC"], ["PQ"]]
     full = play(viescore(FULL).program(EDIT), [answer(4, 9), answer(9, 9)]).verdict
-    assert asked.verdict == replace(
-        full, scores={name: full.scores[name] for name in ("SC", "O")}
-    )
-    failed = play(program(EDIT), [Failure(Status.API_ERROR, "cut")])
-    assert (failed.verdict.scores, failed.verdict.status) == ({}, Status.API_ERROR)
+    scores = {name: full.scores[name] for name in ("SC", "O")}
+    assert asked.verdict == replace(full, scores=scores)
+    failed = play(program(EDIT), [Failure(Status.API_ERROR, "cut")]).verdict
+    assert (failed.scores, failed.status) == ({}, Status.API_ERROR)
 
 
 def test_quality_of_a_lazy_run_is_no_score_of_its_judge_as_it_lacks_the_failed_edits():
@@ -173,30 +130,24 @@ def test_one_aspect_is_one_question():
     assert played.verdict.scores == {"SC": 0.4}
     assert prepared.provenance.aspects == ("SC",)
     assert prepared.calls == "1"
-    again = prepare(
-        "viescore", None, Config.model_validate(prepared.provenance.options)
-    )
-    assert again.spec.aspects == ("SC",)
+    options = Config.model_validate(prepared.provenance.options)
+    assert prepare("viescore", None, options).spec.aspects == ("SC",)
 
 
 def test_one_aspect_of_the_one_shot_setting_needs_that_aspects_examples_alone():
     example = {"images": ["a.png", "b.png"], "scores": [9, 9]}
     examples = {f"SC_{kind}": example for kind in registry.judge("viescore").needs}
     options = {"viescore": {"examples": examples}}
-    with pytest.raises(VievalError, match=r"\(missing: PQ\)"):
-        viescore(options, "1shot")
+    refuses(r"\(missing: PQ\)", viescore, options, "1shot")
     assert viescore({**options, **SC}, "1shot").calls == "1"
 
 
 def test_an_aspect_that_no_question_is_about_is_refused_with_those_that_are():
-    with pytest.raises(
-        VievalError, match="aspects: unknown aspect 'O'; known aspects: SC, PQ"
-    ):
-        viescore({"aspects": ["O"]})
-    with pytest.raises(
-        VievalError, match="t2i_eval does not ask about each aspect separately"
-    ):
-        prepare("t2i_eval", None, Config.model_validate({"judges": SC}))
+    known = "aspects: unknown aspect 'O'; known aspects: SC, PQ"
+    refuses(known, viescore, {"aspects": ["O"]})
+    options = Config.model_validate({"judges": SC})
+    alone = "t2i_eval does not ask about each aspect separately"
+    refuses(alone, prepare, "t2i_eval", None, options)
 
 
 @pytest.mark.parametrize(
@@ -204,45 +155,32 @@ def test_an_aspect_that_no_question_is_about_is_refused_with_those_that_are():
     [("min", 1), ("product", 1), ("geometric_mean", 1), ("mean", 2)],
 )
 def test_a_judge_in_a_file_is_lazy_where_a_zero_decides(tmp_path, combined, lazily):
-    path = tmp_path / "mine.yaml"
     form = 'Answer as JSON: {"score": [n], "reasoning": "..."}'
-    questions = {
-        aspect: {"text": form, "images": ["output"], "scores": ["a"]}
-        for aspect in ("SC", "PQ")
-    }
+    asked = {"text": form, "images": ["output"], "scores": ["a"]}
     judge = {
         "name": "lazily",
         "kinds": ["tig"],
-        "questions": questions,
-        "scale": [0, 10],
-        "combine": {"O": combined},
+        "questions": {"SC": asked, "PQ": asked},
     }
+    judge |= {"scale": [0, 10], "combine": {"O": combined}}
+    path = tmp_path / "mine.yaml"
     path.write_text(json.dumps(judge))
     prepared = prepare(str(path), None, Config.model_validate({"judges": LAZY}))
-    image = Sample(
-        SampleId("own", "tig", "mine", "1"),
-        {"output": Image(Path("x.png"))},
-        {"prompt": "a cat"},
-    )
-    played = play(
-        prepared.program(image),
-        answer=lambda ask: answer(0) if ask.path == ("SC",) else answer(6),
-    )
+    image = sample_of(SampleId("own", "tig", "mine", "1"))
+    reply = lambda ask: answer(0) if ask.path == ("SC",) else answer(6)
+    played = play(prepared.program(image), answer=reply)
     assert played.calls == lazily
     assert played.verdict.scores["O"] == (0.0 if lazily == 1 else 0.3)
 
 
-def test_a_host_reports_one_aspect_of_a_recording_as_it_reports_it_beside_the_others(
-    shared_data, tmp_path
-):
+def test_a_host_reports_one_aspect_as_beside_the_others(shared_data, tmp_path):
     logs = shared_data / "viescore_logs" / "results_gpt4o_0shot"
     task, metrics = "imagenhub_viescore_cig", {}
     for name, options in (("full", FULL), ("sc", SC)):
         out = tmp_path / name
         file = in_process.options_file(tmp_path / f"{name}.yaml", judges=options)
-        in_process.run(
-            *in_process.replay(logs, out, task), data=shared_data, options=file
-        )
+        command = in_process.replay(logs, out, task)
+        in_process.run(*command, data=shared_data, options=file)
         metrics[name] = in_process.read(out)[0]["results"][task]
     shared = {name: value for name, value in metrics["sc"].items() if "SC" in name}
     assert shared
@@ -250,64 +188,45 @@ def test_a_host_reports_one_aspect_of_a_recording_as_it_reports_it_beside_the_ot
     assert not any("PQ" in name for name in metrics["sc"])
 
 
-@pytest.mark.parametrize(
-    ("flags", "calls", "ranked_by"),
-    [(["--aspects", "SC"], 12, "SC"), (["--lazy"], 20, "O")],
-)
-def test_generators_are_ranked_by_what_was_asked_and_never_by_a_lazy_runs_quality(
-    store, tmp_path, capsys, flags, calls, ranked_by
-):
-    for generator in ("a", "b"):
-        (tmp_path / generator).mkdir()
+def drawn(folder):
+    """Images of two generators and their prompts in a folder; the flags that rank them."""
+    for generator, blue in (("a", 200), ("b", 7)):
+        (folder / generator).mkdir()
         for number in range(6):
-            colour = (40 * number, 90, 200 if generator == "a" else 7)
-            (tmp_path / generator / f"{number}.png").write_bytes(
-                plain(colour, (32, 32))
-            )
-    (tmp_path / "prompts.txt").write_text(
-        "".join(f"a thing {number}\n" for number in range(6))
-    )
+            colour = plain((40 * number, 90, blue), (32, 32))
+            (folder / generator / f"{number}.png").write_bytes(colour)
+    prompts = "".join(f"a thing {number}\n" for number in range(6))
+    (folder / "prompts.txt").write_text(prompts)
+    return [folder / "a", folder / "b", "--prompts", folder / "prompts.txt"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "calls", "mean"),
+    [(["--aspects", "SC"], 12, "SC"), (["--lazy"], 20, "score")],
+)
+def test_a_ranking_is_by_what_was_asked(store, tmp_path, vieval, flags, calls, mean):
     sc = iter(range(100))
 
     def reply(request):
         schema = request["response_format"]["json_schema"]["schema"]
         if "probe" in schema["properties"]:
             return '{"probe": "vieval"}'
+        count = schema["properties"]["score"]["minItems"]
         about_sc = "a thing" in json.dumps(request)
-        scores = (
-            [next(sc) % 3 * 5]
-            if about_sc
-            else [6] * schema["properties"]["score"]["minItems"]
-        )
+        scores = [next(sc) % 3 * 5] if about_sc else [6] * count
         return json.dumps({"score": scores, "reasoning": "because"})
 
     with FakeServer(reply=reply) as server:
-        folders = [str(tmp_path / generator) for generator in ("a", "b")]
-        assert (
-            main(
-                [
-                    "rank",
-                    *folders,
-                    "--prompts",
-                    str(tmp_path / "prompts.txt"),
-                    *named(server),
-                    *flags,
-                ]
-            )
-            == 0
-        )
-        assert (
-            server.stats()["requests"] == calls + 1
-        )  # it is asked first whether it enforces schemas
-    ranking = capsys.readouterr().out
-    assert f"Mean {'score' if ranked_by == 'O' else ranked_by} of a: " in ranking
+        ranking = vieval("rank", *drawn(tmp_path), *named(server), *flags).out
+        # it is asked first whether it enforces schemas
+        assert server.stats()["requests"] == calls + 1
+    assert f"Mean {mean} of a: " in ranking
     assert "PQ" not in ranking
 
 
 def test_a_reward_of_one_aspect_is_served_by_one_question():
-    server = ["--model", "NAME", "--base-url", "http://127.0.0.1:9/v1"]
-    _, options = read_options(
-        ["serve", "--reward", "r=viescore:SC", "--aspects", "SC", *server]
-    )
+    flags = ["--reward", "r=viescore:SC", "--aspects", "SC", "--model", "NAME"]
+    command = ["serve", *flags, "--base-url", "http://127.0.0.1:9/v1"]
+    _, options = read_options(command)
     [reward] = serve._server_setup(options).rewards
     assert {term.judge.calls for term in reward.terms} == {"1"}

@@ -1,6 +1,4 @@
-"""Habits of chatty servers without schemas, end to end: each has its words around every answer
-of a run.
-"""
+"""Test habits of chatty servers without schemas, end to end."""
 
 import json
 from pathlib import Path
@@ -18,15 +16,12 @@ SCORES = {"SC": [8.0], "PQ": [7.0, 6.0]}
 
 
 def dressed(text, scores):
-    answer = {
-        "score": scores,
-        "reasoning": "The square is even and its edges are clean.",
-    }
+    reasoning = "The square is even and its edges are clean."
+    answer = {"score": scores, "reasoning": reasoning}
+    capitals = {key.capitalize(): value for key, value in answer.items()}
     forms = {
         "answer": json.dumps(answer),
-        "capitals": json.dumps(
-            {key.capitalize(): value for key, value in answer.items()}
-        ),
+        "capitals": json.dumps(capitals),
         "confident": json.dumps({**answer, "confidence": "high"}),
         "python": str(answer),
         "comma": json.dumps(answer)[:-1] + ",}",
@@ -38,18 +33,15 @@ def dressed(text, scores):
 
 
 def test_a_chatty_server_loses_hardly_an_image(store, tmp_path):
-    """Each of 40 habits for one image of its own, the same words again when the question is
-    asked once more.
-    """
+    """Each of 40 habits for one image, and again when the question is asked once more."""
     habit = {}
 
     def reply(body):
         words = words_of(body)
         if "prompt" not in words.casefold() and "score" not in words.casefold():
             return "Hello."
-        return dressed(
-            habit["text"], SCORES["SC" if "a grey square" in words else "PQ"]
-        )
+        aspect = "SC" if "a grey square" in words else "PQ"
+        return dressed(habit["text"], SCORES[aspect])
 
     lost = []
     with FakeServer(reply=reply, schema_support="ignored") as server:
@@ -59,8 +51,6 @@ def test_a_chatty_server_loses_hardly_an_image(store, tmp_path):
             with Judge("viescore", model="fake", base_url=server.base_url) as judge:
                 [score] = judge.score([picture], ["a grey square"])
             if score != (0.8 * 0.6) ** 0.5:
-                lost.append(
-                    (row["habit"], score, [step.reason for step in judge.last[0].trace])
-                )
+                lost.append((row["habit"], score, judge.last[0].reason))
     assert len(ROWS) == 40
     assert len(lost) <= 0.03 * len(ROWS), lost

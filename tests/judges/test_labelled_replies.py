@@ -22,17 +22,13 @@ PARTS = {folder: part for folder, (_, part) in benchmark_registry.folders().item
 
 
 def rows(name):
-    return [
-        json.loads(line)
-        for line in (HERE / name).read_text(encoding="utf-8").splitlines()
-    ]
+    return [json.loads(line) for line in (HERE / name).open(encoding="utf-8")]
 
 
 @cache
 def read(question, text):
-    return parse_scores(
-        text, reply_schema(len(packs.load("viescore/v1").questions[question].scores))
-    )
+    scores = packs.load("viescore/v1").questions[question].scores
+    return parse_scores(text, reply_schema(len(scores)))
 
 
 @cache
@@ -42,39 +38,30 @@ def log(path):
 
 def text_of(row, shared_data):
     """The text of a row of the public logs, and the question it answers."""
-    folder = (
-        shared_data / "viescore_logs" / row["log"] / row["folder"] / row["image_model"]
-    )
-    held = log(folder / f"{row['aspect']}.json")[row["uid"]]
+    folder = shared_data / "viescore_logs" / row["log"] / row["folder"]
+    held = log(folder / row["image_model"] / f"{row['aspect']}.json")[row["uid"]]
     question = "PQ" if row["aspect"] == "PQ" else f"SC_{PARTS[row['folder']]}"
     if row["form"] == "reply":
-        return question, json.dumps(
-            {"score": held["score"], "reasoning": held["reasoning"]}
-        )
+        answer = {"score": held["score"], "reasoning": held["reasoning"]}
+        return question, json.dumps(answer)
     return question, held["reasoning"].removeprefix(GUESSED)
 
 
 def misread(labelled):
-    """The labelled replies of which other scores were read, or none though they have some."""
+    """The labelled texts (label, question, text) that are read otherwise than labelled."""
+    parsed = [(label, read(question, text), text) for label, question, text in labelled]
     return [
-        (text[:90], label, parsed.scores, parsed.reason)
-        for label, parsed, text in labelled
-        if list(parsed.scores) != (label or [])
+        (text[:90], label, found.scores, found.reason)
+        for label, found, text in parsed
+        if list(found.scores) != (label or [])
     ]
 
 
 def test_no_score_is_read_that_a_careful_reader_would_not_read():
     found = rows("labelled_replies.jsonl")
     assert len(found) >= 100
-    assert (
-        misread(
-            [
-                (row["label"], read(row["question"], row["text"]), row["text"])
-                for row in found
-            ]
-        )
-        == []
-    )
+    texts = [(row["label"], row["question"], row["text"]) for row in found]
+    assert misread(texts) == []
 
 
 def test_only_strict_json_is_ok():
@@ -88,9 +75,4 @@ def test_no_score_is_read_from_the_public_logs_that_is_not_one(shared_data):
     found = rows("labelled_log_rows.jsonl")
     assert len(found) >= 100
     texts = [(row["label"], *text_of(row, shared_data)) for row in found]
-    assert (
-        misread(
-            [(label, read(question, text), text) for label, question, text in texts]
-        )
-        == []
-    )
+    assert misread(texts) == []

@@ -6,11 +6,11 @@ import pytest
 
 from tests.judges.viescore_answers import ORDER, sample
 from tests.playing import first_asks, play, prepared
+from tests.refusals import refuses
 from vieval_plugin.backends.cache import store
 from vieval_plugin.judges import pairwise, registry, viescore
 from vieval_plugin.judges.protocol import Chat, Failure, Status
 from vieval_plugin.prompts import packs
-from vieval_plugin.text.errors import VievalError
 
 NO_REPLY = Failure(Status.API_ERROR, "no reply")
 OUTPUT_ALONE = replace(sample("tig"), images={"output": sample("tig").images["output"]})
@@ -27,10 +27,6 @@ def written(tmp_path, order, text="Look."):
     file = tmp_path / "mine.yaml"
     file.write_text(PACK.format(order=order, text=text))
     return str(file)
-
-
-def is_chat(ask):
-    return isinstance(ask, Chat)
 
 
 def texts_and_images(message):
@@ -58,18 +54,14 @@ def test_text_first_turns_each_question_of_viescore(kind):
 def test_the_store_has_keys_of_its_own_for_another_order_alone():
     """A question in the default order has the content that it had before there were two."""
     judges = [prepared("viescore", name) for name in ("0shot", "text_first")]
-    [plain, *_], [turned, *_] = (
-        first_asks(judge.program(sample("tig"))) for judge in judges
-    )
+    asks = (first_asks(judge.program(sample("tig"))) for judge in judges)
+    [plain, *_], [turned, *_] = asks
     image, text = plain.messages[0].parts
     digest = {image: "digest"}.__getitem__
-    assert store.question(plain, digest) == {
-        "messages": [["user", [{"image": "digest"}, text]]],
-        "schema": plain.schema,
-    }
-    assert store.question(turned, digest)["messages"] == [
-        ["user", [text, {"image": "digest"}]]
-    ]
+    shown, held = {"image": "digest"}, store.question(plain, digest)
+    assert held == {"messages": [["user", [shown, text]]], "schema": plain.schema}
+    other = store.question(turned, digest)["messages"]
+    assert other == [["user", [text, shown]]]
 
 
 @pytest.mark.parametrize("name", ["vqascore", "adiee", "t2i_eval"])
@@ -79,40 +71,37 @@ def test_judges_send_the_order_of_their_pack(name):
     pack = packs.load(spec.pack(spec.options(), spec.plain))
     for wording, first in ((pack, "image"), (pack.text_first(), "text")):
         judge = spec.build(spec.options(), wording, spec.plain)
-        shown = [
-            texts_and_images(ask.messages[0]) for ask in first_asks(judge(sample(kind)))
-        ]
+        asks = first_asks(judge(sample(kind)))
+        shown = [texts_and_images(ask.messages[0]) for ask in asks]
         assert {parts[0] for parts in shown if "image" in parts} <= {first}
 
 
 def test_cigeval_sends_each_sub_question_in_its_order(tmp_path):
-    packs.copy("cigeval/v1", tmp_path / "mine")
-    manifest = tmp_path / "mine" / "manifest.yaml"
-    manifest.write_text(f"order: text_first\n{manifest.read_text()}")
-    with pytest.raises(VievalError, match="observation requires `order: images_first`"):
-        packs.load(str(tmp_path / "mine"))
-    manifest.write_text(
-        manifest.read_text().replace(
-            "observation: {", "observation: {order: images_first, "
-        )
-    )
+    folder = tmp_path / "mine"
+    packs.copy("cigeval/v1", folder)
+    manifest = folder / "manifest.yaml"
+    text = f"order: text_first\n{manifest.read_text()}"
+    manifest.write_text(text)
+    wanted = "observation requires `order: images_first`"
+    refuses(wanted, packs.load, str(folder))
+    ordered = "observation: {order: images_first, "
+    manifest.write_text(text.replace("observation: {", ordered))
     for setting in ("paper", "react"):
         spec = registry.judge("cigeval")
-        judge = spec.build(spec.options(), packs.load(str(tmp_path / "mine")), setting)
+        judge = spec.build(spec.options(), packs.load(str(folder)), setting)
         asks = play(judge(OUTPUT_ALONE), answer=lambda ask: NO_REPLY).asks
-        shown = [texts_and_images(ask.messages[0]) for ask in asks if is_chat(ask)]
-        assert shown
-        assert {tuple(parts) for parts in shown} == {("text", "image")}
+        chats = [ask for ask in asks if isinstance(ask, Chat)]
+        assert chats
+        shown = {tuple(texts_and_images(ask.messages[0])) for ask in chats}
+        assert shown == {("text", "image")}
 
 
 def test_a_question_has_its_own_order_or_that_of_its_pack(tmp_path):
     pack = packs.load(written(tmp_path, "text_first"))
     assert [q.order for q in pack.questions.values()] == ["text_first", "images_first"]
     asks = first_asks(viescore.build(viescore.VIEScoreOptions(), pack)(sample("tig")))
-    assert [texts_and_images(ask.messages[0]) for ask in asks] == [
-        ["text", "image"],
-        ["image", "text"],
-    ]
+    shown = [tuple(texts_and_images(ask.messages[0])) for ask in asks]
+    assert shown == [("text", "image"), ("image", "text")]
 
 
 def test_the_order_is_part_of_the_hash_of_a_pack(tmp_path):
@@ -126,23 +115,19 @@ def test_the_order_is_part_of_the_hash_of_a_pack(tmp_path):
     ["Look at the picture above.", "Rate the images shown above.", "Above is a photo."],
 )
 def test_a_text_that_speaks_of_images_above_it_is_not_turned(tmp_path, text):
-    packs.load(written(tmp_path, "images_first", text))
-    with pytest.raises(
-        VievalError,
-        match="question SC requires `order: images_first`, because SC refers",
-    ):
-        packs.load(written(tmp_path, "text_first", text))
     plain = packs.load(written(tmp_path, "images_first", text))
-    with pytest.raises(VievalError, match="refers to images above it"):
-        viescore.build(viescore.VIEScoreOptions(), plain, "text_first")
+    wanted = "question SC requires `order: images_first`, because SC refers"
+    refuses(wanted, packs.load, written(tmp_path, "text_first", text))
+    options = viescore.VIEScoreOptions()
+    refuses("refers to images above", viescore.build, options, plain, "text_first")
 
 
 def test_an_unknown_order_is_refused(tmp_path):
-    with pytest.raises(VievalError, match="order: Input should be 'images_first'"):
-        packs.load(written(tmp_path, "text_last"))
+    path = written(tmp_path, "text_last")
+    refuses("order: Input should be 'images_first'", packs.load, path)
 
 
 def test_contests_place_their_images_in_the_text():
-    pack = packs.load("pairwise/v1")
-    with pytest.raises(VievalError, match="does not support `order: text_first`"):
-        pairwise.build(pairwise.PairwiseOptions(), pack.text_first())
+    pack = packs.load("pairwise/v1").text_first()
+    unsupported = "does not support `order: text_first`"
+    refuses(unsupported, pairwise.build, pairwise.PairwiseOptions(), pack)

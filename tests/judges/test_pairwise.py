@@ -1,6 +1,4 @@
-"""A judge of contests: what it asks in both orders, how answers are turned round, and what an
-unread order is.
-"""
+"""Test the judge of contests: its questions in both orders, and its answers."""
 
 import itertools
 import json
@@ -53,59 +51,39 @@ from vieval_plugin.run.runner import judge_in_batches
 # What is asked.
 
 
-@pytest.mark.parametrize(
-    ("kind", "form"),
-    [*itertools.product(SHOWN, ["four_way", "two_way", "ranking", "expected"])],
-)
-def test_each_kind_shows_its_conditions_once_and_every_candidate_below_its_letter(
-    kind, form
-):
-    options = (
-        {"mode": "expected"}
-        if form == "expected"
-        else {"answers": "two_way"}
-        if form == "two_way"
-        else {}
-    )
+FORM_OPTIONS = {"two_way": {"answers": "two_way"}, "expected": {"mode": "expected"}}
+HEADING = r"Candidate (\w), a picture:\s*$"
+
+
+@pytest.mark.parametrize("form", ["four_way", "two_way", "ranking", "expected"])
+@pytest.mark.parametrize("kind", SHOWN)
+def test_conditions_are_shown_once_and_candidates_below_letters(kind, form):
     judged = contest(3 if form == "ranking" else 2, kind)
-    for ask, order in zip(
-        first_asks(build(**options)(judged)), ("forward", "reverse"), strict=True
-    ):
-        assert ask.path == (order,)
-        count = len(judged.candidates)
-        assert numbers(ask) == list(
-            range(1, count + 1) if order == "forward" else range(count, 0, -1)
-        )
-        assert [i.source.decode() for i in images_of(ask)][: len(SHOWN[kind])] == SHOWN[
-            kind
-        ]
-        assert len(images_of(ask)) == len(SHOWN[kind]) + count
+    count = len(judged.candidates)
+    forward, reverse = first_asks(build(**FORM_OPTIONS.get(form, {}))(judged))
+    assert (forward.path, reverse.path) == (("forward",), ("reverse",))
+    assert numbers(forward) == numbers(reverse)[::-1] == list(range(1, count + 1))
+    for ask in (forward, reverse):
+        shown = images_of(ask)
+        sources = [image.source.decode() for image in shown]
+        assert sources[: len(SHOWN[kind])] == SHOWN[kind]
+        assert len(shown) == len(SHOWN[kind]) + count
         parts = ask.messages[0].parts
-        headings = [
-            parts[at - 1]
-            for at, part in enumerate(parts)
-            if part in images_of(ask)[-count:]
-        ]
-        assert [
-            re.search(r"Candidate (\w), a picture:\s*$", heading)[1]
-            for heading in headings
-        ] == [*"ABC"[:count]]
-        words = TEXTS["subject"] if kind == "sdie" else TEXTS[SAID[kind]]
-        assert words in text_of(ask)
-        assert text_of(ask).count("as the prompt says it") == (
-            SAID.get(kind) == "prompt"
-        )
+        places = [at for at, part in enumerate(parts) if part in shown[-count:]]
+        letters = [re.search(HEADING, parts[at - 1])[1] for at in places]
+        assert letters == [*"ABC"[:count]]
+        text = text_of(ask)
+        assert TEXTS["subject" if kind == "sdie" else SAID[kind]] in text
+        is_prompt = SAID.get(kind) == "prompt"
+        assert text.count("as the prompt says it") == is_prompt
 
 
 def test_both_orders_are_asked_at_once_and_one_where_one_is_wanted():
-    assert play(build()(contest()), answer=knowing(FIRST)).labels == [
-        ["forward", "reverse"]
-    ]
+    both = play(build()(contest()), answer=knowing(FIRST))
+    assert both.labels == [["forward", "reverse"]]
     played = play(build(orders="one")(contest()), answer=knowing(FIRST))
-    assert (played.labels, dict(played.verdict.choice.votes)) == (
-        [["forward"]],
-        {"forward": FIRST},
-    )
+    assert played.labels == [["forward"]]
+    assert dict(played.verdict.choice.votes) == {"forward": FIRST}
 
 
 @pytest.mark.parametrize(
@@ -114,20 +92,14 @@ def test_both_orders_are_asked_at_once_and_one_where_one_is_wanted():
 )
 def test_frames_and_views_of_a_candidate_stand_together_in_order(role, words):
     def candidate(n):
-        return Sample(
-            SampleId("b", "tig", f"m{n}", "1"),
-            {
-                "output": Image(b"cover"),
-                **{f"{role}{f}": Image(f"{n}:{f}".encode()) for f in (10, 9, 0)},
-            },
-            TEXTS,
-        )
+        images = {f"{role}{f}": Image(f"{n}:{f}".encode()) for f in (10, 9, 0)}
+        images["output"] = Image(b"cover")
+        return Sample(SampleId("b", "tig", f"m{n}", "1"), images, TEXTS)
 
     judged = Contest(SampleId("b", "v", "", "1"), (candidate(1), candidate(2)))
     [_, reverse] = first_asks(prepared("pairwise").program(judged))
-    assert [i.source for i in images_of(reverse)] == [
-        f"{n}:{f}".encode() for n in (2, 1) for f in (0, 9, 10)
-    ]
+    shown = [image.source.decode() for image in images_of(reverse)]
+    assert shown == [f"{n}:{f}" for n in (2, 1) for f in (0, 9, 10)]
     assert text_of(reverse).count(words) == 2
 
 
@@ -152,18 +124,12 @@ def test_a_text_cannot_pass_for_a_picture():
 def test_what_the_schema_lets_through_is_read(form, number, answer):
     asked = schema(form, number)
     assert list(asked["properties"]) == ["reasoning", *answer] == asked["required"]
-    assert (
-        reader(form, presentation_order("forward", number))(
-            json.dumps({"reasoning": "r", **answer})
-        ).status
-        is Status.OK
-    )
+    read = reader(form, presentation_order("forward", number))
+    text = json.dumps({"reasoning": "r", **answer})
+    assert read(text).status is Status.OK
     if form != "ranking":
-        votes = {
-            reader(form, (1, 2))(json.dumps({"reasoning": "r", "better": word})).value
-            for word in asked["properties"]["better"]["enum"]
-        }
-        assert votes == set(SCHEMES[form])
+        words = asked["properties"]["better"]["enum"]
+        assert {read(reply(word).text).value for word in words} == set(SCHEMES[form])
 
 
 # Verdicts.
@@ -201,35 +167,25 @@ UNREAD = [
 
 
 @pytest.mark.parametrize(("bad", "status"), UNREAD)
-@pytest.mark.parametrize("unread", ["forward", "reverse"])
-def test_an_order_that_is_not_read_has_its_status_and_no_vote(bad, status, unread):
-    verdict = play(
-        build(0)(contest()),
-        answer=lambda ask: bad if ask.path == (unread,) else reply("B"),
-    ).verdict
+@pytest.mark.parametrize(
+    ("unread", "other", "vote"),
+    [("forward", "reverse", FIRST), ("reverse", "forward", SECOND)],
+)
+def test_an_order_that_is_not_read_has_its_status_and_no_vote(
+    bad, status, unread, other, vote
+):
+    answer = lambda ask: bad if ask.path == (unread,) else reply("B")
+    verdict = play(build(0)(contest()), answer=answer).verdict
     assert verdict.status is status
-    other = {"forward": "reverse", "reverse": "forward"}[unread]
-    assert dict(verdict.choice.votes) == {
-        other: SECOND if other == "forward" else FIRST
-    }
-    assert {step.path[0]: step.status for step in verdict.trace} == {
-        unread: status,
-        other: Status.OK,
-    }
+    assert dict(verdict.choice.votes) == {other: vote}
+    statuses = {step.path[0]: step.status for step in verdict.trace}
+    assert statuses == {unread: status, other: Status.OK}
     assert verdict.findings == ()
 
 
-def test_neither_order_read_is_no_vote_at_all():
-    verdict = play(
-        build()(contest()), answer=lambda ask: Failure(Status.API_ERROR, "gone")
-    ).verdict
-    assert (verdict.status, dict(verdict.choice.votes)) == (Status.API_ERROR, {})
-
-
 def test_a_reply_that_cannot_be_read_is_asked_for_again():
-    played = play(
-        build()(contest()), [Text("A or B, hard to say."), reply("B")], [reply("A")]
-    )
+    first = [Text("A or B, hard to say."), reply("B")]
+    played = play(build()(contest()), first, [reply("A")])
     assert played.labels == [["forward", "reverse"], ["forward"]]
     assert "no JSON object found" in text_of(played.asks[-1])
     assert played.verdict.status is Status.REPAIRED
@@ -240,47 +196,36 @@ def test_two_way_takes_no_tie():
     [forward, _] = first_asks(build(answers="two_way")(contest()))
     assert forward.schema["properties"]["better"]["enum"] == ["A", "B"]
     assert "both" not in text_of(forward)
-    assert (
-        reader("two_way", (1, 2))(reply("both good").text).status
-        is Status.PARSE_FAILURE
-    )
+    tie = reader("two_way", (1, 2))(reply("both good").text)
+    assert tie.status is Status.PARSE_FAILURE
 
 
 # More than two candidates.
 
 
-@given(st.data())
-def test_a_true_ranking_is_the_same_in_both_orders(data):
-    number = data.draw(st.integers(3, 6))
-    truth = data.draw(
-        st.lists(st.integers(1, number), min_size=number, max_size=number)
-    )
+@given(st.lists(st.integers(1, 6), min_size=3, max_size=6))
+def test_a_true_ranking_is_the_same_in_both_orders(truth):
+    number = len(truth)
+    truth = [min(place, number) for place in truth]
 
     def answer(ask):
-        places = {
-            letter: truth[n - 1]
-            for letter, n in zip(LETTERS, numbers(ask), strict=False)
-        }
+        letters = zip(LETTERS, numbers(ask), strict=False)
+        places = {letter: truth[n - 1] for letter, n in letters}
         return Text(json.dumps({"reasoning": "x", "places": places}))
 
     verdict = play(build()(contest(number)), answer=answer).verdict
     votes = verdict.choice.votes
     assert votes["forward"] == votes["reverse"]
-    found = ranks(votes["forward"], number)
-    for (a, b), (x, y) in zip(
-        itertools.combinations(truth, 2), itertools.combinations(found, 2), strict=True
-    ):
+    pairs = itertools.combinations(truth, 2)
+    found = itertools.combinations(ranks(votes["forward"], number), 2)
+    for (a, b), (x, y) in zip(pairs, found, strict=True):
         assert ((a > b) - (a < b)) == ((x > y) - (x < y))
     assert (verdict.status, verdict.findings) == (Status.OK, ())
 
 
 def test_a_ranking_by_position_is_inconsistent_and_turned_round():
-    verdict = play(
-        build()(contest(3)),
-        answer=lambda ask: Text(
-            '{"reasoning": "x", "places": {"A": 1, "B": 2, "C": 2}}'
-        ),
-    ).verdict
+    places = Text('{"reasoning": "x", "places": {"A": 1, "B": 2, "C": 2}}')
+    verdict = play(build()(contest(3)), answer=lambda ask: places).verdict
     assert dict(verdict.choice.votes) == {"forward": "1>2=3", "reverse": "3>1=2"}
     assert verdict.findings == ("inconsistent",)
 
@@ -288,104 +233,87 @@ def test_a_ranking_by_position_is_inconsistent_and_turned_round():
 # Through the house.
 
 
+def one_unread(ask):
+    return Text("no idea") if ask.path == ("reverse",) else reply("both bad")
+
+
+PARTLY_KNOWN = Probabilities((0.3, 0, 0, 0), (0.3, 0.1, 0.2, 0.2))
+
+
 @pytest.mark.parametrize(
-    ("options", "answer"),
+    ("mode", "answer"),
     [
-        ({}, lambda ask: reply("A")),
-        (
-            {},
-            lambda ask: (
-                Text("no idea") if ask.path == ("reverse",) else reply("both bad")
-            ),
-        ),
-        ({"mode": "expected"}, lambda ask: known(0.55, 0.3, 0.01)),
-        (
-            {"mode": "expected"},
-            lambda ask: Probabilities((0.3, 0, 0, 0), (0.3, 0.1, 0.2, 0.2)),
-        ),
+        ("answer", lambda ask: reply("A")),
+        ("answer", one_unread),
+        ("expected", lambda ask: known(0.55, 0.3, 0.01)),
+        ("expected", lambda ask: PARTLY_KNOWN),
     ],
 )
-def test_a_verdict_is_kept_and_its_conversation_had_again(options, answer):
-    judge, judged = prepared("pairwise", **options), contest()
+def test_a_verdict_is_kept_and_its_conversation_had_again(mode, answer):
+    judge, judged = prepared("pairwise", mode=mode), contest()
     played = play(judge.program(judged), answer=answer)
-    written = response_json(
-        judged.id, played.verdict, judge.provenance, fingerprint(judged)
-    )
+    verdict = played.verdict
+    print_of = fingerprint(judged)
+    written = response_json(judged.id, verdict, judge.provenance, print_of)
     record = read_record(written, target_json(judged))
-    assert record.verdict == played.verdict
-    assert record.provenance.settings == (("expected",) if options else ("four_way",))
+    assert record.verdict == verdict
+    settings = {"answer": ("four_way",), "expected": ("expected",)}
+    assert record.provenance.settings == settings[mode]
     exchanges = conversation(judge.program, judged, record.verdict)
     assert [exchange.ask for exchange in exchanges] == played.asks
     units = judge.spec.export.units(judged.id, exchanges)
-    read = (
-        {step.path for step in played.verdict.trace if step.status.usable}
-        if not options
-        else set()
-    )
-    assert len(units) == len(read)
+    read = {step.path for step in verdict.trace if step.status.usable}
+    assert len(units) == (len(read) if mode == "answer" else 0)
     for unit in units:
         [example] = unit.examples
-        *_, last = example.messages
-        assert (last.role, example.trained, unit.score) == (
-            "assistant",
-            (len(example.messages) - 1,),
-            None,
-        )
-    assert len({example.id for unit in units for example in unit.examples}) == len(
-        units
-    )
+        assert example.messages[-1].role == "assistant"
+        assert example.trained == (len(example.messages) - 1,)
+        assert unit.score is None
+    examples = {example.id for unit in units for example in unit.examples}
+    assert len(examples) == len(units)
 
 
 def test_titles_belong_to_the_steps():
-    verdict = play(build()(contest()), answer=knowing(FIRST)).verdict
-    assert {step.path for step in verdict.trace} == set(
-        pairwise.SPEC.titles(verdict.trace)
-    )
+    trace = play(build()(contest()), answer=knowing(FIRST)).verdict.trace
+    assert {step.path for step in trace} == set(pairwise.SPEC.titles(trace))
 
 
 # By the probabilities of answers: preferences, and bounds where they are not all known.
 
 
+def expected(*replies):
+    """The played judge by probabilities."""
+    return play(build(mode="expected")(contest()), list(replies))
+
+
+def preferences(**wanted):
+    return pytest.approx(wanted)
+
+
 def test_a_preference_is_the_difference_and_turned_round():
-    played = play(
-        build(mode="expected")(contest()), [known(0.6, 0.2), known(0.1, 0.5, 0.05)]
-    )
+    played = expected(known(0.6, 0.2), known(0.1, 0.5, 0.05))
     assert {ask.continuations for ask in played.asks} == {("A", " A", "B", " B")}
+    choice = played.verdict.choice
+    assert dict(choice.preferences) == preferences(forward=0.4, reverse=0.4)
+    assert dict(choice.votes) == {}
     verdict = played.verdict
-    assert dict(verdict.choice.preferences) == pytest.approx(
-        {"forward": 0.4, "reverse": 0.4}
-    )
-    assert dict(verdict.choice.votes) == {}
     assert (verdict.status, verdict.findings, verdict.scores) == (Status.OK, (), {})
-    of_position = play(
-        build(mode="expected")(contest()), [known(0.7, 0.1), known(0.6, 0.2)]
-    ).verdict
-    assert dict(of_position.choice.preferences) == pytest.approx(
-        {"forward": 0.6, "reverse": -0.4}
-    )
-    assert of_position.findings == ("inconsistent",)
+    by_position = expected(known(0.7, 0.1), known(0.6, 0.2)).verdict
+    found = dict(by_position.choice.preferences)
+    assert found == preferences(forward=0.6, reverse=-0.4)
+    assert by_position.findings == ("inconsistent",)
 
 
 def test_an_answer_that_begins_otherwise_is_counted():
-    verdict = play(
-        build(mode="expected")(contest()), [known(0.1, 0.05), known(0.3, 0.6)]
-    ).verdict
+    verdict = expected(known(0.1, 0.05), known(0.3, 0.6)).verdict
     assert verdict.findings == ("neither letter is likely",)
 
 
-def test_one_order_without_probabilities_leaves_the_other():
-    verdict = play(
-        build(mode="expected")(contest()),
-        [Failure(Status.API_ERROR, "no"), known(0.2, 0.7)],
-    ).verdict
-    assert (verdict.status, dict(verdict.choice.preferences)) == (
-        Status.API_ERROR,
-        pytest.approx({"reverse": 0.5}),
-    )
-    verdict = play(
-        build(mode="expected")(contest()), [Text("A"), known(0.2, 0.7)]
-    ).verdict
+@pytest.mark.parametrize("lost", [Failure(Status.API_ERROR, "no"), Text("A")])
+def test_one_order_without_probabilities_leaves_the_other(lost):
+    verdict = expected(lost, known(0.2, 0.7)).verdict
     assert verdict.status is Status.API_ERROR
+    assert dict(verdict.choice.preferences) == preferences(reverse=0.5)
 
 
 def test_bounds_are_all_that_is_possible_and_no_more():
@@ -394,36 +322,26 @@ def test_bounds_are_all_that_is_possible_and_no_more():
         low = [draw.random() / 4 for _ in "aabb"]
         high = [p + draw.random() / 3 for p in low]
         least, most = step_of(Probabilities(tuple(low), tuple(high)), "forward").bounds
-        inside = [
-            (
-                draw.uniform(sum(low[:2]), sum(high[:2])),
-                draw.uniform(sum(low[2:]), sum(high[2:])),
-            )
-            for _ in range(300)
-        ]
-        ends = itertools.product(
-            (sum(low[:2]), sum(high[:2])), (sum(low[2:]), sum(high[2:]))
-        )
-        corners = [(a, min(b, 1 - a)) for a, b in ends] + [
-            (1 - sum(low[2:]), sum(low[2:]))
-        ]
-        possible = [a - b for a, b in inside if a + b <= 1]
-        assert all(least - 1e-9 <= difference <= most + 1e-9 for difference in possible)
+        first = (sum(low[:2]), sum(high[:2]))
+        second = (sum(low[2:]), sum(high[2:]))
+        for _ in range(300):
+            a, b = draw.uniform(*first), draw.uniform(*second)
+            assert a + b > 1 or least - 1e-9 <= a - b <= most + 1e-9
+        corners = [(a, min(b, 1 - a)) for a, b in itertools.product(first, second)]
+        corners.append((1 - second[0], second[0]))
         reached = [
             a - b
             for a, b in corners
-            if sum(low[:2]) <= a <= sum(high[:2]) + 1e-9 and b >= sum(low[2:]) - 1e-9
+            if first[0] <= a <= first[1] + 1e-9 and b >= second[0] - 1e-9
         ]
         assert (min(reached), max(reached)) == pytest.approx((least, most))
 
 
 def test_what_is_known_to_an_interval_only_is_said_so():
     unlisted = Probabilities((0.6, 0.0, 0.0, 0.0), (0.6, 0.01, 0.1, 0.1))
-    verdict = play(build(mode="expected")(contest()), [unlisted, unlisted]).verdict
-    assert dict(verdict.bounds) == {
-        "forward": pytest.approx((0.4, 0.61)),
-        "reverse": pytest.approx((-0.61, -0.4)),
-    }
+    verdict = expected(unlisted, unlisted).verdict
+    assert verdict.bounds["forward"] == pytest.approx((0.4, 0.61))
+    assert verdict.bounds["reverse"] == pytest.approx((-0.61, -0.4))
     assert verdict.choice.preferences["reverse"] == pytest.approx(-0.505)
     assert verdict.trace[1].bounds == pytest.approx((0.4, 0.61))
     assert preference_of((0.0, 0.0), "reverse") == (0.0, 0.0)
@@ -432,102 +350,75 @@ def test_what_is_known_to_an_interval_only_is_said_so():
 # What is not asked about, and packs that do not show what they must.
 
 
+OTHER_SOURCE = {**CONDITIONS, "source": Image(b"other"), "output": Image(b"2")}
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
         ({"texts": {**TEXTS, "instruction": "other"}}, "instruction"),
         ({"texts": {**TEXTS, "extra": "x"}}, "extra"),
-        (
-            {
-                "images": {
-                    **CONDITIONS,
-                    "source": Image(b"other"),
-                    "output": Image(b"2"),
-                }
-            },
-            "source",
-        ),
+        ({"images": OTHER_SOURCE}, "source"),
         ({"kind": "mie"}, "kind"),
     ],
 )
 def test_candidates_of_different_conditions_are_no_contest(change, reason):
     first, second = contest().candidates
-    fields = {
-        "images": second.images,
-        "texts": second.texts,
-        "kind": second.kind,
-        **change,
-    }
-    said = not_applicable(
-        Contest(SampleId("b", "p", "", "1"), (first, Sample(second.id, **fields)))
-    )
-    assert (
-        said
-        == f"all candidates must have the same conditions, but candidates 1 and 2 differ in {reason}"
-    )
-
-
-def test_what_one_question_cannot_hold_is_not_applicable():
-    assert "requires exactly 2 candidates, got 3" in not_applicable(
-        contest(3), mode="expected"
-    )
-    assert "at most 26" in not_applicable(contest(27))
-    assert "does not support the kind" in not_applicable(contest(kind="new"))
-    assert "judges contests, not single samples" in not_applicable(
-        contest().candidates[0]
+    different = (first, replace(second, **change))
+    said = not_applicable(Contest(SampleId("b", "p", "", "1"), different))
+    assert said == (
+        "all candidates must have the same conditions, but candidates 1 and 2 differ "
+        f"in {reason}"
     )
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("judged", "options", "said"),
     [
-        "{{ places.source }}{{ candidates[0].place }}",
-        "{{ candidates[0].place }}{{ candidates[1].place }}",
-        (
-            "{{ places.source }}{{ candidates[0].place }}{{ candidates[0].place }}{{ "
-            "candidates[1].place }}"
-        ),
-        "nothing",
+        (contest(3), {"mode": "expected"}, "requires exactly 2 candidates, got 3"),
+        (contest(27), {}, "at most 26"),
+        (contest(kind="new"), {}, "does not support the kind"),
+        (contest().candidates[0], {}, "judges contests, not single samples"),
     ],
+)
+def test_what_one_question_cannot_hold_is_not_applicable(judged, options, said):
+    assert said in not_applicable(judged, **options)
+
+
+SOURCE, ONE, OTHER = (
+    "{{ places.source }}",
+    "{{ candidates[0].place }}",
+    "{{ candidates[1].place }}",
+)
+
+
+@pytest.mark.parametrize(
+    "text", [SOURCE + ONE, ONE + OTHER, SOURCE + ONE + ONE + OTHER, "nothing"]
 )
 def test_a_pack_that_does_not_show_everything_once_is_named(tmp_path, text):
     judge = prepared("pairwise", pack=own_pack(tmp_path / "pack", text))
     pictures = {"source": Image(plain("grey")), "output": Image(plain("red"))}
-    candidates = tuple(
-        replace(candidate, images=pictures) for candidate in contest().candidates
-    )
-    [outcome] = judge_in_batches(
-        [Job(replace(contest(), candidates=candidates), judge)],
-        lambda asks: [],
-        Progress(),
-    )
+    candidates = [replace(one, images=pictures) for one in contest().candidates]
+    judged = replace(contest(), candidates=tuple(candidates))
+    [outcome] = judge_in_batches([Job(judged, judge)], lambda asks: [], Progress())
     assert outcome.verdict.status is Status.TOOL_ERROR
-    assert (
-        "prompt pack mine, template q.jinja: must contain each of"
-        in outcome.verdict.trace[0].reason
-    )
+    named = "prompt pack mine, template q.jinja: must contain each of"
+    assert named in outcome.verdict.trace[0].reason
 
 
 def test_a_pack_may_show_fewer_kinds_and_other_images(tmp_path):
     places = "{{ places.mask }}{% for one in candidates %}{{ one.place }}{% endfor %}"
     shows_mask = "  mie: {template: q.jinja, images: [mask], scores: []}"
     pack = own_pack(tmp_path / "pack", places, shows_mask)
-    assert (
-        not_applicable(contest(), pack=pack)
-        == "prompt pack mine has no question for the kind 'tie'"
-    )
-    [forward, _] = first_asks(
-        prepared("pairwise", pack=pack).program(contest(kind="mie"))
-    )
+    lacking = "prompt pack mine has no question for the kind 'tie'"
+    assert not_applicable(contest(), pack=pack) == lacking
+    masked = contest(kind="mie")
+    [forward, _] = first_asks(prepared("pairwise", pack=pack).program(masked))
     assert images_of(forward)[0] == CONDITIONS["mask"]
-    bare = tuple(
-        Sample(
-            c.id, {role: i for role, i in c.images.items() if role != "mask"}, c.texts
-        )
-        for c in contest(kind="mie").candidates
-    )
-    said = not_applicable(Contest(SampleId("b", "p", "", "1"), bare), pack=pack)
-    assert (
-        said
-        == "prompt pack mine shows the image mask, which the candidates do not have"
-    )
+    bare = [
+        replace(one, images={r: i for r, i in one.images.items() if r != "mask"})
+        for one in masked.candidates
+    ]
+    said = not_applicable(replace(masked, candidates=tuple(bare)), pack=pack)
+    lacking = "prompt pack mine shows the image mask, which the candidates do not have"
+    assert said == lacking

@@ -1,6 +1,4 @@
-"""What of a reply is an answer: the whole object that was asked for, once, behind at most a
-lead-in of allowed words.
-"""
+"""Test what of a reply is an answer: one whole object, after an allowed lead-in."""
 
 import json
 import re
@@ -35,22 +33,15 @@ def reply(scores, reasoning="fine"):
 
 
 def test_a_lead_in_of_each_bad_reply_is_none_of_itself():
-    table = [
-        json.loads(line) for line in TABLE.read_text(encoding="utf-8").splitlines()
-    ]
-    lead_ins = [
-        row["text"].partition("{")[0].strip()
-        for row in table
-        if row["form"] == "bad lead-in"
-    ]
+    rows = [json.loads(line) for line in TABLE.open(encoding="utf-8")]
+    bad = [row["text"] for row in rows if row["form"] == "bad lead-in"]
+    lead_ins = [text.partition("{")[0].strip() for text in bad]
     assert len(lead_ins) >= 50
     assert [text for text in lead_ins if is_lead_in(text)] == []
 
 
 @pytest.mark.parametrize(*table("lead_ins_of_no_refusal.jsonl"))
-def test_a_lead_in_that_may_say_what_the_image_shows_or_what_was_asked_for_is_none(
-    text,
-):
+def test_a_lead_in_that_may_describe_the_image_is_none(text):
     assert not is_lead_in(text)
 
 
@@ -58,90 +49,61 @@ def test_a_lead_in_that_may_say_what_the_image_shows_or_what_was_asked_for_is_no
 
 
 @pytest.mark.parametrize(*table("rubric_replies.jsonl"))
-def test_a_reply_has_its_status_and_scores_or_its_reason(
-    text, count, status, scores, reason
-):
+def test_a_reply_has_status_scores_and_reason(text, count, status, scores, reason):
     parsed = read(text, count)
     assert (parsed.status, parsed.scores) == (status, tuple(scores))
     assert reason in parsed.reason
 
 
-def test_a_number_alone_is_as_asked_where_a_pack_shows_it_so():
-    assert (
-        read('{"score": "7", "reasoning": "clean"}', 1, as_shown=True).status
-        is Status.OK
-    )
-    assert (
-        read('{"score": "7 of 10", "reasoning": "clean"}', 1, as_shown=True).status
-        is Status.PARSE_FAILURE
-    )
+@pytest.mark.parametrize(
+    ("score", "status"), [("7", "ok"), ("7 of 10", "parse_failure")]
+)
+def test_a_number_alone_is_as_asked_where_a_pack_shows_it_so(score, status):
+    text = f'{{"score": "{score}", "reasoning": "clean"}}'
+    assert read(text, 1, as_shown=True).status == status
 
 
 def test_the_scale_and_the_keys_are_those_of_the_schema():
-    assert parse_scores(
-        '{"score": "4/5", "reasoning": "x"}', reply_schema(1, 5)
-    ).scores == (4.0,)
-    assert not parse_scores(
-        '{"score": [1], "reasoning": "x"}', reply_schema(1, 5, 2)
-    ).scores
+    of_five = parse_scores('{"score": "4/5", "reasoning": "x"}', reply_schema(1, 5))
+    assert of_five.scores == (4.0,)
+    below = '{"score": [1], "reasoning": "x"}'
+    assert not parse_scores(below, reply_schema(1, 5, 2)).scores
     asked = reply_schema(1, keys=("score", "answer"), optional=("confidence",))
-    assert parse_scores('{"score": [7], "answer": "a cat"}', asked).status is Status.OK
-    assert (
-        parse_scores(
-            '{"score": [7], "answer": "a cat", "confidence": 0.4}', asked
-        ).status
-        is Status.OK
-    )
-    assert parse_scores(
-        '{"score": [7], "answer": "a cat", "final": true}', asked
-    ).reason.endswith("unknown keys: final")
+    answered = '{"score": [7], "answer": "a cat"'
+    for more in ("}", ', "confidence": 0.4}'):
+        assert parse_scores(answered + more, asked).status is Status.OK
+    unknown = parse_scores(f'{answered}, "final": true}}', asked)
+    assert unknown.reason.endswith("unknown keys: final")
 
 
 def test_a_refusal_in_the_reasoning_is_counted_and_not_obeyed():
     parsed = read(reply([0, 0], "No image was provided, I am unable to rate it."))
-    assert (parsed.status, parsed.scores, parsed.finding) == (
-        Status.OK,
-        (0, 0),
-        REFUSAL_INSIDE,
-    )
-    assert (
-        read("I'm sorry, but I can't assist with that.").status is Status.PARSE_FAILURE
-    )
+    assert (parsed.status, parsed.scores) == (Status.OK, (0, 0))
+    assert parsed.finding == REFUSAL_INSIDE
+    refused = read("I'm sorry, but I can't assist with that.")
+    assert refused.status is Status.PARSE_FAILURE
 
 
 # What is not.
 
 
-MANGLED = (
-    *(
-        "[7, ?]",
-        "[7, ?, 8]",
-        "[7, ...]",
-        "8,5",
-        "7, 8",
-        "7_0",
-        "[7 (good), 8 (bad)]",
-        "[~7, 8]",
-        "[<7, 8]",
-        "[1 0, 8]",
-    ),
-    *(
-        "**7**",
-        "[7, 8], // a draft",
-        "[1<think>hm</think>0, 8]",
-        "7.5.1",
-        "[\\u0037, 8]",
-    ),
-)
+UNSURE = [
+    "[7, ?]",
+    "[7, ?, 8]",
+    "[7, ...]",
+    "[~7, 8]",
+    "[<7, 8]",
+    "[7 (good), 8 (bad)]",
+]
+UNLISTED = ["8,5", "7, 8", "7_0", "**7**", "7.5.1"]
+BROKEN = ["[1 0, 8]", "[1<think>hm</think>0, 8]", "[7, 8], // a draft", "[\\u0037, 8]"]
 
 
-@pytest.mark.parametrize("scores", MANGLED)
+@pytest.mark.parametrize("scores", [*UNSURE, *UNLISTED, *BROKEN])
 def test_what_the_mender_drops_or_merges_is_not_believed(scores):
+    text = f'{{"score": {scores}, "reasoning": "x"}}'
     for count in (1, 2):
-        assert (
-            read(f'{{"score": {scores}, "reasoning": "x"}}', count).status
-            is Status.PARSE_FAILURE
-        )
+        assert read(text, count).status is Status.PARSE_FAILURE
 
 
 @pytest.mark.parametrize(
@@ -178,32 +140,11 @@ def test_a_number_over_and_over_is_not_read():
 
 # For any reply.
 
-FRAGMENTS = (
-    *"{}[]\"':,\\ \n`\u2019“/*#",
-    *(
-        "score",
-        '"score": [1, 2], ',
-        "'score': [3, 4]",
-        '{"score": [1, 2]}',
-        "{'score': [5]}",
-        "score: 9",
-        "reasoning",
-    ),
-    *(
-        "9",
-        "10",
-        "7/10",
-        "0.5",
-        "1e1",
-        "NaN",
-        "true",
-        "<think>",
-        "</think>",
-        "```json\n",
-        "||V^=^V||",
-        ANSWER,
-    ),
-)
+NUMBERS = ["9", "10", "7/10", "0.5", "1e1", "NaN", "true"]
+SCORES = ['"score": [1, 2], ', "'score': [3, 4]", '{"score": [1, 2]}', "{'score': [5]}"]
+MARKS = [*"{}[]\"':,\\ \n`\u2019“/*#", "<think>", "</think>", "```json\n", "||V^=^V||"]
+WORDS = ["score", "reasoning", "score: 9"]
+FRAGMENTS = [*MARKS, *WORDS, *NUMBERS, *SCORES, ANSWER]
 texts = st.one_of(
     st.text(), st.lists(st.sampled_from(FRAGMENTS), max_size=25).map("".join)
 )
@@ -215,16 +156,11 @@ score_lists = st.lists(
 @st.composite
 def replies(draw):
     """A valid reply with its scores and its reasoning; the keys come in either order."""
-    scores, reasoning = (
-        draw(score_lists),
-        draw(texts.filter(lambda text: any(map(str.isalnum, text)))),
-    )
+    scores = draw(score_lists)
+    reasoning = draw(texts.filter(lambda text: any(map(str.isalnum, text))))
     pairs = draw(st.permutations([("score", scores), ("reasoning", reasoning)]))
-    text = json.dumps(
-        dict(pairs),
-        ensure_ascii=draw(st.booleans()),
-        indent=draw(st.sampled_from([None, 1])),
-    )
+    ascii, indent = draw(st.booleans()), draw(st.sampled_from([None, 1]))
+    text = json.dumps(dict(pairs), ensure_ascii=ascii, indent=indent)
     return text, tuple(scores), reasoning
 
 
@@ -244,53 +180,31 @@ def test_any_text_is_read_without_raising_and_every_score_stands_in_it(text, cou
 def test_a_valid_reply_is_read_exactly(valid):
     text, scores, reasoning = valid
     parsed = read(text, len(scores))
-    assert (parsed.status, parsed.scores, parsed.reason) == (
-        Status.OK,
-        scores,
-        reasoning,
-    )
+    assert (parsed.status, parsed.scores) == (Status.OK, scores)
+    assert parsed.reason == reasoning
 
 
 @given(replies(), st.data())
 def test_a_cut_never_makes_other_scores(valid, data):
     text, scores, _ = valid
-    assert read(text[: data.draw(st.integers(0, len(text)))], len(scores)).scores in (
-        (),
-        scores,
-    )
+    cut = text[: data.draw(st.integers(0, len(text)))]
+    assert read(cut, len(scores)).scores in ((), scores)
 
 
 @given(texts, texts)
 def test_what_stands_around_an_answer_never_makes_another(before, behind):
-    mine = reply([4.25, 5.75])
+    mine, scores = reply([4.25, 5.75]), (4.25, 5.75)
     assert read(f"{mine}{behind}{reply([9.25, 9.75])}").scores == ()
-    assert read(f"<think>{before.replace('think>', '')}</think>{mine}").scores == (
-        4.25,
-        5.75,
-    )
-    assert read(f"{mine}{behind}").scores in ((), (4.25, 5.75))
+    thought = before.replace("think>", "")
+    assert read(f"<think>{thought}</think>{mine}").scores == scores
+    assert read(f"{mine}{behind}").scores in ((), scores)
 
 
-NONSENSE = (
-    *(
-        "[",
-        "{",
-        "{}",
-        '{"a":',
-        '"',
-        "{'",
-        "<think>",
-        "</think>",
-        "</think>{x",
-        "\n</think> here {",
-        "here ",
-        "```",
-    ),
-    *("\n", "*", '{"score": [', "7", ANSWER, f"{ANSWER}\n"),
-)
+OPENINGS = ["[", "{", "{}", '{"a":', '"', "{'", "```", "\n", "*", '{"score": [', "7"]
+THOUGHTS = ["<think>", "</think>", "</think>{x", "\n</think> here {", "here "]
 
 
-@pytest.mark.parametrize("unit", NONSENSE)
+@pytest.mark.parametrize("unit", [*OPENINGS, *THOUGHTS, ANSWER, f"{ANSWER}\n"])
 def test_a_megabyte_of_nonsense_takes_linear_work(unit):
     """Quadratic work would take many minutes."""
     nonsense = unit * (10**6 // len(unit))
@@ -302,46 +216,37 @@ def test_a_megabyte_of_nonsense_takes_linear_work(unit):
 # Real replies.
 
 
+def recorded(shared_data, log):
+    """The files of replies of a public log, with their rows."""
+    files = sorted((shared_data / "viescore_logs" / log).glob("*/*/*.json"))
+    return [(path, json.loads(path.read_text()).values()) for path in files]
+
+
 def test_every_recorded_answer_of_gpt4v_is_read_back(shared_data):
     """Of 9,284 answers 42 decline in their reasoning, and nearly all of them give zeros."""
-    rows = [
-        row
-        for path in sorted(
-            (shared_data / "viescore_logs" / "results_gpt4v_0shot").glob("*/*/*.json")
-        )
-        for row in json.loads(path.read_text()).values()
-    ]
+    files = recorded(shared_data, "results_gpt4v_0shot")
+    rows = [row for _, rows in files for row in rows]
     findings = 0
     for row in rows:
-        parsed = read(
-            json.dumps({"score": row["score"], "reasoning": row["reasoning"]}),
-            len(row["score"]),
-        )
-        listed = isinstance(row["reasoning"], list)
-        assert (parsed.status is Status.REPAIRED, list(parsed.scores)) == (
-            listed,
-            row["score"],
-        )
+        text = json.dumps({"score": row["score"], "reasoning": row["reasoning"]})
+        parsed = read(text, len(row["score"]))
+        is_listed = isinstance(row["reasoning"], list)
+        assert (parsed.status is Status.REPAIRED) == is_listed
+        assert list(parsed.scores) == row["score"]
         findings += bool(parsed.finding)
     assert (len(rows), findings) == (9284, 42)
 
 
 def test_what_the_authors_could_not_parse_is_not_read_as_scores(shared_data):
-    """BLIP-2 echoes the prompt (`naturalness 10 artifacts 0`, `[score1, score2]`, `[1, 10], [1,
-    10]`) or captions.
-    """
+    """BLIP-2 echoes the prompt (`[score1, score2]`, `[1, 10], [1, 10]`) or captions."""
     prefix = "guess_if_cannot_parse | "
     counts = {"ImagenHub_Text-Guided_IG": 1, "ImagenHub_Multi-Concept_IC": 3}
-    replies_of_count = Counter()
-    for path in sorted(
-        (shared_data / "viescore_logs" / "results_blip2_0shot").glob("*/*/*.json")
-    ):
+    found = Counter()
+    for path, rows in recorded(shared_data, "results_blip2_0shot"):
         count = 2 if path.stem == "PQ" else counts.get(path.parts[-3], 2)
-        for row in json.loads(path.read_text()).values():
-            raw = row["reasoning"] or ""
-            if raw.startswith(prefix):
-                replies_of_count[raw.removeprefix(prefix), count] += 1
-    assert replies_of_count.total() == 5334
-    assert {read(raw, count).status for raw, count in replies_of_count} == {
-        Status.PARSE_FAILURE
-    }
+        texts = [row["reasoning"] or "" for row in rows]
+        raw = [text for text in texts if text.startswith(prefix)]
+        found.update((text.removeprefix(prefix), count) for text in raw)
+    assert found.total() == 5334
+    statuses = {read(text, count).status for text, count in found}
+    assert statuses == {Status.PARSE_FAILURE}

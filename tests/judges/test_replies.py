@@ -23,10 +23,8 @@ VOTES = {"A": "first", "B": "second", "both bad": "both_bad"}
 
 
 def rows(name):
-    return [
-        json.loads(line)
-        for line in (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
-    ]
+    file = FOLDER / f"{name}.jsonl"
+    return [json.loads(line) for line in file.open(encoding="utf-8")]
 
 
 def asked(question):
@@ -34,9 +32,8 @@ def asked(question):
     message = Message("user", (*[Image(Path("a.png"))] * images, "Rate it."))
     if count:
         return score_request(Chat((message,), ("SC",), reply_schema(count)))
-    chat = Chat(
-        (message,), ("forward",), None if question == "labels" else schema(question, 2)
-    )
+    wanted = None if question == "labels" else schema(question, 2)
+    chat = Chat((message,), ("forward",), wanted)
     return ChatRequest(chat, reader(question, (1, 2)))
 
 
@@ -54,15 +51,13 @@ def outcome(row):
 
 
 def expected(row):
-    return (
-        VOTES[row["expected"]]
-        if isinstance(row["expected"], str)
-        else tuple(row["expected"])
-    )
+    wanted = row["expected"]
+    return VOTES[wanted] if isinstance(wanted, str) else tuple(wanted)
 
 
-def shares(read):
+def shares(results, is_read):
     """Rows that were read at once, and that were read at all."""
+    read = [(row, calls) for row, value, calls in results if is_read(row, value)]
     return [row for row, calls in read if calls == 1], [row for row, _ in read]
 
 
@@ -77,12 +72,9 @@ def test_a_table_is_large_and_blind_in_many_languages(name):
 def test_good_replies_are_read():
     table = rows("good")
     results = [(row, *outcome(row)) for row in table]
-    at_once, read = shares(
-        [(row, calls) for row, value, calls in results if value == expected(row)]
-    )
-    assert [
-        row for row, value, _ in results if value not in (None, expected(row))
-    ] == []
+    values = [(row, value) for row, value, _ in results]
+    assert [row for row, v in values if v not in (None, expected(row))] == []
+    at_once, read = shares(results, lambda row, value: value == expected(row))
     assert len(at_once) >= 0.85 * len(table)
     assert len(read) >= 0.97 * len(table)
 
@@ -90,8 +82,6 @@ def test_good_replies_are_read():
 def test_bad_replies_are_not_read():
     table = rows("bad")
     results = [(row, *outcome(row)) for row in table]
-    at_once, read = shares(
-        [(row, calls) for row, value, calls in results if value is not None]
-    )
+    at_once, read = shares(results, lambda row, value: value is not None)
     assert len(at_once) <= 0.01 * len(table), at_once
     assert len(read) <= 0.06 * len(table), read

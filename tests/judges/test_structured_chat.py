@@ -1,7 +1,6 @@
-"""Asking for scores: a reply that cannot be read is asked again with the error told, and nothing
-else is.
-"""
+"""Test that a reply is asked for again, with its error told, only if it is unreadable."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -47,20 +46,21 @@ class Pack:
 
 
 def asks(*labels, count=2):
-    return [
-        score_request(
-            Chat(
-                (Message("user", (PICTURE, "Rate it.")),), (label,), reply_schema(count)
-            )
-        )
-        for label in labels
-    ]
+    message = Message("user", (PICTURE, "Rate it."))
+    chats = (Chat((message,), (label,), reply_schema(count)) for label in labels)
+    return list(map(score_request, chats))
 
 
 def played(asked, *rounds, reminders=1):
     """The chats of each round, and what the program returns."""
     game = play(ask_all(asked, Pack(reminders)), *rounds)
     return game.rounds, game.result
+
+
+def scored(*replies, reminders=1):
+    """What becomes of one question that is answered so."""
+    _, [found] = played(asks("SC"), *([one] for one in replies), reminders=reminders)
+    return found
 
 
 def test_a_readable_reply_is_asked_for_once():
@@ -72,38 +72,30 @@ def test_a_readable_reply_is_asked_for_once():
 
 
 def test_an_unreadable_reply_is_asked_again_and_then_repaired():
-    _, [scored] = played(asks("SC"), [BAD], [GOOD])
-    assert (scored.final.path, scored.final.attempt) == (("SC",), 1)
-    assert (scored.final.status, scored.final.scores) == (Status.REPAIRED, (7, 8))
-    assert [(step.label, step.status, step.answer) for step in scored.steps] == [
-        ("SC", Status.PARSE_FAILURE, BAD.text),
-        ("SC (reminder 1)", Status.REPAIRED, GOOD.text),
-    ]
-    assert scored.steps[0].reason == "no JSON object found"
+    found = scored(BAD, GOOD)
+    assert (found.final.path, found.final.attempt) == (("SC",), 1)
+    assert (found.final.status, found.final.scores) == (Status.REPAIRED, (7, 8))
+    first, second = found.steps
+    assert (first.label, second.label) == ("SC", "SC (reminder 1)")
+    assert (first.status, second.status) == (Status.PARSE_FAILURE, Status.REPAIRED)
+    assert (first.answer, second.answer) == (BAD.text, GOOD.text)
+    assert first.reason == "no JSON object found"
 
 
 def test_the_reminder_shows_the_whole_conversation_the_answer_and_the_reason():
     [[first], [again]], _ = played(asks("SC"), [BAD], [GOOD])
-    assert again.messages[:-2] == first.messages
-    assert again.messages[-2:] == (
-        Message("assistant", (BAD.text,)),
-        Message("user", ("Wrong: no JSON object found",)),
-    )
-    assert (again.schema, again.max_tokens, again.backbone) == (
-        first.schema,
-        first.max_tokens,
-        first.backbone,
-    )
+    told = Message("user", ("Wrong: no JSON object found",))
+    messages = (*first.messages, Message("assistant", (BAD.text,)), told)
+    assert again == replace(first, messages=messages)
 
 
 @pytest.mark.parametrize("text", ["", "  \n"])
 def test_an_empty_answer_is_not_put_into_the_models_mouth(text):
-    [_, [again]], [scored] = played(asks("SC"), [Text(text)], [GOOD])
-    [message] = (
-        again.messages
-    )  # servers refuse an empty turn of the assistant, and two turns of the user in a row
+    """Servers refuse an empty turn of the assistant, and two turns of the user in a row."""
+    [_, [again]], [found] = played(asks("SC"), [Text(text)], [GOOD])
+    [message] = again.messages
     assert message == Message("user", (PICTURE, "Rate it.", "Wrong: empty reply"))
-    assert scored.final.status is Status.REPAIRED
+    assert found.final.status is Status.REPAIRED
 
 
 @pytest.mark.parametrize(
@@ -126,34 +118,24 @@ def test_a_long_answer_is_quoted_in_part():
 
 
 def test_unreadable_twice_is_a_parse_failure_after_exactly_two_calls():
-    chats, [scored] = played(asks("SC"), [BAD], [Text("Still lovely.")])
-    assert [len(round_) for round_ in chats] == [1, 1]
-    assert (scored.final.label, scored.final.status, scored.final.scores) == (
-        "SC",
-        Status.PARSE_FAILURE,
-        (),
-    )
-    assert [step.answer for step in scored.steps] == [BAD.text, "Still lovely."]
+    found = scored(BAD, Text("Still lovely."))
+    assert (found.final.label, found.final.scores) == ("SC", ())
+    assert found.final.status is Status.PARSE_FAILURE
+    assert [step.answer for step in found.steps] == [BAD.text, "Still lovely."]
 
 
 def test_without_reminders_there_is_one_call():
-    chats, [scored] = played(asks("SC"), [BAD], reminders=0)
-    assert len(chats) == 1
-    assert scored.final.status is Status.PARSE_FAILURE
+    assert scored(BAD, reminders=0).final.status is Status.PARSE_FAILURE
 
 
 def test_more_reminders_each_answer_the_last_reply():
-    [_, [second], [third]], [scored] = played(
-        asks("SC"), [BAD], [Text("{}")], [GOOD], reminders=3
-    )
+    replies = [BAD], [Text("{}")], [GOOD]
+    [_, [second], [third]], [found] = played(asks("SC"), *replies, reminders=3)
     assert second.messages[-2].parts == (BAD.text,)
     assert third.messages[-2].parts == ("{}",)
     assert len(third.messages) == 3
-    assert [step.label for step in scored.steps] == [
-        "SC",
-        "SC (reminder 1)",
-        "SC (reminder 2)",
-    ]
+    labels = ["SC", "SC (reminder 1)", "SC (reminder 2)"]
+    assert [step.label for step in found.steps] == labels
 
 
 @pytest.mark.parametrize(
@@ -167,195 +149,126 @@ def test_more_reminders_each_answer_the_last_reply():
     ],
 )
 def test_only_what_could_not_be_read_is_asked_again(reply, status):
-    chats, [scored] = played(asks("SC"), [reply], reminders=3)
-    assert len(chats) == 1
-    assert scored.final.status is status
-    assert scored.final.scores == ()
-    assert scored.final.reason
+    final = scored(reply, reminders=3).final
+    assert (final.status, final.scores) == (status, ())
+    assert final.reason
 
 
 def test_only_the_unreadable_of_several_are_asked_again():
-    chats, scored = played(
-        asks("a", "b", "c", "d"),
-        [GOOD, BAD, Failure(Status.API_ERROR, "x"), BAD],
-        [BAD, GOOD],
-    )
+    first = [GOOD, BAD, Failure(Status.API_ERROR, "x"), BAD]
+    chats, found = played(asks("a", "b", "c", "d"), first, [BAD, GOOD])
     assert [label_of(chat) for chat in chats[1]] == ["b", "d"]
-    assert [one.final.status for one in scored] == [
-        Status.OK,
-        Status.PARSE_FAILURE,
-        Status.API_ERROR,
-        Status.REPAIRED,
-    ]
+    statuses = ["ok", "parse_failure", "api_error", "repaired"]
+    assert [one.final.status for one in found] == statuses
 
 
 def test_a_reminder_whose_call_fails_is_a_failed_call():
-    _, [scored] = played(
-        asks("SC"), [BAD], [Failure(Status.API_ERROR, "HTTP 500, 6 times")]
-    )
-    assert (scored.final.label, scored.final.status, scored.final.reason) == (
-        "SC (reminder 1)",
-        Status.API_ERROR,
-        "HTTP 500, 6 times",
-    )
-    assert scored.steps[0].status is Status.PARSE_FAILURE
+    found = scored(BAD, Failure(Status.API_ERROR, "HTTP 500, 6 times"))
+    assert found.final.label == "SC (reminder 1)"
+    assert found.final.status is Status.API_ERROR
+    assert found.final.reason == "HTTP 500, 6 times"
+    assert found.steps[0].status is Status.PARSE_FAILURE
 
 
 def test_a_mended_reply_to_a_reminder_is_repaired_too():
-    _, [scored] = played(
-        asks("SC"), [BAD], [Text("Sure! {'score': [7, 8], 'reasoning': 'clean'}")]
-    )
-    assert scored.final.status is Status.REPAIRED
+    mended = Text("Sure! {'score': [7, 8], 'reasoning': 'clean'}")
+    assert scored(BAD, mended).final.status is Status.REPAIRED
 
 
 @pytest.mark.parametrize("pack", packs.built_in("viescore"))
 def test_the_reminder_of_a_pack_names_the_reason(pack):
-    assert "no JSON object found" in packs.load(pack).render(
-        REMINDER, {"reason": "no JSON object found"}
-    )
+    reason = "no JSON object found"
+    assert reason in packs.load(pack).render(REMINDER, {"reason": reason})
 
 
 def test_a_refusal_in_words_is_asked_again_and_its_beginning_is_listed():
     refusal = "I'm sorry, but I can't assist with that. " * 9
-    _, [scored] = played(asks("SC"), [Text(refusal)], [Text(refusal)])
-    assert scored.final.status is Status.PARSE_FAILURE
-    failure = Verdict({}, Status.PARSE_FAILURE, trace=scored.steps).reason
+    found = scored(Text(refusal), Text(refusal))
+    assert found.final.status is Status.PARSE_FAILURE
+    failure = Verdict({}, Status.PARSE_FAILURE, trace=found.steps).reason
     assert failure == f"no JSON object found; the reply: {refusal[:120]!r}"
 
 
-@pytest.mark.parametrize(
-    ("text", "scores"),
-    [
-        pytest.param(GOOD.text, (7, 8), id="right behind the answer"),
-        pytest.param(
-            f"Here is my rating:\n```json\n{GOOD.text}\n```",
-            (7, 8),
-            id="right behind a fence",
-        ),
-        pytest.param(f"<think>hm</think>{GOOD.text}", (7, 8), id="after thinking"),
-        pytest.param(
-            '{"score": [7, 8], "reasoning": "it is', (), id="in the reasoning"
-        ),
-        pytest.param(f"{GOOD.text} And now", (), id="text after the answer"),
-        pytest.param('{"score": [7, 1', (), id="within a score"),
-    ],
-)
+CUT = {
+    "right behind the answer": (GOOD.text, (7, 8)),
+    "behind a fence": (f"Here is my rating:\n```json\n{GOOD.text}\n```", (7, 8)),
+    "after thinking": (f"<think>hm</think>{GOOD.text}", (7, 8)),
+    "in the reasoning": ('{"score": [7, 8], "reasoning": "it is', ()),
+    "text after the answer": (f"{GOOD.text} And now", ()),
+    "within a score": ('{"score": [7, 1', ()),
+}
+
+
+@pytest.mark.parametrize(("text", "scores"), CUT.values(), ids=CUT)
 def test_a_cut_reply_counts_if_its_answer_is_whole(text, scores):
-    _, [scored] = played(asks("PQ"), [Text(text, cut=True)], reminders=0)
-    assert scored.final.scores == scores
-    assert scored.final.status is (Status.REPAIRED if scores else Status.PARSE_FAILURE)
-    assert scored.final.cut is True
+    final = scored(Text(text, cut=True), reminders=0).final
+    assert final.scores == scores
+    assert final.status is (Status.REPAIRED if scores else Status.PARSE_FAILURE)
+    assert final.cut is True
+
+
+def number_of(*replies, reminders=1):
+    """The number that is read of a reply that comes again and again."""
+    chat = Chat((Message("user", ("Rate it.",)),), ("PQ",))
+    asked = [ChatRequest(chat, lambda text: parse_number(text, 0, 10))]
+    rounds = ([reply] for reply in replies)
+    return played(asked, *rounds, reminders=reminders)[1][0].value
 
 
 def test_a_cut_number_is_none():
-    chat = Chat((Message("user", ("Rate it.",)),), ("PQ",))
-    asked = [ChatRequest(chat, lambda text: parse_number(text, 0, 10))]
-    assert played(asked, [Text("7")], reminders=0)[1][0].value == (7,)
-    assert played(asked, [Text("7", cut=True)], reminders=0)[1][0].value is None
+    assert number_of(Text("7"), reminders=0) == (7,)
+    assert number_of(Text("7", cut=True), reminders=0) is None
 
 
 ANALYSIS = "The light is fine, the left hand is warped."
+WORDED = f"{ANALYSIS}\n{GOOD.text}"
+OTHER = f'{ANALYSIS}\n{{"score": [7, 9], "reasoning": "x"}}'
+SLASH, NUMBERS = f"{ANALYSIS} 7/10\n{GOOD.text}", f"{ANALYSIS} [7, 3]\n{GOOD.text}"
+TWICE, QUOTED = f"{GOOD.text} or {GOOD.text}", f"The sign reads '{GOOD.text}'"
+AGREEING = {
+    "the same": (WORDED, WORDED, (7, 8)),
+    "elsewhere": (f"{GOOD.text}\n{ANALYSIS}", WORDED, (7, 8)),
+    "at once": (GOOD.text, "unasked", (7, 8)),
+    "other scores": (WORDED, OTHER, ()),
+    "first without scores": (BAD.text, WORDED, ()),
+    "first empty": ("", WORDED, ()),
+    "digit beside a slash": (SLASH, SLASH, ()),
+    "list of numbers": (NUMBERS, NUMBERS, ()),
+    "two objects": (TWICE, TWICE, ()),
+    "quoted": (QUOTED, QUOTED, ()),
+}
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "scores"),
-    [
-        pytest.param(
-            f"{ANALYSIS}\n{GOOD.text}",
-            f"{ANALYSIS}\n{GOOD.text}",
-            (7, 8),
-            id="the-same",
-        ),
-        pytest.param(
-            f"{GOOD.text}\n{ANALYSIS}",
-            f"{ANALYSIS}\n{GOOD.text}",
-            (7, 8),
-            id="elsewhere",
-        ),
-        pytest.param(GOOD.text, "unasked", (7, 8), id="at-once"),
-        pytest.param(
-            f"{ANALYSIS}\n{GOOD.text}",
-            f'{ANALYSIS}\n{{"score": [7, 9], "reasoning": "x"}}',
-            (),
-            id="other-scores",
-        ),
-        pytest.param(
-            BAD.text, f"{ANALYSIS}\n{GOOD.text}", (), id="first-without-scores"
-        ),
-        pytest.param("", f"{ANALYSIS}\n{GOOD.text}", (), id="first-empty"),
-        pytest.param(
-            f"{ANALYSIS} 7/10\n{GOOD.text}",
-            f"{ANALYSIS} 7/10\n{GOOD.text}",
-            (),
-            id="digit-beside-a-slash",
-        ),
-        pytest.param(
-            f"{ANALYSIS} [7, 3]\n{GOOD.text}",
-            f"{ANALYSIS} [7, 3]\n{GOOD.text}",
-            (),
-            id="list-of-numbers",
-        ),
-        pytest.param(
-            f"{GOOD.text} or {GOOD.text}",
-            f"{GOOD.text} or {GOOD.text}",
-            (),
-            id="two-objects",
-        ),
-        pytest.param(
-            f"The sign reads '{GOOD.text}'",
-            f"The sign reads '{GOOD.text}'",
-            (),
-            id="quoted",
-        ),
-    ],
-)
-def test_an_answer_with_text_around_it_counts_if_two_replies_agree(
-    first, second, scores
-):
-    _, [scored] = played(
-        asks("SC"), [Text(first)], *([] if second == "unasked" else [[Text(second)]])
-    )
-    assert scored.final.scores == scores
-    assert (CONFIRMED in scored.findings) is (bool(scores) and second != "unasked")
+@pytest.mark.parametrize(("first", "second", "scores"), AGREEING.values(), ids=AGREEING)
+def test_an_answer_within_text_counts_if_two_replies_agree(first, second, scores):
+    is_asked = second != "unasked"
+    found = scored(Text(first), *([Text(second)] if is_asked else []))
+    assert found.final.scores == scores
+    assert (CONFIRMED in found.findings) is (bool(scores) and is_asked)
 
 
 def test_a_cut_reply_confirms_nothing():
-    text = f"{ANALYSIS}\n{GOOD.text}\n{ANALYSIS}"
-    assert not played(asks("SC"), [Text(text, cut=True)], [Text(text)])[1][
-        0
-    ].final.scores
-    assert not played(asks("SC"), [Text(text)], [Text(text, cut=True)])[1][
-        0
-    ].final.scores
+    whole = Text(f"{WORDED}\n{ANALYSIS}")
+    cut = replace(whole, cut=True)
+    assert not scored(cut, whole).final.scores
+    assert not scored(whole, cut).final.scores
+
+
+def test_a_number_with_text_around_it_counts_if_two_replies_agree():
+    first = Text(f"{ANALYSIS}\nScore: 7")
+    assert number_of(first, first) == (7,)
+    assert number_of(first, Text(f"{ANALYSIS}\nScore: 8")) is None
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "value"),
-    [
-        (f"{ANALYSIS}\nScore: 7", f"{ANALYSIS}\nScore: 7", (7,)),
-        (f"{ANALYSIS}\nScore: 7", f"{ANALYSIS}\nScore: 8", None),
-    ],
+    ("name", "scores"), [("Image 1", ()), ("画像1", ()), ("**Image 2**", (7, 8))]
 )
-def test_a_number_with_text_around_it_counts_if_two_replies_agree(first, second, value):
-    chat = Chat((Message("user", ("Rate it.",)),), ("PQ",))
-    asked = [ChatRequest(chat, lambda text: parse_number(text, 0, 10))]
-    assert played(asked, [Text(first)], [Text(second)])[1][0].value == value
-
-
-def test_the_number_of_an_image_that_is_not_judged_is_not_read():
-    chat = Chat(
-        (Message("user", (PICTURE, PICTURE, "Rate the edit.")),),
-        ("SC",),
-        reply_schema(2),
-    )
-    for name, scores in [("Image 1", ()), ("画像1", ()), ("**Image 2**", (7, 8))]:
-        reply = Text(f"{name}:\n{GOOD.text}")
-        assert (
-            played([score_request(chat)], [reply], *([] if scores else [[reply]]))[1][
-                0
-            ].final.scores
-            == scores
-        )
+def test_the_number_of_an_image_that_is_not_judged_is_not_read(name, scores):
+    message = Message("user", (PICTURE, PICTURE, "Rate the edit."))
+    asked = [score_request(Chat((message,), ("SC",), reply_schema(2)))]
+    reply = [Text(f"{name}:\n{GOOD.text}")]
+    [found] = played(asked, reply, *([] if scores else [reply]))[1]
+    assert found.final.scores == scores
 
 
 LONG = "on and on " * 3_000_000
@@ -372,19 +285,16 @@ LONG = "on and on " * 3_000_000
     ids=["scores first", "scores last", "thinking", "no scores"],
 )
 def test_of_a_reply_that_ran_on_all_is_read_and_its_ends_are_kept(text, scores):
-    _, [scored] = played(asks("SC"), [Text(text)], reminders=0)
-    assert scored.final.scores == scores
-    assert len(scored.final.answer) + len(scored.final.reason) < 2 * 66_000
-    assert "characters left out" in scored.final.answer
-    assert (scored.final.answer[:1000], scored.final.answer[-1000:]) == (
-        text[:1000],
-        text[-1000:],
-    )
+    final = scored(Text(text), reminders=0).final
+    assert final.scores == scores
+    assert len(final.answer) + len(final.reason) < 2 * 66_000
+    assert "characters left out" in final.answer
+    assert final.answer[:1000] == text[:1000]
+    assert final.answer[-1000:] == text[-1000:]
     # what is kept reads as the whole did
-    _, [again] = played(asks("SC"), [Text(scored.final.answer)], reminders=0)
-    assert again.final.scores == scores
+    assert scored(Text(final.answer), reminders=0).final.scores == scores
 
 
 def test_a_reply_that_is_not_too_long_is_kept_word_for_word():
     text = GOOD.text + " " * 60_000
-    assert played(asks("SC"), [Text(text)])[1][0].final.answer == text
+    assert scored(Text(text)).final.answer == text

@@ -10,27 +10,13 @@ import PIL.ImageFont
 import pytest
 
 from tests.extras import needs
+from tests.refusals import refuses
 from tests.tool_pictures import edited, file, photograph
 from vieval_plugin.backends.image_tools import tools as backend
 from vieval_plugin.images import decode
 from vieval_plugin.judges import tools
-from vieval_plugin.judges.protocol import (
-    Box,
-    Failure,
-    Image,
-    Status,
-    ToolResult,
-    UseTool,
-)
-from vieval_plugin.judges.tools import (
-    Tool,
-    ToolMissing,
-    from_json,
-    planned,
-    registry,
-    require,
-    to_json,
-)
+from vieval_plugin.judges.protocol import Box, Image, Status, ToolResult, UseTool
+from vieval_plugin.judges.tools import Tool, planned, registry, require
 from vieval_plugin.judges.tools import difference as difference_module
 from vieval_plugin.judges.tools.difference import area_that_counts, difference, merged
 from vieval_plugin.judges.tools.half import half
@@ -53,46 +39,36 @@ def shown(image):
 
 def near(box, left, top, right, bottom, reach=3):
     """Whether a box is these edges, give or take what the blur (2) and the dilation (1) add."""
-    return all(
-        abs(a - b) <= reach
-        for a, b in zip(
-            (box.left, box.top, box.right, box.bottom),
-            (left, top, right, bottom),
-            strict=True,
-        )
-    )
+    found = (box.left, box.top, box.right, box.bottom)
+    wanted = (left, top, right, bottom)
+    return all(abs(a - b) <= reach for a, b in zip(found, wanted, strict=True))
 
 
 # The registry.
 
 
+PLANNED = ["difference", "grounding", "ocr", "scene_graph"]
+
+
 def test_the_tools_of_a_plan_are_known_with_what_a_planner_and_a_rater_need():
-    assert [tool.name for tool in planned()] == [
-        "difference",
-        "grounding",
-        "ocr",
-        "scene_graph",
-    ]
+    assert [tool.name for tool in planned()] == PLANNED
     assert all(tool.description and tool.cost and tool.note for tool in planned())
     assert registry()["highlight"].use is None
 
 
+SAW = """
+from vieval_plugin.judges.tools import Tool
+use = lambda request: iter(())
+TOOL = Tool('saw', 'cuts', 'a second', 'It was cut.', use=use, run=dict)
+"""
+
+
 def test_a_new_tool_is_one_new_file(tmp_path, monkeypatch):
-    (tmp_path / "saw.py").write_text(
-        "from vieval_plugin.judges.tools import Tool\n"
-        "TOOL = Tool('saw', 'cuts', 'a second', 'It was cut.', use=lambda request: iter(()), "
-        "run=dict)\n"
-    )
+    (tmp_path / "saw.py").write_text(SAW)
     monkeypatch.setattr(tools, "__path__", [*tools.__path__, str(tmp_path)])
     registry.cache_clear()
     try:
-        assert [tool.name for tool in planned()] == [
-            "difference",
-            "grounding",
-            "ocr",
-            "saw",
-            "scene_graph",
-        ]
+        assert [tool.name for tool in planned()] == sorted([*PLANNED, "saw"])
         assert registry()["saw"].run is dict
     finally:
         registry.cache_clear()
@@ -100,19 +76,10 @@ def test_a_new_tool_is_one_new_file(tmp_path, monkeypatch):
 
 
 def test_a_package_that_is_missing_is_named_with_the_command_to_install_it():
-    with pytest.raises(
-        ToolMissing,
-        match=r'saw requires no_such_package; run pip install "\.\[tools\]"',
-    ):
-        require([Tool("saw", needs=("no_such_package",))], install_advice("tools"))
+    saw = Tool("saw", needs=("no_such_package",))
+    lacking = r'saw requires no_such_package; run pip install "\.\[tools\]"'
+    refuses(lacking, require, [saw], install_advice("tools"))
     require([Tool("saw", needs=("numpy",))], "")
-
-
-def test_a_result_survives_json_without_its_image():
-    result = ToolResult(
-        (Box(1, 2, 3, 4), Box(5, 6, 7, 8)), "a line\nßthe next", Image(b"x")
-    )
-    assert from_json(to_json(result)) == ToolResult(result.boxes, result.text)
 
 
 # Highlight.
@@ -120,37 +87,26 @@ def test_a_result_survives_json_without_its_image():
 
 def test_outside_the_boxes_every_value_is_a_quarter_and_inside_it_is_untouched():
     image = np.random.default_rng(0).integers(0, 256, (40, 60, 3), dtype=np.uint8)
+    inside = np.zeros((40, 60, 1), bool)
+    inside[10:30, 5:20] = inside[25:40, 15:45] = True
     found = highlight(image, [Box(5, 10, 20, 30), Box(15, 25, 45, 40)])
-    for row in range(40):
-        for column in range(60):
-            inside = (5 <= column < 20 and 10 <= row < 30) or (
-                15 <= column < 45 and 25 <= row < 40
-            )
-            wanted = image[row, column] if inside else image[row, column] // 4
-            assert (found[row, column] == wanted).all()
+    assert (found == np.where(inside, image, image // 4)).all()
 
 
 def test_boxes_that_reach_beyond_the_image_are_cut():
     image = np.full((10, 10, 3), 200, np.uint8)
-    found = highlight(
-        image, [Box(-5, -5, 3, 2), Box(8, 8, 99, 99), Box(-9, -9, -1, -1)]
-    )
+    boxes = [Box(-5, -5, 3, 2), Box(8, 8, 99, 99), Box(-9, -9, -1, -1)]
     bright = np.zeros((10, 10), bool)
     bright[:2, :3] = bright[8:, 8:] = True
+    found = highlight(image, boxes)
     assert (found[:, :, 0] == np.where(bright, 200, 50)).all()
 
 
 @needs("cv2")
 def test_a_highlighted_image_is_resized_to_the_one_its_boxes_are_for():
-    white = np.full((20, 40, 3), 255, np.uint8)
-    reply = result_of(
-        "highlight",
-        image=file(white),
-        boxes=(Box(0, 0, 5, 10),),
-        like=file(photograph(10)),
-        form="source",
-    )
-    found = shown(reply.image)
+    white = file(np.full((20, 40, 3), 255, np.uint8))
+    about = {"boxes": (Box(0, 0, 5, 10),), "like": file(photograph(10))}
+    found = shown(result_of("highlight", image=white, form="source", **about).image)
     assert found.shape == (10, 10, 3)
     assert (found[:, :5] == 255).all()
     assert (found[:, 5:] == 63).all()
@@ -162,11 +118,8 @@ def test_the_file_of_a_tools_image_holds_its_pixels(size):
     written = Image(png.encode(image))
     assert (shown(written) == image).all()
     with PIL.Image.open(io.BytesIO(written.source)) as picture:
-        assert (picture.format, picture.mode, picture.size) == (
-            "PNG",
-            "RGB",
-            size[::-1],
-        )
+        assert (picture.format, picture.mode) == ("PNG", "RGB")
+        assert picture.size == size[::-1]
         picture.verify()
 
 
@@ -227,52 +180,37 @@ def test_boxes_come_largest_first():
 
 def test_overlapping_boxes_are_merged_until_none_overlap():
     # the third overlaps the first only once that has grown around the second
-    chain = [
-        Box(0, 0, 10, 10),
-        Box(9, 0, 30, 4),
-        Box(25, 3, 28, 20),
-        Box(50, 50, 60, 60),
-        Box(60, 50, 70, 60),
-    ]
-    assert sorted(merged(chain), key=lambda b: b.left) == [
-        Box(0, 0, 30, 20),
-        Box(50, 50, 60, 60),
-        Box(60, 50, 70, 60),
-    ]
+    chain = [Box(0, 0, 10, 10), Box(9, 0, 30, 4), Box(25, 3, 28, 20)]
+    beside = [Box(50, 50, 60, 60), Box(60, 50, 70, 60)]
+    found = sorted(merged([*chain, *beside]), key=lambda b: b.left)
+    assert found == [Box(0, 0, 30, 20), *beside]
     frame_and_content = [Box(0, 0, 100, 100), Box(40, 40, 50, 50)]
     assert merged(frame_and_content) == [Box(0, 0, 100, 100)]
 
 
 @needs("cv2")
 def test_a_smaller_second_image_is_resized_and_boxes_are_in_pixels_of_the_first():
-    other = PIL.Image.fromarray(edited(photograph(), 256, 512, 256, 128)).resize(
-        (512, 512)
-    )
-    [box] = difference(photograph(), np.asarray(other))
+    other = PIL.Image.fromarray(edited(photograph(), 256, 512, 256, 128))
+    [box] = difference(photograph(), np.asarray(other.resize((512, 512))))
     assert near(box, 256, 512, 512, 640, reach=5)
 
 
-def as_mode(mode):
-    """The edited photograph saved in a mode, and the original as that mode shows it."""
-    before, after = (
-        PIL.Image.fromarray(p)
-        for p in (photograph(256), edited(photograph(256), 64, 96, 64, 32))
-    )
+def as_mode(mode, pixels):
+    """Pixels as a picture of a mode."""
+    picture = PIL.Image.fromarray(pixels)
     if mode == "16 bit":
-        return [
-            PIL.Image.fromarray(np.asarray(p.convert("L")).astype(np.uint16) * 257)
-            for p in (before, after)
-        ]
-    if mode == "P":
-        return [p.quantize(256) for p in (before, after)]
-    return [p.convert(mode) for p in (before, after)]
+        grey = np.asarray(picture.convert("L")).astype(np.uint16)
+        return PIL.Image.fromarray(grey * 257)
+    return picture.quantize(256) if mode == "P" else picture.convert(mode)
 
 
 @needs("cv2")
 @pytest.mark.parametrize("mode", ["RGBA", "P", "L", "16 bit"])
 def test_a_difference_is_found_in_images_of_any_mode(mode):
-    before, after = as_mode(mode)
-    [box] = result_of("difference", first=file(before), second=file(after)).boxes
+    plain = photograph(256)
+    changed = edited(plain, 64, 96, 64, 32)
+    before, after = (file(as_mode(mode, pixels)) for pixels in (plain, changed))
+    [box] = result_of("difference", first=before, second=after).boxes
     assert near(box, 64, 96, 128, 128)
 
 
@@ -282,38 +220,30 @@ def test_images_are_turned_upright_before_they_are_compared():
     turned = upright.transpose(PIL.Image.Transpose.ROTATE_90)
     exif = PIL.Image.Exif()
     exif[0x0112] = 6  # to be shown turned by 90 degrees clockwise
-    assert (
-        result_of(
-            "difference", first=file(upright), second=file(turned, exif=exif)
-        ).boxes
-        == ()
-    )
-    assert result_of("difference", first=file(upright), second=file(turned)).boxes != ()
+    found = lambda image: result_of("difference", first=file(upright), second=image)
+    assert found(file(turned, exif=exif)).boxes == ()
+    assert found(file(turned)).boxes != ()
 
 
 # The mask-aware form.
 
 
+def square_mask():
+    mask = np.zeros((256, 256), np.uint8)
+    mask[30:110, 30:110] = 255
+    return mask
+
+
 def masked_difference(side, other, mask):
-    reply = result_of(
-        "difference",
-        first=file(photograph(256)),
-        second=file(other),
-        mask=file(mask),
-        side=side,
-    )
-    return reply.boxes
+    images = {"first": file(photograph(256)), "second": file(other), "mask": file(mask)}
+    return result_of("difference", **images, side=side).boxes
 
 
 @needs("cv2")
 def test_inside_and_outside_the_mask_each_finds_its_own_change():
     other = edited(edited(photograph(256), 40, 40, 60, 60), 160, 160, 50, 40)
-    mask = np.zeros((256, 256), np.uint8)
-    mask[30:110, 30:110] = 255
-    [inside], [outside] = (
-        masked_difference("inside", other, mask),
-        masked_difference("outside", other, mask),
-    )
+    [inside] = masked_difference("inside", other, square_mask())
+    [outside] = masked_difference("outside", other, square_mask())
     assert near(inside, 40, 40, 100, 100)
     assert near(outside, 160, 160, 210, 200)
 
@@ -321,19 +251,15 @@ def test_inside_and_outside_the_mask_each_finds_its_own_change():
 @needs("cv2")
 def test_the_rim_of_a_change_that_fills_the_mask_is_no_change_outside():
     other = edited(photograph(256), 30, 30, 80, 80)
-    mask = np.zeros((256, 256), np.uint8)
-    mask[30:110, 30:110] = 255
-    assert masked_difference("outside", other, mask) == ()
+    assert masked_difference("outside", other, square_mask()) == ()
 
 
 @needs("cv2")
-@pytest.mark.parametrize("kind", ["painted white", "cut out"])
-def test_a_source_with_its_area_painted_white_or_cut_out_is_a_mask_too(kind):
+@pytest.mark.parametrize("opacity", [255, 0], ids=["painted white", "cut out"])
+def test_a_source_with_its_area_painted_white_or_cut_out_is_a_mask_too(opacity):
     other = edited(photograph(256), 40, 40, 60, 60)
     mask = PIL.Image.fromarray(photograph(256)).convert("RGBA")
-    mask.paste(
-        (255, 255, 255, 255 if kind == "painted white" else 0), (30, 30, 110, 110)
-    )
+    mask.paste((255, 255, 255, opacity), (30, 30, 110, 110))
     [box] = masked_difference("inside", other, mask)
     assert near(box, 40, 40, 100, 100)
 
@@ -368,15 +294,17 @@ def test_lines_of_text_are_read_in_order_with_their_boxes():
 # Running them.
 
 
-def test_what_cannot_be_run_is_a_failure_in_one_line():
-    for ask in (
-        UseTool("saw", {}, ("t",)),
-        UseTool("scene_graph", {}, ("t",)),
-        UseTool("highlight", {"image": Image(b"no image"), "boxes": ()}, ("t",)),
-        UseTool("highlight", {}, ("t",)),
-    ):
-        reply = backend.run(ask)
-        assert isinstance(reply, Failure)
-        assert reply.status is Status.TOOL_ERROR
-        assert reply.reason
-        assert "\n" not in reply.reason
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("saw", {}),
+        ("scene_graph", {}),
+        ("highlight", {"image": Image(b"no image"), "boxes": ()}),
+        ("highlight", {}),
+    ],
+)
+def test_what_cannot_be_run_is_a_failure_in_one_line(tool, arguments):
+    reply = backend.run(UseTool(tool, arguments, ("t",)))
+    assert reply.status is Status.TOOL_ERROR
+    assert reply.reason
+    assert "\n" not in reply.reason

@@ -24,11 +24,8 @@ SUB_SCORES = {"tig": 1, "tie": 2, "mie": 2, "cig": 2, "sdig": 2, "sdie": 2, "mci
 
 def sample(task):
     images = {role: Image(Path(f"{role}.png")) for role in ROLES}
-    texts = {
-        "prompt": 'a "red" {{cat}}',
-        "instruction": "add a hat",
-        "subject": "dog toy",
-    }
+    texts = {"prompt": 'a "red" {{cat}}', "instruction": "add a hat"}
+    texts["subject"] = "dog toy"
     return Sample(SampleId("imagenhub", task, "M", "u"), images, texts)
 
 

@@ -1,15 +1,12 @@
-"""What is chosen to be labelled: even, in proportion, the same for the same seed, and fair to
-every output.
-"""
+"""Test the choice of samples to label: even, proportional, seeded and fair."""
 
+import itertools
 from collections import Counter
 
-import pytest
-
+from tests.refusals import refuses
 from vieval_plugin.judges.contests import Contest
 from vieval_plugin.judges.protocol import Sample, SampleId
 from vieval_plugin.labelling.choice import choose, strata, swapped
-from vieval_plugin.text.errors import VievalError
 
 
 def sample(model, kind, uid, draw=0):
@@ -17,11 +14,9 @@ def sample(model, kind, uid, draw=0):
 
 
 def contest(models, uid):
-    name = f"{uid}#{'-'.join(models)}"
-    return Contest(
-        SampleId("own", "tie", "", name),
-        tuple(sample(model, "tie", uid) for model in models),
-    )
+    candidates = tuple(sample(model, "tie", uid) for model in models)
+    identity = SampleId("own", "tie", "", f"{uid}#{'-'.join(models)}")
+    return Contest(identity, candidates)
 
 
 SAMPLES = [
@@ -36,16 +31,17 @@ def drawn(judged, count, seed=0):
     return [judged[number] for number in choose(judged, count, seed)]
 
 
+def models_of(chosen):
+    return Counter(one.id.image_model for one in chosen)
+
+
 def test_image_models_get_as_many_labels_each_and_kinds_in_proportion():
     counts = strata(drawn(SAMPLES, 90))
-    assert counts == {
-        (kind, (model,)): n for model in "abc" for kind, n in (("tig", 20), ("tie", 10))
-    }
-    assert sorted(
-        Counter(one.id.image_model for one in drawn(SAMPLES, 100)).values()
-    ) == [33, 33, 34]
+    shares = (("tig", 20), ("tie", 10))
+    assert counts == {(kind, (m,)): n for m in "abc" for kind, n in shares}
+    assert sorted(models_of(drawn(SAMPLES, 100)).values()) == [33, 33, 34]
     with_few = [*SAMPLES, *(sample("few", "tie", uid) for uid in range(4))]
-    counted = Counter(one.id.image_model for one in drawn(with_few, 100))
+    counted = models_of(drawn(with_few, 100))
     assert counted == {"few": 4, "a": 32, "b": 32, "c": 32}
 
 
@@ -67,14 +63,8 @@ def test_a_seed_gives_one_choice_in_one_order_whatever_the_order_of_the_file():
 
 
 def test_every_output_is_as_likely_to_be_chosen_as_any_other():
-    few = [
-        sample(m, k, uid, draw)
-        for m in "ab"
-        for k in ("tig", "tie")
-        for uid in range(5)
-        for draw in range(2)
-    ]
-    seeds = 600
+    each = itertools.product("ab", ("tig", "tie"), range(5), range(2))
+    few, seeds = [sample(*one) for one in each], 600
     times = Counter(one.id for seed in range(seeds) for one in drawn(few, 10, seed))
     # a quarter of 600: some 150, with a standard deviation of 11
     assert len(times) == len(few)
@@ -82,15 +72,9 @@ def test_every_output_is_as_likely_to_be_chosen_as_any_other():
 
 
 def test_contests_are_even_over_pairs_and_sides():
-    contests = [
-        contest(pair, uid) for pair in ("ab", "ba", "bc", "ac") for uid in range(20)
-    ]
-    chosen = drawn(contests, 30)
-    assert strata(chosen) == {
-        ("tie", ("a", "b")): 10,
-        ("tie", ("b", "c")): 10,
-        ("tie", ("a", "c")): 10,
-    }
+    pairs = itertools.product(("ab", "ba", "bc", "ac"), range(20))
+    chosen = drawn([contest(*pair) for pair in pairs], 30)
+    assert strata(chosen) == {("tie", tuple(pair)): 10 for pair in ("ab", "bc", "ac")}
     sides = swapped(chosen, seed=0)
     assert sum(sides) == 15
     assert sides == swapped(chosen, seed=0)
@@ -102,5 +86,4 @@ def test_more_than_there_are_is_all_of_them():
 
 
 def test_nothing_to_choose_is_one_line():
-    with pytest.raises(VievalError, match="no samples to label"):
-        choose([], 5, seed=0)
+    refuses("no samples to label", choose, [], 5, seed=0)

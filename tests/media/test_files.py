@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from tests.refusals import refuses
 from vieval_plugin.media.files import remove_unfinished, write_whole
 from vieval_plugin.text.errors import VievalError
 
@@ -13,9 +14,7 @@ from vieval_plugin.text.errors import VievalError
 @pytest.mark.parametrize(
     "content", [b"a\xff\n", ["a", "\u00e9", "\n"]], ids=["bytes", "pieces of text"]
 )
-def test_a_file_and_the_folders_above_it_are_made_and_what_was_there_is_replaced(
-    tmp_path, content
-):
+def test_a_file_and_its_folders_are_made_and_replaced(tmp_path, content):
     path = tmp_path / "a" / "b" / "out.txt"
     written = content if isinstance(content, bytes) else "".join(content).encode()
     for _ in range(2):
@@ -82,8 +81,7 @@ def test_where_it_cannot_be_written_is_one_line(tmp_path):
         match=r"cannot write .*out.txt: .+; free disk space or choose another --out",
     ):
         write_whole(tmp_path / "file" / "out.txt", ["x"])
-    with pytest.raises(VievalError, match="choose another folder"):
-        write_whole(tmp_path, ["x"], "folder")
+    refuses("choose another folder", write_whole, tmp_path, ["x"], "folder")
     assert os.listdir(tmp_path) == ["file"]
     assert not [name for name in os.listdir(tmp_path.parent) if name.endswith(".part")]
 

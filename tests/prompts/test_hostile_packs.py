@@ -1,6 +1,4 @@
-"""Packs of unknown origin: a template that would take all time or memory, or raises, is its
-sample's failure in one line.
-"""
+"""Test that a hostile template is its sample's failure in one line."""
 
 import itertools
 import json
@@ -10,10 +8,10 @@ import sys
 import pytest
 
 from tests.prompts.hostile import BOMBS, REFUSED
+from tests.refusals import refuses
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.prompts import packs
 from vieval_plugin.run.scheduler import run_in_batches
-from vieval_plugin.text.errors import VievalError
 
 MANIFEST = """
 judge: viescore
@@ -37,14 +35,9 @@ def pack(tmp_path):
     return lambda *texts, **further: packs.load(write(tmp_path, *texts, **further))
 
 
-FILTERS = (
-    "attr('format')",
-    "center(1000000000)",
-    "indent(1000000000)",
-    "batch(1)",
-    "slice(1000000000)",
-    "format(1)",
-)
+FILTERS = ["attr('format')", "center(1000000000)", "indent(1000000000)", "batch(1)"]
+FILTERS += ["slice(1000000000)", "format(1)", "groupby('a')", "xmlattr", "urlize"]
+FILTERS += ["striptags", "wordwrap(1)", "map('upper')", "round(1000000000)", "sum"]
 FILTERS += (
     "groupby('a')",
     "xmlattr",
@@ -92,33 +85,20 @@ for folder in sys.stdin.read().splitlines():
 
 @pytest.fixture(scope="module")
 def messages(tmp_path_factory):
-    """By hostile pack the message of its VievalError; each in a process that gets 30 seconds of
-    a processor and 1 GiB.
-    """
-    root, hostile = (
-        tmp_path_factory.mktemp("packs"),
-        [*BOMBS.values(), *REFUSED.values()],
-    )
-    folders = [write(root / f"{n}", template) for n, template in enumerate(hostile)]
-    folders += [
-        write(root / f"{n}", "", text)
-        for n, (text, _) in enumerate(MANIFESTS.values(), len(hostile))
-    ]
-    process = subprocess.run(
-        [sys.executable, "-c", LIMITED],
-        input="\n".join(folders),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    """Messages by hostile pack, each in a process with 30 seconds and 1 GiB."""
+    root = tmp_path_factory.mktemp("packs")
+    hostile = [(template,) for template in (*BOMBS.values(), *REFUSED.values())]
+    hostile += [("", text) for text, _ in MANIFESTS.values()]
+    folders = [write(root / f"{n}", *texts) for n, texts in enumerate(hostile)]
+    command = [sys.executable, "-c", LIMITED]
+    kept = {"capture_output": True, "text": True, "check": True}
+    process = subprocess.run(command, input="\n".join(folders), **kept)
     lines = [json.loads(line) for line in process.stdout.splitlines()]
     return dict(zip([*BOMBS, *REFUSED, *MANIFESTS], lines, strict=True))
 
 
 @pytest.mark.parametrize("name", [*BOMBS, *REFUSED])
-def test_a_hostile_template_is_one_line_with_its_file_in_bounded_time_and_memory(
-    messages, name
-):
+def test_a_hostile_template_is_one_line_in_bounded_time_and_memory(messages, name):
     if name == "elifs" and messages[name] == "rendered":
         return  # Python 3.13 compiles so many, in bounded time too
     assert "PQ.jinja" in messages[name]
@@ -127,14 +107,9 @@ def test_a_hostile_template_is_one_line_with_its_file_in_bounded_time_and_memory
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_not_offered_is_refused_with_its_line_when_the_pack_is_loaded(
-    pack, name
-):
-    with pytest.raises(
-        VievalError,
-        match=r"/PQ\.jinja, line 3: .*; see https://.*/docs/guides/extending\.md#templates",
-    ):
-        pack("\nRate it.\n" + REFUSED[name])
+def test_what_is_not_offered_is_refused_with_its_line(pack, name):
+    page = r"see https://.*/docs/guides/extending\.md#templates"
+    refuses(rf"/PQ\.jinja, line 3: .*; {page}", pack, "\nRate it.\n" + REFUSED[name])
 
 
 @pytest.mark.parametrize("name", MANIFESTS)
@@ -145,11 +120,8 @@ def test_a_manifest_that_is_a_bomb_is_one_line(messages, name):
 
 def test_the_line_is_that_of_the_template_where_it_went_wrong(pack):
     loaded = pack("Rate it.\n\n{% include 'part.jinja' %}", part="\n\n\n{{ missing }}")
-    with pytest.raises(
-        VievalError,
-        match=r"^prompt pack mine, template part\.jinja, line 4: 'missing' is undefined; ",
-    ):
-        loaded.render("PQ.jinja", {})
+    place = r"^prompt pack mine, template part\.jinja, line 4"
+    refuses(rf"{place}: 'missing' is undefined; ", loaded.render, "PQ.jinja", {})
 
 
 def test_parts_of_a_template_that_includes_itself_twice(pack):
@@ -169,42 +141,32 @@ def test_it_is_the_samples_failure_and_no_others(pack):
     bad, good = run_in_batches([program("bad"), program("good")], lambda asked: [])
     assert bad.verdict.status is Status.TOOL_ERROR
     assert "TypeError" in bad.verdict.trace[0].reason
-    assert (
-        "must return a Verdict" in good.verdict.trace[0].reason
-    )  # which is its own slip
+    # which is its own slip
+    assert "must return a Verdict" in good.verdict.trace[0].reason
+
+
+USED = """{% extends 'base.jinja' %}{% block body %}{% for n in names if n != 'c' %}{{
+loop.index + 1 }} {{ n | upper }}{{ '' if loop.last else ', ' }}{% endfor %} {{ names |
+join('/') }} {{ names | length }} {{ names[0] ~ 1 }} {{ {'a': [1, 2]} | tojson }} {{ n |
+default(names[-1]) }} {{ self.named() }}{{ super() }}{% set shout | upper %}{% include
+'part.jinja' %}{% endset %} {{ shout }}{% endblock %}"""
+BASE = """<{% block body %}!{% endblock %}>{% block named %}{{ 'x-y' | replace('-', '+')
+}}{% endblock %}"""
+PART = """{% with end = names[1:] %}{% for n in end %}{{ n if n is string }}{% else %}none{%
+endfor %}{% endwith %}"""
 
 
 def test_what_packs_use_works_as_in_plain_jinja(pack):
-    loaded = pack(
-        "{% extends 'base.jinja' %}{% block body %}{% for n in names if n != 'c' %}{{ loop.index "
-        "+ 1 }} {{ n | upper }}{{ '' if loop.last else ', ' }}{% endfor %} {{ names | join('/') "
-        "}} {{ names | length }} {{ names[0] ~ 1 }} {{ {'a': [1, 2]} | tojson }} {{ n | "
-        "default(names[-1]) }} {{ self.named() }}{{ super() }}{% set shout | upper %}{% include "
-        "'part.jinja' %}{% endset %} {{ shout }}{% endblock %}",
-        base=(
-            "<{% block body %}!{% endblock %}>{% block named %}{{ 'x-y' | replace('-', '+') "
-            "}}{% endblock %}"
-        ),
-        part=(
-            "{% with end = names[1:] %}{% for n in end %}{{ n if n is string }}{% else %}none{% "
-            "endfor %}{% endwith %}"
-        ),
-    )
+    loaded = pack(USED, base=BASE, part=PART)
     rendered = loaded.render("PQ.jinja", {"names": ("a", "b", "c")})
     assert rendered == '<2 A, 3 B a/b/c 3 a1 {"a": [1, 2]} c x+y! BC>x+y'
 
 
 def test_a_long_prompt_in_every_place_that_packs_have_for_it_is_no_bomb(pack):
-    loaded = pack(
-        "{% for name in names %}{{ name }}: {{ prompt }}{% if 'cat' in prompt %}!{% endif %}\n{% "
-        "endfor %}"
-    )
-    assert (
-        loaded.render(
-            "PQ.jinja", {"names": [str(n) for n in range(50)], "prompt": "a" * 15_000}
-        ).count("a")
-        == 750_000
-    )
+    line = "{{ name }}: {{ prompt }}{% if 'cat' in prompt %}!{% endif %}\n"
+    loaded = pack(f"{{% for name in names %}}{line}{{% endfor %}}")
+    texts = {"names": [str(n) for n in range(50)], "prompt": "a" * 15_000}
+    assert loaded.render("PQ.jinja", texts).count("a") == 750_000
 
 
 @pytest.mark.parametrize("name", ["manifest.yaml", "PQ.jinja"])
@@ -213,18 +175,14 @@ def test_a_file_that_links_out_is_refused(pack, tmp_path, tmp_path_factory, name
     secret = tmp_path_factory.mktemp("secret") / name
     (tmp_path / name).rename(secret)
     (tmp_path / name).symlink_to(secret)
-    with pytest.raises(VievalError, match=rf"{name}: .*outside its folder"):
-        packs.load(str(tmp_path))
+    refuses(rf"{name}: .*outside its folder", packs.load, str(tmp_path))
 
 
-def test_a_link_in_a_circle_and_a_folder_in_place_of_a_template_are_one_line(
-    pack, tmp_path
-):
+def test_a_circular_link_and_a_folder_as_template_are_one_line(pack, tmp_path):
     pack("Rate it.")
-    (tmp_path / "x.jinja").symlink_to(tmp_path / "x.jinja")
-    with pytest.raises(VievalError, match=r"x\.jinja: the template"):
-        packs.load(str(tmp_path))
-    (tmp_path / "x.jinja").unlink()
-    (tmp_path / "x.jinja").mkdir()
-    with pytest.raises(VievalError, match=r"x\.jinja: the template is not a file"):
-        packs.load(str(tmp_path))
+    template = tmp_path / "x.jinja"
+    template.symlink_to(template)
+    refuses(r"x\.jinja: the template", packs.load, str(tmp_path))
+    template.unlink()
+    template.mkdir()
+    refuses(r"x\.jinja: the template is not a file", packs.load, str(tmp_path))

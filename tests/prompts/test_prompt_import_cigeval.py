@@ -1,6 +1,4 @@
-"""The wording of CIGEval's authors, read from Python files of their repository's shape (the
-words are ours).
-"""
+"""Test the import of CIGEval's wording, from a repository of its shape."""
 
 import json
 import shutil
@@ -8,6 +6,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+
+from tests.refusals import refuses
 
 pytest.importorskip("aiohttp", reason='needs aiohttp: pip install ".[http]"')
 
@@ -33,7 +33,6 @@ from vieval_plugin.judges.protocol import (
     ToolResult,
 )
 from vieval_plugin.prompts import packs
-from vieval_plugin.text.errors import VievalError
 
 # Jinja to whoever takes it for that, and a form of JSON in which no brace is a place
 SPICE = (
@@ -180,15 +179,11 @@ PLANS = {
 
 
 def drawn(kind):
-    first = 10 * list(PLANS).index(
-        kind
-    )  # no two pictures are the same, which would be described once
-    pictures = {
-        role: photograph(64, seed) for seed, role in enumerate(ROLES[kind], first)
-    }
-    pictures["output"] = edited(
-        pictures.get("source", pictures["output"]), 10, 10, 30, 30
-    )
+    # no two pictures are the same, which would be described once
+    number = 10 * list(PLANS).index(kind)
+    pictures = {role: photograph(64, number + n) for n, role in enumerate(ROLES[kind])}
+    before = pictures.get("source", pictures["output"])
+    pictures["output"] = edited(before, 10, 10, 30, 30)
     images = {role: file(one) for role, one in pictures.items()}
     return Sample(SampleId("own", kind, "m", "1"), images, TEXTS[kind])
 
@@ -197,8 +192,7 @@ class Answers:
     """A server that plans for each task, and keeps what it was asked and shown."""
 
     def __init__(self):
-        self.asked = []
-        self.enforced = []
+        self.asked, self.enforced = [], []
 
     def __call__(self, request):
         if '"probe"' in json.dumps(request.get("response_format")):
@@ -213,49 +207,42 @@ class Answers:
         return entries(*PLANS[planned[0]]) if planned else RATED
 
 
+def told():
+    """What tools found, by kind and question."""
+    drawing = json.dumps(DRAWN)
+    both = filled(TWO, scene_graph_1=drawing, scene_graph_2=drawing)
+    one = filled(ONE, scene_graph=drawing)
+    noted = ["tie/edit", "mie/edit", "cig/prompt", "sdig/prompt", "sdie/subject"]
+    noted += ["sdie/background", "mcic/concept_1", "mcic/concept_2"]
+    graphs = {"tig/prompt": one, "tie/restraint": both, "sdig/subject": both}
+    return {**dict.fromkeys(noted, NOTE), **graphs, "mcic/prompt": one}
+
+
 @needs("cv2", "torch", "transformers")
 def test_all_seven_tasks_are_judged_in_the_authors_words(pack, monkeypatch):
-    found = Grounder(
-        lambda rows: [Detection(0.9, grounding.Box(16, 16, 48, 48)) for _ in rows]
-    )
+    box = Detection(0.9, grounding.Box(16, 16, 48, 48))
+    found = Grounder(lambda rows: [box for _ in rows])
     monkeypatch.setattr(grounding, "grounder", lambda *_: found)
     answers = Answers()
+    about = {"store": {"use": False}, "judges": {"cigeval": {"pack": pack}}}
+    options = Config.model_validate(about)
     with FakeServer(reply=answers) as server:
-        options = Config.model_validate(
-            {"store": {"use": False}, "judges": {"cigeval": {"pack": pack}}}
-        )
         backbone = Backbone(model="fake", base_url=(server.base_url,))
         samples = [drawn(kind) for kind in PLANS]
-        verdicts = evaluate(
-            samples, judge="cigeval", backbone=backbone, options=options
-        )
-    assert [(verdict.status, verdict.scores) for verdict in verdicts] == [
-        (Status.OK, {"SC": 0.7})
-    ] * 7
-    drawing = json.dumps(DRAWN)
-    both, one = (
-        filled(TWO, scene_graph_1=drawing, scene_graph_2=drawing),
-        filled(ONE, scene_graph=drawing),
-    )
-    told = {
-        ("tig", "prompt"): one, ("tie", "edit"): NOTE, ("tie", "restraint"): both, ("mie", "edit"): NOTE,
-        ("cig", "prompt"): NOTE, ("sdig", "subject"): both, ("sdig", "prompt"): NOTE, ("sdie", "subject"): NOTE,
-        ("sdie", "background"): NOTE, ("mcic", "concept_1"): NOTE, ("mcic", "concept_2"): NOTE, ("mcic", "prompt"): one,
-    }  # fmt: skip
-    plans = [
-        (expected_plan(kind), 2 if kind == "mcic" else len(ASKED[kind][1]))
-        for kind in PLANS
-    ]
-    ratings = [
-        (expected(kind, name, told.get((kind, name), "")), len(shown))
-        for kind in PLANS
-        for name, shown in ASKED[kind][0].items()
-    ]
-    graphs = [(GRAPH.strip(), 1)] * 6
-    assert Counter(answers.asked) == Counter([*plans, *ratings, *graphs])
-    assert set(answers.enforced) == {None}, (
-        "the authors' form of answer is not ours, so no schema is enforced"
-    )
+        by = {"judge": "cigeval", "backbone": backbone, "options": options}
+        verdicts = evaluate(samples, **by)
+    assert {verdict.status for verdict in verdicts} == {Status.OK}
+    assert [verdict.scores for verdict in verdicts] == [{"SC": 0.7}] * 7
+    wanted = Counter({(GRAPH.strip(), 1): 6})
+    for kind in PLANS:
+        shown = 2 if kind == "mcic" else len(ASKED[kind][1])
+        wanted[expected_plan(kind), shown] += 1
+        for name, images in ASKED[kind][0].items():
+            text = expected(kind, name, told().get(f"{kind}/{name}", ""))
+            wanted[text, len(images)] += 1
+    assert Counter(answers.asked) == wanted
+    # the authors' form of answer is not ours, so no schema is enforced
+    assert set(answers.enforced) == {None}
 
 
 # Without one.
@@ -276,24 +263,19 @@ def played(pack, kind, plan, *, without=(), rated=RATED):
 def test_a_tool_is_known_by_the_authors_name_for_it_and_a_wrong_one_counted(pack):
     game = played(pack, "tie", entries("SceneGraph", "Magnifier"))
     assert game.verdict.findings == ("plan: scene_graph", "plan: unknown tool")
-    assert played(pack, "sdie", entries("Highlight", None)).verdict.findings == (
-        "plan: tool not offered",
-        "plan: no tool",
-    )
+    game = played(pack, "sdie", entries("Highlight", None))
+    assert game.verdict.findings == ("plan: tool not offered", "plan: no tool")
 
 
 def test_a_score_in_quotation_marks_is_as_asked_and_a_bad_one_is_not_read(pack):
-    assert played(pack, "tig", entries(None)).verdict.status is Status.OK
-    assert played(
-        pack, "tig", entries(None), rated='{"score": 7, "reasoning": "x"}'
-    ).verdict.scores == {"SC": 0.7}
-    game = played(
-        pack, "tig", entries(None), rated='{"score": "...", "reasoning": "..."}'
-    )
+    plan = entries(None)
+    assert played(pack, "tig", plan).verdict.status is Status.OK
+    bare = played(pack, "tig", plan, rated='{"score": 7, "reasoning": "x"}')
+    assert bare.verdict.scores == {"SC": 0.7}
+    game = played(pack, "tig", plan, rated='{"score": "...", "reasoning": "..."}')
     assert (game.verdict.status, game.verdict.scores) == (Status.PARSE_FAILURE, {})
-    assert "in the JSON format asked for above" in str(
-        game.rounds[2][0].messages[-1].parts[0]
-    )
+    reminder = str(game.rounds[2][0].messages[-1].parts[0])
+    assert "in the JSON format asked for above" in reminder
 
 
 @pytest.mark.parametrize("kind", ["tie", "mcic"])
@@ -303,55 +285,34 @@ def test_a_scene_graph_of_no_json_is_a_tool_that_failed(pack, kind):
 
 
 def test_concepts_are_planned_on_side_by_side_however_they_come(pack):
-    apart = played(pack, "mcic", entries(None, None), without=("concepts",))
-    assert apart.asked("side by side").arguments == {
-        "left": Image(Path("concept_1")),
-        "right": Image(Path("concept_2")),
-    }
-    assert [str(image.source) for image in apart.shown("plan")] == [
-        "side by side",
-        "output",
-    ]
-    together = played(
-        pack, "mcic", entries(None, None), without=("concept_1", "concept_2")
-    )
-    assert [str(image.source) for image in together.shown("plan")] == [
-        "concepts",
-        "output",
-    ]
-    assert [str(image.source) for image in together.shown("concept_2/rating")] == [
-        "half concept_2",
-        "output",
-    ]
+    def shown(game, label):
+        return [str(image.source) for image in game.shown(label)]
+
+    plan = entries(None, None)
+    apart = played(pack, "mcic", plan, without=("concepts",))
+    joined = apart.asked("side by side").arguments
+    assert joined["left"] == Image(Path("concept_1"))
+    assert joined["right"] == Image(Path("concept_2"))
+    assert shown(apart, "plan") == ["side by side", "output"]
+    together = played(pack, "mcic", plan, without=("concept_1", "concept_2"))
+    assert shown(together, "plan") == ["concepts", "output"]
+    assert shown(together, "concept_2/rating") == ["half concept_2", "output"]
 
 
 def test_what_the_wording_does_not_ask_for_is_refused(pack):
-    with pytest.raises(
-        VievalError, match="cigeval/authors is for cigeval paper, not for react"
-    ):
-        playing.prepared(
-            "cigeval", "react", pack=pack, removed=("ocr", "grounding", "difference")
-        )
+    options = {"pack": pack, "removed": ("ocr", "grounding", "difference")}
+    other = "cigeval/authors is for cigeval paper, not for react"
+    refuses(other, playing.prepared, "cigeval", "react", **options)
     for name in ("named_entity", "plan_each_subject"):
-        with pytest.raises(
-            VievalError, match=f"{name} does not apply to prompt pack cigeval/authors"
-        ):
-            playing.prepared(
-                "cigeval",
-                pack=pack,
-                improvements=(name,),
-                removed=("ocr", "grounding", "difference"),
-            )
+        unused = f"{name} does not apply to prompt pack cigeval/authors"
+        refuses(unused, playing.prepared, "cigeval", improvements=(name,), **options)
 
 
 def test_a_pack_that_names_a_tool_that_there_is_not_is_refused(pack, tmp_path):
     mine = shutil.copytree(pack, tmp_path / "mine")
     put("SceneGraph: scene_graph", "SceneGraph: sketch")(mine / "manifest.yaml")
-    with pytest.raises(
-        VievalError,
-        match="cigeval/authors: tools: unknown tool 'sketch'; known tools: difference",
-    ):
-        playing.prepared("cigeval", pack=str(mine))
+    known = "tools: unknown tool 'sketch'; known tools: difference"
+    refuses(known, playing.prepared, "cigeval", pack=str(mine))
 
 
 def test_what_is_left_out_is_said_and_the_pack_named(tmp_path, capsys):
@@ -444,9 +405,7 @@ RATING = "Mask_Guided_IE_Task_1_evaluation"
         (SCENES, anew("sgPrompt: str"), "has no text sgPrompt"),
     ],
 )  # fmt: skip
-def test_what_is_not_as_it_was_is_one_line_with_its_file_and_leaves_nothing(
-    where, change, line, tmp_path, capsys
-):
+def test_a_changed_file_is_one_line(where, change, line, tmp_path, capsys):
     repo = checkout(tmp_path / "repo")
     change(repo / where)
     assert run(repo, tmp_path / "packs") == 1

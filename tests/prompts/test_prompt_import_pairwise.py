@@ -1,10 +1,9 @@
-"""The wording of GenAI-Bench's authors, read from text files of their repository's shape (the
-words are ours).
-"""
+"""Test the import of GenAI-Bench's wording, from a repository of its shape."""
 
 import pytest
 
 from tests.playing import first_asks, images_of, play, prepared, text_of
+from tests.tables import table
 from vieval_plugin.cli import main
 from vieval_plugin.judges.contests import BOTH_BAD, FIRST, SECOND, Contest
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, Text
@@ -44,18 +43,19 @@ def checkout(tmp_path):
 
 
 def imported(checkout):
+    assert run(checkout) == 0
+    return str(checkout.parent / "packs" / "authors")
+
+
+def run(checkout, *more):
     to = checkout.parent / "packs"
-    assert main(["prompts", "import", "pairwise", str(checkout), "--to", str(to)]) == 0
-    return str(to / "authors")
+    command = ["prompts", "import", "pairwise", str(checkout), "--to", str(to)]
+    return main([*command, *more])
 
 
 def refused(checkout, capsys, *more):
-    to = checkout.parent / "packs"
-    assert (
-        main(["prompts", "import", "pairwise", str(checkout), "--to", str(to), *more])
-        == 1
-    )
-    assert not to.exists()
+    assert run(checkout, *more) == 1
+    assert not (checkout.parent / "packs").exists()
     said = capsys.readouterr().err.strip()
     assert "\n" not in said
     return said
@@ -63,40 +63,36 @@ def refused(checkout, capsys, *more):
 
 def contest(kind, frames=0):
     def candidate(name):
-        made = {f"frame_{n}": Image(f"{name}{n}".encode()) for n in range(frames)} or {
-            "output": Image(name.encode())
-        }
-        return Sample(
-            SampleId("b", kind, name, "1"), {"source": Image(b"source"), **made}, TEXTS
-        )
+        images = {f"frame_{n}": Image(f"{name}{n}".encode()) for n in range(frames)}
+        images = images or {"output": Image(name.encode())}
+        images["source"] = Image(b"source")
+        return Sample(SampleId("b", kind, name, "1"), images, TEXTS)
 
     return Contest(SampleId("b", kind, "", "1"), (candidate("one"), candidate("two")))
 
 
-def flat(parts):
-    return [
-        f"({part.source.decode()})" if isinstance(part, Image) else part
-        for part in parts
-    ]
+def flat(ask):
+    parts = ask.messages[0].parts
+    is_image = lambda part: isinstance(part, Image)
+    return [f"({p.source.decode()})" if is_image(p) else p for p in parts]
+
+
+BEFORE = """Two edits {of} a picture.
+It was: a dog
+It is to be: a dog in a hat
+Do: add <target_prompt>
+Before: """
 
 
 def test_every_word_and_picture_stands_where_the_authors_have_it(checkout):
     judge = prepared("pairwise", pack=imported(checkout))
     forward, reverse = first_asks(judge.program(contest("tie")))
-    assert flat(forward.messages[0].parts) == [
-        (
-            "Two edits {of} a picture.\nIt was: a dog\nIt is to be: a dog in a hat\nDo: add "
-            "<target_prompt>\nBefore: "
-        ),
-        "(source)",
-        "\n\nLeft: ",
-        "(one)",
-        "\nRight: ",
-        "(two)",
-        "\n\nSay [[A>B]] or {{so}} {% on %}.",
-    ]
-    assert flat(reverse.messages[0].parts)[1::2] == ["(source)", "(two)", "(one)"]
-    assert flat(reverse.messages[0].parts)[::2] == flat(forward.messages[0].parts)[::2]
+    texts, images = flat(forward)[::2], flat(forward)[1::2]
+    after = "\n\nSay [[A>B]] or {{so}} {% on %}."
+    assert texts == [BEFORE, "\n\nLeft: ", "\nRight: ", after]
+    assert images == ["(source)", "(one)", "(two)"]
+    assert flat(reverse)[1::2] == ["(source)", "(two)", "(one)"]
+    assert flat(reverse)[::2] == texts
     assert forward.schema is reverse.schema is None, "labels are no JSON"
 
 
@@ -105,67 +101,43 @@ def test_videos_have_their_own_words(checkout):
     image, film = (
         first_asks(judge.program(contest("tig", frames)))[0] for frames in (0, 3)
     )
-    assert (
-        flat(image.messages[0].parts)[0]
-        == "Two pictures of a <left_image> {{ cat }}.\nLeft: "
-    )
-    assert (
-        flat(film.messages[0].parts)[0]
-        == "Two films of a <left_image> {{ cat }}.\nLeft: "
-    )
-    assert flat(film.messages[0].parts)[1:4] == ["(one0)", "(one1)", "(one2)"]
+    cat = "a <left_image> {{ cat }}.\nLeft: "
+    assert flat(image)[0] == f"Two pictures of {cat}"
+    assert flat(film)[:4] == [f"Two films of {cat}", "(one0)", "(one1)", "(one2)"]
     assert (text_of(image)[-7:], len(images_of(film))) == ("boldly.", 6)
 
 
-def test_labels_are_read_turned_round_and_asked_for_once(checkout):
+@pytest.mark.parametrize(
+    ("forward", "reverse", "votes"),
+    [
+        (
+            "It follows the edit.\n[[B>A]]",
+            "[[A>B]]",
+            {"forward": SECOND, "reverse": SECOND},
+        ),
+        ("Left wins. [[A=B]]", "[[A=B=Bad]]", {"reverse": BOTH_BAD}),
+        ("[[A>B]]", '{"better": "A"}', {"forward": FIRST}),
+    ],
+)
+def test_labels_are_read_turned_round_and_asked_for_once(
+    checkout, forward, reverse, votes
+):
     judge = prepared("pairwise", pack=imported(checkout))
-    verdict = play(
-        judge.program(contest("tie")),
-        [Text("It follows the edit.\n[[B>A]]"), Text("[[A>B]]")],
-    ).verdict
-    assert dict(verdict.choice.votes) == {"forward": SECOND, "reverse": SECOND}
-    verdict = play(
-        judge.program(contest("tie")), [Text("Left wins. [[A=B]]"), Text("[[A=B=Bad]]")]
-    ).verdict
-    assert dict(verdict.choice.votes) == {"reverse": BOTH_BAD}
-    assert verdict.status is Status.PARSE_FAILURE
-    verdict = play(
-        judge.program(contest("tie")), [Text("[[A>B]]"), Text('{"better": "A"}')]
-    ).verdict
-    assert dict(verdict.choice.votes) == {"forward": FIRST}
+    replies = [Text(forward), Text(reverse)]
+    verdict = play(judge.program(contest("tie")), replies).verdict
+    assert dict(verdict.choice.votes) == votes
+    assert (verdict.status is Status.PARSE_FAILURE) == (len(votes) == 1)
 
 
 def test_the_pack_says_how_it_is_answered_and_for_what(checkout):
     pack = packs.load(imported(checkout))
-    assert (pack.judge, pack.name, pack.replies) == (
-        "pairwise",
-        "pairwise/authors",
-        "labels",
-    )
-    assert {kind: question.images for kind, question in pack.questions.items()} == {
-        "tie": ("source",),
-        "tig": (),
-    }
+    assert (pack.judge, pack.name) == ("pairwise", "pairwise/authors")
+    assert pack.replies == "labels"
+    shown = {kind: question.images for kind, question in pack.questions.items()}
+    assert shown == {"tie": ("source",), "tig": ()}
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "said"),
-    [
-        (
-            "<instruct_prompt>",
-            "<instruct_prompt> <mood>",
-            "has an unknown placeholder 'mood'",
-        ),
-        ("<right_output_image>", "", "must have one placeholder for each picture"),
-        (
-            "<right_output_image>",
-            "<left_output_image>",
-            "must have one placeholder for each picture",
-        ),
-        ("<source_image>", "", "must have one placeholder for each picture"),
-        ("Before", "<right_image>", "must have one placeholder for each picture"),
-    ],
-)
+@pytest.mark.parametrize(*table("changed_pairwise_wording.jsonl"))
 def test_a_file_that_is_not_as_it_was_is_named(checkout, capsys, old, new, said):
     file = checkout / "genaibench" / "templates" / "image_edition" / "pairwise.txt"
     file.write_text(file.read_text().replace(old, new))

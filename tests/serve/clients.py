@@ -1,6 +1,4 @@
-"""Clients of trainers, written anew after their wire formats and how they try again; not their
-code.
-"""
+"""Clients of trainers, written after their wire formats and how they try again."""
 
 import base64
 import io
@@ -10,14 +8,10 @@ import PIL.Image
 import requests
 
 
-def jpeg(image, **options):
-    """The JPEG that trainers make of an array or picture, of quality 75 unless they say
-    otherwise.
-    """
+def jpeg(image):
+    """The JPEG of quality 75 that trainers make of an array or picture."""
     file = io.BytesIO()
-    PIL.Image.open(io.BytesIO(image)).convert("RGB").save(
-        file, format="JPEG", **options
-    )
+    PIL.Image.open(io.BytesIO(image)).convert("RGB").save(file, format="JPEG")
     return file.getvalue()
 
 
@@ -29,42 +23,28 @@ class FlowFactory:
     """Tries an HTTP error three times at once, and stops with what `error` says; 60 s pointwise."""
 
     def __init__(self, url, timeout=60.0):
-        self.url, self.timeout, self.session, self.tries = (
-            url,
-            timeout,
-            requests.Session(),
-            0,
-        )
+        self.url, self.timeout, self.tries = url, timeout, 0
+        self.session = requests.Session()
 
     def is_healthy(self):
         return self.session.get(f"{self.url}/health", timeout=5.0).ok
 
     def rewards(self, prompts, images, conditions=None):
-        payload = {
-            "prompt": prompts,
-            "image": [encoded(image) for image in images],
-            "video": None,
-            "condition_images": [
-                [encoded(image) for image in several] for several in conditions
-            ]
-            if conditions
-            else None,
-            "condition_videos": None,
-            "kwargs": None,
-        }
+        shown = [list(map(encoded, several)) for several in conditions or ()]
+        payload = {"prompt": prompts, "image": list(map(encoded, images))}
+        payload |= {"video": None, "condition_images": shown or None}
+        payload |= {"condition_videos": None, "kwargs": None}
+        sent = {"json": payload, "timeout": self.timeout}
         for attempt in range(3):
             self.tries += 1
             try:
-                response = self.session.post(
-                    f"{self.url}/compute", json=payload, timeout=self.timeout
-                )
+                response = self.session.post(f"{self.url}/compute", **sent)
                 response.raise_for_status()
                 answer = response.json()
             except requests.RequestException as error:
                 if attempt == 2:
-                    raise RuntimeError(
-                        f"Failed to connect to {self.url}: {error}"
-                    ) from None
+                    failed = f"Failed to connect to {self.url}: {error}"
+                    raise RuntimeError(failed) from None
                 continue
             if answer.get("error"):
                 raise RuntimeError(f"Server error: {answer['error']}")
@@ -73,9 +53,7 @@ class FlowFactory:
 
 
 class UniRL:
-    """Raises a 4xx other than 429 at once, tries others three times, and fails at any sample
-    that failed; 300 s.
-    """
+    """Raises a 4xx but 429 at once, tries others three times, fails at any failed sample."""
 
     def __init__(self, url, names):
         self.url, self.names, self.session = url, names, requests.Session()
@@ -84,38 +62,27 @@ class UniRL:
         response = self.session.get(f"{self.url}/health", timeout=5.0)
         if response.status_code != 200:
             return False
-        missing = [
-            name for name in self.names if name not in response.json()["rewards"]
-        ]
-        if missing:
+        served = response.json()["rewards"]
+        if missing := [name for name in self.names if name not in served]:
             raise ValueError(f"not served: {missing}")
         return True
+
+    def request(self, number, prompt, images):
+        shown = [{"text": prompt, "image_b64": encoded(image)} for image in images]
+        about = {"history": shown, "required_rewards": self.names, "metadata": None}
+        about |= {"request_id": f"r{number}", "sample_id": f"s{number}"}
+        about |= {"group_id": None, "source_rank": 0, "policy_version": None}
+        return {**about, "idempotency_key": f"k{number}"}
 
     def score(self, rows):
         """The response to (prompt, output) or (prompt, source, output) rows."""
         wire = [
-            {
-                "history": [
-                    {"text": prompt, "image_b64": encoded(image)} for image in images
-                ],
-                "required_rewards": self.names,
-                "metadata": None,
-                "request_id": f"r{number}",
-                "sample_id": f"s{number}",
-                "group_id": None,
-                "source_rank": 0,
-                "policy_version": None,
-                "idempotency_key": f"k{number}",
-            }
-            for number, (prompt, *images) in enumerate(rows)
+            self.request(n, prompt, shown) for n, (prompt, *shown) in enumerate(rows)
         ]
+        sent = {"json": {"protocol_version": "1", "requests": wire}, "timeout": 300}
         for attempt in range(3):
             try:
-                response = self.session.post(
-                    f"{self.url}/score",
-                    json={"protocol_version": "1", "requests": wire},
-                    timeout=300,
-                )
+                response = self.session.post(f"{self.url}/score", **sent)
                 response.raise_for_status()
                 return response.json()
             except requests.RequestException as error:
@@ -127,29 +94,20 @@ class UniRL:
     def rewards(self, rows):
         """The first number of the first reward of each; RuntimeError where a sample has none."""
         answer = self.score(rows)
-        for by_name, errors in zip(answer["results"], answer["errors"], strict=True):
-            failed = [
-                f"{name}: {errors.get(name, 'missing')}"
-                for name in self.names
-                if name not in by_name
-            ]
-            if failed:
+        for found, errors in zip(answer["results"], answer["errors"], strict=True):
+            absent = [name for name in self.names if name not in found]
+            if absent:
+                told = [f"{name}: {errors.get(name, 'missing')}" for name in absent]
                 raise RuntimeError(
-                    f"Reward computation flagged samples as failure: {failed}"
+                    f"Reward computation flagged samples as failure: {told}"
                 )
-        return [
-            next(iter(by_name[self.names[0]].values())) for by_name in answer["results"]
-        ]
+        first = self.names[0]
+        return [next(iter(found[first].values())) for found in answer["results"]]
 
 
 def rows_of(path):
     """The rows of a samples file, with the bytes of their images in place of paths."""
-    for line in path.read_text().splitlines():
-        sample = json.loads(line)
+    for sample in map(json.loads, path.read_text().splitlines()):
         files = {role: path.parent / name for role, name in sample["images"].items()}
-        yield {
-            **sample,
-            "images": {
-                role: encoded(file.read_bytes()) for role, file in files.items()
-            },
-        }
+        images = {role: encoded(file.read_bytes()) for role, file in files.items()}
+        yield {**sample, "images": images}

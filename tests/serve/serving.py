@@ -1,6 +1,4 @@
-"""A reward server in a thread of this process, started from the flags of its command; and
-clients to call it with.
-"""
+"""A reward server in a thread of this process, and clients to call it with."""
 
 import asyncio
 import json
@@ -73,16 +71,11 @@ class Running:
 
 @contextmanager
 def serving(*flags, bounds=None, **options):
-    """A server started from flags; `bounds` and `options` replace fields of `Bounds` and
-    `ServeOptions`.
-    """
+    """A server started from flags; `bounds` and `options` replace fields of its own."""
     _, options_read = read_options(["serve", "--port", "0", *map(str, flags)])
     served = _server_setup(options_read)
-    changed = replace(served.options, **options)
-    changed = replace(
-        changed,
-        bounds=replace(changed.bounds, **{"drain_seconds": 2.0, **(bounds or {})}),
-    )
+    own = replace(served.options.bounds, **{"drain_seconds": 2.0, **(bounds or {})})
+    changed = replace(served.options, **{"bounds": own, **options})
     started, stop = threading.Event(), asyncio.Event()
     running = []
 
@@ -107,27 +100,16 @@ def serving(*flags, bounds=None, **options):
 
 @contextmanager
 def serve_process(*flags):
-    """`vieval serve` in a process of its own, which is killed in the end; and the server that it
-    is.
-    """
-    command = [
-        sys.executable,
-        "-m",
-        "vieval_plugin",
-        "serve",
-        "--port",
-        "0",
-        *map(str, flags),
-    ]
+    """`vieval serve` in a process of its own, killed in the end, and its server."""
+    command = [sys.executable, "-m", "vieval_plugin", "serve", "--port", "0"]
+    command += map(str, flags)
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as started:
         try:
             first = started.stderr.readline()
             assert "rewards at" in first, first
             threading.Thread(target=started.stderr.read, daemon=True).start()
-            yield (
-                started,
-                Running(int(re.search(r"http://127\.0\.0\.1:(\d+)", first)[1]), None),
-            )
+            port = re.search(r"http://127\.0\.0\.1:(\d+)", first)[1]
+            yield started, Running(int(port), None)
         finally:
             started.kill()
 

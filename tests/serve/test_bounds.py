@@ -1,6 +1,4 @@
-"""Bounds of the server: what is too much or too slow is refused or closed, and others do not
-notice.
-"""
+"""Test bounds of the server: what is too much or too slow is refused or closed."""
 
 import json
 import socket
@@ -12,7 +10,6 @@ import pytest
 
 from tests.pictures import encoded as picture_file
 from tests.pictures import plain, png_of
-from tests.serve.clients import encoded
 from tests.serve.serving import judged_by, row, serving
 from tests.work import until
 from vieval_plugin import images
@@ -46,23 +43,18 @@ def header(running, *lines, path="/v1/judge"):
 
 def fine(running):
     """The server judges a sample of another client."""
-    status, answer = running.post(
-        "/v1/judge", {"samples": [row(plain("red"), kind="tig")]}
-    )
+    asked = {"samples": [row(plain("red"), kind="tig")]}
+    status, answer = running.post("/v1/judge", asked)
     return status == 200 and answer["failed"] == []
+
+
+BOUNDS = {"header_seconds": 3.0, "body_seconds": 1.0, "body": 100_000, "samples": 3}
+BOUNDS |= {"pixels": 10_000, "connections": 8}
 
 
 @pytest.fixture
 def strict():
-    bounds = {
-        "header_seconds": 3.0,
-        "body_seconds": 1.0,
-        "body": 100_000,
-        "samples": 3,
-        "pixels": 10_000,
-        "connections": 8,
-    }
-    with serving("--reward", "r=sharpness", bounds=bounds) as running:
+    with serving("--reward", "r=sharpness", bounds=BOUNDS) as running:
         yield running
 
 
@@ -120,13 +112,9 @@ def test_a_body_that_says_it_is_too_large_is_not_read(strict, lines):
 
 
 def test_a_body_that_turns_out_to_be_too_large_is_not_kept(strict):
+    chunk = b"30000\r\n" + b" " * 0x30000 + b"\r\n"
     with connected(strict) as large:
-        large.sendall(
-            header(strict, "Transfer-Encoding: chunked")
-            + b"30000\r\n"
-            + b" " * 0x30000
-            + b"\r\n"
-        )
+        large.sendall(header(strict, "Transfer-Encoding: chunked") + chunk)
         assert b" 413 " in answered(large)
     assert strict.front.bodies.bytes_open == 0
     assert fine(strict)
@@ -143,25 +131,23 @@ def test_a_body_that_is_packed_is_not_unpacked(strict):
 def test_an_expectation_is_met_or_refused_in_the_form_of_the_protocol(path, refused):
     with serving("--reward", "r=sharpness") as running:
         status, content, _ = running.exchange(path, b"{}", {"Expect": "a miracle"})
-        assert (
-            status,
-            "Expect: a miracle is not supported" in json.loads(content)["error"],
-        ) == (refused, True)
+        assert status == refused
+        assert "Expect: a miracle is not supported" in json.loads(content)["error"]
         _, content, _ = running.exchange(path, b"{}", {"Expect": "100-continue"})
         assert "Expect" not in json.loads(content)["error"]
+
+
+RED = row(plain("red"))
+CANDIDATES = [{"images": RED["images"]}] * 5000
+TOO_MANY = "a request may contain at most 1024 samples, got 5000; send several requests"
 
 
 @pytest.mark.parametrize(
     "rows",
     [
-        [
-            {
-                "candidates": [{"images": {"output": encoded(plain("red"))}}] * 5000,
-                "texts": {"prompt": "a red cube"},
-            }
-        ],
+        [{"candidates": CANDIDATES, "texts": RED["texts"]}],
         [row(plain("red"), ["a red cube"] * 5000)],
-        [row(plain("red"))] * 5000,
+        [RED] * 5000,
     ],
     ids=["candidates", "prompts", "rows"],
 )
@@ -169,10 +155,7 @@ def test_all_that_is_judged_counts_as_a_sample(rows):
     with serving("--reward", "r=sharpness") as running:
         status, answer = running.post("/v1/judge", {"samples": rows})
         assert running.metrics()["vieval_jobs_waiting"] == 0
-    assert (status, answer["error"]) == (
-        400,
-        "a request may contain at most 1024 samples, got 5000; send several requests",
-    )
+    assert (status, answer["error"]) == (400, TOO_MANY)
 
 
 def test_16_large_pictures_at_once_are_decoded_two_at_a_time(server, monkeypatch):
@@ -189,13 +172,8 @@ def test_16_large_pictures_at_once_are_decoded_two_at_a_time(server, monkeypatch
             under_way[0] -= pixels
 
     monkeypatch.setattr(images, "load_strictly", load_beside_others)
-    pictures = [
-        encoded(picture_file(PIL.Image.new("1", (5500 + n, 5900)))) for n in range(16)
-    ]
-    rows = [
-        {"images": {"output": picture}, "texts": {"prompt": "a red cube"}}
-        for picture in pictures
-    ]
+    pictures = [PIL.Image.new("1", (5500 + n, 5900)) for n in range(16)]
+    rows = [row(picture_file(picture)) for picture in pictures]
     with judged_by(server) as running:
         status, answer = running.post("/v1/judge", {"samples": rows})
     assert (status, answer["failed"]) == (200, [])
@@ -207,21 +185,17 @@ def test_16_large_pictures_at_once_are_decoded_two_at_a_time(server, monkeypatch
     [png_of(10_000, 10_000), b"", b"GIF89a", b"%PDF-1.4", plain("red", (101, 100))],
 )
 def test_an_image_that_is_none_or_too_large_fails_alone(strict, image):
-    status, answer = strict.post(
-        "/v1/judge",
-        {"samples": [row(image, kind="tig"), row(plain("red"), kind="tig")]},
-    )
-    assert status == 200
-    assert answer["failed"] == [0]
+    rows = [row(image, kind="tig"), row(plain("red"), kind="tig")]
+    status, answer = strict.post("/v1/judge", {"samples": rows})
+    assert (status, answer["failed"]) == (200, [0])
     assert answer["verdicts"][0]["status"] == "tool_error"
 
 
 @pytest.mark.parametrize("size", [(1, 30_000_000), (65_536, 1)])
 def test_an_image_of_one_endless_row_is_not_decoded(size):
+    asked = {"samples": [row(png_of(*size), kind="tig")]}
     with serving("--reward", "r=sharpness") as running:
-        _, answer = running.post(
-            "/v1/judge", {"samples": [row(png_of(*size), kind="tig")]}
-        )
+        _, answer = running.post("/v1/judge", asked)
     assert "more than 65535 per side" in answer["verdicts"][0]["reason"]
 
 

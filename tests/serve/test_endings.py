@@ -1,6 +1,4 @@
-"""How a server ends: SIGTERM finishes what is in flight, and after kill -9 the store answers
-what was answered.
-"""
+"""Test how a server ends: after SIGTERM, and after kill -9."""
 
 import json
 import signal
@@ -58,13 +56,11 @@ def test_sigterm_finishes_what_is_in_flight(tmp_path):
 
 
 def test_after_kill_9_the_store_answers_what_was_answered(tmp_path):
-    done, rest = (
-        [row(plain((shade, 0, 0))) for shade in range(6)],
-        [row(plain((0, shade, 0))) for shade in range(64)],
-    )
+    done = {"samples": [row(plain((shade, 0, 0))) for shade in range(6)]}
+    rest = [row(plain((0, shade, 0))) for shade in range(64)]
     with FakeServer(latency=0.2, capacity=4) as server:
         with process(server, tmp_path) as (started, running):
-            _, before = running.post("/v1/judge", {"samples": done})
+            _, before = running.post("/v1/judge", done)
             thread, results = begun(running, rest)
             until(lambda: server.stats()["in_flight"] >= 4)
             started.kill()
@@ -73,7 +69,7 @@ def test_after_kill_9_the_store_answers_what_was_answered(tmp_path):
         with process(server, tmp_path) as (_, running):
             running.get("/health")
             asked = server.stats()["requests"]
-            _, after = running.post("/v1/judge", {"samples": done})
+            _, after = running.post("/v1/judge", done)
             assert server.stats()["requests"] == asked
     assert after == before
     assert after["failed"] == []
@@ -87,31 +83,22 @@ def test_a_client_that_goes_away_costs_what_was_begun_and_no_more(store):
     ):
         running.get("/health")
         before = server.stats()["requests"]
+        asked = lambda: server.stats()["requests"] - before
         body = json.dumps({"samples": rows}).encode()
-        head = (
-            f"POST /v1/judge HTTP/1.1\r\nHost: 127.0.0.1:{running.port}\r\nContent-Length: "
-            f"{len(body)}\r\n\r\n"
-        )
-        with socket.create_connection(
-            ("127.0.0.1", running.port), timeout=GUARD
-        ) as client:
+        host, length = f"127.0.0.1:{running.port}", f"Content-Length: {len(body)}"
+        head = f"POST /v1/judge HTTP/1.1\r\nHost: {host}\r\n{length}\r\n\r\n"
+        with socket.create_connection(("127.0.0.1", running.port), GUARD) as client:
             client.sendall(head.encode() + body)
             until(lambda: server.stats()["in_flight"])
-        until(
-            lambda: (
-                running.metrics()["vieval_jobs_waiting"] == 0
-                and not running.front.service.loop.under_way
-            )
-        )
-        cost = server.stats()["requests"] - before
-        assert (
-            running.metrics()['vieval_requests_total{code="gone",protocol="judge_v1"}']
-            == 1
-        )
+        until(lambda: not running.metrics()["vieval_jobs_waiting"])
+        until(lambda: not running.front.service.loop.under_way)
+        cost = asked()
+        gone = 'vieval_requests_total{code="gone",protocol="judge_v1"}'
+        assert running.metrics()[gone] == 1
         # begun questions were finished, and are in the store for when the client comes again
         again = running.post("/v1/judge", {"samples": rows[:1]})[1]
         assert again["verdicts"][0]["value"] is not None
-        assert server.stats()["requests"] - before == cost
+        assert asked() == cost
     assert 0 < cost < len(rows)
 
 

@@ -1,6 +1,4 @@
-"""Connections as many as a process may have: the server answers beside them, lets go of them,
-and lives.
-"""
+"""Test as many connections as a process may have."""
 
 import contextlib
 import resource

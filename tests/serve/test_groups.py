@@ -1,6 +1,4 @@
-"""Groups over HTTP: shares of wins, the mean of the others for a failure where that is asked
-for, ties, and repeats.
-"""
+"""Test groups over HTTP: shares of wins, failures, ties and repeats."""
 
 import pytest
 
@@ -32,9 +30,8 @@ def test_shares_of_wins_of_a_group(server):
         2
     )  # six contests give six wins, each in three of a member's
     assert [one["value"] for one in answer["verdicts"]] == shares
-    assert (
-        asked <= 2 * 6 + 4
-    )  # both orders of six pairs, once, and what was asked for health and schemas
+    # both orders of six pairs, once, and what was asked for health and schemas
+    assert asked <= 2 * 6 + 4
 
 
 def test_a_failed_member_is_neutral_only_where_the_request_is_a_group(server):
@@ -107,9 +104,8 @@ def test_a_reward_of_repeats_is_the_mean_of_answers_of_their_own(store):
             thrice = running.post("/v1/judge", {"samples": [row(IMAGES[0])]})[1][
                 "verdicts"
             ][0]
-            assert (
-                server.stats()["requests"] - before == 2 * cost
-            )  # the first of the three is in the store
+            # the first of the three is in the store
+            assert server.stats()["requests"] - before == 2 * cost
     assert len(thrice["verdicts"]) == 3
     values = [one["scores"]["O"] for one in thrice["verdicts"]]
     assert thrice["value"] == pytest.approx(sum(values) / 3)

@@ -1,6 +1,4 @@
-"""Health: ready after a real judgement, and no more when none has succeeded lately; counts for
-Prometheus.
-"""
+"""Test health, which needs a recent judgement, and counts for Prometheus."""
 
 import asyncio
 import re
@@ -12,6 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.fake_server import FakeServer, Fault
 from tests.pictures import plain
+from tests.refusals import refuses
 from tests.serve.serving import judged_by, row, serving
 from vieval_plugin.backends.http import pacing
 from vieval_plugin.judges import registry
@@ -21,7 +20,6 @@ from vieval_plugin.judges.spec import missing_inputs_reason
 from vieval_plugin.records import unjudged
 from vieval_plugin.serve import app, health
 from vieval_plugin.serve.health import Health, probe
-from vieval_plugin.text.errors import VievalError
 
 
 def test_a_server_whose_backbone_is_away_lives_and_is_not_ready(store):
@@ -34,20 +32,14 @@ def test_a_server_whose_backbone_is_away_lives_and_is_not_ready(store):
 
 
 def test_it_is_ready_as_soon_as_it_has_judged(server):
+    own, sharp = {"r": ["value"]}, {"sharp": ["value"]}
     with judged_by(server, "--reward", "sharp=sharpness") as running:
-        assert running.get("/health") == (
-            200,
-            {"status": "ok", "rewards": {"r": ["value"], "sharp": ["value"]}},
-        )
-        assert running.get("/sharp/health") == (
-            200,
-            {"status": "ok", "rewards": {"sharp": ["value"]}},
-        )
+        ready = {"status": "ok", "rewards": {**own, **sharp}}
+        assert running.get("/health") == (200, ready)
+        assert running.get("/sharp/health") == (200, {**ready, "rewards": sharp})
 
 
-def test_it_falls_back_when_the_backbone_dies_and_the_other_reward_stays(
-    store, monkeypatch
-):
+def test_it_falls_back_with_its_backbone_and_the_other_stays(store, monkeypatch):
     monkeypatch.setattr(health, "FRESH", 0.2)
     with (
         FakeServer() as server,
@@ -75,35 +67,33 @@ def test_answers_of_the_store_do_not_make_it_ready(store, monkeypatch):
         assert running.get("/health")[0] == 503
 
 
+FINE = Verdict({}, Status.OK)
+
+
 async def test_a_judgement_that_is_asked_for_twice_is_made_once():
     made = []
 
     async def judgement():
         made.append(1)
-        return Verdict({}, Status.OK)
+        return FINE
 
     well = Health(judgement)
     assert [await well.fault(1.0) for _ in range(3)] == [""] * 3
     assert len(made) == 1
 
 
-async def test_a_judgement_without_an_end_does_not_hide_that_the_backbone_is_back(
-    monkeypatch,
-):
+async def test_a_hanging_judgement_does_not_hide_a_backbone_that_is_back(monkeypatch):
     monkeypatch.setattr(health, "NEXT_TRY", 0.02)
     begun, ended, back = [], [], asyncio.Event()
 
     async def judgement():
         begun.append(1)
         try:
-            await (
-                asyncio.sleep(0)
-                if back.is_set()
-                else asyncio.get_running_loop().create_future()
-            )
+            if not back.is_set():
+                await asyncio.get_running_loop().create_future()
         finally:
             ended.append(1)
-        return Verdict({}, Status.OK)
+        return FINE
 
     hanging = Health(judgement)
     for _ in range(4):
@@ -121,12 +111,11 @@ async def test_a_slow_judgement_is_left_its_time(monkeypatch):
 
     async def judgement():
         await slow.wait()
-        return Verdict({}, Status.OK)
+        return FINE
 
     judge = Health(judgement)
-    assert [await judge.fault(0.05) for _ in range(3)] == [
-        "no image has been judged yet"
-    ] * 3
+    for _ in range(3):
+        assert await judge.fault(0.05) == "no image has been judged yet"
     first = judge._tries[0]
     slow.set()
     await first
@@ -134,18 +123,19 @@ async def test_a_slow_judgement_is_left_its_time(monkeypatch):
     await judge.close()
 
 
+HANGING = "judging an image takes longer than usual"
+
+
 @pytest.mark.parametrize(
     ("fault", "reason"),
     [
-        (Fault("hang"), "judging an image takes longer than usual"),
+        (Fault("hang"), HANGING),
         (Fault("reset"), ""),
         (Fault("503", retry_after=600), ""),
     ],
     ids=lambda value: getattr(value, "kind", ""),
 )
-def test_it_is_ready_again_soon_after_its_backbone_is(
-    fault, reason, store, monkeypatch
-):
+def test_it_is_ready_soon_after_its_backbone_is(fault, reason, store, monkeypatch):
     monkeypatch.setattr(health, "FRESH", 0.2)
     monkeypatch.setattr(health, "NEXT_TRY", 0.5)
     monkeypatch.setattr(app, "HEALTH_TIMEOUT", 0.7)
@@ -156,16 +146,16 @@ def test_it_is_ready_again_soon_after_its_backbone_is(
         FakeServer(faults=faults) as server,
         judged_by(server, "--patience", "60") as running,
     ):
-        assert running.get("/health")[0] == 200
+        is_ready = lambda: running.get("/health")[0] == 200
+        assert is_ready()
         away.set()
         time.sleep(0.3)
         answers = [running.get("/health") for _ in range(3)]
         assert {status for status, _ in answers} == {503}
         assert reason in answers[-1][1]["reason"]
         away.clear()
-        assert any(
-            running.get("/health")[0] == 200 for _ in range(20)
-        )  # while calls of before wait or hang on
+        # while calls of before wait or hang on
+        assert any(is_ready() for _ in range(20))
 
 
 async def test_a_judgement_that_failed_says_why():
@@ -182,8 +172,7 @@ def test_every_judge_can_be_asked_about_the_image_of_noise(name):
 
     spec = registry.judges()[name]
     if name in ("edit_reward", "hpsv3"):
-        with pytest.raises(VievalError, match="its training prompt is not included"):
-            prepare(name, None, Config())
+        refuses("its training prompt is not included", prepare, name, None, Config())
         return
     for kind in ("", *(kind for kind in spec.needs if kind != "*")):
         judged = probe(prepare(name, None, Config()), kind)
@@ -214,20 +203,17 @@ def test_metrics_are_lines_that_prometheus_reads(server):
     assert numbers[f"{duration}_sum"] == numbers["vieval_request_seconds_total"]
 
 
+COUNTERS = """backbone_calls backbone_failures groups input_tokens output_tokens requests
+request_seconds rewards store_hits verdicts"""
+GAUGES = "connections_open jobs_under_way jobs_waiting requests_open"
+KINDS = {"counter": COUNTERS, "gauge": GAUGES, "histogram": "request_duration_seconds"}
+
+
 def test_metrics_have_a_help_text_and_keep_their_names(server):
     with judged_by(server) as running:
         text = running.exchange("/metrics")[1].decode()
-    families = {family.name: family for family in text_string_to_metric_families(text)}
-    assert all(family.documentation for family in families.values())
-    kinds = {
-        "counter": "backbone_calls backbone_failures groups input_tokens output_tokens requests "
-        "request_seconds rewards store_hits verdicts",
-        "gauge": "connections_open jobs_under_way jobs_waiting requests_open",
-        "histogram": "request_duration_seconds",
-    }
-    expected = {
-        f"vieval_{name}": kind
-        for kind, names in kinds.items()
-        for name in names.split()
-    }
-    assert {name: family.type for name, family in families.items()} == expected
+    families = list(text_string_to_metric_families(text))
+    assert all(family.documentation for family in families)
+    kinds = KINDS.items()
+    names = {f"vieval_{name}": kind for kind, names in kinds for name in names.split()}
+    assert {family.name: family.type for family in families} == names

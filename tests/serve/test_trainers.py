@@ -1,6 +1,4 @@
-"""Trainers' protocols: the rewards of `vieval score` on the very bytes that were sent, and
-failures that end training.
-"""
+"""Test trainers' protocols: the rewards of `vieval score`, and failures."""
 
 import json
 
@@ -36,69 +34,65 @@ def scored(score, folder, server, samples):
     return [row["scores"]["O"] for row in rows]
 
 
-CALLS = {
-    "flow_factory": lambda url, prompts, images: FlowFactory(f"{url}/r").rewards(
-        prompts, images
-    ),
-    "flow_factory_group": lambda url, prompts, images: FlowFactory(
-        f"{url}/r/group", 120
-    ).rewards(prompts, images),
-    "unirl": lambda url, prompts, images: UniRL(f"{url}/unirl", ["r"]).rewards(
-        list(zip(prompts, images, strict=True))
-    ),
-}
+def by_flow_factory(url, prompts, images):
+    return FlowFactory(f"{url}/r").rewards(prompts, images)
 
 
-@pytest.mark.parametrize("trainer", CALLS)
-def test_rewards_are_those_of_score_on_the_bytes_that_were_sent(
-    trainer, server, score, tmp_path
-):
+def by_flow_factory_group(url, prompts, images):
+    return FlowFactory(f"{url}/r/group", 120).rewards(prompts, images)
+
+
+def by_unirl(url, prompts, images):
+    rows = list(zip(prompts, images, strict=True))
+    return UniRL(f"{url}/unirl", ["r"]).rewards(rows)
+
+
+trainers = pytest.mark.parametrize(
+    "rewards", [by_flow_factory, by_flow_factory_group, by_unirl]
+)
+
+
+@trainers
+def test_rewards_are_those_of_score_on_the_bytes_sent(rewards, server, score, tmp_path):
     sent = [jpeg(image) for image in IMAGES]
     expected = scored(score, tmp_path, server, zip(PROMPTS, sent, strict=True))
     with judged_by(server) as running:
-        found = CALLS[trainer](running.url, PROMPTS, sent)
-    assert found == expected
+        assert rewards(running.url, PROMPTS, sent) == expected
 
 
 def test_edits_are_judged_with_their_source(server, score, tmp_path):
     edits = list(zip(PROMPTS, IMAGES, reversed(IMAGES), strict=True))
     expected = scored(score, tmp_path, server, edits)
-    outputs, sources = [edit[2] for edit in edits], [edit[1] for edit in edits]
+    outputs, sources = [edit[2] for edit in edits], [[edit[1]] for edit in edits]
     with judged_by(server) as running:
-        assert (
-            FlowFactory(running.url).rewards(
-                PROMPTS, outputs, [[source] for source in sources]
-            )
-            == expected
-        )
+        assert FlowFactory(running.url).rewards(PROMPTS, outputs, sources) == expected
         assert UniRL(f"{running.url}/unirl", ["r"]).rewards(edits) == expected
 
 
-@pytest.mark.parametrize("trainer", CALLS)
-def test_a_backbone_that_is_dead_ends_training_with_the_reason(trainer, store):
+@trainers
+def test_a_backbone_that_is_dead_ends_training_with_the_reason(rewards, store):
     with FakeServer() as server, judged_by(server, *QUICK) as running:
-        assert len(CALLS[trainer](running.url, PROMPTS[:1], IMAGES[:1])) == 1
+        assert len(rewards(running.url, PROMPTS[:1], IMAGES[:1])) == 1
         server.die(1000)
         with pytest.raises(RuntimeError, match="not answered for"):
-            CALLS[trainer](running.url, PROMPTS[1:], IMAGES[1:])
+            rewards(running.url, PROMPTS[1:], IMAGES[1:])
 
 
-@pytest.mark.parametrize("trainer", CALLS)
-def test_what_the_judge_cannot_answer_ends_training_with_its_status(trainer, store):
+@trainers
+def test_what_the_judge_cannot_answer_ends_training_with_its_status(rewards, store):
     with (
         FakeServer(**UNREADABLE) as server,
         judged_by(server, *QUICK) as running,
         pytest.raises(RuntimeError, match="parse_failure"),
     ):
-        CALLS[trainer](running.url, PROMPTS, IMAGES)
+        rewards(running.url, PROMPTS, IMAGES)
 
 
 def test_flow_factory_is_asked_once_for_what_fails(store):
+    failed = "3 of 3 samples have no reward: parse_failure"
     with FakeServer(**UNREADABLE) as server, judged_by(server, *QUICK) as running:
         client = FlowFactory(running.url)
-        with pytest.raises(
-            RuntimeError, match="3 of 3 samples have no reward: parse_failure"
-        ):
+        with pytest.raises(RuntimeError, match=failed):
             client.rewards(PROMPTS, IMAGES)
         with pytest.raises(RuntimeError, match="got 1, 3 and 3"):
             client.rewards(PROMPTS[:1], IMAGES)
@@ -106,53 +100,42 @@ def test_flow_factory_is_asked_once_for_what_fails(store):
 
 
 def test_one_image_that_is_none_is_named_and_costs_the_request_alone(server):
+    failed = r"1 of 2 samples have no reward: tool_error: .* \(samples 1\)"
+    images = [IMAGES[0], b"torn"]
     with judged_by(server) as running:
-        with pytest.raises(
-            RuntimeError,
-            match=r"1 of 2 samples have no reward: tool_error: .* \(samples 1\)",
-        ):
-            FlowFactory(running.url).rewards(PROMPTS[:2], [IMAGES[0], b"torn"])
-        answer = UniRL(f"{running.url}/unirl", ["r"]).score(
-            [(PROMPTS[0], IMAGES[0]), (PROMPTS[1], b"torn")]
-        )
-    assert list(answer["results"][0]["r"]) == ["value"]
-    assert (answer["results"][1], list(answer["errors"][1])) == ({}, ["r"])
+        with pytest.raises(RuntimeError, match=failed):
+            FlowFactory(running.url).rewards(PROMPTS[:2], images)
+        rows = list(zip(PROMPTS[:2], images, strict=True))
+        answer = UniRL(f"{running.url}/unirl", ["r"]).score(rows)
+    first, second = answer["results"]
+    assert list(first["r"]) == ["value"]
+    assert (second, list(answer["errors"][1])) == ({}, ["r"])
     assert answer["errors"][0] == {}
 
 
 def test_unirl_names_rewards_and_hears_of_those_that_there_are_not(server):
-    flags = ("--reward", "pq=viescore:PQ")
-    with judged_by(server, *flags) as running:
+    rows, served = [(PROMPTS[0], IMAGES[0])], {"r": ["value"], "pq": ["value"]}
+    with judged_by(server, "--reward", "pq=viescore:PQ") as running:
         client = UniRL(f"{running.url}/unirl", ["pq", "r"])
         assert client.is_available()
-        answer = client.score([(PROMPTS[0], IMAGES[0])])
+        answer = client.score(rows)
         assert set(answer["results"][0]) == {"pq", "r"}
         assert answer["identities"][0]["request_id"] == "r0"
-        assert running.get("/unirl/rewards")[1]["rewards"] == {
-            "r": ["value"],
-            "pq": ["value"],
-        }
+        assert running.get("/unirl/rewards")[1]["rewards"] == served
+        stranger = UniRL(f"{running.url}/unirl", ["nobody"])
         with pytest.raises(ValueError, match="nobody"):
-            UniRL(f"{running.url}/unirl", ["nobody"]).is_available()
-        assert (
-            "unknown reward"
-            in UniRL(f"{running.url}/unirl", ["nobody"]).score(
-                [(PROMPTS[0], IMAGES[0])]
-            )["errors"][0]["nobody"]
-        )
+            stranger.is_available()
+        assert "unknown reward" in stranger.score(rows)["errors"][0]["nobody"]
 
 
 @pytest.mark.parametrize("names", [[], "r", None, [1], ["r", None]])
 def test_a_request_of_unirl_that_names_rewards_wrongly_fails_alone(names, server):
     turn = {"text": PROMPTS[0], "image_b64": encoded(IMAGES[0])}
-    wire = [
-        {"history": [turn], "required_rewards": required, "request_id": "x"}
-        for required in (["r"], names)
-    ]
+    asked = {"history": [turn], "request_id": "x"}
+    wire = [{**asked, "required_rewards": required} for required in (["r"], names)]
     with judged_by(server) as running:
-        status, answer = running.post(
-            "/unirl/score", {"protocol_version": "1", "requests": wire}
-        )
+        payload = {"protocol_version": "1", "requests": wire}
+        status, answer = running.post("/unirl/score", payload)
     assert status == 200
     assert list(answer["results"][0]["r"]) == ["value"]
     assert (answer["errors"][0], answer["results"][1]) == ({}, {})
@@ -165,10 +148,9 @@ def test_a_request_of_unirl_that_names_rewards_wrongly_fails_alone(names, server
     [("/compute", 200, "error"), ("/unirl/score", 400, "detail")],
 )
 def test_a_number_that_is_none_is_refused_as_the_client_heeds_it(path, status, word):
+    body = b'{"requests": [{"request_id": Infinity}], "kwargs": NaN}'
     with serving("--reward", "r=sharpness") as running:
-        found, answer = running.post(
-            path, b'{"requests": [{"request_id": Infinity}], "kwargs": NaN}'
-        )
+        found, answer = running.post(path, body)
     assert found == status
     assert "Infinity is not a finite number" in answer[word]
 
@@ -202,15 +184,16 @@ def test_a_server_that_stops_says_when_to_come_back(server):
         assert len(FlowFactory(running.url).rewards(PROMPTS, IMAGES)) == 3
 
 
+GIVEN_UP = {
+    "flow_factory": 60,
+    "flow_factory_group": 120,
+    "unirl": 300,
+    "judge_v1": 300,
+}
+
+
 def test_each_protocol_answers_before_its_client_gives_up():
-    clients = {
-        "flow_factory": 60,
-        "flow_factory_group": 120,
-        "unirl": 300,
-        "judge_v1": 300,
-    }
     deadlines = {protocol.name: protocol.deadline for protocol in PROTOCOLS}
-    assert set(deadlines) == set(clients)
-    assert all(
-        _PATIENCE < deadline < clients[name] for name, deadline in deadlines.items()
-    )
+    assert set(deadlines) == set(GIVEN_UP)
+    for name, deadline in deadlines.items():
+        assert _PATIENCE < deadline < GIVEN_UP[name]

@@ -10,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from tests.tables import table
 from vieval_plugin.text.escaping import console, csv_cell, csv_text, html, markdown, say
 
 MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable("table")
@@ -19,12 +20,9 @@ anything = st.text(st.characters(), max_size=60) | st.text(
 
 
 def steering(text):
-    return [
-        c
-        for c in text
-        if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp")
-        and c not in "\u200c\u200d"
-    ]
+    kinds = ("Cc", "Cf", "Cs", "Zl", "Zp")
+    steer = [c for c in text if unicodedata.category(c) in kinds]
+    return [c for c in steer if c not in "\u200c\u200d"]
 
 
 @given(anything)
@@ -40,22 +38,15 @@ def test_a_page_holds_text_and_no_tag(text):
     assert set(steering(shown)) <= {"\n", "\t"}
 
 
+INLINE = {"text", "text_special", "em_open", "em_close", "strong_open", "strong_close"}
+
+
 @given(anything)
 def test_a_cell_of_markdown_is_one_cell_of_text(text):
     tokens = MARKDOWN.parse(f"| a | b |\n| --- | --- |\n| {markdown(text)} | end |\n")
-    inline = [token for token in tokens if token.type == "inline"]
-    assert [token.content for token in inline[:2]] == ["a", "b"]
-    assert len(inline) == 4
-    assert inline[3].content == "end"
-    allowed = {
-        "text",
-        "text_special",
-        "em_open",
-        "em_close",
-        "strong_open",
-        "strong_close",
-    }
-    assert {child.type for child in inline[2].children} <= allowed
+    first, second, cell, end = (token for token in tokens if token.type == "inline")
+    assert [first.content, second.content, end.content] == ["a", "b", "end"]
+    assert {child.type for child in cell.children} <= INLINE
 
 
 @given(anything)
@@ -85,61 +76,26 @@ def test_numbers_stay_numbers(number):
     assert csv_cell(number) == number
 
 
-@pytest.mark.parametrize(
-    "formula",
-    [
-        "=1+1",
-        "+cmd|' /C calc'!A0",
-        "-2+3+cmd|' /C calc'!A0",
-        "@SUM(A1)",
-        "\t=1",
-        "\r=1",
-        "  =1",
-        "\uff1d1",
-        "-",
-    ],
-)
+@pytest.mark.parametrize(*table("formulas.jsonl"))
 def test_formulas_begin_with_an_apostrophe(formula):
     assert csv_cell(formula).startswith("'")
 
 
-@pytest.mark.parametrize(
-    "cell",
-    [
-        "a;=1+1",
-        "tag; -cmd|x",
-        'a;"=1+1"',
-        "x\t;\t@SUM(A1)",
-        'b",;=1',
-        "c;\uff1d1",
-        ";;+A1",
-    ],
-)
+@pytest.mark.parametrize(*table("semicolon_cells.jsonl"))
 def test_no_cell_is_a_formula_where_cells_end_at_a_semicolon(cell):
     """By the rules of CSV, and also where a quote within a line opens nothing."""
     line = csv_text([("first", cell)])
     assert '"' in line
     split = [*next(csv.reader(io.StringIO(line), delimiter=";")), *line.split(";")]
-    assert not [
-        one
-        for one in split
-        if one.lstrip(' \t"').startswith(("=", "+", "-", "@", "\uff1d"))
-    ]
+    signs = ("=", "+", "-", "@", "\uff1d")
+    assert not [one for one in split if one.lstrip(' \t"').startswith(signs)]
     assert next(csv.reader(io.StringIO(line))) == ["first", csv_cell(cell)]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "viescore 0shot",
-        "a_b-c.d/e",
-        "0.51 [0.31, 0.62]",
-        "Frage: schön?",
-        "日本語　です",
-        "👩\u200d👩",
-        "R*",
-    ],
-)
+ORDINARY = ["viescore 0shot", "a_b-c.d/e", "0.51 [0.31, 0.62]", "Frage: schön?", "R*"]
+
+
+@pytest.mark.parametrize("text", [*ORDINARY, "日本語　です", "👩\u200d👩"])
 def test_ordinary_text_stays_as_it_is(text):
     assert (console(text), markdown(text), str(html(text))) == (text, text, text)
 

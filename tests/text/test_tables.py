@@ -29,12 +29,11 @@ WIDE = [
 
 def columns(line):
     """What a terminal takes for a line."""
-    return sum(
-        0
-        if unicodedata.combining(sign)
-        else 1 + (unicodedata.east_asian_width(sign) in "WF")
-        for sign in line
-    )
+    signs = [sign for sign in line if not unicodedata.combining(sign)]
+    return sum(1 + (unicodedata.east_asian_width(sign) in "WF") for sign in signs)
+
+
+NUMBER = r"^[<.\d][ .\d]*(?: \[.*?\])?"
 
 
 @pytest.mark.parametrize("window", [1, 24, 40, 60, 80, 100, 250])
@@ -45,11 +44,8 @@ def test_a_table_fits_its_window_and_cuts_no_number(monkeypatch, window):
     shown = "\n".join(lines)
     left_out = " ".join(" ".join(lines).partition("omitted to fit ")[2].split())
     for place, name in enumerate(WIDE[0]):
-        numbers = {
-            number
-            for row in WIDE[1:]
-            for number in re.findall(r"^[<.\d][ .\d]*(?: \[.*?\])?", row[place])
-        }
+        found = (re.findall(NUMBER, row[place]) for row in WIDE[1:])
+        numbers = {number for several in found for number in several}
         assert name in left_out or all(number in shown for number in numbers)
     assert not left_out or left_out.endswith("report.md has them")
 
@@ -65,24 +61,14 @@ def test_where_no_window_is_known_a_table_has_a_hundred_columns(monkeypatch):
 
 
 def test_what_all_rows_have_is_said_once_above_and_what_none_has_not_at_all():
-    rows = [
-        ("judge", "failed", "marks", "n"),
-        ("ssim", "0", "", "144"),
-        ("psnr", "0", "", "48"),
-    ]
-    assert text_table(rows) == [
-        "in all rows: failed = 0",
-        "judge    n",
-        "ssim   144",
-        "psnr    48",
-    ]
+    rows = [("judge", "failed", "marks", "n"), ("ssim", "0", "", "144")]
+    lines = ["in all rows: failed = 0", "judge    n", "ssim   144", "psnr    48"]
+    assert text_table([*rows, ("psnr", "0", "", "48")]) == lines
 
 
 def test_one_row_alone_keeps_its_columns():
-    assert text_table([("judge", "failed"), ("ssim", "0")]) == [
-        "judge  failed",
-        "ssim        0",
-    ]
+    lines = ["judge  failed", "ssim        0"]
+    assert text_table([("judge", "failed"), ("ssim", "0")]) == lines
 
 
 def test_rows_that_are_all_alike_and_no_rows_at_all_are_tables():
@@ -92,38 +78,26 @@ def test_rows_that_are_all_alike_and_no_rows_at_all_are_tables():
 
 def test_words_are_wrapped_between_words_and_the_widest_column_gives_way(monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
-    rows = [
-        ("judge", "not ranked because"),
-        ("short", " ".join(["reason"] * 20)),
-        ("other", ""),
-    ]
-    assert text_table(rows)[1:] == [
-        "short  " + " ".join(["reason"] * 13),
-        "       " + " ".join(["reason"] * 7),
-        "other",
-    ]
+    long = " ".join(["reason"] * 20)
+    rows = [("judge", "not ranked because"), ("short", long), ("other", "")]
+    _, first, second, last = text_table(rows)
+    assert first == "short  " + " ".join(["reason"] * 13)
+    assert second == "       " + " ".join(["reason"] * 7)
+    assert last == "other"
+
+
+HOSTILE = ["red \x1b[31m", "\u202eleft", "模型" * 70, "n" * 200_000, "0" * 5000, "a\nb"]
 
 
 def test_names_of_others_stay_in_their_cells(monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    hostile = [
-        "red \x1b[31m",
-        "\u202eleft",
-        "模型" * 70,
-        "n" * 200_000,
-        "0" * 5000,
-        "a\nb",
-        "e\u0301" * 90,
-    ]
-    lines = text_table(
-        [
-            ("generator", "O [95%]"),
-            *((name, f"0.{n}00 [0.1, 0.2]") for n, name in enumerate(hostile)),
-        ]
-    )
+    names = [*HOSTILE, "e\u0301" * 90]
+    cells = [f"0.{n}00 [0.1, 0.2]" for n in range(len(names))]
+    rows = list(zip(names, cells, strict=True))
+    lines = text_table([("generator", "O [95%]"), *rows])
     assert max(map(columns, lines)) <= 80
     assert len(lines) < 100
-    assert all(f"0.{n}00 [0.1, 0.2]" in "\n".join(lines) for n in range(len(hostile)))
+    assert all(cell in "\n".join(lines) for cell in cells)
     assert all(line.isprintable() for line in lines)
 
 

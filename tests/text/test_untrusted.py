@@ -1,6 +1,4 @@
-"""Paths, addresses and names that others wrote end in a status or in one line, whatever they
-hold.
-"""
+"""Test that paths, addresses and names of others end in a status or in one line."""
 
 import ast
 import json
@@ -53,51 +51,32 @@ def test_a_home_that_there_is_stands_for_itself(monkeypatch, tmp_path):
     assert path_of("~/x", Path("elsewhere")) == tmp_path / "x"
 
 
-def test_links_are_followed_as_far_as_they_lead(tmp_path):
+@pytest.mark.parametrize(
+    ("name", "is_inside"),
+    [("loop", True), ("out", False), ("up/out.png", False), ("within", True)],
+)
+def test_links_are_followed_as_far_as_they_lead(name, is_inside, tmp_path):
     inside = tmp_path / "inside"
     inside.mkdir()
     (tmp_path / "out.png").touch()
-    for name, target in (
-        ("loop", "loop"),
-        ("out", "../out.png"),
-        ("up", ".."),
-        ("within", "x.png"),
-    ):
-        (inside / name).symlink_to(target)
-    assert [
-        is_below(inside / name, inside)
-        for name in ("loop", "out", "up/out.png", "within")
-    ] == [
-        True,
-        False,
-        False,
-        True,
-    ]
+    targets = {"loop": "loop", "out": "../out.png", "up": "..", "within": "x.png"}
+    for link, target in targets.items():
+        (inside / link).symlink_to(target)
+    assert is_below(inside / name, inside) is is_inside
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "http://[::1",
-        "http://host:port/",
-        "http://host:99999/",
-        "host/x",
-        "",
-        "/x",
-        "//",
-    ],
-)
+NO_ADDRESSES = ["http://[::1", "http://host:port/", "http://host:99999/", "host/x"]
+
+
+@pytest.mark.parametrize("text", [*NO_ADDRESSES, "", "/x", "//"])
 def test_what_is_no_address_is_none(text):
     assert address_of(text) is None
 
 
 def test_an_address_has_neither_user_nor_the_port_that_goes_without_saying():
     address = address_of("b.png?key=1", "https://me:pass@HOST:443/a/c.png")
-    assert (address.server, address.path, address.origin) == (
-        "host",
-        "/a/b.png",
-        ("https", "host", 443),
-    )
+    assert (address.server, address.path) == ("host", "/a/b.png")
+    assert address.origin == ("https", "host", 443)
     assert address_of("http://[::1]:8000/").server == "[::1]:8000"
 
 
@@ -107,46 +86,32 @@ def test_names_that_no_table_can_show_are_named():
 
 
 def test_no_other_module_reads_paths_and_addresses_by_itself():
-    """Those of the system raise for zero bytes, circles of links, long names and users that
-    there are not.
-    """
+    """Python's own raise for zero bytes, circular links, long names and unknown users."""
     raising = {"expanduser", "resolve", "urlsplit", "urlparse", "urljoin", "realpath"}
     # an answer of a generator has rules of its own; the others ask about files of their own
     free = ("text/untrusted.py", "hosts/vlmevalkit/guard.py")
-    calls = {
-        f"{path.relative_to(PACKAGE)}: {name}"
-        for path in PACKAGE.rglob("*.py")
-        if not str(path.relative_to(PACKAGE)).startswith(free)
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Call)
-        and (name := getattr(node.func, "attr", getattr(node.func, "id", "")))
-        in raising
-        if ast.unparse(node.func) != "super().resolve"
-    }
-    assert calls == set()
+    found = set()
+    for path in PACKAGE.rglob("*.py"):
+        module = str(path.relative_to(PACKAGE))
+        nodes = [] if module.startswith(free) else ast.walk(ast.parse(path.read_text()))
+        for call in (node.func for node in nodes if isinstance(node, ast.Call)):
+            name = getattr(call, "attr", getattr(call, "id", ""))
+            if name in raising and ast.unparse(call) != "super().resolve":
+                found.add(f"{module}: {name}")
+    assert found == set()
 
 
 # Through the commands.
 
 
+ROW = {"vieval": 2, "uid": "1", "image_model": "m", "kind": "tig", "status": "ok"}
+ROW |= {"scores": {"PQ": 0.5}, "trace": []}
+BY = {"judge": "sharpness", "settings": [], "aspects": ["PQ"], "backbone": "sharpness"}
+
+
 def verdict(**about):
-    by = {
-        "judge": "sharpness",
-        "settings": [],
-        "aspects": ["PQ"],
-        "backbone": "sharpness",
-        "options": {},
-    }
-    row = {
-        "vieval": 2,
-        "uid": "1",
-        "image_model": "m",
-        "kind": "tig",
-        "scores": {"PQ": 0.5},
-        "status": "ok",
-        "trace": [],
-    }
-    return {**row, **about, "provenance": {**by, **about.get("provenance", {})}}
+    by = {**BY, "options": {}, **about.get("provenance", {})}
+    return {**ROW, **about, "provenance": by}
 
 
 STEP = {"path": ["q"] * 5000, "status": "ok"}
@@ -177,39 +142,28 @@ def one_line(capfd, code, wanted=1):
 
 @pytest.mark.parametrize("row", RESULTS.values(), ids=RESULTS)
 @pytest.mark.parametrize("command", ["show", "report"])
-def test_results_with_names_that_nobody_can_read_are_one_line(
-    command, row, tmp_path, capfd
-):
+def test_overlong_names_in_results_are_one_line(command, row, tmp_path, capfd):
     write_rows(tmp_path / "v.jsonl", row)
     rest = ["1"] if command == "show" else ["--out", str(tmp_path / "out")]
-    assert "line 1" in one_line(
-        capfd, main([command, str(tmp_path / "v.jsonl"), *rest])
-    )
+    code = main([command, str(tmp_path / "v.jsonl"), *rest])
+    assert "line 1" in one_line(capfd, code)
 
 
 @pytest.mark.parametrize("text", STRANGE.values(), ids=STRANGE)
 def test_a_report_asks_after_no_option_but_the_folders_of_models(text, tmp_path, capfd):
-    extra = {
-        "model": "m",
-        "base_url": ["http://[::1"],
-        "extra": {"chat_template": text * 2, "model": text},
-    }
-    options = {
-        "backbones": {"judge": extra},
-        "scorers": {"dino": {"model": text}},
-        "uids": text,
-    }
-    row = verdict(provenance={"options": options})
+    extra = {"chat_template": text * 2, "model": text}
+    judge = {"model": "m", "base_url": ["http://[::1"], "extra": extra}
+    options = {"backbones": {"judge": judge}, "scorers": {"dino": {"model": text}}}
+    row = verdict(provenance={"options": {**options, "uids": text}})
     write_rows(tmp_path / "v.jsonl", row)
     code = main(["report", str(tmp_path / "v.jsonl"), "--out", str(tmp_path / "out")])
-    one_line(
-        capfd, code, 1 if text == "\ud800" else 0
-    )  # half of a character is refused when it is read
+    # half of a character is refused when it is read
+    one_line(capfd, code, 1 if text == "\ud800" else 0)
 
 
 @pytest.mark.parametrize("text", STRANGE.values(), ids=STRANGE)
 @pytest.mark.parametrize("option", ["data", "uids", "pack", "scorer", "base_url"])
-def test_an_option_that_is_no_path_is_one_line(
+def test_a_strange_option_is_one_line(
     option, text, tmp_path, samples_file, monkeypatch, capfd
 ):
     options = {
@@ -220,146 +174,81 @@ def test_an_option_that_is_no_path_is_one_line(
         "base_url": {},
     }[option]
     url = f"http://[{text}" if option == "base_url" else "http://127.0.0.1:9/v1"
-    options["store"] = {"use": False}
-    options["backbones"] = {
-        "judge": {"model": "m", "base_url": url, "retries": 0, "patience": 0.1}
-    }
+    backbone = {"model": "m", "base_url": url, "retries": 0, "patience": 0.1}
+    options |= {"store": {"use": False}, "backbones": {"judge": backbone}}
     path = tmp_path / "vieval.yaml"
     path.write_text(json.dumps(options))
     monkeypatch.setenv("VIEVAL_CONFIG", str(path))
     judge = "dino" if option == "scorer" else "viescore"
-    one_line(
-        capfd,
-        main(
-            [
-                "score",
-                str(samples_file),
-                "--judge",
-                judge,
-                "--out",
-                str(tmp_path / "v.jsonl"),
-            ]
-        ),
-    )
+    flags = ["--judge", judge, "--out", str(tmp_path / "v.jsonl")]
+    one_line(capfd, main(["score", str(samples_file), *flags]))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [one for one in STRANGE.values() if one and "\0" not in one],
-    ids=lambda text: text[:9],
-)
+NAMES = [one for one in STRANGE.values() if one and "\0" not in one]
+
+
+@pytest.mark.parametrize("text", NAMES, ids=lambda text: text[:9])
 def test_a_file_of_options_that_cannot_be_is_one_line(text, monkeypatch, capfd):
-    monkeypatch.setenv(
-        "VIEVAL_CONFIG",
-        os.fsencode(text.encode("utf-8", "surrogatepass")).decode(
-            "utf-8", "surrogateescape"
-        ),
-    )
-    assert "cannot read the options file" in one_line(
-        capfd, main(["tasks", "vieval_demo"])
-    )
+    name = text.encode("utf-8", "surrogatepass").decode("utf-8", "surrogateescape")
+    monkeypatch.setenv("VIEVAL_CONFIG", os.fsencode(name))
+    code = main(["tasks", "vieval_demo"])
+    assert "cannot read the options file" in one_line(capfd, code)
 
 
 def test_results_in_a_circle_of_links_are_one_line(tmp_path, capfd):
     (tmp_path / "a_samples_x.jsonl").symlink_to("a_samples_x.jsonl")
-    assert "cannot be read" in one_line(
-        capfd, main(["report", str(tmp_path), "--out", str(tmp_path / "out")])
-    )
+    code = main(["report", str(tmp_path), "--out", str(tmp_path / "out")])
+    assert "cannot be read" in one_line(capfd, code)
 
 
-@pytest.mark.parametrize(
-    "about",
-    [
-        {"category": LONG},
-        {"uid": LONG},
-        {"tags": [LONG]},
-        {"images": {LONG: "x.png"}},
-        {LONG: 1},
-    ],
-)
+OVERLONG = [{"category": LONG}, {"uid": LONG}, {"tags": [LONG]}, {LONG: 1}]
+
+
+@pytest.mark.parametrize("about", [*OVERLONG, {"images": {LONG: "x.png"}}])
 def test_a_sample_with_a_name_that_nobody_can_read_is_a_bad_line(about, tmp_path):
-    row = {
-        "uid": "1",
-        "kind": "tig",
-        "images": {"output": "x.png"},
-        "texts": {"prompt": "a cat"},
-        **about,
-    }
+    row = {"uid": "1", "kind": "tig", "images": {"output": "x.png"}}
+    row |= {"texts": {"prompt": "a cat"}, **about}
     with pytest.raises(BadLine) as raised:
         samples_of_row(tmp_path, 1, row, None, "own")
     assert len(str(raised.value)) < 300
 
 
 def test_an_image_of_a_contest_that_a_link_leads_out_to_is_on_no_page(tmp_path, capfd):
-    """A file of contests names files below its folder, and a folder that somebody sent may hold
-    links.
-    """
-    folder = tmp_path / "sent"
+    """A folder that somebody sent may hold links."""
+    folder, page = tmp_path / "sent", tmp_path / "page.html"
     folder.mkdir()
     (tmp_path / "private.png").write_bytes(picture(b"private"))
     (folder / "a.png").symlink_to("../private.png")
     (folder / "b.png").write_bytes(picture(b"sent"))
-    candidates = [
-        {"image_model": name, "images": {"output": f"{name}.png"}} for name in "ab"
-    ]
-    (folder / "contests.jsonl").write_text(
-        json.dumps({"id": "1", "texts": {"prompt": "x"}, "candidates": candidates})
-        + "\n"
-    )
-    page = tmp_path / "page.html"
-    line = one_line(
-        capfd,
-        main(
-            [
-                "label",
-                str(folder / "contests.jsonl"),
-                "--kind",
-                "tig",
-                "--out",
-                str(page),
-            ]
-        ),
-    )
-    assert "a.png links to a file outside" in line
+    images = {name: {"output": f"{name}.png"} for name in "ab"}
+    candidates = [{"image_model": name, "images": i} for name, i in images.items()]
+    contest = {"id": "1", "texts": {"prompt": "x"}, "candidates": candidates}
+    file = folder / "contests.jsonl"
+    file.write_text(json.dumps(contest) + "\n")
+    code = main(["label", str(file), "--kind", "tig", "--out", str(page)])
+    assert "a.png links to a file outside" in one_line(capfd, code)
     assert not page.exists()
 
 
+SECRETIVE = "http://me:hunter2/x@elsewhere/x.png?key=hidden"
+
+
 @pytest.mark.parametrize(
-    "address",
-    [
-        "http://[::1",
-        "http://host:port/x.png",
-        "so\0und",
-        "",
-        "http://me:hunter2/x@elsewhere/x.png?key=hidden",
-    ],
+    "address", ["http://[::1", "http://host:port/x.png", "so\0und", " ", SECRETIVE]
 )
 def test_an_address_that_is_none_is_the_failure_of_its_image_alone(address, tmp_path):
-    def answer(path, body):
-        return (
-            (200, {"data": [{"url": address or " "}]}) if b"strange" in body else None
-        )
-
+    strange = (200, {"data": [{"url": address}]})
+    answer = lambda path, body: strange if b"strange" in body else None
     with FakeImageServer(answer) as server:
-        api = ImageApi(
-            "painter",
-            ServerOptions((server.base_url,), "key", retries=0, patience=1.0),
-            tmp_path,
-            {},
-        )
-        conditions = {
-            prompt: Sample(SampleId("b", "tig", "", prompt), {}, {"prompt": prompt})
-            for prompt in ("strange", "fine")
-        }
-        asked = [
-            ImageRequest(sample, prompt, 1, 0) for prompt, sample in conditions.items()
-        ]
-        strange, fine = map(json.loads, make(api, asked, Usage(), bar=False))
-    assert (strange["images"], strange["status"], len(fine["images"])) == (
-        [],
-        "api_error",
-        1,
-    )
-    assert "another host" in strange["text"]
-    assert "hunter2" not in strange["text"]
-    assert "hidden" not in strange["text"]
+        urls = (server.base_url,)
+        options = ServerOptions(urls, "key", retries=0, patience=1.0)
+        api, asked = ImageApi("painter", options, tmp_path, {}), []
+        for prompt in ("strange", "fine"):
+            sample = Sample(SampleId("b", "tig", "", prompt), {}, {"prompt": prompt})
+            asked.append(ImageRequest(sample, prompt, 1, 0))
+        failed, fine = map(json.loads, make(api, asked, Usage(), bar=False))
+    assert (failed["images"], failed["status"]) == ([], "api_error")
+    assert len(fine["images"]) == 1
+    assert "another host" in failed["text"]
+    assert "hunter2" not in failed["text"]
+    assert "hidden" not in failed["text"]

@@ -1,12 +1,11 @@
-"""YAML and JSON of unknown origin: what would take all memory or time is an error after little
-work.
-"""
+"""Test that hostile YAML and JSON are an error after little work."""
+
+import json
 
 import pytest
 
 from tests.verdict_files import write_rows
 from tests.work import calls_at_most
-from vieval_plugin.cli import main
 from vieval_plugin.run.verdict_lines import run_file
 from vieval_plugin.text.yaml_json import read_json, read_yaml
 
@@ -38,9 +37,9 @@ BOMBS = {
 @pytest.mark.parametrize(("text", "reason"), BOMBS.values(), ids=BOMBS.keys())
 def test_yaml_that_is_too_much_is_an_error_in_a_line_after_little_work(text, reason):
     with (
-        calls_at_most(5_000_000),
+        calls_at_most(5_000_000),  # some 600,000
         pytest.raises(ValueError, match=reason) as caught,
-    ):  # some 600,000
+    ):
         read_yaml(text)
     assert "\n" not in str(caught.value)
 
@@ -73,43 +72,26 @@ def test_json_that_is_nested_too_deeply_is_an_error(depth, opened, closed):
 
 def test_ordinary_json_is_read():
     assert read_json("[" * 60 + "]" * 60)
-    assert read_json(b'{"a": [1, {"b": null}], "c": "[[["}') == {
-        "a": [1, {"b": None}],
-        "c": "[[[",
-    }
+    held = {"a": [1, {"b": None}], "c": "[[["}
+    assert read_json(json.dumps(held).encode()) == held
     with pytest.raises(ValueError, match="Expecting"):
         read_json("{")
 
 
 @pytest.mark.parametrize("where", ["options", "answer", "row"])
-def test_deep_json_in_results_is_one_line_or_shown(where, tmp_path, capsys):
+def test_deep_json_in_results_is_one_line_or_shown(where, tmp_path, vieval):
     deep = "[" * 500 + "]" * 500
-    provenance = {
-        "judge": "mine",
-        "settings": [],
-        "aspects": ["SC"],
-        "options": {"deep": "HERE"} if where == "options" else {},
-    }
-    step = {
-        "path": ["q"],
-        "status": "ok",
-        "answer": f'{{"a": {deep}}}' if where == "answer" else "",
-    }
-    row = {
-        "vieval": 2,
-        "uid": "u",
-        "image_model": "m",
-        "kind": "tig",
-        "scores": {},
-        "status": "ok",
-        "trace": [step],
-    }
-    write_rows(path := tmp_path / "v.jsonl", row | {"provenance": provenance})
+    source = {"judge": "mine", "settings": [], "aspects": ["SC"]}
+    source["options"] = {"deep": "HERE"} if where == "options" else {}
+    answer = f'{{"a": {deep}}}' if where == "answer" else ""
+    step = {"path": ["q"], "status": "ok", "answer": answer}
+    row = {"vieval": 2, "uid": "u", "image_model": "m", "kind": "tig", "scores": {}}
+    row |= {"status": "ok", "trace": [step], "provenance": source}
+    write_rows(path := tmp_path / "v.jsonl", row)
     run_file(path).write_text(run_file(path).read_text().replace('"HERE"', deep))
     if where == "row":
         path.write_text(f"{path.read_text()}{deep}\n")
-    code = main(["show", str(tmp_path / "v.jsonl"), "u"])
-    said = capsys.readouterr()
-    assert code == (0 if where == "answer" else 1)
+    code = 0 if where == "answer" else 1
+    said = vieval("show", tmp_path / "v.jsonl", "u", code=code)
     assert "unforeseen" not in said.err
     assert said.err.count("\n") == code

@@ -1,0 +1,198 @@
+"""What every judge does, whatever it asks."""
+
+import itertools
+import json
+from collections import defaultdict
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.judges.viescore_answers import sample
+from tests.playing import play, prepared
+from vieval_plugin.judges import registry
+from vieval_plugin.judges.contests import Contest
+from vieval_plugin.judges.protocol import (
+    Chat,
+    Failure,
+    Image,
+    Likelihood,
+    Measure,
+    Measurement,
+    Probabilities,
+    SampleId,
+    Status,
+    Text,
+    ToolResult,
+    UseTool,
+)
+from vieval_plugin.results.lookup import conversation
+from vieval_plugin.run.router import recorded_reply
+from vieval_plugin.serve.health import probe
+
+#: Questions whose schemas hold the choices, or a key for each question, that a model wrote about
+#: the prompt: these make the model answer with one of the choices, and answer every question.
+WRITTEN_BY_MODELS = {
+    ("question_answering", "tifa", None): {"answers"},
+    ("t2i_eval", "full", "framework"): {"answers", "evaluation"},
+}
+#: Judges whose wording is not shipped.
+UNWORDED = ("edit_reward", "hpsv3")
+#: Judge, setting and mode.
+CASES = [
+    ("adiee", None, "expected"),
+    ("pairwise", None, "expected"),
+    ("t2i_eval", "full", "framework"),
+]
+CASES += [
+    (spec.name, setting, None)
+    for spec in registry.judges().values()
+    for setting in spec.settings or (None,)
+    if spec.is_ours and spec.name not in UNWORDED and setting != "1shot"
+]
+WORDED = [case for case in CASES if registry.judge(case[0]).pack is not None]
+cases = pytest.mark.parametrize(("name", "setting", "mode"), CASES)
+SCENE = '{"include": [{"class": "dog"}]}'
+
+
+def instance(schema, number, counter):
+    """Answer under a schema: longer lists for odd samples, and no two texts alike."""
+    if "enum" in schema:
+        return schema["enum"][number % len(schema["enum"])]
+    properties = schema.get("properties", {})
+    answer = {
+        name: instance(part, number, counter) for name, part in properties.items()
+    }
+    if "choices" in properties:
+        return {**answer, "answer": answer["choices"][0]}
+    if "parents" in properties:
+        return {**answer, "parents": []}
+    if properties:
+        return answer
+    if schema.get("type") == "array":
+        wanted = max(schema.get("minItems", 0), 2 + number % 2)
+        count = min(wanted, schema.get("maxItems", wanted))
+        return [instance(schema["items"], number, counter) for _ in range(count)]
+    if schema.get("type") in ("integer", "number"):
+        return min(next(counter), schema.get("maximum", 1 << 30))
+    return True if schema.get("type") == "boolean" else f"word {next(counter)}"
+
+
+def reply(ask, number, counter):
+    match ask:
+        case Chat():
+            return Text(json.dumps(instance(ask.schema or {}, number, counter)))
+        case Likelihood():
+            shares = (1 / (len(ask.continuations) + 1),) * len(ask.continuations)
+            return Probabilities(shares, shares)
+        case Measure():
+            return Measurement(0.5)
+        case UseTool(tool="ocr" | "objects"):
+            return ToolResult()
+    return Failure(Status.TOOL_ERROR, "no tool")
+
+
+def answering(number=0):
+    counter = itertools.count(number + 1)
+    return lambda ask: reply(ask, number, counter)
+
+
+def made(name, setting, mode):
+    return prepared(name, setting, **({"mode": mode} if mode else {}))
+
+
+def shown(judge):
+    """A sample, or a contest, that a judge can be asked about."""
+    found = probe(judge, "")
+    scene = {"objects": SCENE} if judge.spec.name == "objects" else {}
+    return replace(found, texts={**found.texts, **scene}) if scene else found
+
+
+@cases
+def test_a_failed_call_is_its_status_and_no_score(name, setting, mode):
+    judge = made(name, setting, mode)
+    gone = Failure(Status.API_ERROR, "gone")
+    verdict = play(judge.program(shown(judge)), answer=lambda ask: gone).verdict
+    assert (verdict.status, verdict.scores) == (Status.API_ERROR, {})
+    assert verdict.reason == "gone"
+    assert not (verdict.choice and verdict.choice.votes)
+
+
+@cases
+def test_what_a_sample_lacks_is_named_and_nothing_is_asked(name, setting, mode):
+    judge = made(name, setting, mode)
+    whole = shown(judge)
+    if judge.spec.rates == "contest":
+        whole = whole.candidates[0]
+    for role in whole.images:
+        others = {
+            other: image for other, image in whole.images.items() if other != role
+        }
+        lacking = replace(whole, images=others)
+        played = play(judge.program(lacking), answer=answering())
+        if played.asks:  # another image serves
+            continue
+        assert played.verdict.scores == {}
+        assert role in played.verdict.reason or judge.spec.rates == "contest"
+        status = Status.NO_IMAGE if role == "output" else Status.NOT_APPLICABLE
+        assert played.verdict.status is status or judge.spec.rates == "contest"
+
+
+@cases
+def test_every_call_has_a_step_and_a_verdict_leads_back_to_its_calls(
+    name, setting, mode
+):
+    judge = made(name, setting, mode)
+    judged = shown(judge)
+    played = play(judge.program(judged), answer=answering())
+    asked = {ask.path for ask in played.asks}
+    assert asked <= {step.path for step in played.verdict.trace}
+    if all(isinstance(ask, Chat | Likelihood) for ask in played.asks):
+        exchanges = conversation(judge.program, judged, played.verdict)
+        assert len(exchanges) == len(played.asks)
+        assert all(exchange.ask in played.asks for exchange in exchanges)
+        steps = {
+            path: iter([step for step in played.verdict.trace if step.path == path])
+            for path in asked
+        }
+        again = play(
+            judge.program(judged),
+            answer=lambda ask: recorded_reply(ask, next(steps[ask.path])),
+        )
+        assert again.verdict.scores == played.verdict.scores
+
+
+def numbered(spec, kind, number):
+    """A sample of a kind, or a contest, with images and texts of its number."""
+    images = {
+        role: Image(Path(f"{role}_{number}.png"))
+        for role in ("source", "output", "subject", "control", "concept_1", "concept_2")
+    }
+    one = sample(kind)
+    texts = {**one.texts, "prompt": f"a red cat and {number} dogs", "subject": "dog"}
+    samples = [
+        replace(one, id=replace(one.id, image_model=model), images=images, texts=texts)
+        for model in "ab"
+    ]
+    if spec.rates == "sample":
+        return samples[0]
+    return Contest(SampleId("own", kind, "", str(number)), tuple(samples))
+
+
+@pytest.mark.parametrize(("name", "setting", "mode"), WORDED)
+@pytest.mark.parametrize("kind", ["tig", "tie", "sdie"])
+def test_a_question_has_one_schema_in_a_run(name, setting, mode, kind):
+    """A server compiles each one anew."""
+    spec = registry.judge(name)
+    if not spec.kinds([kind]):
+        pytest.skip(f"{name} does not support {kind}")
+    judge = made(name, setting, mode).judge
+    schemas = defaultdict(set)
+    for number in range(4):
+        played = play(judge(numbered(spec, kind, number)), answer=answering(number))
+        for ask in played.asks:
+            if isinstance(ask, Chat):
+                question = tuple(part for part in ask.path if not part.isdigit())
+                schemas[question].add(json.dumps(ask.schema))
+    varying = {"/".join(question) for question, s in schemas.items() if len(s) > 1}
+    assert varying == WRITTEN_BY_MODELS.get((name, setting, mode), set())
