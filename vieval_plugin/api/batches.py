@@ -130,18 +130,18 @@ class JudgeBatches:
             cells_or_error = BadLine(str(error), {**row, "images": {}})
         samples = list(samples_in_rows([(number, cells_or_error)], Path(), self._kind))
         if samples[1:]:
-            reason = (
-                "each row of a batch must have exactly one prompt; use one row per "
-                "prompt"
+            return samples[0].sample, unjudged(
+                Status.PARSE_FAILURE,
+                "a row of a batch must have one prompt; make one row per prompt",
             )
-            return samples[0].sample, unjudged(Status.PARSE_FAILURE, reason)
         return samples[0].sample, samples[0].verdict
 
     def _added(self, verdicts: Sequence[Verdict]) -> dict[str, Any]:
         columns: dict[str, Any] = {}
         for name in self._scores:
-            scores = [verdict.scores.get(name, math.nan) for verdict in verdicts]
-            columns[name] = np.array(scores, float)
+            columns[name] = np.array(
+                [verdict.scores.get(name, math.nan) for verdict in verdicts], float
+            )
         columns["status"] = [str(verdict.status) for verdict in verdicts]
         columns["reason"] = [" ".join(verdict.reason.split()) for verdict in verdicts]
         columns["rationale"] = [verdict.rationale for verdict in verdicts]

@@ -121,10 +121,9 @@ def _require_layout(array: Any, is_batch: bool = False) -> None:
         is_grey = len(shape) == 2
         has_channels = len(shape) == 3 and shape[-1] in (1, 3, 4)
         if not (is_grey or has_channels):
+            turned = ""
             if shape[:1] in ((3,), (1,)):
                 turned = "; reorder it with transpose(1, 2, 0) (for a tensor: permute)"
-            else:
-                turned = ""
             raise VievalError(
                 f"an array of shape {shape} is not an image; pass (height, width, "
                 f"3){turned}"
@@ -216,12 +215,11 @@ def columns(
         sequences["prompts"] = prompts
     values_by_name = dict(zip(sequences, zip_equal(sequences), strict=True))
     texts = values_by_name.pop("prompts", None)
-    texts = (
-        [prompts] * len(next(iter(values_by_name.values()))) if texts is None else texts
-    )
-    not_texts = [text for text in texts if not isinstance(text, str)]
-    if not_texts:
-        raise VievalError(f"prompts must be strings, got {described(not_texts[0])}")
+    if texts is None:
+        texts = [prompts] * len(next(iter(values_by_name.values())))
+    for text in texts:
+        if not isinstance(text, str):
+            raise VievalError(f"prompts must be strings, got {described(text)}")
     for name, values in values_by_name.items():
         for number, value in enumerate(values):
             call_numbered(name, number, _require_image, value)
@@ -237,11 +235,9 @@ def _require_batch(values: Any, name: str) -> None:
         raise VievalError(f"{name} must be a list of images, got {described(values)}")
     if isinstance(shape := getattr(values, "shape", None), tuple):
         if len(shape) != _BATCH_AXES:
-            expected = (
-                "a list of images, or an array of shape (number, height, width, 3)"
-            )
             raise VievalError(
-                f"{name} must be {expected}, got an array of shape {tuple(shape)}"
+                f"{name} must be a list of images, or (number, height, width, 3), got "
+                f"an array of shape {tuple(shape)}"
             )
         _require_layout(values, is_batch=True)
     require_several(values, name, "a list of images")
@@ -252,15 +248,11 @@ def zip_equal(sequences: Mapping[str, Any]) -> list[list[Any]]:
     rows: list[tuple[Any, ...]] = []
     for row in zip_longest(*sequences.values(), fillvalue=_END):
         if any(value is _END for value in row):
-            exhausted = {
-                name
-                for name, value in zip(sequences, row, strict=True)
-                if value is _END
-            }
             counts = []
-            for name, values in sequences.items():
-                read = len(rows) if name in exhausted else None
-                counts.append(_count(name, values, read))
+            for (name, values), value in zip(sequences.items(), row, strict=True):
+                counts.append(
+                    _count(name, values, len(rows) if value is _END else None)
+                )
             raise VievalError(
                 f"{' and '.join(sequences)} must have the same length, got "
                 f"{' and '.join(counts)}; or pass one string for all prompts"

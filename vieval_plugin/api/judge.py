@@ -21,7 +21,7 @@ from vieval_plugin import config
 from vieval_plugin.api import conversion
 from vieval_plugin.api.conversion import Format, GivenImage
 from vieval_plugin.api.verdicts import Verdicts, main_aspect, unknown_aspect_error
-from vieval_plugin.config import Backbone, Config, resolved
+from vieval_plugin.config import Backbone, Config, Options, resolved
 from vieval_plugin.judges.arguments import named_arguments, require
 from vieval_plugin.judges.contests import Contest
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 Images: TypeAlias = "GivenImage | Iterable[GivenImage]"
 Texts: TypeAlias = str | Iterable[str]
-Options: TypeAlias = Config | Mapping[str, Any] | None
 INTERRUPTED = "the run was interrupted before this sample was judged"
 _TIG = "tig"
 _ALIKE = 0.6
@@ -102,24 +101,11 @@ class Judge:
         **backbone: Any,
     ) -> None:
         require(name, str, "Judge(name)", "a judge's name; `vieval tasks` lists them")
-        for argument, text in (
-            ("model", model),
-            ("setting", setting),
-            ("scorer", scorer),
-        ):
-            require(
-                text,
-                (str, type(None)),
-                f"Judge({argument})",
-                "a text",
-            )
-        for argument, switch in (("fresh", fresh), ("bar", bar)):
-            require(
-                switch,
-                bool,
-                f"Judge({argument})",
-                "True or False",
-            )
+        texts = {"model": model, "setting": setting, "scorer": scorer}
+        for argument, text in texts.items():
+            require(text, (str, type(None)), f"Judge({argument})", "a text")
+        for argument, switch in {"fresh": fresh, "bar": bar}.items():
+            require(switch, bool, f"Judge({argument})", "True or False")
         if image_format not in ("png", "jpeg"):
             raise VievalError(
                 f'`image_format` must be "png" or "jpeg", got {image_format!r}'
@@ -173,17 +159,18 @@ class Judge:
         the environment.
         """
         spec = self.prepared.spec
-        setting = self.prepared.setting
         judge = str(spec.file.path) if spec.file else spec.name
         again = partial(
             type(self),
             judge,
-            setting=setting,
+            setting=self.prepared.setting,
             options=self.options,
             fresh=self._fresh,
             bar=self._bar,
+            image_format=self._format,
+            attempts=self._attempts,
         )
-        return partial(again, image_format=self._format, attempts=self._attempts), ()
+        return again, ()
 
     def __enter__(self) -> Judge:
         return self

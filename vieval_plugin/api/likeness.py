@@ -61,10 +61,9 @@ def _pair(sample: Sample) -> ReferencePair:
     output = sample.images["output"]
     reference = sample.images[REFERENCE]
     roles = {"image": output, REFERENCE: reference}
-    generator = sample.id.image_model
     replies = {name: measure(Measure(name, roles, (name,))) for name in LIKENESS}
     values = {n: r.value for n, r in replies.items() if isinstance(r, Measurement)}
-    name = generator or YOUR_IMAGES
+    name = sample.id.image_model or YOUR_IMAGES
     if len(values) < len(LIKENESS):
         values = {}
     images = {REFERENCE: reference, name: output}

@@ -18,8 +18,8 @@ from vieval_plugin.api.conclusion import (
     AnyPath,
     Conclusion,
     Input,
-    Options,
     flattened,
+    optional_path,
     paths_of,
     results_given,
 )
@@ -33,9 +33,10 @@ from vieval_plugin.audit.positive_control import (
     spoilings,
 )
 from vieval_plugin.benchmarks.loading.ratings import read_ratings
-from vieval_plugin.config import Backbone, Config, resolved
+from vieval_plugin.config import Backbone, Config, Options, resolved
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Sample, Status
+from vieval_plugin.meta_evaluation.ratings import HumanRatings
 from vieval_plugin.readers.columns import parse_columns
 from vieval_plugin.readers.image_folder import (
     has_prompts,
@@ -103,18 +104,19 @@ Draw: TypeAlias = Callable[[str, int], PIL.Image.Image | None]
 Make: TypeAlias = Callable[[Sequence[Sample]], Iterable[str]]
 #: Flags that apply only where images are judged, in the order in which they are refused.
 JUDGING = (
-    *(
-        "prompts",
-        "reference",
-        "out",
-        "kind",
-        "columns",
-        "judge",
-        "setting",
-        "scorer",
-        "fresh",
-    ),
-    *("model", "base_url", "aspects", "lazy"),
+    "prompts",
+    "reference",
+    "out",
+    "kind",
+    "columns",
+    "judge",
+    "setting",
+    "scorer",
+    "fresh",
+    "model",
+    "base_url",
+    "aspects",
+    "lazy",
 )
 _MODEL = ("model", "base_url")
 #: Fields of a request that are no arguments of a call.
@@ -201,8 +203,8 @@ class PreparedRanking:
     #: Verdicts, or those that judging is to give.
     results: Results
     baseline: Baseline | None
-    #: Function that reports results, with people's ratings.
-    report_of: Callable[[Results], Report]
+    #: People's ratings.
+    ratings: HumanRatings | None
     #: Line that even equal scores could not pass a gate; empty where they could.
     too_few: str = ""
 
@@ -225,13 +227,13 @@ def _request(
     if unknown:
         hint = did_you_mean(unknown[0], field_names)
         raise VievalError(f"unknown argument {unknown[0]!r}{hint}")
-    paths = paths_of(inputs)
-    if draw and not (paths and own.get("prompts")):
-        raise VievalError("`draw` requires `prompts` and a folder for its images")
-    make = _maker(draw, paths[0], seed) if draw else None
-    current = resolved(options)
+    if draw:
+        paths = paths_of(inputs)
+        if not (paths and own.get("prompts")):
+            raise VievalError("`draw` requires `prompts` and a folder for its images")
+        own["make"] = _maker(draw, paths[0], seed)
     return RankingRequest(
-        inputs=inputs, options=current, backbone=arguments, make=make, **own
+        inputs=inputs, options=resolved(options), backbone=arguments, **own
     )
 
 
@@ -242,12 +244,13 @@ def request_of_flags(flags: Mapping[str, Any], **fields_set: Any) -> RankingRequ
     names = {field.name for field in fields(RankingRequest)} & flags.keys()
     values = {name: flags[name] for name in names}
     used = [name for name in JUDGING if flags[name]]
-    control = not flags["no_control"]
-    return RankingRequest(**values, **fields_set, control=control, flags=used, bar=True)
-
-
-def _path(path: AnyPath | None) -> Path | None:
-    return None if path is None else Path(path)
+    return RankingRequest(
+        **values,
+        **fields_set,
+        control=not flags["no_control"],
+        flags=used,
+        bar=True,
+    )
 
 
 def _require_own_out(request: RankingRequest, judging: Request) -> None:
@@ -371,7 +374,6 @@ def prepare_ranking(request: RankingRequest) -> PreparedRanking:
     judging = _judging(request, paths) if are_images else None
     if judging:
         _require_own_out(request, judging)
-    if judging:
         results = _unjudged(judging)
     else:
         results = results_given(request.inputs, request.label, request.partial)
@@ -385,17 +387,13 @@ def prepare_ranking(request: RankingRequest) -> PreparedRanking:
     if request.margin is not None:
         require_consistent([*([] if judging else results.records), *earlier])
         if judging:
-            contests = judging.judges[0].spec.rates == "contest"
-            records = [*results.records, *earlier]
             too_few = require_decidable(
-                records, request.judges, request.margin, contests
+                [*results.records, *earlier],
+                request.judges,
+                request.margin,
+                judging.judges[0].spec.rates == "contest",
             )
-    statistics = request.options.statistics.options()
-
-    def report_of(judged: Results) -> Report:
-        return sections_of(judged, "generators", statistics, ratings)
-
-    return PreparedRanking(request, judging, results, baseline, report_of, too_few)
+    return PreparedRanking(request, judging, results, baseline, ratings, too_few)
 
 
 def planned(prepared: PreparedRanking) -> tuple[Request, list[Judged], int, list[str]]:
@@ -461,9 +459,8 @@ def conclude(prepared: PreparedRanking) -> Conclusion:
 
 def _early(request: RankingRequest, outcome: ExitCode, answer: Answer) -> Conclusion:
     """The conclusion of a gate that compares nothing."""
-    build = BuildResult(outcome, [answer])
     return Conclusion(
-        build=build,
+        build=BuildResult(outcome, [answer]),
         lines=_with_verdict(answer.lines, outcome),
         options=request.options,
     )
@@ -485,19 +482,16 @@ def _drift(sentence: str) -> Answer:
 
 def _judging(request: RankingRequest, paths: Sequence[Path]) -> Request:
     """The images that are ranked, which may be yet to be made, and their judges."""
-    prompts = _path(request.prompts)
-    columns = parse_columns(request.columns)
-    reading = (prompts, request.kind, columns)
-    reference = _path(request.reference)
+    prompts = optional_path(request.prompts)
+    reading = (prompts, request.kind, parse_columns(request.columns))
+    reference = optional_path(request.reference)
     if request.make and not prompts:
         raise VievalError(NO_FOLDER)
-    is_unmade = request.make is not None
-    if is_unmade and len(paths) > 1:  # beside images that are there already
-        _make_images(request, read_folders(paths[:1], *reading, unmade=True))
-        is_unmade = False
-    if is_unmade:
+    if request.make and len(paths) == 1:
         source = read_folders(paths, *reading, unmade=True, reference=reference)
     else:
+        if request.make:  # beside images that are there already
+            _make_images(request, read_folders(paths[:1], *reading, unmade=True))
         source = read_named(list(map(str, paths)), *reading, reference=reference)
     for line in source.notes:
         request.tell(line)
@@ -541,8 +535,7 @@ def _checked(baseline: Baseline, request: RankingRequest) -> tuple[Baseline, str
             if baseline.is_anchor
             else f"{baseline.path} is not an anchor"
         )
-        sentence = f"Judge drift was not checked: {lacks}."
-        return baseline, sentence, False
+        return baseline, f"Judge drift was not checked: {lacks}.", False
     today, decision, text = check_anchor(
         baseline.path,
         request.options,
@@ -562,7 +555,7 @@ def _judged(request: RankingRequest, judging: Request) -> tuple[Results, list[st
     unable = list(judging.unable)
     progress = Progress()
     label = _first_label(request)
-    out = _path(request.out)
+    out = optional_path(request.out)
     for judge in judging.judges:
         judged = judge_folders(
             judging.source,
@@ -590,8 +583,7 @@ def _judged(request: RankingRequest, judging: Request) -> tuple[Results, list[st
     records = []
     for samples, verdicts, source in runs:
         for sample, verdict in zip(samples, verdicts, strict=True):
-            record = record_of(sample, verdict, source)
-            records.append(replace(record, totals=totals))
+            records.append(replace(record_of(sample, verdict, source), totals=totals))
     results = results_of(records)
     return replace(results, paths=(out,) if out else ()), failed
 
@@ -613,7 +605,12 @@ def _ranked(
         )
     if request.best_of:
         return _best_of(request, results)
-    report = prepared.report_of(results)
+    report = sections_of(
+        results,
+        "generators",
+        request.options.statistics.options(),
+        prepared.ratings,
+    )
     report = add_likeness(report, results.records, request.options)
     gate = None
     if request.margin is not None:
@@ -644,17 +641,15 @@ def _conclusion(
     sentences = tuple(
         lines(report, statistics, decision, "see them with --tables FOLDER")
     )
-    tables = tables_of(report)
-    build = BuildResult(
-        outcome,
-        answers,
-        gate,
-        results.records,
-        tables,
-        findings,
-    )
     return Conclusion(
-        build=build,
+        build=BuildResult(
+            outcome,
+            answers,
+            gate,
+            results.records,
+            tables_of(report),
+            findings,
+        ),
         lines=_with_verdict(sentences, outcome) if gate else sentences,
         options=request.options,
         report=report,
@@ -665,18 +660,16 @@ def _conclusion(
 
 def _is_ranked(section: Section) -> bool:
     """Return whether generators have numbers."""
-    boards = (board for board in section.boards if board.ranks_generators)
-    return any(board.defined for board in boards)
+    return any(board.ranks_generators and board.defined for board in section.boards)
 
 
 def _decision(request: RankingRequest, report: Report, gate: Gate) -> Answer:
     """The answer of a gate, with where to look and what the ranking says."""
-    look = f"{request.html} shows the prompts with the largest drop."
-    looks = [look] if gate.falls and request.html else []
-    ranking = [
-        line for answer in report.answers for line in replace(answer, title="").lines
-    ]
-    limits = (*gate.answer.limits, *looks, *ranking)
+    limits = [*gate.answer.limits]
+    if gate.falls and request.html:
+        limits.append(f"{request.html} shows the prompts with the largest drop.")
+    for answer in report.answers:
+        limits += replace(answer, title="").lines
     return replace(gate.answer, limits=limits)
 
 
@@ -734,15 +727,13 @@ def _controlled(
         prompts = control_prompts(
             results.records, gate.aspect, gate.challenger, reference, margin
         )
-    ways = spoilings(gate.aspect, judge)
-    asked = (judge, current, backbone, progress)
     control = loop.run(
         control_results(
             prompts,
-            ways,
+            spoilings(gate.aspect, judge),
             gate.aspect,
             margin,
-            asked,
+            (judge, current, backbone, progress),
             request.bar,
         )
     )
@@ -762,12 +753,12 @@ def _add_history(path: Path, gate: Gate, results: Results) -> Gate:
     [evidence] = gate.evidence
     if gate.unreadable or not evidence.scored.n:
         return gate
-    difference = evidence.scored.value, evidence.scored.n
     night = night_of(
         results.records,
         gate.challenger,
         evidence.reference,
-        *difference,
+        evidence.scored.value,
+        evidence.scored.n,
     )
     nights = add_night(path, night)
     dates = [night.date for night in nights]
@@ -831,19 +822,18 @@ def _again(request: RankingRequest) -> str:
             command = document["inputs"]["command"]
             if command:
                 commands.append(f"`{command}`")
-    names = ", ".join(map(str, paths)) or "these verdicts"
-    return "; ".join(dict.fromkeys(commands)) or f"the command that wrote {names}"
+    if commands:
+        return "; ".join(dict.fromkeys(commands))
+    return f"the command that wrote {', '.join(map(str, paths)) or 'these verdicts'}"
 
 
 def _best_of(request: RankingRequest, results: Results) -> Conclusion:
     """The best image of each prompt and generator, as a table."""
     table = best_of_table(results.records)
-    notes = (f"note: {line}" for line in results.notes)
-    outcome = ExitCode(bool(results.unreadable))
     rows = text_table([table.header, *table.rows])
     return Conclusion(
-        build=BuildResult(outcome, tables=[table]),
-        lines=(*rows, *notes),
+        build=BuildResult(ExitCode(bool(results.unreadable)), tables=[table]),
+        lines=(*rows, *(f"note: {line}" for line in results.notes)),
         options=request.options,
         unreadable=results.unreadable,
     )

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_args, get_type_hints
 
 from pydantic import (
     Field,
@@ -587,7 +587,11 @@ class Config(Section):
         return self.store.path or cache_folder() / "replies.sqlite"
 
 
-def resolved(options: Config | Mapping[str, Any] | None) -> Config:
+#: Options as functions take them: None for those of the file that VIEVAL_CONFIG names.
+Options: TypeAlias = Config | Mapping[str, Any] | None
+
+
+def resolved(options: Options) -> Config:
     """Options as they are, from a mapping as an options file has it, or of the file that
     VIEVAL_CONFIG names.
 

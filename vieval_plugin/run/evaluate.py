@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vieval_plugin.config import Backbone, Config, resolved
+from vieval_plugin.config import Backbone, Config, Options, resolved
 from vieval_plugin.judges.arguments import named_arguments, require, require_all
 from vieval_plugin.judges.contests import Contest, Judged
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Verdict
@@ -33,7 +32,7 @@ def evaluate(
     judge: str = "viescore",
     setting: str | None = None,
     backbone: Backbone | None = None,
-    options: Config | Mapping[str, Any] | None = None,
+    options: Options = None,
     progress: Progress | None = None,
     bar: bool = False,
 ) -> list[Verdict]:
@@ -77,7 +76,7 @@ async def evaluate_async(
     judge: str = "viescore",
     setting: str | None = None,
     backbone: Backbone | None = None,
-    options: Config | Mapping[str, Any] | None = None,
+    options: Options = None,
     progress: Progress | None = None,
     bar: bool = False,
 ) -> list[Verdict]:
@@ -160,7 +159,7 @@ def score_matrix(
     *,
     judge: str = "vqascore",
     backbone: Backbone | None = None,
-    options: Config | Mapping[str, Any] | None = None,
+    options: Options = None,
     progress: Progress | None = None,
     bar: bool = False,
 ) -> NDArray[np.float64]:
