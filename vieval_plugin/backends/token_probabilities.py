@@ -97,7 +97,7 @@ async def narrowed_bounds(
     bounds: Probabilities,
     continuations: tuple[str, ...],
     ids: TokenIds,
-    body: Mapping[str, Any],
+    body: JsonObject,
     post: Post,
 ) -> Probabilities:
     """The same bounds with those closed that the server can close; `body` is the request that
@@ -141,7 +141,7 @@ async def narrowed_bounds(
 
 
 async def _allowed_token_probability(
-    body: Mapping[str, Any], post: Post
+    body: JsonObject, post: Post
 ) -> tuple[float | None, int | None]:
     """The probability of the only token that a request allows, None where the server does not
     tell; and tokens in.
@@ -256,11 +256,11 @@ def bounds_from_first_tokens(
 
 
 async def prefix_probabilities(
-    answer: Mapping[str, Any],
+    answer: JsonObject,
     likeliest: Mapping[str, Any],
     continuations: tuple[str, ...],
     ids: TokenIds,
-    body: Mapping[str, Any],
+    body: JsonObject,
     post: Post,
 ) -> Probabilities | Failure:
     """The probabilities of prefixes through a server; exact where it tells tokens and goes on with
@@ -350,7 +350,7 @@ async def _continuation_probability(
     length: int,
     token: int,
     prompt_length: int | None,
-    body: Mapping[str, Any],
+    body: JsonObject,
     post: Post,
 ) -> Bounds:
     """The probability of a token once the turn has begun so, as far as the server tells.

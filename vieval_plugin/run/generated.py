@@ -38,7 +38,7 @@ from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.text.untrusted import is_below, real
-from vieval_plugin.text.yaml_json import read_json
+from vieval_plugin.text.yaml_json import JsonObject, read_json
 
 #: Below the working folder, and where lmms-eval's generators save unless they are told otherwise.
 _LOGS = Path("logs")
@@ -183,7 +183,7 @@ def _parse_answer(text: str) -> Answer:
     )
 
 
-def _cost(amounts: Mapping[str, Any]) -> dict[str, float]:
+def _cost(amounts: JsonObject) -> dict[str, float]:
     return {
         name: float(amount) for name, amount in amounts.items() if _is_amount(amount)
     }

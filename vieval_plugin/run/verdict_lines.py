@@ -126,8 +126,8 @@ def run_hash(provenance: Provenance) -> str:
 
 
 def differing(
-    inputs: Mapping[str, Any],
-    runs: Mapping[str, Any],
+    inputs: JsonObject,
+    runs: JsonObject,
     inputs_now: Inputs,
     runs_now: Mapping[str, Provenance],
 ) -> str:
@@ -143,9 +143,7 @@ def differing(
     return differing_judges(runs, runs_now)
 
 
-def differing_judges(
-    runs: Mapping[str, Any], runs_now: Mapping[str, Provenance]
-) -> str:
+def differing_judges(runs: JsonObject, runs_now: Mapping[str, Provenance]) -> str:
     """The first difference between the judges of a run that was begun and of this one, as
     `differing`.
     """
@@ -179,7 +177,7 @@ def require_same_judges(path: Path, runs: Mapping[str, Provenance]) -> None:
         )
 
 
-def differing_runs(earlier: Mapping[str, Any], current: Mapping[str, Any]) -> str:
+def differing_runs(earlier: JsonObject, current: JsonObject) -> str:
     """The first difference between two runs by `identity_of` or in its form, in words;
     empty if they are the same.
     """
@@ -235,13 +233,13 @@ def runs_document(
 
 
 @contextlib.contextmanager
-def write_run_file(path: Path, document: Mapping[str, Any]) -> Iterator[None]:
+def write_run_file(path: Path, document: JsonObject) -> Iterator[None]:
     """Write the file that stands beside verdicts, which are written within.
 
     Until they are, it has the runs of the verdicts that were there before as well: whatever ends
     the process, what is there can be read.
     """
-    earlier: Mapping[str, Any] = {}
+    earlier: JsonObject = {}
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         earlier = dict(read_json(run_file(path).read_text(encoding="utf-8"))["runs"])
     _write_json(run_file(path), {**document, "runs": {**earlier, **document["runs"]}})
@@ -249,7 +247,7 @@ def write_run_file(path: Path, document: Mapping[str, Any]) -> Iterator[None]:
     _write_json(run_file(path), document)
 
 
-def _write_json(path: Path, document: Mapping[str, Any]) -> None:
+def _write_json(path: Path, document: JsonObject) -> None:
     write_whole(path, [json.dumps(document, indent=1, allow_nan=False), "\n"])
 
 
@@ -332,7 +330,7 @@ def _texts_and_images(judged: Judged, folder: Path) -> JsonObject:
     return {"group": judged.group, "candidates": candidates}
 
 
-def _compact(verdict: Mapping[str, Any]) -> JsonObject:
+def _compact(verdict: JsonObject) -> JsonObject:
     """A verdict without empty fields, which readers fill in."""
     fields = {
         name: value for name, value in verdict.items() if value or name in _ALWAYS

@@ -22,7 +22,7 @@ from vieval_plugin.judges.protocol import FAILED_CALLS, Status
 from vieval_plugin.records import Provenance
 from vieval_plugin.run.verdict_lines import Inputs, differing, runs_document
 from vieval_plugin.text.errors import VievalError
-from vieval_plugin.text.yaml_json import read_json
+from vieval_plugin.text.yaml_json import JsonObject, read_json
 
 if TYPE_CHECKING:
     from vieval_plugin.backends.http.server import Usage
@@ -252,7 +252,7 @@ class VerdictLog:
             ) from None
 
 
-def usage_of(document: Mapping[str, Any]) -> Usage:
+def usage_of(document: JsonObject) -> Usage:
     """The inverse of `Usage.as_json`."""
     from vieval_plugin.backends.http.server import Usage
 
@@ -268,7 +268,7 @@ def usage_of(document: Mapping[str, Any]) -> Usage:
 HEADER = frozenset({"inputs", "runs"})
 
 
-def read_header(line: str) -> Mapping[str, Any] | None:
+def read_header(line: str) -> JsonObject | None:
     """The document that a file of verdicts which is not complete begins with; None for another
     line.
     """

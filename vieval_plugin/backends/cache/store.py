@@ -75,7 +75,7 @@ _KINDS: Mapping[str, Callable[..., Answer]] = {
 }
 
 
-def key_of(parts: Mapping[str, Any]) -> str:
+def key_of(parts: JsonObject) -> str:
     """The key of a question: a hash of everything its answer depends on (model, parameters,
     messages, image digests).
     """
@@ -393,7 +393,7 @@ class Store:
         dead = [{"owner": owner} for owner in owners if _is_dead(owner)]
         self._write_unless_locked("DELETE FROM claims WHERE owner = :owner", *dead)
 
-    def _spool_row(self, row: Mapping[str, Any]) -> None:
+    def _spool_row(self, row: JsonObject) -> None:
         """Keep a reply beside the store until the store is free."""
         try:
             self._spool.add(row)
@@ -407,9 +407,7 @@ class Store:
                 file=sys.stderr,
             )
 
-    def _write_unless_locked(
-        self, statement: str, *values: Mapping[str, Any]
-    ) -> int | None:
+    def _write_unless_locked(self, statement: str, *values: JsonObject) -> int | None:
         """Run a statement for each of some values; how many rows it changed, None while another
         has the store locked.
         """
@@ -443,9 +441,7 @@ class Store:
         self._locked_until = time.monotonic() + LOCK_RETRY_DELAY
         return None
 
-    def _run_transaction(
-        self, statements: Iterable[tuple[str, Mapping[str, Any]]]
-    ) -> int:
+    def _run_transaction(self, statements: Iterable[tuple[str, JsonObject]]) -> int:
         """Run statements in one transaction; how many rows they changed."""
         self._database.execute("BEGIN IMMEDIATE")
         try:
@@ -459,7 +455,7 @@ class Store:
             raise
         return row_count
 
-    def _write(self, statement: str, values: Mapping[str, Any] | None = None) -> int:
+    def _write(self, statement: str, values: JsonObject | None = None) -> int:
         """Run a statement as soon as no other process has the store locked; how many rows it
         changed.
         """
@@ -468,7 +464,7 @@ class Store:
         )
 
     def _rows(
-        self, statement: str, values: Mapping[str, Any] | Sequence[Any] = ()
+        self, statement: str, values: JsonObject | Sequence[Any] = ()
     ) -> list[Any]:
         return self._wait_turn(
             lambda: self._database.execute(statement, values).fetchall()

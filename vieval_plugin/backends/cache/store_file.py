@@ -14,7 +14,7 @@ import sqlite3
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 from shlex import quote
@@ -24,6 +24,7 @@ from tqdm import tqdm
 
 from vieval_plugin.text.errors import VievalError, docs_url
 from vieval_plugin.text.untrusted import real
+from vieval_plugin.text.yaml_json import JsonObject
 
 SCHEMA = 3
 TURN = 1.0  # seconds that SQLite waits for another process's turn, and with it all of this process
@@ -250,10 +251,10 @@ class Spool:
     def __init__(self, store: Path) -> None:
         suffix = f"spool-{os.getpid()}-{secrets.token_hex(4)}"
         self.path = store.with_name(f"{store.name}.{suffix}")
-        self.rows: dict[str, Mapping[str, Any]] = {}
+        self.rows: dict[str, JsonObject] = {}
         self._files = {self.path}
 
-    def add(self, row: Mapping[str, Any]) -> None:
+    def add(self, row: JsonObject) -> None:
         """Keep a row, in the file before this returns; OSError where it cannot be written."""
         appending = os.O_WRONLY | os.O_APPEND | os.O_CREAT
         descriptor = os.open(self.path, appending, 0o600)
@@ -283,7 +284,7 @@ def left_behind(store: Path) -> list[Path]:
     return sorted(store.parent.glob(f"{glob.escape(store.name)}.spool-*"))
 
 
-def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
+def _rows(path: Path) -> Iterator[JsonObject]:
     """The rows of a file; half a row and one that was changed are passed over."""
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").split("\n")

@@ -418,7 +418,7 @@ class Batches:
             )
         return True
 
-    async def _output_lines(self, document: Mapping[str, Any]) -> list[bytes]:
+    async def _output_lines(self, document: JsonObject) -> list[bytes]:
         """The lines of a batch's files of outputs and errors."""
         lines: list[bytes] = []
         for file in (document.get("output_file_id"), document.get("error_file_id")):
@@ -593,7 +593,7 @@ class Batches:
             raise VievalError(f"{self._where}/{path}: {refused.reason}") from None
 
 
-def _is_entry_of(entry: Mapping[str, Any], name: str) -> bool:
+def _is_entry_of(entry: JsonObject, name: str) -> bool:
     """Return whether an entry of a service's list is our file or batch of that name."""
     if entry.get("filename") == f"vieval-{name}.jsonl":
         return True
@@ -602,8 +602,8 @@ def _is_entry_of(entry: Mapping[str, Any], name: str) -> bool:
     return is_ours and entry.get("status") != "failed"
 
 
-def _has_no_id(answer: Mapping[str, Any]) -> str | None:
-    return None if _is_id(answer.get("id")) else "the answer has no id"
+def _has_no_id(answer: JsonObject) -> str | None:
+    return None if _is_id(answer.get("id")) else "an answer without an id"
 
 
 def _is_id(value: Any) -> TypeGuard[str]:
@@ -613,7 +613,7 @@ def _is_id(value: Any) -> TypeGuard[str]:
     )
 
 
-def _names(body: Mapping[str, Any], asked: Mapping[str, Any]) -> tuple[str, str]:
+def _names(body: JsonObject, asked: Mapping[str, Any]) -> tuple[str, str]:
     """The names of the question that a request asks, and of the request, which begins with it.
 
     A request is another form of the same question where a service refused some of its fields.

@@ -18,6 +18,7 @@ from typing import Any, TypeGuard
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.untrusted import address_of, retry_after
+from vieval_plugin.text.yaml_json import JsonObject
 
 _LONGEST, _SHORT = 300, 120  # characters of a server's sentence
 _MOST_PARSED = 4000  # characters that are searched for keys
@@ -233,7 +234,7 @@ def fault_of(
     )
 
 
-def fault_in(answer: Mapping[str, Any], url: str) -> Again | Refused | None:
+def fault_in(answer: JsonObject, url: str) -> Again | Refused | None:
     """The fault that the body of a response with status 200 carries, None where it carries none."""
     choice = first_choice(answer)
     for holder in (answer, {"error": choice.get("error")}):
@@ -266,7 +267,7 @@ _BROKEN_ENDS = (
 )  # fmt: skip
 
 
-def _ends(answer: Mapping[str, Any], choice: Mapping[str, Any]) -> Iterator[str]:
+def _ends(answer: JsonObject, choice: JsonObject) -> Iterator[str]:
     """The reasons why an answer ended or was never begun, in lower case."""
     for field in ("finish_reason", "native_finish_reason", "stop_reason"):
         if isinstance(reason := choice.get(field), str):
@@ -279,7 +280,7 @@ def _ends(answer: Mapping[str, Any], choice: Mapping[str, Any]) -> Iterator[str]
                 yield f"block_reason {reason}".lower()
 
 
-def first_choice(answer: Mapping[str, Any]) -> Mapping[str, Any]:
+def first_choice(answer: JsonObject) -> JsonObject:
     """The choice of an answer, empty if missing."""
     choices = answer.get("choices")
     if not isinstance(choices, list) or not choices:

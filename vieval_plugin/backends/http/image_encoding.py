@@ -15,7 +15,7 @@ import json
 import math
 import secrets
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -42,6 +42,7 @@ from vieval_plugin.judges.protocol import (
     Text,
 )
 from vieval_plugin.media import jpeg
+from vieval_plugin.text.yaml_json import JsonObject
 
 #: Notes of verdicts on images whose pixels were changed before a model saw them.
 TURNED, SHRUNK = "image re-encoded: orientation", "image re-encoded: size"
@@ -174,7 +175,7 @@ def noted(reply: Reply, notes: Iterable[str]) -> Reply:
     return reply
 
 
-def request_json(body: Mapping[str, Any]) -> bytes:
+def request_json(body: JsonObject) -> bytes:
     """A request body as JSON, in which an `Encoded` stands for its URL.
 
     URLs are put in as they are. Looking through each for characters to escape, of which they have
@@ -220,11 +221,11 @@ class File:
     kind: str = "image/png"
 
 
-class FormBody(dict[str, Any]):
+class FormBody(JsonObject):
     """A body that is sent as `multipart/form-data`: texts, numbers, and lists of `File`."""
 
 
-def encoded(body: Mapping[str, Any]) -> tuple[Any, dict[str, str]]:
+def encoded(body: JsonObject) -> tuple[Any, dict[str, str]]:
     """The payload of a body, rebuilt for each try, and its headers."""
     if not isinstance(body, FormBody):
         return request_json(dict(body)), {"Content-Type": "application/json"}

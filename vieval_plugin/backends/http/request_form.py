@@ -86,7 +86,7 @@ class RequestForm:
     #: True where it answers in a stream only.
     streams: bool = False
 
-    def applied(self, body: Mapping[str, Any]) -> JsonObject:
+    def applied(self, body: JsonObject) -> JsonObject:
         """A request in this form."""
         renamed = dict.fromkeys(LIMITS, self.limit) if self.limit else {}
         fields = {renamed.get(name, name): value for name, value in body.items()}
@@ -98,7 +98,7 @@ class RequestForm:
                 fields[name] = max(capped, self.lowest.get(name, capped))
         return fields | STREAMED if self.streams else fields
 
-    def taught_by(self, refused: Refused, sent: Mapping[str, Any]) -> RequestForm:
+    def taught_by(self, refused: Refused, sent: JsonObject) -> RequestForm:
         """The form that a refusal of a request teaches; the same where it names no field as
         unsupported.
         """
@@ -153,7 +153,7 @@ class RequestForm:
         return enumeration(parts) if parts else ""
 
 
-def named_fields(refused: Refused, sent: Mapping[str, Any]) -> list[str]:
+def named_fields(refused: Refused, sent: JsonObject) -> list[str]:
     """The fields of a request that its refusal names as unsupported; none for a limit that was
     reached.
     """
@@ -209,7 +209,7 @@ class Negotiation:
             )
 
     async def post(
-        self, body: Mapping[str, Any], send: Send, waits: bool = True
+        self, body: JsonObject, send: Send, waits: bool = True
     ) -> JsonObject:
         """Send a request in the form that the model takes; of requests with fields that none had,
         one goes first.
@@ -246,7 +246,7 @@ class Negotiation:
         self.form = form
         self._remember()
 
-    async def _send(self, body: Mapping[str, Any], send: Send) -> JsonObject:
+    async def _send(self, body: JsonObject, send: Send) -> JsonObject:
         is_new = not body.keys() <= self._tried
         while True:
             form = self.form
@@ -280,7 +280,7 @@ class Negotiation:
             self._remember()
         return answer
 
-    def _give_room(self, body: Mapping[str, Any]) -> None:
+    def _give_room(self, body: JsonObject) -> None:
         """Give a model that thinks more room from now on."""
         if self.form.room == 1 and "logprobs" not in body:
             self.learn(replace(self.form, room=MORE_ROOM))

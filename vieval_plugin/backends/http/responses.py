@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,7 @@ def answer_of(body: bytes | bytearray) -> JsonObject:
     return answer
 
 
-def unusable(answer: Mapping[str, Any]) -> str | None:
+def unusable(answer: JsonObject) -> str | None:
     """The fault of an answer that has no message to read, else None; one that was cut before its
     first word is empty.
     """
@@ -61,7 +61,7 @@ def unusable(answer: Mapping[str, Any]) -> str | None:
     return None
 
 
-def reply_of(answer: Mapping[str, Any]) -> Reply:
+def reply_of(answer: JsonObject) -> Reply:
     """The text of a usable answer, or the refusal that it is."""
     message = answer["choices"][0]["message"]
     if message.get("refusal"):
@@ -85,20 +85,20 @@ def reply_of(answer: Mapping[str, Any]) -> Reply:
     )
 
 
-def thinking_of(answer: Mapping[str, Any]) -> str:
+def thinking_of(answer: JsonObject) -> str:
     """The field of an answer that holds thinking, empty where none does."""
     message = answer["choices"][0]["message"]
     return next((field for field in _THINKING if message.get(field)), "")
 
 
-def is_starved(answer: Mapping[str, Any]) -> bool:
+def is_starved(answer: JsonObject) -> bool:
     """Return whether the token limit cut an answer before its first word."""
     if not CUT.get(str(finish_reason(answer))):
         return False
     return is_only_thinking(text_of(answer))
 
 
-def text_of(answer: Mapping[str, Any]) -> str:
+def text_of(answer: JsonObject) -> str:
     """The text of an answer; some servers send it in parts, of which those of another type
     (`thinking`) are no answer.
 
@@ -114,7 +114,7 @@ def text_of(answer: Mapping[str, Any]) -> str:
     return str(content).encode("utf-8", "replace").decode()
 
 
-def takes_lengths(answer: Mapping[str, Any]) -> bool:
+def takes_lengths(answer: JsonObject) -> bool:
     """Return whether an answer has fields of vLLM, SGLang or llama.cpp, whose schemas bound the
     lengths of texts.
 
@@ -125,14 +125,14 @@ def takes_lengths(answer: Mapping[str, Any]) -> bool:
     return "matched_stop" in answer["choices"][0]
 
 
-def finish_reason(answer: Mapping[str, Any]) -> Any:
+def finish_reason(answer: JsonObject) -> Any:
     """The reason why an answer ends where it does: `stop` for a complete one, `length` where its
     token limit cut it.
     """
     return answer["choices"][0].get("finish_reason")
 
 
-def tokens_of(answer: Mapping[str, Any]) -> tuple[int | None, int | None]:
+def tokens_of(answer: JsonObject) -> tuple[int | None, int | None]:
     """Tokens in and out, those of thinking among the latter, as far as the server tells."""
     usage = _object(answer.get("usage"))
     input_tokens = _count(usage.get("prompt_tokens"))
@@ -147,7 +147,7 @@ def tokens_of(answer: Mapping[str, Any]) -> tuple[int | None, int | None]:
     return input_tokens, output_tokens
 
 
-def thinking_tokens_of(answer: Mapping[str, Any]) -> int:
+def thinking_tokens_of(answer: JsonObject) -> int:
     """Tokens of thinking, 0 where the server does not tell."""
     details = _object(_object(answer.get("usage")).get("completion_tokens_details"))
     return _count(details.get("reasoning_tokens")) or 0
@@ -163,7 +163,7 @@ def _count(number: Any) -> int | None:
     return number if type(number) is int and 0 <= number < _MOST_TOKENS else None
 
 
-def cached_tokens_of(answer: Mapping[str, Any]) -> int:
+def cached_tokens_of(answer: JsonObject) -> int:
     """Cached input tokens, at most all input tokens; 0 where the server does not report them.
 
     OpenAI and vLLM report them among the details, DeepSeek and Moonshot beside the totals.
@@ -180,7 +180,7 @@ def cached_tokens_of(answer: Mapping[str, Any]) -> int:
     return min(cached_tokens, input_tokens or 0)
 
 
-def first_token(answer: Mapping[str, Any]) -> dict[str, float]:
+def first_token(answer: JsonObject) -> dict[str, float]:
     """Log-probabilities of the likeliest first tokens by their text, none if there are none; of two
     alike the sum.
 
@@ -270,14 +270,14 @@ def _events(body: bytes | bytearray) -> Iterator[str]:
         yield "\n".join(lines)
 
 
-def _first_choices(event: Mapping[str, Any]) -> Iterator[JsonObject]:
+def _first_choices(event: JsonObject) -> Iterator[JsonObject]:
     choices = event.get("choices")
     for choice in choices if isinstance(choices, list) else []:
         if isinstance(choice, dict) and choice.get("index", 0) == 0:
             yield choice
 
 
-def _add(choice: JsonObject, message: JsonObject, part: Mapping[str, Any]) -> None:
+def _add(choice: JsonObject, message: JsonObject, part: JsonObject) -> None:
     """Add a part of a choice: texts to texts, log-probabilities to the list, and its end."""
     delta = _object(part.get("delta") or part.get("message"))
     for name in _TEXTS:

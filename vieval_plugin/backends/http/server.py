@@ -412,7 +412,7 @@ class Server:
         problem: Again,
         started: float,
         late: float | None,
-        body: Mapping[str, Any],
+        body: JsonObject,
     ) -> None:
         """Raise `Refused` for a request that has had its tries, VievalError for a server that has
         had its time.

@@ -44,6 +44,7 @@ from vieval_plugin.judges.protocol import (
     Text,
 )
 from vieval_plugin.text.errors import VievalError, line_of
+from vieval_plugin.text.yaml_json import JsonObject
 
 # which of the arguments also say which processor it is
 _ORIGIN = ("revision", "trust_remote_code", "cache_dir", "local_files_only")
@@ -322,7 +323,7 @@ class TransformersBackend:
             :, -longest - 1 :
         ]
 
-    def _joined(self, inputs: Any, added: Mapping[str, Any]) -> dict[str, Any]:
+    def _joined(self, inputs: Any, added: Mapping[str, Any]) -> JsonObject:
         """Inputs with tokens added at the end; whatever else there is per token says 0 of them,
         that is: text.
         """
@@ -484,7 +485,7 @@ def _bounds_by_prefix(
     return by_prefix
 
 
-def _turn(role: str, parts: Sequence[str | Image]) -> dict[str, Any]:
+def _turn(role: str, parts: Sequence[str | Image]) -> JsonObject:
     """A message as chat templates take it."""
     if not any(isinstance(part, Image) for part in parts):
         parts = ["\n\n".join(map(str, parts))]

@@ -12,6 +12,7 @@ from vieval_plugin.run.shards.schema import encoded_tables
 from vieval_plugin.run.shards.under_way import open_shards
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.versions import VERSION
+from vieval_plugin.text.yaml_json import JsonObject
 
 MOST_BYTES = 256 << 20
 
@@ -82,7 +83,7 @@ def drop_outdated(folder: ShardFolder) -> None:
 
 def _join(
     folder: ShardFolder,
-    shards: Sequence[tuple[dict[str, Any], Any]],
+    shards: Sequence[tuple[JsonObject, Any]],
     files: Sequence[str],
 ) -> None:
     """Write a file of shards that lay in other files, and remove those."""
@@ -100,5 +101,5 @@ def _join(
     folder.remove(files)
 
 
-def _drop_provenance(document: dict[str, Any]) -> dict[str, Any]:
+def _drop_provenance(document: JsonObject) -> JsonObject:
     return {name: value for name, value in document.items() if name != "provenance"}

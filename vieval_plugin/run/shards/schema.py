@@ -38,7 +38,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -162,7 +162,7 @@ class Tally:
     #: Tokens in and out.
     tokens: Counter[str] = field(default_factory=Counter)
 
-    def add(self, row: Mapping[str, Any]) -> None:
+    def add(self, row: JsonObject) -> None:
         """Count a verdict in the form of `verdict_row`."""
         self.verdicts += 1
         self.statuses[row["status"]] += 1
@@ -187,7 +187,7 @@ class Tally:
             "tokens": dict(self.tokens),
         }
 
-    def add_document(self, document: Mapping[str, Any]) -> None:
+    def add_document(self, document: JsonObject) -> None:
         """Count what another tally's `document` says."""
         self.verdicts += document["verdicts"]
         self.statuses.update(document["statuses"])
@@ -261,16 +261,16 @@ def _identity_texts(judged: Judged) -> dict[str, str]:
 
 
 def encoded(
-    rows: Sequence[Mapping[str, Any]],
+    rows: Sequence[JsonObject],
     schema: VerdictSchema,
-    metadata: Mapping[str, Any],
+    metadata: JsonObject,
 ) -> bytes:
     """A file of verdicts, with what its metadata is to say."""
     table = arrow().Table.from_pylist(list(rows), schema=schema.arrow())
     return encoded_tables([table], metadata)
 
 
-def encoded_tables(tables: Iterable[Any], metadata: Mapping[str, Any]) -> bytes:
+def encoded_tables(tables: Iterable[Any], metadata: JsonObject) -> bytes:
     """A file of the verdicts in tables, a row group each, with what its metadata is to say."""
     pyarrow = arrow()
     sink = pyarrow.BufferOutputStream()
@@ -287,7 +287,7 @@ def encoded_tables(tables: Iterable[Any], metadata: Mapping[str, Any]) -> bytes:
 
 
 def shard_metadata(
-    shard: Mapping[str, Any],
+    shard: JsonObject,
     run: str,
     provenance: Provenance,
     tally: Tally,
@@ -370,7 +370,7 @@ def _encodable(text: str) -> str:
     return text if text.isascii() else text.encode(errors="replace").decode()
 
 
-def _choice_type(pyarrow: Any, candidates: Mapping[str, Any]) -> Any:
+def _choice_type(pyarrow: Any, candidates: JsonObject) -> Any:
     """The type of a choice: lists of structs and no maps, which Hugging Face datasets cannot
     read.
     """

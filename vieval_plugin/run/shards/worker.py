@@ -15,7 +15,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from operator import itemgetter
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from vieval_plugin.backends.http.batches import BatchOptions
 from vieval_plugin.backends.http.server import Usage
@@ -472,7 +472,7 @@ class ShardWorker:
         """Write the file of a shard; in a thread."""
         plan = self._plan
         opened.verdicts.sort(key=itemgetter("row", "prompt"))
-        described: Mapping[str, Any] = asdict(opened.shard)
+        described: JsonObject = asdict(opened.shard)
         metadata = shard_metadata(
             described,
             plan.run,

@@ -30,6 +30,7 @@ from vieval_plugin.serve.protocols.protocol import (
     list_of,
 )
 from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.yaml_json import JsonObject
 
 
 def read(body: Body, reading: Reading, group: str = "") -> list[RequestEntry]:
@@ -65,7 +66,7 @@ def write(entries: Sequence[RequestEntry], values: Values) -> web.Response:
     message = failure_message(rewards)
     if message:
         return json_answer({"error": message})
-    document: dict[str, Any] = {"rewards": [reward.value for reward in rewards]}
+    document: JsonObject = {"rewards": [reward.value for reward in rewards]}
     imputed = [number for number, reward in enumerate(rewards) if reward.imputed]
     return json_answer(document | ({"imputed": imputed} if imputed else {}))
 

@@ -67,7 +67,7 @@ def read(body: Body, reading: Reading) -> list[RequestEntry]:
 
 
 def _entries(
-    number: int, row: Mapping[str, Any], files: Files, reading: Reading, trace: bool
+    number: int, row: JsonObject, files: Files, reading: Reading, trace: bool
 ) -> list[RequestEntry]:
     group = row.get("group")
     group_name = _group_name(group)
@@ -133,15 +133,13 @@ def _image(encoded: Any, files: Files, reading: Reading) -> Image:
     return reading.image(files[name])
 
 
-def _contest(
-    number: int, row: Mapping[str, Any], files: Files, reading: Reading
-) -> Contest:
+def _contest(number: int, row: JsonObject, files: Files, reading: Reading) -> Contest:
     """A contest as rows of contests have it; each image is read in place of a file name, and put
     in afterwards.
     """
     read_images: dict[str, Image] = {}
 
-    def as_names(owner: Mapping[str, Any]) -> dict[str, str]:
+    def as_names(owner: JsonObject) -> dict[str, str]:
         names = {}
         for role, image in _images(owner.get("images") or {}, files, reading).items():
             names[role] = f"image-{len(read_images)}"

@@ -106,7 +106,7 @@ class RequestEntry:
     #: Group that it belongs to, empty for none.
     group: str = ""
     #: Further facts of the request that the answer needs.
-    fields: Mapping[str, Any] = field(default_factory=dict)
+    fields: JsonObject = field(default_factory=dict)
 
 
 def entry_of(make: Callable[[], Judged], **fields: Any) -> RequestEntry:
@@ -187,9 +187,7 @@ def _finite(text: str) -> float:
     return number
 
 
-def list_of(
-    document: Mapping[str, Any], name: str, kind: type, description: str
-) -> list[Any]:
+def list_of(document: JsonObject, name: str, kind: type, description: str) -> list[Any]:
     """A list of a body whose members are all of a type; VievalError, with the type's
     description, where it is none.
     """

@@ -9,9 +9,8 @@ carry names of their own, which are sent back as they came.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from aiohttp import web
 
@@ -31,6 +30,7 @@ from vieval_plugin.serve.protocols.protocol import (
 )
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.redaction import redacted
+from vieval_plugin.text.yaml_json import JsonObject
 
 _VERSION = "1"
 _REWARDS = "required_rewards"
@@ -54,7 +54,7 @@ def read(body: Body, reading: Reading) -> list[RequestEntry]:
     return [_entry(number, request, reading) for number, request in enumerate(requests)]
 
 
-def _entry(number: int, request: Mapping[str, Any], reading: Reading) -> RequestEntry:
+def _entry(number: int, request: JsonObject, reading: Reading) -> RequestEntry:
     if "request_id" in request:
         identity = {name: request.get(name) for name in _IDENTITY}
     else:
@@ -75,7 +75,7 @@ def _entry(number: int, request: Mapping[str, Any], reading: Reading) -> Request
     )
 
 
-def _sample(number: int, request: Mapping[str, Any], reading: Reading) -> Sample:
+def _sample(number: int, request: JsonObject, reading: Reading) -> Sample:
     turns = list_of(request, "history", dict, "turns")
     if not turns:
         raise VievalError("`history` must not be empty")

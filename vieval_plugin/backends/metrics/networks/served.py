@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field, model_validator
 
@@ -31,6 +31,7 @@ from vieval_plugin.judges.protocol import Failure, Measure, Measurement, Reply
 from vieval_plugin.prompts import packs
 from vieval_plugin.prompts.schema import StrictModel
 from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.yaml_json import JsonObject
 
 NAME = "served"
 
@@ -125,7 +126,7 @@ class ServedInstrument:
             notes=notes,
         )
 
-    def compute(self, contents: Sequence[dict[str, Any]]) -> list[Reply]:
+    def compute(self, contents: Sequence[JsonObject]) -> list[Reply]:
         return self._loop.run_until_complete(self._all(contents))
 
     def close(self) -> None:
@@ -134,13 +135,13 @@ class ServedInstrument:
             self._loop.run_until_complete(self._server.__aexit__())
         self._loop.close()
 
-    async def _all(self, contents: Sequence[dict[str, Any]]) -> list[Reply]:
+    async def _all(self, contents: Sequence[JsonObject]) -> list[Reply]:
         if self._server is None:
             self._server = await Server(self._options, self._usage).__aenter__()
         server = self._server
         return await gather_or_cancel(self._reply(server, body) for body in contents)
 
-    async def _reply(self, server: Server, body: dict[str, Any]) -> Reply:
+    async def _reply(self, server: Server, body: JsonObject) -> Reply:
         reply: Reply
         try:
             reply = Measurement(
@@ -157,7 +158,7 @@ class ServedInstrument:
             reply = Failure(refused.status, refused.reason)
         return checked(reply)
 
-    def _problem(self, answer: dict[str, Any]) -> str | None:
+    def _problem(self, answer: JsonObject) -> str | None:
         try:
             self._value(answer)
         except (LookupError, TypeError, ValueError) as error:
@@ -167,7 +168,7 @@ class ServedInstrument:
             )
         return None
 
-    def _value(self, answer: Mapping[str, Any]) -> float:
+    def _value(self, answer: JsonObject) -> float:
         """The number of an answer; LookupError, TypeError or ValueError where it has none."""
         [entry] = answer["data"]
         if self._settings.endpoint == "score":
@@ -191,11 +192,11 @@ class ServedInstrument:
                 self._head(library("torch").tensor([numbers]))[0, self._settings.output]
             )
 
-    def _body(self, images: Sequence[Encoded], text: str) -> dict[str, Any]:
+    def _body(self, images: Sequence[Encoded], text: str) -> JsonObject:
         """The request of an endpoint: images before the text, and numbers as the network has
         them unless told otherwise.
         """
-        pictures: list[dict[str, Any]] = [
+        pictures: list[JsonObject] = [
             {"type": "image_url", "image_url": {"url": image}} for image in images
         ]
         settings = self._settings
@@ -210,7 +211,7 @@ class ServedInstrument:
                 "queries": text,
                 "documents": {"content": pictures} if pictures else text,
             }
-        turns: list[dict[str, Any]] = (
+        turns: list[JsonObject] = (
             [{"role": "system", "content": settings.system}] if settings.system else []
         )
         turns.append(
