@@ -115,13 +115,15 @@ def backend_of(
     batch: BatchOptions | None = None,
 ) -> OpenAIBackend:
     """The backend of a backbone, which a run or a check opens."""
-    extra = dict(backbone.extra)
-    sampling = Sampling(backbone.temperature, backbone.max_tokens, extra)
     return OpenAIBackend(
         backbone.model,
         server_options(name, backbone),
         usage=usage,
-        sampling=sampling,
+        sampling=Sampling(
+            backbone.temperature,
+            backbone.max_tokens,
+            dict(backbone.extra),
+        ),
         store=store,
         max_pixels=backbone.max_pixels,
         seed=seed,
@@ -158,13 +160,9 @@ def named_backbone(
     if model and in_files:
         base_url = base_url or ["http://batches.invalid/v1"]
     if bool(model) != bool(base_url):
-        flag = "--base-url"
-        missing = "--model"
-        variable = MODEL_ENV_VAR
+        flag, missing, variable = "--base-url", "--model", MODEL_ENV_VAR
         if model:
-            flag = "--model"
-            missing = "--base-url"
-            variable = BASE_URL_ENV_VAR
+            flag, missing, variable = missing, flag, BASE_URL_ENV_VAR
         raise VievalError(
             f"{flag} is set but {missing} is missing; pass {missing}, set "
             f"{variable}, or omit both and set backbones.{JUDGE} in the "

@@ -125,12 +125,9 @@ class Calibration:
             other = getattr(provenance, field_name) or "none"
             if own != other:
                 word = "wording" if field_name == "pack_hash" else field_name
-                reason = (
-                    f"the calibration is for the {word} {own}, but the verdicts use "
-                    f"{other}"
-                )
                 raise VievalError(
-                    f"{reason}; create one for these verdicts with `vieval calibrate`"
+                    f"the calibration is for the {word} {own}, but the verdicts use "
+                    f"{other}; create one for them with `vieval calibrate`"
                 )
 
     def require_kinds(self, kinds: Iterable[str]) -> None:
@@ -138,12 +135,9 @@ class Calibration:
         task_types = {*self.knots, *self.refused}
         if unknown := sorted(set(kinds) - task_types):
             calibrated = enumeration([*self.knots], "or")
-            reason = (
-                f"the calibration is for task type {calibrated}, but some samples have type "
-                f"{unknown[0] or 'none'}"
-            )
             raise VievalError(
-                f"{reason}; label samples of that type and calibrate again"
+                f"the calibration is for task type {calibrated}, but some samples have "
+                f"type {unknown[0] or 'none'}; label some of them and calibrate again"
             )
 
 
@@ -182,10 +176,9 @@ def read_calibration(path: Path) -> Calibration:
                     "scores and ratings must have the same length and be in increasing order"
                 )
     except (OSError, ValueError, TypeError) as error:
-        reason = line_of(error, 100)
         raise VievalError(
-            f"{path}: not a calibration ({reason}); use a file written by `vieval "
-            "calibrate`"
+            f"{path}: not a calibration ({line_of(error, 100)}); use a file written by "
+            "`vieval calibrate`"
         ) from None
     return calibration
 

@@ -189,13 +189,11 @@ def score_matrix(
     for i, image in enumerate(outputs):
         for t, text in enumerate(prompts):
             sample_id = SampleId(OWN, "tig", "", f"{i}#{t}")
-            images_by_role = {"output": image}
-            texts = {"prompt": text}
             pairs.append(
                 Sample(
                     sample_id,
-                    images_by_role,
-                    texts,
+                    {"output": image},
+                    {"prompt": text},
                     group=str(i),
                     place=(i, t),
                 )

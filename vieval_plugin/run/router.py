@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from typing import TypeAlias
 
 from vieval_plugin.backends.cache.store import Store
+from vieval_plugin.backends.http.image_encoding import asked_images
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.image_tools import object_detector
 from vieval_plugin.backends.image_tools.text_reader import TextReader
@@ -118,13 +119,7 @@ class Router:
         """Decode the images of a question whose judge's tools may want them too: once for them
         and for the model.
         """
-        pictures = [
-            part
-            for message in question.messages
-            for part in message.parts
-            if isinstance(part, Image)
-        ]
-        await asyncio.to_thread(self._threads.look, pictures)
+        await asyncio.to_thread(self._threads.look, asked_images(question))
 
     async def answer_one(
         self,

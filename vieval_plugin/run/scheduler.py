@@ -55,6 +55,24 @@ class Outcome:
     seconds: float = field(default=0.0, compare=False)
 
 
+def combined(verdict: Verdict, outcomes: Sequence[Outcome]) -> Outcome:
+    """A verdict with the tokens and calls of several outcomes."""
+    return Outcome(
+        verdict,
+        sum(outcome.input_tokens for outcome in outcomes),
+        sum(outcome.output_tokens for outcome in outcomes),
+        sum(outcome.calls for outcome in outcomes),
+    )
+
+
+def add_findings(outcome: Outcome, findings: Iterable[str]) -> Outcome:
+    """An outcome with further findings in its verdict."""
+    verdict = outcome.verdict
+    return replace(
+        outcome, verdict=replace(verdict, findings=(*verdict.findings, *findings))
+    )
+
+
 @dataclass
 class _Live:
     """A program under way."""
@@ -81,10 +99,8 @@ class _Live:
             if isinstance(reply, (Text, Probabilities, Measurement)):
                 self.notes |= dict.fromkeys(reply.notes)
         try:
-            if replies is None:
-                self.asks = list(next(self.program))
-            else:
-                self.asks = list(self.program.send(replies))
+            # a program is begun by None
+            self.asks = list(self.program.send(replies))  # type: ignore[arg-type]
             return None
         except StopIteration as end:
             return self._outcome(_writable(end.value))
@@ -133,13 +149,11 @@ def _is_finite(number: object) -> bool:
 
 
 def _broken(error: Exception) -> Verdict:
-    message = line_of(error)
-    reason = message
+    reason = line_of(error)
     if not isinstance(error, VievalError):
-        reason = f"the judge's program failed: {type(error).__name__}: {message}"
-    return Verdict(
-        {}, Status.TOOL_ERROR, trace=(Step(BROKEN, Status.TOOL_ERROR, reason=reason),)
-    )
+        reason = f"the judge's program failed: {type(error).__name__}: {reason}"
+    step = Step(BROKEN, Status.TOOL_ERROR, reason=reason)
+    return Verdict({}, Status.TOOL_ERROR, trace=(step,))
 
 
 def run_in_batches(
@@ -157,8 +171,7 @@ def run_in_batches(
     replies: dict[int, list[Reply]] | None = None
     while live:
         for number in list(live):
-            program_replies = None if replies is None else replies[number]
-            outcome = live[number].advance(program_replies)
+            outcome = live[number].advance(None if replies is None else replies[number])
             if outcome is not None:
                 outcomes[number] = outcome
                 del live[number]

@@ -17,7 +17,7 @@ from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.judging_bar import judging_bar
 from vieval_plugin.run.prepare import PreparedJudge, prepare
 from vieval_plugin.run.progress import Progress
-from vieval_plugin.run.scheduler import Outcome
+from vieval_plugin.run.scheduler import Outcome, add_findings
 from vieval_plugin.run.session import Session
 from vieval_plugin.run.strict import require_texts
 from vieval_plugin.run.verdict_lines import run_hash, verdict_line
@@ -166,12 +166,10 @@ async def score_into(
         row: SampleRow,
         outcome: Outcome,
     ) -> None:
-        findings = (*outcome.verdict.findings, *row.findings)
-        outcome = replace(outcome, verdict=replace(outcome.verdict, findings=findings))
         line = verdict_line(
             number,
             row.sample,
-            outcome,
+            add_findings(outcome, row.findings),
             provenance,
             run,
             folder,

@@ -36,7 +36,7 @@ from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.router import Question, Router, question_of
 from vieval_plugin.run.runner import judge_each, run_jobs
-from vieval_plugin.run.scheduler import Outcome, ends, one_by_one
+from vieval_plugin.run.scheduler import Outcome, combined, ends, one_by_one
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.escaping import say
 from vieval_plugin.text.wording import plural
@@ -195,8 +195,10 @@ class Session:
             if not waiting:
                 return
             samples = plural(waiting, "sample")
-            line = f"vieval: wave {wave}: waiting for answers on {samples}"
-            say(line, file=sys.stderr)
+            say(
+                f"vieval: wave {wave}: waiting for answers on {samples}",
+                file=sys.stderr,
+            )
             await self._backbones.settle()
 
     async def judge(
@@ -296,9 +298,7 @@ class Session:
             if not (failed := unanswered(outcomes[-1].verdict)):
                 break
             asked_again.update(failed)
-        tokens_in = sum(outcome.input_tokens for outcome in outcomes)
-        tokens_out = sum(outcome.output_tokens for outcome in outcomes)
-        return Outcome(outcomes[-1].verdict, tokens_in, tokens_out)
+        return combined(outcomes[-1].verdict, outcomes)
 
     async def judge_stream(
         self,
