@@ -171,9 +171,9 @@ def require_whole(
     }
     for fault, names in faults.items():
         if names:
-            count = f"{len(names)} in total"
             raise VievalError(
-                f"{what} {fault} {min(names)} ({count}); use the weights as published"
+                f"{what} {fault} {min(names)} ({len(names)} in all); use the weights as "
+                "published"
             )
 
 
@@ -336,15 +336,11 @@ def load_failure_reason(where: str, revision: str | None, error: Exception) -> s
     """The reason why weights cannot be loaded, in one line that says what to do."""
     if not isdir(where) and isinstance(error, OSError):
         version = f" in revision {revision}" if revision else ""
-        remedy = (
-            "pass the weights folder (name=FOLDER in --model_args, --scorer FOLDER, "
-            "or scorers.NAME.model)"
+        return (
+            f"the weights {where}{version} are not on this machine and cannot be "
+            "downloaded from the hub; check the name, or pass their folder "
+            "(name=FOLDER in --model_args, --scorer FOLDER, or scorers.NAME.model)"
         )
-        message = (
-            f"the weights {where}{version} are not on this machine and cannot be downloaded "
-            "from the Hugging Face Hub"
-        )
-        return f"{message}; check the name, or {remedy}"
     return f"{where} {_unreadable(error)}"
 
 

@@ -308,8 +308,9 @@ def _log_request(protocol: Protocol, values: Values, seconds: float) -> None:
         if value.value is None or value.imputed
     ]
     statuses = ", ".join(sorted({str(value.status) for value in failed}))
-    samples = f"{len(values)} samples in {seconds:.1f} s"
-    failures = f"{len(failed)} without a reward ({statuses})"
     if failed:
-        line = f"{protocol.name}: {samples}, {failures}"
+        line = (
+            f"{protocol.name}: {len(values)} samples in {seconds:.1f} s, {len(failed)} "
+            f"without a reward ({statuses})"
+        )
         _log.info("%s", console(redacted(line)))

@@ -142,9 +142,9 @@ async def _opened(connections: Connections, options: ServeOptions) -> asyncio.Se
             connections, options.host, options.port, backlog=_BACKLOG
         )
     except OSError as error:
-        address = f"{options.host} port {options.port}"
         raise VievalError(
-            f"cannot listen on {address}: {error.strerror}; pass another --port"
+            f"cannot listen on {options.host} port {options.port}: {error.strerror}; "
+            "pass another --port"
         ) from None
 
 

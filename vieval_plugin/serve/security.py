@@ -69,8 +69,13 @@ class Guard:
         if headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
             return RequestRefused(403, "requests from other sites are not allowed")
         if self.token and not self._is_known(headers.get("Authorization", "")):
-            remedy = "send Authorization: Bearer TOKEN, or use http://user:TOKEN@host as the address"
-            return RequestRefused(401, f"missing or wrong token; {remedy}")
+            return RequestRefused(
+                401,
+                (
+                    "missing or wrong token; send Authorization: Bearer TOKEN, or use "
+                    "http://user:TOKEN@host as the address"
+                ),
+            )
         return None
 
     def _is_ours(self, host: str) -> bool:
@@ -119,10 +124,10 @@ def guard_of(
         )
     loopback = is_loopback(host)
     if not (loopback or token or without_token):
-        remedy = f"set {TOKEN_VARIABLE} to require a token, or pass --no-token"
         page = docs_url("tutorials/reward.md#who-may-call")
         raise VievalError(
-            f"--host {host} is reachable from other machines; {remedy}; see {page}"
+            f"--host {host} is reachable from other machines; set {TOKEN_VARIABLE} to "
+            f"require a token, or pass --no-token; see {page}"
         )
     machine_names = () if loopback else (socket.gethostname(), socket.getfqdn())
     names = frozenset(

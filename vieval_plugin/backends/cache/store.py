@@ -300,9 +300,8 @@ class Store:
         """Delete the facts about servers of a model, or of all, but no reply; returns their
         number.
         """
-        model_condition = "(:model IS NULL OR instr(name, ' ' || :model || ' ') > 0)"
         return self._write(
-            f"{_FORGET} AND {model_condition}",
+            f"{_FORGET} AND (:model IS NULL OR instr(name, ' ' || :model || ' ') > 0)",
             {"model": model},
         )
 
@@ -330,12 +329,11 @@ class Store:
                 "DELETE FROM claims WHERE owner = :owner", {"owner": self._owner}
             )
             if self._spool.rows:
-                message = (
-                    f"{len(self._spool.rows)} replies were saved to {self._spool.path} for "
-                    "the next run"
-                )
                 tqdm.write(
-                    f"vieval: {locked(self.path)}; {message}",
+                    (
+                        f"vieval: {locked(self.path)}; {len(self._spool.rows)} replies were saved "
+                        f"to {self._spool.path} for the next run"
+                    ),
                     file=sys.stderr,
                 )
         finally:
@@ -368,9 +366,8 @@ class Store:
             pass
         if not self._damage_announced:
             self._damage_announced = True
-            message = "ignoring damaged replies"
             tqdm.write(
-                f"vieval: {self.path}: {message}",
+                f"vieval: {self.path}: ignoring a damaged reply, and any others like it",
                 file=sys.stderr,
             )
         damaged = {"key": key, "checksum": check}
@@ -401,9 +398,11 @@ class Store:
             raise self._failed(error) from None
         if not self._lock_announced:
             self._lock_announced = True
-            message = f"saving replies to {self._spool.path} until it is unlocked"
             tqdm.write(
-                f"vieval: {locked(self.path)}; {message}",
+                (
+                    f"vieval: {locked(self.path)}; saving replies to {self._spool.path} until "
+                    "it is unlocked"
+                ),
                 file=sys.stderr,
             )
 
@@ -477,8 +476,10 @@ class Store:
             raise self._failed(error) from None
 
     def _failed(self, error: Exception) -> VievalError:
-        remedy = "free disk space, or set store.path to another file"
-        return VievalError(f"{self.path}: the reply cache failed ({error}); {remedy}")
+        return VievalError(
+            f"{self.path}: the store of replies failed ({error}); free disk space, or "
+            "set store.path to another file"
+        )
 
 
 def _lease() -> dict[str, float]:

@@ -80,10 +80,10 @@ def _require_locks(path: Path) -> None:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             if error.errno in _NO_LOCKS:
-                reason = (
-                    f"{path}: the file system does not support locks ({error.strerror})"
-                )
-                raise NoLocks(f"{reason}; set store.path to a local file") from None
+                raise NoLocks(
+                    f"{path}: the file system has no locks ({error.strerror}); set store.path "
+                    "to a local file"
+                ) from None
 
 
 def wait_turn(path: Path, act: Callable[[], _Result]) -> _Result:
@@ -207,11 +207,10 @@ def _has_tables(database: sqlite3.Connection, path: Path) -> bool:
     if row is None or "replies" not in names:
         raise _unusable(path, "it belongs to another program")
     if row[0] != str(SCHEMA):
-        command = f"mv {quote(str(path))} {quote(f'{path}.old')}"
-        page = docs_url("reference/results.md#reports-and-the-reply-cache")
+        page = docs_url("reference/results.md#reports-and-the-store-of-replies")
         raise VievalError(
-            f"{path}: the reply cache must have schema {SCHEMA}, got {row[0]}; run "
-            f"`{command}` to start a new one; see {page}"
+            f"{path}: the store must have schema {SCHEMA}, got {row[0]}; run `mv "
+            f"{quote(str(path))} {quote(f'{path}.old')}` to start a new one; see {page}"
         )
     return True
 
@@ -249,8 +248,9 @@ class Spool:
     """
 
     def __init__(self, store: Path) -> None:
-        suffix = f"spool-{os.getpid()}-{secrets.token_hex(4)}"
-        self.path = store.with_name(f"{store.name}.{suffix}")
+        self.path = store.with_name(
+            f"{store.name}.spool-{os.getpid()}-{secrets.token_hex(4)}"
+        )
         self.rows: dict[str, JsonObject] = {}
         self._files = {self.path}
 

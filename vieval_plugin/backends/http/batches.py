@@ -149,12 +149,9 @@ class Batches:
                 self._database.executescript(f"BEGIN EXCLUSIVE; {_TABLES} COMMIT;")
                 self._forgive()
         except (OSError, sqlite3.Error) as error:
-            remedy = (
-                "wait for the command that is using this folder, or choose another "
-                "folder"
-            )
             raise VievalError(
-                f"{options.folder}: cannot store batches here ({error}); {remedy}"
+                f"{options.folder}: cannot store batches here ({error}); wait for the other "
+                "command that sends them, or choose another folder"
             ) from None
 
     def close(self) -> None:
@@ -278,15 +275,14 @@ class Batches:
         """The line on files that the user is to have answered."""
         file, *queued = map(self._requests_of, names)
         answers = file.with_suffix(".answers.jsonl")
-        command = f"vllm run-batch -i {file} -o {answers} --model {self._model}"
         further = ""
         if queued:
             queued_names = enumeration([batch_file.name for batch_file in queued])
             further = f" (likewise for {queued_names})"
         files = plural(len(names), "file")
         return (
-            f"process {files} of requests, for example with `{command}`{further}; "
-            "then run the same command again"
+            f"{files} must be answered, for example with `vllm run-batch -i {file} -o "
+            f"{answers} --model {self._model}`{further}; then run the same command again"
         )
 
     def _requests_of(self, name: str) -> Path:
@@ -400,15 +396,11 @@ class Batches:
         completed = isinstance(counts, dict) and counts.get("completed")
         by_request = self._answers(name, await self._output_lines(document))
         if completed and not any(by_request.values()):
-            remedy = (
-                "run the same command to read the output again before sending more "
-                "requests"
+            raise VievalError(
+                f"{self._where}: {batch} completed {completed} requests, but its output has "
+                "none of their ids; run the same command to read it again before anything "
+                "is sent"
             )
-            reason = (
-                f"{batch} completed {completed} requests, but its output contains "
-                "none of their ids"
-            )
-            raise VievalError(f"{self._where}: {reason}; {remedy}")
         self._keep(name, by_request)
         self._most_open += 1  # what else fills the queue may have ended too
         if status == "cancelled":
@@ -451,10 +443,10 @@ class Batches:
                 self._cut(name, lines)
                 return
         self._database.execute("UPDATE batches SET file = '' WHERE name = ?", (name,))
-        remedy = "fix the cause, then run the same command to resume"
         short_reason = redacted(reason)[:300]
         raise VievalError(
-            f"{self._where}: the service refuses {refused} ({short_reason}); {remedy}"
+            f"{self._where}: the service refuses {refused} ({short_reason}); fix the "
+            "cause, then run the same command to resume"
         )
 
     def _request_lines(self, name: str) -> list[bytes]:
@@ -524,8 +516,9 @@ class Batches:
                         refused.reason,
                     )
                     return True
-                problem = f"{self._where} does not accept {path} ({refused.reason})"
-                raise VievalError(f"{problem}; {_WITHOUT_BATCHES}") from None
+                raise VievalError(
+                    f"{self._where} accepts no {path} ({refused.reason}); {_WITHOUT_BATCHES}"
+                ) from None
         self._has_uploaded = True
         self._database.execute(note, (identity, name))
         return True

@@ -215,17 +215,18 @@ def fault_of(
     """The fault of a response that is not 200; `url` is the base address that was called."""
     if 300 <= code < 400:
         where = _redirect_target(url, headers.get("Location", ""))
-        remedy = "set base_url to the final address"
         reason = (
             f"a redirect to {where}, which is not followed"
             if where
             else "a redirect, which is not followed"
         )
-        problem = f"{redacted(url)} answers with HTTP {code} ({reason})"
         return Denied(
             code,
             reason,
-            f"{problem}; {remedy}",
+            (
+                f"{redacted(url)} answers with HTTP {code} ({reason}); set base_url to the "
+                "final address"
+            ),
         )
     return _fault(
         _report(code, parsed_json(body), body),

@@ -70,13 +70,13 @@ def reply_of(answer: JsonObject) -> Reply:
     text = text_of(answer)
     cut = CUT.get(str(finish_reason(answer)))
     if not text.strip() and not cut and (field := thinking_of(answer)):
-        remedy = (
-            "turn thinking off (`chat_template_kwargs` in `extra`), or fix the server's "
-            "reasoning parser"
-        )
         return Failure(
             Status.API_ERROR,
-            f"the whole reply is in `{field}`, and `content` is empty; {remedy}",
+            (
+                f"the whole reply is in `{field}`, and `content` is empty; turn thinking "
+                "off (`chat_template_kwargs` in `extra`), or fix the server's reasoning "
+                "parser"
+            ),
         )
     return Text(
         text,

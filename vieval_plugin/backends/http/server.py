@@ -320,13 +320,10 @@ class Server:
         urls = [address.url for address in self._addresses]
         url_with_user = next(filter(user_of, urls), None)
         if url_with_user and "Authorization" in headers:
-            remedy = (
-                "remove one of the two (the key comes from OPENAI_API_KEY unless "
-                "api_key_env sets another variable)"
-            )
             raise VievalError(
                 f"{redacted(url_with_user)}: an address with a user and password cannot be "
-                f"combined with a key; {remedy}"
+                "combined with a key; remove one of the two (the key is OPENAI_API_KEY "
+                "unless api_key_env names another variable)"
             )
         longest = self.options.longest_try
         timeout = aiohttp.ClientTimeout(
@@ -430,11 +427,11 @@ class Server:
             if request.server_is_well():
                 raise refused
         elif late is not None:
-            outage = f"{redacted(address.url)} has not answered for {late:.0f} s"
-            remedy = "check the server and run again (earlier answers are kept)"
             page = docs_url("reference/results.md#servers")
             raise VievalError(
-                f"{outage} (last error: {problem.reason}); {remedy}; see {page}"
+                f"{redacted(address.url)} has not answered for {late:.0f} s (last error: "
+                f"{problem.reason}); check the server and run again, as earlier answers are "
+                f"kept; see {page}"
             )
         elif request.server_is_away(time.monotonic(), self._last_answer):
             raise refused
@@ -448,10 +445,11 @@ class Server:
         )
         if is_down and not self._outage_announced:
             self._outage_announced = True
-            outage = f"{redacted(address.url)}: {problem.reason}"
-            trying = f"trying for {self.options.patience:g} s"
             tqdm.write(
-                f"vieval: {outage}; {trying}",
+                (
+                    f"vieval: {redacted(address.url)}: {problem.reason}; trying for "
+                    f"{self.options.patience:g} s"
+                ),
                 file=sys.stderr,
             )
 
@@ -754,9 +752,11 @@ def _refused_by(proxy: Proxy | None, code: int) -> Again | VievalError:
         return Again("connection", f"no connection{proxy_words(proxy)} (HTTP {code})")
     if code == _PROXY_LOGIN:
         problem = f"{proxy} requires a user and password (HTTP {code})"
-        login = f"set them in {proxy.variable} as http://USER:PASSWORD@..."
-        return VievalError(f"{problem}; {login}, or {proxy.remedy}")
-    problem = f"{proxy} cannot connect to {proxy.host} (HTTP {code})"
+        return VievalError(
+            f"{problem}; set them in {proxy.variable} as http://USER:PASSWORD@..., or "
+            f"{proxy.remedy}"
+        )
+    problem = f"{proxy} does not connect to {proxy.host} (HTTP {code})"
     return VievalError(f"{problem}; {proxy.remedy}")
 
 

@@ -87,11 +87,12 @@ class Spill:
         return spilled
 
     def _say(self, error: OSError) -> None:
-        problem = f"cannot write to {tempfile.gettempdir()} ({error.strerror})"
-        effect = f"tool images beyond {self._memory >> 20} MiB stay in memory"
-        remedy = "free disk space there, or set TMPDIR to another folder"
         tqdm.write(
-            f"vieval: {problem}, so {effect}; {remedy}",
+            (
+                f"vieval: cannot write to {tempfile.gettempdir()} ({error.strerror}), so "
+                f"tool images beyond {self._memory >> 20} MiB stay in memory; free disk "
+                "space there, or set TMPDIR to another folder"
+            ),
             file=sys.stderr,
         )
 

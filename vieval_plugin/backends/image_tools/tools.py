@@ -120,10 +120,9 @@ def run(ask: UseTool, pixels: Decode = images.pixels) -> Reply:
     except (
         Exception
     ) as error:  # libraries below raise anything on images made to break them
-        reason = f"{type(error).__name__}: {line_of(error)}"
         return Failure(
             Status.TOOL_ERROR,
-            f"{ask.tool}: {reason}",
+            f"{ask.tool}: {type(error).__name__}: {line_of(error)}",
         )
 
 
@@ -155,9 +154,9 @@ def encode_jpeg(pixels: Pixels) -> Image:
     Its colours keep every pixel of theirs (4:4:4).
     """
     if (longest := max(pixels.shape)) > _LONGEST_JPEG_SIDE:
-        limit = f"at most {_LONGEST_JPEG_SIDE} pixels"
         raise VievalError(
-            f"each side of a JPEG must have {limit}, got {longest}; use PNG"
+            f"each side of a JPEG must have at most {_LONGEST_JPEG_SIDE} pixels, got "
+            f"{longest}; use PNG"
         )
     file = io.BytesIO()
     PIL.Image.fromarray(pixels).save(

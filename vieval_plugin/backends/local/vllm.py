@@ -61,8 +61,10 @@ class VLLMBackend:
         try:
             import vllm
         except ImportError as error:
-            remedy = "run pip install 'vllm>=0.32,<0.33', or serve the model and use vieval_openai"
-            raise VievalError(f"vllm is not installed ({error}); {remedy}") from None
+            raise VievalError(
+                f"vllm is not installed ({error}); run pip install 'vllm>=0.32,<0.33', or "
+                "serve the model and use vieval_openai"
+            ) from None
         self.model = model
         self.usage = usage
         self.sampling = sampling
@@ -263,8 +265,9 @@ class VLLMBackend:
                 )
             except Exception as error:
                 if type(error).__name__ == "EngineDeadError":
-                    reason = "the vLLM engine died (see its messages above)"
-                    raise EngineDied(f"{reason}; earlier answers are kept") from None
+                    raise EngineDied(
+                        "vLLM's engine died (see its messages above); earlier answers are kept"
+                    ) from None
                 raise
 
         requests = list(zip(conversations, parameters, strict=True))

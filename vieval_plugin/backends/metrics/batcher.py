@@ -195,9 +195,9 @@ class Batcher:
             if not ask.backbone:
                 return self._pixel_instrument
         if self._find is None:
-            remedy = "use --model vieval_scorer (lmms-eval) or `vieval score`"
             raise VievalError(
-                f"{name[0]} requires a scorer, which this run does not have; {remedy}"
+                f"{name[0]} requires a scorer, which this run does not have; use --model "
+                "vieval_scorer (lmms-eval) or `vieval score`"
             )
         find = self._find
 

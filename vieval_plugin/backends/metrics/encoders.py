@@ -190,13 +190,10 @@ def load_head(path: Path, prefix: str, activation: str, size: int) -> Any:
         is_matrix = weight.dim() == 2 and weight.shape[1] == size
         fits_bias = bias is None or bias.shape == weight.shape[:1]
         if not is_matrix or not fits_bias:
-            remedy = (
-                "use the head of this network, which must be a chain of linear layers"
-            )
             shape = tuple(weight.shape)
             raise VievalError(
-                f"{path}: {name} must accept vectors of length {size}, got shape {shape}; "
-                f"{remedy}"
+                f"{path}: {name} must accept vectors of length {size}, got the shape {shape}; "
+                "use this network's head, a chain of linear layers"
             )
         linear = torch.nn.Linear(
             size,

@@ -47,10 +47,9 @@ class ImageTextModel:
         """The id of a token; VievalError where the text is not one token."""
         token_ids = self.tokenizer(text, add_special_tokens=False).input_ids
         if len(token_ids) != 1:
-            remedy = "list it under added_tokens"
             raise VievalError(
-                f"{text!r} must be a single token of this model, got {len(token_ids)} "
-                f"tokens; {remedy}"
+                f"{text!r} must be one token of this model, got {len(token_ids)}; list it "
+                "under added_tokens"
             )
         return int(token_ids[0])
 

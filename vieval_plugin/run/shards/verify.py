@@ -95,10 +95,9 @@ def _note_missing(
         shard for name, shard in planned.items() if name not in verified_names
     ]:
         first = missing_shards[0]
-        rows = f"{first.path}, rows {first.first} to {first.first + first.rows - 1}"
         verified.problems.append(
             f"{len(missing_shards):,} of {len(planned):,} shards have no verdicts "
-            f"(first: {rows})"
+            f"(first: {first.path}, rows {first.first} to {first.first + first.rows - 1})"
         )
 
 

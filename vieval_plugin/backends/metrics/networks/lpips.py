@@ -66,11 +66,10 @@ def load(origin: Origin) -> PerceptualDistance:
         VievalError: no file of AlexNet's weights is named or there, or it holds something else.
     """
     if not origin.model:
-        ways = "name=FILE in --model_args, --scorer FILE or scorers.NAME.model"
-        address = "https://download.pytorch.org/models/alexnet-owt-7be5be79.pth"
         raise VievalError(
             "this metric requires the weights of torchvision's AlexNet; download "
-            f"{address} and pass the file ({ways})"
+            "https://download.pytorch.org/models/alexnet-owt-7be5be79.pth and pass the "
+            "file (name=FILE in --model_args, --scorer FILE or scorers.NAME.model)"
         )
     if origin.revision:
         raise VievalError(

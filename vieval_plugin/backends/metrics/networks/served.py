@@ -182,11 +182,10 @@ class ServedInstrument:
         if self._head is None:
             return numbers[self._settings.output]
         if len(numbers) != self._settings.size:
-            size = (
-                f"network.size must be {len(numbers)}, the length of the server's vectors, got "
-                f"{self._settings.size}"
+            raise VievalError(
+                f"{self._described.path}: network.size must be {len(numbers)}, the length "
+                f"of the server's vectors, got {self._settings.size}"
             )
-            raise VievalError(f"{self._described.path}: {size}")
         with library("torch").inference_mode():
             return float(
                 self._head(library("torch").tensor([numbers]))[0, self._settings.output]

@@ -180,11 +180,11 @@ def load(origin: Origin) -> LoadedValueHead:
         tensors,
     )
     if settings.base_weights not in ("", identity(model.network)):
-        remedy = "set network.base to that base, or train a head for this one"
-        reason = (
-            f"the head was trained on a base whose weights differ from those of {base}"
+        raise VievalError(
+            f"{described.path}: the head was trained on a base whose weights differ "
+            f"from those of {base}; set network.base to that base, or train a head for "
+            "this one"
         )
-        raise VievalError(f"{described.path}: {reason}; {remedy}")
     heads = library("torch").nn.ModuleList(
         load_head(file, prefix, settings.activation, model.size)
         for prefix in settings.prefixes
