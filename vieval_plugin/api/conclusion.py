@@ -203,8 +203,12 @@ def compare(
     _find_benchmarks(benchmarks)
     results = results_given(inputs, label, partial)
     report = sections_of(results, "judges", statistics)
-    sentences = lines(report, statistics, elsewhere="see them with --out FOLDER")
-    return _conclusion(results, report, sentences, current)
+    return _conclusion(
+        results,
+        report,
+        lines(report, statistics, elsewhere="see them with --out FOLDER"),
+        current,
+    )
 
 
 @contextlib.contextmanager

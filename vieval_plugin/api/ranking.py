@@ -584,8 +584,7 @@ def _judged(request: RankingRequest, judging: Request) -> tuple[Results, list[st
     for samples, verdicts, source in runs:
         for sample, verdict in zip(samples, verdicts, strict=True):
             records.append(replace(record_of(sample, verdict, source), totals=totals))
-    results = results_of(records)
-    return replace(results, paths=(out,) if out else ()), failed
+    return replace(results_of(records), paths=(out,) if out else ()), failed
 
 
 def _ranked(

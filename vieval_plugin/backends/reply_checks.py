@@ -65,8 +65,7 @@ def fault(reply: Reply) -> str | None:
         )
         if fine and len(reply.low) == len(reply.high):
             return None
-        values = _numbers_or_type_names([*reply.low, *reply.high])
-        return f"invalid probabilities: {values}"
+        return f"invalid probabilities: {_numbers_or_type_names([*reply.low, *reply.high])}"
     if isinstance(reply, Measurement) and not _is_finite(reply.value):
         return f"an invalid measurement: {_numbers_or_type_names([reply.value])}"
     return None

@@ -210,8 +210,11 @@ def weights_file(name: str) -> Path:
     repository, _, file = name.rpartition("/")
     file, _, revision = file.partition("@")
     try:
-        download = library("huggingface_hub").hf_hub_download
-        return Path(download(repository, file, revision=revision or None))
+        return Path(
+            library("huggingface_hub").hf_hub_download(
+                repository, file, revision=revision or None
+            )
+        )
     except VievalError:
         raise
     except Exception as error:

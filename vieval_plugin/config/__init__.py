@@ -673,8 +673,9 @@ def read(path: str) -> Config:
         return Config()
     file = path_of(path)
     try:
-        text = file.read_text(encoding="utf-8")
-        absolute: Config = anchored(_validated(text), file.parent)
+        absolute: Config = anchored(
+            _validated(file.read_text(encoding="utf-8")), file.parent
+        )
     except OSError as error:
         raise VievalError(
             f"cannot read the options file {file}: {error.strerror}; set {FILE_VARIABLE} to a "

@@ -180,8 +180,9 @@ class BatchAnswerer:
                 update={"store": options.store.model_copy(update={"use": False})}
             )
         with opened_store(options) as store:
-            answer = self.make_answer(jobs, store, progress.usage)
-            outcomes = judge_in_batches(jobs, answer, progress, store)
+            outcomes = judge_in_batches(
+                jobs, self.make_answer(jobs, store, progress.usage), progress, store
+            )
         _hand_on(outcomes, on_outcome)
 
 

@@ -104,8 +104,9 @@ class PreparedJudge:
         verdict = yield from self.judge(judged)  # type: ignore[arg-type]  # `missing_inputs_reason` has seen that it is what is judged
         if self.calibration is None:
             return verdict
-        scores = self.calibration.added(verdict.scores, judged.kind)
-        return replace(verdict, scores=scores)
+        return replace(
+            verdict, scores=self.calibration.added(verdict.scores, judged.kind)
+        )
 
 
 def _require_setting(spec: JudgeSpec, setting: str) -> None:

@@ -152,8 +152,9 @@ def _broken(error: Exception) -> Verdict:
     reason = line_of(error)
     if not isinstance(error, VievalError):
         reason = f"the judge's program failed: {type(error).__name__}: {reason}"
-    step = Step(BROKEN, Status.TOOL_ERROR, reason=reason)
-    return Verdict({}, Status.TOOL_ERROR, trace=(step,))
+    return Verdict(
+        {}, Status.TOOL_ERROR, trace=(Step(BROKEN, Status.TOOL_ERROR, reason=reason),)
+    )
 
 
 def run_in_batches(

@@ -140,8 +140,7 @@ async def judge_folders(
         for number, outcome in zip(failed, again, strict=True):
             outcomes[number] = outcome
     if not contests:
-        findings = (row.findings for row in rows)
-        outcomes = list(map(add_findings, outcomes, findings))
+        outcomes = list(map(add_findings, outcomes, (row.findings for row in rows)))
     verdicts = [outcome.verdict for outcome in outcomes]
     provenance = provenance_of(prepared, options, backbone)
     return judged, verdicts, replace(provenance, label=label)

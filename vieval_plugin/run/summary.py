@@ -57,8 +57,7 @@ class ScoreSummary:
         )
         counts.samples += 1
         choice = verdict.choice
-        score_sets = choice.scores if choice else (verdict.scores,)
-        for scores in score_sets:
+        for scores in choice.scores if choice else (verdict.scores,):
             counts.sums.update(scores)  # type: ignore[arg-type]  # a counter adds floats as well
             counts.scored.update(scores.keys())
         if choice and verdict.status.usable:

@@ -335,8 +335,7 @@ def _compact(verdict: JsonObject) -> JsonObject:
     fields = {
         name: value for name, value in verdict.items() if value or name in _ALWAYS
     }
-    steps = [_compact_step(step) for step in verdict["trace"]]
-    return {**fields, "trace": steps}
+    return {**fields, "trace": [_compact_step(step) for step in verdict["trace"]]}
 
 
 def _compact_step(step: JsonObject) -> JsonObject:
@@ -385,8 +384,7 @@ def _path(path: Path, folder: Path) -> str:
         return absolute.as_posix()
     if common != Path(common.anchor):
         absolute = Path(os.path.relpath(absolute, start))
-    text = absolute.as_posix()
-    return text.encode(errors="replace").decode()
+    return absolute.as_posix().encode(errors="replace").decode()
 
 
 def write_verdicts(
@@ -418,11 +416,10 @@ def write_runs(
         for run, (judged, verdicts, provenance) in by_hash.items():
             pairs = zip(judged, verdicts, strict=True)
             for number, (sample, verdict) in enumerate(pairs):
-                outcome = Outcome(verdict)
                 yield verdict_line(
                     number,
                     sample,
-                    outcome,
+                    Outcome(verdict),
                     provenance,
                     run,
                     path.parent,

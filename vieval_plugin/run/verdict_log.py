@@ -136,11 +136,10 @@ class VerdictLog:
     def note_usage(self, run: str, usage: Usage) -> None:
         """Record the cost of a run in this attempt."""
         self._usage[run][self._attempt] = usage
-        counts = usage.json_values()
         line = {
             "run": run,
             "attempt": self._attempt,
-            "usage": counts,
+            "usage": usage.json_values(),
         }
         self._write(json.dumps(line))
 

@@ -137,8 +137,7 @@ async def serve(setup: ServerSetup, announce: Callable[[int], None]) -> None:
 
 async def _opened(connections: Connections, options: ServeOptions) -> asyncio.Server:
     try:
-        loop = asyncio.get_running_loop()
-        return await loop.create_server(
+        return await asyncio.get_running_loop().create_server(
             connections, options.host, options.port, backlog=_BACKLOG
         )
     except OSError as error:

@@ -229,9 +229,9 @@ class Store:
 
     def renew_leases(self) -> None:
         """Extend the leases of this process."""
-        owned = {"owner": self._owner, **_lease()}
         self._write_unless_locked(
-            "UPDATE claims SET until = :now + :lease WHERE owner = :owner", owned
+            "UPDATE claims SET until = :now + :lease WHERE owner = :owner",
+            {"owner": self._owner, **_lease()},
         )
 
     def release(self, keys: Iterable[str]) -> None:
@@ -264,8 +264,7 @@ class Store:
 
     def export(self) -> Iterator[JsonObject]:
         """Replies of the store, by key."""
-        keys = [key for (key,) in self._rows("SELECT key FROM replies ORDER BY key")]
-        for key in keys:
+        for (key,) in self._rows("SELECT key FROM replies ORDER BY key"):
             for model, reply, stored, check in self._rows(
                 "SELECT model, reply, stored, checksum FROM replies WHERE key = ?",
                 (key,),
@@ -370,9 +369,9 @@ class Store:
                 f"vieval: {self.path}: ignoring a damaged reply, and any others like it",
                 file=sys.stderr,
             )
-        damaged = {"key": key, "checksum": check}
         self._write_unless_locked(
-            "DELETE FROM replies WHERE key = :key AND checksum = :checksum", damaged
+            "DELETE FROM replies WHERE key = :key AND checksum = :checksum",
+            {"key": key, "checksum": check},
         )
         return None
 

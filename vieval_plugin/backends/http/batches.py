@@ -611,8 +611,7 @@ def _names(body: JsonObject, asked: Mapping[str, Any]) -> tuple[str, str]:
 
     A request is another form of the same question where a service refused some of its fields.
     """
-    further = asked.get("extra", {})
-    fields = {*_FORM, *further}
+    fields = {*_FORM, *asked.get("extra", {})}
     form = {name: value for name, value in body.items() if name in fields}
     limit = [form[name] for name in LIMITS if name in form]
     messages = {name: value for name, value in body.items() if name not in form}

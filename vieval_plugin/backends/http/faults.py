@@ -529,8 +529,7 @@ def _report(code: int, document: Any, body: bytes | bytearray) -> ErrorReport:
     text = text[:_MOST_PARSED]
     if is_word:
         text = f"{text} ({error_code})".strip()
-    sentence = _sentence(text)
-    return ErrorReport(code, names, sentence, _field_name(parameter))
+    return ErrorReport(code, names, _sentence(text), _field_name(parameter))
 
 
 def _field_name(parameter: Any) -> str:

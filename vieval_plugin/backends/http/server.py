@@ -325,9 +325,10 @@ class Server:
                 "combined with a key; remove one of the two (the key is OPENAI_API_KEY "
                 "unless api_key_env names another variable)"
             )
-        longest = self.options.longest_try
         timeout = aiohttp.ClientTimeout(
-            total=longest, sock_connect=_CONNECT, sock_read=self.options.timeout
+            total=self.options.longest_try,
+            sock_connect=_CONNECT,
+            sock_read=self.options.timeout,
         )
         self._session = aiohttp.ClientSession(
             headers=headers,

@@ -356,8 +356,9 @@ class ObjectInstrument:
             **arguments,
         }
         batch_key = size, arguments["threshold"]
-        content = PreparedDetection(pixels, arguments)
-        return PreparedMeasure(key_of(parts), content, batch_key)
+        return PreparedMeasure(
+            key_of(parts), PreparedDetection(pixels, arguments), batch_key
+        )
 
     def compute(self, contents: Sequence[PreparedDetection]) -> list[Reply]:
         return [*run_or_halve(contents, self._results)]
@@ -450,9 +451,11 @@ def open_detector(origin: Origin) -> Detector:
         raise VievalError(load_failure_reason(where, origin.revision, error)) from None
     if config.model_type == "mask2former":
         return _open_mask_detector(origin)
-    architecture = "GroundingDinoForObjectDetection"
     network, _ = pretrained(
-        architecture, "grounding-dino", origin, use_safetensors=True
+        "GroundingDinoForObjectDetection",
+        "grounding-dino",
+        origin,
+        use_safetensors=True,
     )
     processor = transformers.AutoProcessor.from_pretrained(
         where, trust_remote_code=False, **options
@@ -462,15 +465,18 @@ def open_detector(origin: Origin) -> Detector:
         processor.image_processor.to_json_string(),
         processor.tokenizer.backend_tokenizer.to_str(),
     )
-    by = weights_name(origin, network, digest)
-    return PhraseDetector(by, digest, network, processor)
+    return PhraseDetector(
+        weights_name(origin, network, digest), digest, network, processor
+    )
 
 
 def _open_mask_detector(origin: Origin) -> MaskDetector:
     torch = library("torch")
-    architecture = "Mask2FormerForUniversalSegmentation"
     network, processor = pretrained(
-        architecture, "mask2former", origin, use_safetensors=True
+        "Mask2FormerForUniversalSegmentation",
+        "mask2former",
+        origin,
+        use_safetensors=True,
     )
     labels = [name for _, name in sorted(network.config.id2label.items())]
     names = COCO_CLASSES if len(labels) == len(COCO_CLASSES) else labels

@@ -78,8 +78,10 @@ def run(arguments: Mapping[str, Any], pixels: Decode) -> ToolResult | Failure:
             np.ascontiguousarray(image[:, :, ::-1])
         )  # it wants blue first
     except ResizeImgError:
-        reason = f"OCR cannot read an image of {width}x{height} pixels"
-        return Failure(Status.NOT_APPLICABLE, reason)
+        return Failure(
+            Status.NOT_APPLICABLE,
+            f"the OCR cannot read an image of {width}x{height} pixels",
+        )
     if output.txts is None or output.boxes is None:
         return ToolResult((), "")
     boxes = []

@@ -141,8 +141,7 @@ def _highlight(arguments: Mapping[str, Any], pixels: Decode) -> ToolResult:
     highlighted = highlight(resized_source, boxes)
     if highlighted is source:
         return ToolResult(boxes, image=image)
-    fits_jpeg = max(highlighted.shape) <= _LONGEST_JPEG_SIDE
-    if images.is_jpeg(image) and fits_jpeg:
+    if images.is_jpeg(image) and max(highlighted.shape) <= _LONGEST_JPEG_SIDE:
         return ToolResult(boxes, image=images.vouch(encode_jpeg(highlighted)))
     return ToolResult(boxes, image=images.png_image(highlighted))
 

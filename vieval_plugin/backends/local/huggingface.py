@@ -196,8 +196,9 @@ class TransformersBackend:
                 replies.append(next(texts))
             else:
                 row_values = [next(values) for _ in rows_of_ask]
-                failures = (value for value in row_values if isinstance(value, Failure))
-                failed = next(failures, None)
+                failed = next(
+                    (value for value in row_values if isinstance(value, Failure)), None
+                )
                 replies.append(failed or self._read(ask, row_values))
         return replies
 
@@ -420,9 +421,8 @@ def _load(
             model, dtype=dtype, **arguments
         )
     except (OSError, ValueError, KeyError, ImportError, TypeError) as error:
-        reason = line_of(error)
         raise VievalError(
-            f"cannot load {model} as a transformers image-text model: {reason}"
+            f"cannot load {model} as an image-text model of transformers: {line_of(error)}"
         ) from None
     return processor, network.eval()
 

@@ -133,10 +133,10 @@ class VLLMBackend:
         conversations = []
         for position, ask in enumerate(asks):
             if isinstance(ask, Likelihood) and ask.definition == "sequence_mean":
-                reason = (
-                    f"vLLM cannot compute {ask.definition}; use vieval_transformers"
+                replies[position] = Failure(
+                    Status.API_ERROR,
+                    f"vllm cannot compute {ask.definition}; use vieval_transformers",
                 )
-                replies[position] = Failure(Status.API_ERROR, reason)
                 continue
             try:
                 conversations.append(
@@ -214,8 +214,9 @@ class VLLMBackend:
         for number, prefix, _ in token_requests:
             conversation = list(prefix_asks[number][1])
             if going_on:
-                beginning = {"role": "assistant", "content": self._text(prefix)}
-                conversation.append(beginning)
+                conversation.append(
+                    {"role": "assistant", "content": self._text(prefix)}
+                )
             turns.append(conversation)
         outputs = self._chat(
             turns, [_allowed(token) for *_, token in token_requests], going_on

@@ -61,8 +61,9 @@ class ImageTextModel:
         content.append({"type": "text", "text": text})
         turns = []
         if system:
-            instructions = [{"type": "text", "text": system}]
-            turns.append({"role": "system", "content": instructions})
+            turns.append(
+                {"role": "system", "content": [{"type": "text", "text": system}]}
+            )
         turns.append({"role": "user", "content": content})
         return (
             str(

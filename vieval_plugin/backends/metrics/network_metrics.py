@@ -163,8 +163,9 @@ class NetworkInstrument:
         replies: list[Reply] = []
         while len(replies) < len(contents):
             start = len(replies)
-            batch = contents[start : start + self.batch]
-            replies += run_or_halve(batch, self._measurements)
+            replies += run_or_halve(
+                contents[start : start + self.batch], self._measurements
+            )
         return replies
 
     def close(self) -> None:

@@ -189,8 +189,7 @@ class ShardFolder:
         """The file of each shard that is done, and the shard's number in that file."""
         entries: dict[str, tuple[str, int]] = {}
         for file, counted_names in self.counted():
-            is_joined = file.startswith(JOINED)
-            names = self._names_in(file) if is_joined else [file]
+            names = self._names_in(file) if file.startswith(JOINED) else [file]
             for number, name in enumerate(names):
                 if name in counted_names:
                     entries[name] = file, number

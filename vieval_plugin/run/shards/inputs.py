@@ -290,13 +290,12 @@ def input_files(
     arrow()
     # keys of a plan that is fixed end where they ended
     is_fixed = bool(planned) and not any(file.last_dot for file in planned.values())
-    last_dot = False if is_fixed else None
     read = partial(
         _input_file,
         root=root,
         indexes=indexes,
         planned=planned,
-        last_dot=last_dot,
+        last_dot=False if is_fixed else None,
         columns=columns,
     )
     return map_in_threads(read, sources)
@@ -505,10 +504,9 @@ def tar_members(
     try:
         columns = arrow().parquet.read_table(index).to_pydict()
     except (OSError, ValueError) as error:
-        reason = line_of(error)
         raise VievalError(
-            f"cannot read the tar index {index}: {reason}; judge the tar file again "
-            "with another --out"
+            f"cannot read the tar index {index}: {line_of(error)}; judge the tar file "
+            "again into another folder"
         ) from None
     fields = [columns[name] for name in TarMember.__annotations__]
     return [TarMember(*values) for values in zip(*fields, strict=True)]

@@ -87,11 +87,12 @@ class FolderProgress(Tally):
             seconds_left = (self.rows - self.rows_done) / self.rate
             remaining = f"; left: {_span(seconds_left)}" if shards_left else ""
             calls = f" and {self.call_rate:,.1f} calls" if self.call_rate else ""
-            stored = (
-                f"; {self.from_store:,} results came from the cache, which is "
-                "faster; use --fresh to judge without it"
-            )
-            note = stored if self.from_store else ""
+            note = ""
+            if self.from_store:
+                note = (
+                    f"; {self.from_store:,} results came from the cache, which is "
+                    "faster; use --fresh to judge without it"
+                )
             lines.append(
                 f"rate: {self.rate:,.1f} rows{calls} per second{remaining}{note}"
             )

@@ -357,11 +357,10 @@ def _choice(choice: Choice | None) -> JsonObject | None:
         {"order": order, "preference": preference}
         for order, preference in choice.preferences.items()
     ]
-    scores = list(map(dict, choice.scores))
     return {
         "votes": votes,
         "preferences": preferences,
-        "scores": scores,
+        "scores": list(map(dict, choice.scores)),
     }
 
 

@@ -116,13 +116,12 @@ def begin(request: ShardRequest) -> StartedRun:
         plan, root, notes = _planned(request, folder, prepared)
     folder.prepare()
     options = choose_store(run.options, plan.rows, request.own_store)
-    measures = prepared.spec.scored
     run = replace(
         run,
         folder=folder.location,
         root=root.address,
         options=options,
-        measures=measures,
+        measures=prepared.spec.scored,
     )
     return StartedRun(run, plan, notes)
 

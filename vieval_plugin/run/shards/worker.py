@@ -348,8 +348,14 @@ class ShardWorker:
                 shard, "another worker has it open", is_open_elsewhere=True
             )
         elif self._budget.never_allows(shard.rows):
-            reason = f"its calls exceed --budget {self._run.budget} per worker"
-            opened = NotWritten(shard, reason, exceeds_budget=True)
+            opened = NotWritten(
+                shard,
+                (
+                    f"its calls exceed the {self._run.budget} that --budget allows per "
+                    "worker"
+                ),
+                exceeds_budget=True,
+            )
         elif not self._budget.allows(shard.rows):
             opened = NotWritten(
                 shard,

@@ -48,12 +48,12 @@ def load(
     digest = identity(network, *preparing)
 
     def embed(pixels: Any) -> Any:
-        output = network.vision_model(pixel_values=pixels)
-        return network.visual_projection(output.pooler_output)
+        return network.visual_projection(
+            network.vision_model(pixel_values=pixels).pooler_output
+        )
 
     def embed_texts(padded: Any) -> Any:
-        output = network.text_model(**padded)
-        return network.text_projection(output.pooler_output)
+        return network.text_projection(network.text_model(**padded).pooler_output)
 
     named_network = network if tensors is None else None
     name = weights_name(origin, named_network, digest)
@@ -79,8 +79,7 @@ def clip_score(encoder: Encoder, batch: Mapping[str, Sequence[Any]]) -> Any:
     has it (Ku et al., ACL 2024) with CLIP ViT-B/32.
     """
     image_vectors = encoder.images(batch["image"])
-    text_vectors = encoder.texts(batch["text"])
-    return (image_vectors * text_vectors).sum(-1)
+    return (image_vectors * encoder.texts(batch["text"])).sum(-1)
 
 
 def clip_i(encoder: Encoder, batch: Mapping[str, Sequence[Any]]) -> Any:

@@ -198,12 +198,11 @@ def load_embedding_head(origin: Origin) -> LoadedEmbeddingHead:
     described, settings = description(origin, EmbeddingHead)
     path = described_file(described, origin, settings.head, settings.digest)
     encoder = _clip(described, settings, described.resolved(settings.base), origin)
-    size = encoder.size
     head = load_head(
         path,
         settings.prefix,
         settings.activation,
-        size,
+        encoder.size,
     )
     digest = identity(
         head,

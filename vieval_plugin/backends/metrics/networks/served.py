@@ -98,8 +98,12 @@ class ServedInstrument:
         options = server_options(described.name, settings.server)
         # these endpoints stand beside /v1 and not under it
         urls = tuple(url.rstrip("/").removesuffix("/v1") for url in options.urls)
-        hello = self._body([], "Say hello.")
-        self._options = replace(options, urls=urls, path=settings.endpoint, hello=hello)
+        self._options = replace(
+            options,
+            urls=urls,
+            path=settings.endpoint,
+            hello=self._body([], "Say hello."),
+        )
         self._loop = asyncio.new_event_loop()
         self._server: Server | None = None
 

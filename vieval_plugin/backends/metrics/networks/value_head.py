@@ -273,8 +273,9 @@ def show(
     count = len(loaded.heads)
     parts = texts["text"].split(_PAGE_BREAK) if count > 1 else [texts["text"]]
     if len(parts) != count:
-        reason = f"the text must have {count} parts, one per head, got {len(parts)}"
-        raise VievalError(reason)
+        raise VievalError(
+            f"the text must have {count} parts, one a head, got {len(parts)}"
+        )
     pages = [_inputs(loaded, part, pictures) for part in parts]
     tensors = {name: _joined([page[name] for page in pages]) for name in pages[0]}
     indices = [loaded.token_index(token_ids) for token_ids in tensors["input_ids"]]
