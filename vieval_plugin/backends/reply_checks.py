@@ -124,8 +124,10 @@ def probabilities(
         )
     leftover = max(0.0, min(1.0 - total, min(by_token.values())))
     low = tuple(by_token.get(continuation, 0.0) for continuation in continuations)
-    high = tuple(by_token.get(continuation, leftover) for continuation in continuations)
-    return Probabilities(low, high)
+    return Probabilities(
+        low,
+        tuple(by_token.get(continuation, leftover) for continuation in continuations),
+    )
 
 
 def final(reply: Reply) -> TypeGuard[Answer]:

@@ -137,8 +137,9 @@ def pretrained_tokenizer(where: str, revision: str | None = None) -> Any:
     except VievalError:
         raise
     except Exception as error:  # of files that others wrote
-        reason = line_of(error)[:200]
-        raise VievalError(f"cannot load the tokenizer of {where}: {reason}") from None
+        raise VievalError(
+            f"cannot load the tokenizer of {where}: {line_of(error)[:200]}"
+        ) from None
 
 
 def load_strictly(network: Any, tensors: Mapping[str, Any], what: str) -> Any:
@@ -242,8 +243,7 @@ def is_on_this_machine(name: str) -> bool:
         return False
     file = parts[2] if len(parts) > 2 else "config.json"
     find = library("huggingface_hub").try_to_load_from_cache
-    found = find("/".join(parts[:2]), file, revision=revision or None)
-    return isinstance(found, str)
+    return isinstance(find("/".join(parts[:2]), file, revision=revision or None), str)
 
 
 def require_digest(path: Path, digest: str) -> None:

@@ -173,8 +173,9 @@ def is_allowed(text: str, allowed: Hosts) -> bool:
     ):  # names that lead to private ones are refused later
         return True
     usual = address.port == PORTS[address.scheme]
-    any_port = (address.host, None)
-    return (address.host, address.port) in allowed or (usual and any_port in allowed)
+    return (address.host, address.port) in allowed or (
+        usual and (address.host, None) in allowed
+    )
 
 
 def _file(folder: Path, address: str) -> Path:

@@ -132,8 +132,7 @@ class Calibration:
 
     def require_kinds(self, kinds: Iterable[str]) -> None:
         """Raise VievalError for task types without labels."""
-        task_types = {*self.knots, *self.refused}
-        if unknown := sorted(set(kinds) - task_types):
+        if unknown := sorted(set(kinds) - {*self.knots, *self.refused}):
             calibrated = enumeration([*self.knots], "or")
             raise VievalError(
                 f"the calibration is for task type {calibrated}, but some samples have "
@@ -156,8 +155,7 @@ def read_calibration(path: Path) -> Calibration:
     try:
         with path.open("rb") as file:
             text = file.read(_LARGEST)
-        digest = hashlib.sha256(text).hexdigest()[:16]
-        document = {**read_json(text), "hash": digest}
+        document = {**read_json(text), "hash": hashlib.sha256(text).hexdigest()[:16]}
         calibration = _CALIBRATION.validate_json(json.dumps(document), strict=True)
         if not calibration.knots or calibration.labels < 1:
             raise ValueError(

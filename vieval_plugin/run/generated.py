@@ -277,8 +277,11 @@ async def judge_generated(
     bar: bool,
 ) -> list[Outcome]:
     """Judge all images together; return outcomes in order."""
-    verdicts = map(missing_image_verdict, images)
-    decided = {number: verdict for number, verdict in enumerate(verdicts) if verdict}
+    decided = {
+        number: verdict
+        for number, verdict in enumerate(map(missing_image_verdict, images))
+        if verdict
+    }
     outcomes = await outcomes_of(
         [image.sample for image in images],
         prepared,
@@ -290,8 +293,10 @@ async def judge_generated(
     )
     for image in images:
         progress.findings.update(image.findings)
-    pairs = zip(images, outcomes, strict=True)
-    return [add_findings(image, outcome) for image, outcome in pairs]
+    return [
+        add_findings(image, outcome)
+        for image, outcome in zip(images, outcomes, strict=True)
+    ]
 
 
 def missing_image_verdict(image: GeneratedImage) -> Verdict | None:
@@ -377,5 +382,7 @@ def write_conditions(conditions: Sample, folder: Path) -> Sample:
             write_whole(path, image.source, "data")
         return Image(path)
 
-    images = {role: file(image) for role, image in conditions.images.items()}
-    return replace(conditions, images=images)
+    return replace(
+        conditions,
+        images={role: file(image) for role, image in conditions.images.items()},
+    )

@@ -101,8 +101,7 @@ def _key(job: Job, judged: Judged) -> Hashable:
     """
     assert isinstance(judged, Sample)
     images = tuple((role, image.source) for role, image in judged.images.items())
-    texts = tuple(judged.texts.items())
-    return job.judge, job.repeat, judged.id, images, texts
+    return job.judge, job.repeat, judged.id, images, tuple(judged.texts.items())
 
 
 def announced(jobs: Sequence[Job]) -> str:
@@ -125,8 +124,7 @@ def announced(jobs: Sequence[Job]) -> str:
         _job_title(*key, number, applicable_count[key], calls[key])
         for key, number in counts.items()
     ]
-    asks_models = set(calls.values()) - {"0"}
-    is_stored = asks_models and config.current().store_path()
+    is_stored = (set(calls.values()) - {"0"}) and config.current().store_path()
     stored = ", minus cached answers" if is_stored else ""
     return f"to judge: {'; '.join(lines)}{stored}"
 

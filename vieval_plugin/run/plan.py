@@ -136,8 +136,7 @@ async def pilot(
             f"{prepared.spec.name} cannot judge any of these samples, so there is no plan"
         )
     seed = options.statistics.seed
-    numbers = pilot_numbers(len(samples), seed)
-    first, *further = [samples[number] for number in numbers]
+    first, *further = [samples[number] for number in pilot_numbers(len(samples), seed)]
     with (
         _set_store(options) as options_with_store,
         tqdm(total=1 + len(further), desc="Pilot", unit="sample") as progress_bar,

@@ -189,8 +189,7 @@ def setting_of(source: Provenance) -> str:
     """
     spec = judge_registry.judge_of_results(source.judge, source.options)
     if spec is None:
-        judge_files = source.options.get("judge_files") or ()
-        files = ", ".join(map(str, judge_files)) or "none"
+        files = ", ".join(map(str, source.options.get("judge_files") or ())) or "none"
         raise VievalError(
             f"unknown judge {source.judge!r} (judge files in the results: {files}); put "
             f"its file into the folder set by {judge_registry.FOLDER_VARIABLE}"

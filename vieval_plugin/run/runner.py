@@ -54,12 +54,14 @@ def judge_in_batches(
 
     def ask(asks: list[tuple[int, Ask]]) -> list[Reply]:
         owners = split_contests.owners
-        owned_asks = [(owners[number], question) for number, question in asks]
-        return router.answer_batch(owned_asks, answer)
+        return router.answer_batch(
+            [(owners[number], question) for number, question in asks], answer
+        )
 
     with Router(progress.usage, store, bar, scorers) as router:
-        programs = [job.judge.program(job.judged) for job in split_contests.jobs]
-        outcomes = run_in_batches(programs, ask)
+        outcomes = run_in_batches(
+            [job.judge.program(job.judged) for job in split_contests.jobs], ask
+        )
     outcomes = list(map(_examined, split_contests.jobs, outcomes))
     assembled = list[tuple[int, Outcome]]()
     for number, outcome in enumerate(outcomes):

@@ -131,18 +131,16 @@ class Session:
                 opened_store(self._options, self._asks_a_model)
             )
             usage = self._progress.usage
-            seed = self._options.statistics.seed
             backbones = Backbones(
                 self._by_name,
                 self._store,
                 usage,
-                seed,
+                self._options.statistics.seed,
                 self._batch,
             )
             self._backbones = await stack.enter_async_context(backbones)
-            scorers = Scorers(self._options.scorers)
             self._router = stack.enter_context(
-                Router(usage, self._store, scorers=scorers)
+                Router(usage, self._store, scorers=Scorers(self._options.scorers))
             )
             self._stack = stack.pop_all()
         return self

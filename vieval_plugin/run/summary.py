@@ -104,8 +104,9 @@ class ScoreSummary:
         and how many samples the judge does not apply to, where there are some. What it applies to
         nowhere has no line.
         """
-        groups = self.by_group.items()
-        applicable = {key: counts for key, counts in groups if counts.applicable}
+        applicable = {
+            key: counts for key, counts in self.by_group.items() if counts.applicable
+        }
         applicable = applicable or self.by_group
         by_kind = len({kind for _, kind in applicable}) > 1
         unasked = any(

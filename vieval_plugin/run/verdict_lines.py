@@ -104,8 +104,9 @@ def identity_of(provenance: Provenance) -> JsonObject:
     options = {
         name: fields["options"].get(name) for name in ("judges", "backbones", "scorers")
     }
-    text = json.dumps({**fields, "options": _less_transport(options)})
-    document: JsonObject = json.loads(text)
+    document: JsonObject = json.loads(
+        json.dumps({**fields, "options": _less_transport(options)})
+    )
     return document
 
 

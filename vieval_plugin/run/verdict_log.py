@@ -136,19 +136,23 @@ class VerdictLog:
     def note_usage(self, run: str, usage: Usage) -> None:
         """Record the cost of a run in this attempt."""
         self._usage[run][self._attempt] = usage
-        line = {
-            "run": run,
-            "attempt": self._attempt,
-            "usage": usage.json_values(),
-        }
-        self._write(json.dumps(line))
+        self._write(
+            json.dumps(
+                {
+                    "run": run,
+                    "attempt": self._attempt,
+                    "usage": usage.json_values(),
+                }
+            )
+        )
 
     def usage(self, *runs: str) -> Usage:
         """The cost of runs in all attempts."""
         from vieval_plugin.backends.http.server import Usage
 
-        usages = (usage for run in runs for usage in self._usage[run].values())
-        return sum(usages, Usage())
+        return sum(
+            (usage for run in runs for usage in self._usage[run].values()), Usage()
+        )
 
     def lines(self, run: str) -> Iterator[str]:
         """The lines of a run in the samples' order."""

@@ -236,9 +236,9 @@ class Store:
 
     def release(self, keys: Iterable[str]) -> None:
         """Give up leases: what is stored needs none, and what failed may be asked by another."""
-        owned = [{"key": key, "owner": self._owner} for key in keys]
         self._write_unless_locked(
-            "DELETE FROM claims WHERE key = :key AND owner = :owner", *owned
+            "DELETE FROM claims WHERE key = :key AND owner = :owner",
+            *[{"key": key, "owner": self._owner} for key in keys],
         )
 
     def remembered(self, name: str) -> str | None:
@@ -386,8 +386,10 @@ class Store:
         owners = [
             str(owner) for (owner,) in self._rows("SELECT DISTINCT owner FROM claims")
         ]
-        dead = [{"owner": owner} for owner in owners if _is_dead(owner)]
-        self._write_unless_locked("DELETE FROM claims WHERE owner = :owner", *dead)
+        self._write_unless_locked(
+            "DELETE FROM claims WHERE owner = :owner",
+            *[{"owner": owner} for owner in owners if _is_dead(owner)],
+        )
 
     def _spool_row(self, row: JsonObject) -> None:
         """Keep a reply beside the store until the store is free."""

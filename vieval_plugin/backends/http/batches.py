@@ -197,12 +197,12 @@ class Batches:
         self._server.usage.calls += 1
         problem: Again | Refused = Again("batch", "the batch returned no answer")
         sends = 0
-        forms = (
-            "SELECT request, sends, line FROM answers WHERE request BETWEEN ? AND ? ORDER BY "
-            "request = ?"
-        )
         for form, times, line in self._database.execute(
-            forms, (question, f"{question}g", request)
+            (
+                "SELECT request, sends, line FROM answers WHERE request BETWEEN ? AND ? ORDER BY "
+                "request = ?"
+            ),
+            (question, f"{question}g", request),
         ):
             try:
                 return _answer(
@@ -624,8 +624,7 @@ def _names(body: JsonObject, asked: Mapping[str, Any]) -> tuple[str, str]:
             }
         )
     )
-    form_digest = _digest(json.dumps(form).encode())
-    return question, question + form_digest[:8]
+    return question, question + _digest(json.dumps(form).encode())[:8]
 
 
 def _digest(content: bytes) -> str:

@@ -367,11 +367,13 @@ class OpenAIBackend:
         if self._store and not remembered and sight.sight != Sight.BLIND:
             self._store.remember(name, sight.sight)
         if sight.sight == Sight.UNKNOWN:
-            line = (
-                f"vieval: could not verify that {self.model} sees images: its reply "
-                f"does not mention a colour ({sight.evidence})"
+            tqdm.write(
+                (
+                    f"vieval: could not check that {self.model} sees images: it named no colour "
+                    f"({sight.evidence})"
+                ),
+                file=sys.stderr,
             )
-            tqdm.write(line, file=sys.stderr)
         self.usage.sight[sight.sight] += 1
         return sight
 

@@ -127,8 +127,9 @@ class RequestForm:
             elif name == "top_logprobs" and number is not None and number > _FEWER:
                 form = replace(form, highest={**form.highest, name: _FEWER})
             elif name not in QUESTION_FIELDS:
-                refused_fields = dict.fromkeys((*form.refused, name))
-                form = replace(form, refused=tuple(refused_fields))
+                form = replace(
+                    form, refused=tuple(dict.fromkeys((*form.refused, name)))
+                )
         return form
 
     def differences(self, earlier: RequestForm) -> str:

@@ -65,8 +65,9 @@ def reply_of(answer: JsonObject) -> Reply:
     """The text of a usable answer, or the refusal that it is."""
     message = answer["choices"][0]["message"]
     if message.get("refusal"):
-        reason = str(message["refusal"]).encode("utf-8", "replace").decode()
-        return Failure(Status.REFUSAL, reason)
+        return Failure(
+            Status.REFUSAL, str(message["refusal"]).encode("utf-8", "replace").decode()
+        )
     text = text_of(answer)
     cut = CUT.get(str(finish_reason(answer)))
     if not text.strip() and not cut and (field := thinking_of(answer)):

@@ -86,8 +86,7 @@ def _evidence(colour: str, answer: str) -> str:
 
 def picture_of(colour: str) -> Image:
     """A picture filled with a colour."""
-    shape = (_SIDE, _SIDE, 3)
-    return Image(png.encode(np.full(shape, COLOURS[colour], np.uint8)))
+    return Image(png.encode(np.full((_SIDE, _SIDE, 3), COLOURS[colour], np.uint8)))
 
 
 def _sight(colours: Sequence[str], answers: Sequence[str]) -> Sight | None:

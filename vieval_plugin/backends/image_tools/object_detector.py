@@ -197,8 +197,9 @@ class MaskDetector:
         values = torch.from_numpy(pixels.copy()).permute(2, 0, 1).float() / 255
         scaled = _resize(values, height, width)
         normal = (scaled - self.mean) / self.deviation
-        padding = (0, -width % _DIVISOR, 0, -height % _DIVISOR)
-        return torch.nn.functional.pad(normal, padding)
+        return torch.nn.functional.pad(
+            normal, (0, -width % _DIVISOR, 0, -height % _DIVISOR)
+        )
 
 
 def scaled_size(height: int, width: int) -> tuple[int, int]:
@@ -246,9 +247,8 @@ def mask_boxes(
     area = inside.flatten(1).sum(1)
     means = (logits.sigmoid() * inside).flatten(1).sum(1) / (area + 1e-6)
     sides = np.array([_box(mask) for mask in inside], float)
-    scores = (probabilities * means).cpu().double().numpy()
     return ClassBoxes(
-        scores,
+        (probabilities * means).cpu().double().numpy(),
         sides,
         inside.cpu().numpy(),
     )
@@ -301,8 +301,9 @@ class ColorClassifier:
                 for color in COLORS
                 for wording in _WORDINGS
             ]
-            tokens = [self.encoder.tokens(text)[0] for text in texts]
-            vectors = self.encoder.texts(tokens)
+            vectors = self.encoder.texts(
+                [self.encoder.tokens(text)[0] for text in texts]
+            )
             means = vectors.reshape(len(COLORS), len(_WORDINGS), -1).mean(1)
             self.vectors[label] = means / means.norm(dim=-1, keepdim=True)
         return self.vectors[label]
@@ -333,8 +334,7 @@ class ObjectInstrument:
         self, detector: Detector, colors: ColorClassifier | None, batch: int
     ) -> None:
         self._detector, self._colors, self.batch = detector, colors, batch
-        names = [detector.by, *([colors.encoder.by] if colors else [])]
-        self.by = ", ".join(names)
+        self.by = ", ".join([detector.by, *([colors.encoder.by] if colors else [])])
 
     def look(self, ask: UseTool) -> PreparedMeasure:
         """The image decoded; VievalError if it cannot be read, or a class is unknown."""
@@ -348,16 +348,16 @@ class ObjectInstrument:
         weights = [self._detector.identity]
         weights += [self._colors.encoder.identity] if self._colors else []
         size = self._detector.batch_key(pixels, ask.arguments["labels"])
-        digest = images.digest(ask.arguments["image"])
         parts = {
             "tool": ask.tool,
             "weights": weights,
-            "image": digest,
+            "image": images.digest(ask.arguments["image"]),
             **arguments,
         }
-        batch_key = size, arguments["threshold"]
         return PreparedMeasure(
-            key_of(parts), PreparedDetection(pixels, arguments), batch_key
+            key_of(parts),
+            PreparedDetection(pixels, arguments),
+            (size, arguments["threshold"]),
         )
 
     def compute(self, contents: Sequence[PreparedDetection]) -> list[Reply]:
@@ -430,10 +430,9 @@ def open_instrument(ask: UseTool, scorers: Mapping[str, Scorer]) -> ObjectInstru
     color_origin = Origin(
         color_scorer.model or COLOR_MODEL, color_scorer.revision, color_scorer.device
     )
-    colors = _open_colors(color_origin) if ask.arguments["colored"] else None
     return ObjectInstrument(
         open_detector(origin),
-        colors,
+        _open_colors(color_origin) if ask.arguments["colored"] else None,
         scorer.batch_size,
     )
 
@@ -486,14 +485,13 @@ def _open_mask_detector(origin: Origin) -> MaskDetector:
     )
     digest = identity(network, repr((processor.image_mean, processor.image_std)))
     by = weights_name(origin, network, digest)
-    classes = {name: number for number, name in enumerate(names)}
     return MaskDetector(
         by,
         digest,
         network,
         mean,
         deviation,
-        classes,
+        {name: number for number, name in enumerate(names)},
     )
 
 

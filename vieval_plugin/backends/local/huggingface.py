@@ -185,11 +185,15 @@ class TransformersBackend:
         )
 
     def _answers(self, asks: Sequence[Chat | Likelihood]) -> list[Reply]:
-        chats = [ask for ask in asks if isinstance(ask, Chat)]
-        texts = iter(self._run_batches(chats, self._texts))
+        texts = iter(
+            self._run_batches(
+                [ask for ask in asks if isinstance(ask, Chat)], self._texts
+            )
+        )
         rows = [self._rows(ask) if isinstance(ask, Likelihood) else [] for ask in asks]
-        all_rows = list(chain.from_iterable(rows))
-        values = iter(self._run_batches(all_rows, self._log_probabilities))
+        values = iter(
+            self._run_batches(list(chain.from_iterable(rows)), self._log_probabilities)
+        )
         replies: list[Reply] = []
         for ask, rows_of_ask in zip(asks, rows, strict=True):
             if isinstance(ask, Chat):
@@ -313,9 +317,14 @@ class TransformersBackend:
                 **inputs, decoder_input_ids=self._torch.cat([first, prefix_tokens], 1)
             ).logits
         is_token = [[n < len(tokens) for n in range(longest)] for tokens in prefixes]
-        mask = self._torch.tensor(is_token, device=prefix_tokens.device)
         extended = self._joined(
-            inputs, {"input_ids": prefix_tokens, "attention_mask": mask}
+            inputs,
+            {
+                "input_ids": prefix_tokens,
+                "attention_mask": self._torch.tensor(
+                    is_token, device=prefix_tokens.device
+                ),
+            },
         )
         # of a long prompt the logits of every position would take more memory than the model
         last = "logits_to_keep" in inspect.signature(self._network.forward).parameters
@@ -355,8 +364,9 @@ class TransformersBackend:
         for row, limit, input_tokens in zip(
             outputs, limits, prompt_lengths, strict=True
         ):
-            answer = row[skipped : skipped + limit].tolist()
-            texts.append(self._text(answer, input_tokens))
+            texts.append(
+                self._text(row[skipped : skipped + limit].tolist(), input_tokens)
+            )
         return texts
 
     def _text(self, tokens: list[int], tokens_in: int) -> Text:
@@ -465,8 +475,9 @@ def _rows_of_prefixes(
     rows = []
     for prefix in [prefix for prefix in after if prefix not in shorter]:
         beginnings = [prefix[:length] for length in range(len(prefix) + 1)]
-        wanted_tokens = tuple(after[beginning] for beginning in beginnings)
-        rows.append(_Row(messages, prefix, wanted_tokens))
+        rows.append(
+            _Row(messages, prefix, tuple(after[beginning] for beginning in beginnings))
+        )
     return rows
 
 

@@ -331,12 +331,11 @@ def _first(output: Any, token_ids: Sequence[int]) -> dict[int, Bounds]:
 def _reply(ask: Chat | Likelihood, output: Any) -> Reply:
     completion = output.outputs[0]
     if isinstance(ask, Chat):
-        cut = CUT.get(completion.finish_reason)
         return Text(
             completion.text,
             len(output.prompt_token_ids),
             len(completion.token_ids),
-            cut,
+            CUT.get(completion.finish_reason),
         )
     first = completion.logprobs[0] if completion.logprobs else {}
     # vLLM's own server says -9999 of a token that cannot be

@@ -291,9 +291,11 @@ class _Queue:
             instrument, batch = self._next_batch()
             futures = [self._under_way[prepared.key] for prepared in batch]
             try:
-                contents = [prepared.content for prepared in batch]
                 raw_replies = await run_in_pool(
-                    self._worker, partial(instrument.compute, contents)
+                    self._worker,
+                    partial(
+                        instrument.compute, [prepared.content for prepared in batch]
+                    ),
                 )
                 for future, reply in zip(
                     futures, self._keep(instrument, batch, raw_replies), strict=True
@@ -345,5 +347,6 @@ def _key(ask: Measure) -> str:
 
 @cache
 def _versions() -> str:
-    versions = versions_of("scikit-image", "numpy", "scipy", "pillow")
-    return ", ".join(map(" ".join, versions.items()))
+    return ", ".join(
+        map(" ".join, versions_of("scikit-image", "numpy", "scipy", "pillow").items())
+    )

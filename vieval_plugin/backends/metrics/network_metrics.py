@@ -243,9 +243,11 @@ class Scorers:
         if metric is None:
             names = ", ".join([*metrics(), *served_metrics()])
             raise VievalError(f"unknown metric {ask.metric!r}; known metrics: {names}")
-        replacement = options.model if file else ""
         origin = Origin(
-            model or metric.model, options.revision, options.device, replacement
+            model or metric.model,
+            options.revision,
+            options.device,
+            options.model if file else "",
         )
         key = metric.load, origin
         if key not in self._networks:

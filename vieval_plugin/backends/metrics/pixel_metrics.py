@@ -86,16 +86,17 @@ def ssim(images: Mapping[str, Pixels]) -> float:
     below 11 x 11 pixels.
     """
     image, reference = pair(images)
-    similarity = _skimage("metrics").structural_similarity(
-        image,
-        reference,
-        channel_axis=2,
-        data_range=255,
-        gaussian_weights=True,
-        sigma=1.5,
-        use_sample_covariance=False,
+    return float(
+        _skimage("metrics").structural_similarity(
+            image,
+            reference,
+            channel_axis=2,
+            data_range=255,
+            gaussian_weights=True,
+            sigma=1.5,
+            use_sample_covariance=False,
+        )
     )
-    return float(similarity)
 
 
 def psnr(images: Mapping[str, Pixels]) -> float:
@@ -187,8 +188,9 @@ def size_findings(ask: Measure) -> tuple[str, ...]:
     is_compared = METRICS.get(ask.metric) in _COMPARED_BY_PIXEL
     if not is_compared or not {"image", "reference"} <= ask.images.keys():
         return ()
-    size = upright_size(ask.images["image"])
-    return resizing(size, upright_size(ask.images["reference"]))
+    return resizing(
+        upright_size(ask.images["image"]), upright_size(ask.images["reference"])
+    )
 
 
 def resizing(size: tuple[int, int], reference_size: tuple[int, int]) -> tuple[str, ...]:

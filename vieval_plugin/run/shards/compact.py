@@ -41,8 +41,7 @@ def compact(folder: ShardFolder, plan: Plan) -> tuple[int, int]:
     ordered_files = sorted(sizes, key=order.__getitem__)
     batches = [batch for batch in _batches(ordered_files, sizes) if len(batch) > 1]
     for batch in batches:
-        pairs = [pair for file in batch for pair in folder.tables(file)]
-        _join(folder, pairs, batch)
+        _join(folder, [pair for file in batch for pair in folder.tables(file)], batch)
     # those whose removal an earlier compaction did not come to
     counted_names = {file for file, _ in folder.counted()}
     folder.remove(folder.sizes().keys() & order.keys() - counted_names)

@@ -166,8 +166,9 @@ class ShardFolder:
         @lru_cache(maxsize=1)
         def opened(file: str) -> Any:
             pyarrow = arrow()
-            content = self.storage.read(_file(file)) or b""
-            return pyarrow.parquet.ParquetFile(pyarrow.BufferReader(content))
+            return pyarrow.parquet.ParquetFile(
+                pyarrow.BufferReader(self.storage.read(_file(file)) or b"")
+            )
 
         def read(
             file: str,
@@ -177,9 +178,8 @@ class ShardFolder:
             try:
                 return opened(file).read_row_group(number, columns=columns)
             except (OSError, ValueError, IndexError) as error:
-                reason = line_of(error)
                 raise VievalError(
-                    f"cannot read {self._file_label(file)}: {reason}; remove it "
+                    f"cannot read {self._file_label(file)}: {line_of(error)}; remove it "
                     "to judge its rows again"
                 ) from None
 

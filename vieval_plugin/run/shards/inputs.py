@@ -257,8 +257,9 @@ def root_of(sources: Sequence[Place]) -> Place:
     services = {(source.scheme, source.query) for source in sources}
     path = ""
     if len(services) == 1:
-        folders = [posixpath.dirname(source.path) for source in sources]
-        path = os.path.commonpath(folders)
+        path = os.path.commonpath(
+            [posixpath.dirname(source.path) for source in sources]
+        )
     if not path:
         raise VievalError(
             f"{sources[0]} and {sources[-1]} have no common folder or bucket; use a "

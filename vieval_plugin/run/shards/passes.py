@@ -63,8 +63,9 @@ def passes_over(shards: Iterable[Shard], written: Container[str]) -> Iterator[Pa
     """The passes over shards that are not written: one a row group, and of a tar, whose samples
     have a place, one a shard.
     """
-    unwritten = (shard for shard in shards if shard.name not in written)
-    for _, group in groupby(unwritten, key=_group_of):
+    for _, group in groupby(
+        (shard for shard in shards if shard.name not in written), key=_group_of
+    ):
         yield Pass(tuple(group))
 
 

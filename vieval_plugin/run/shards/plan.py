@@ -279,8 +279,7 @@ def _limit_in_words(plan: Plan) -> str:
 
 def _value_words(value: Any) -> str:
     if isinstance(value, Mapping):
-        pairs = [f"{name}={column}" for name, column in value.items()]
-        return ", ".join(pairs)
+        return ", ".join([f"{name}={column}" for name, column in value.items()])
     return str(value) or "none"
 
 

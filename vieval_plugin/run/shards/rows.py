@@ -64,12 +64,11 @@ def rows_of_shards(
         VievalError: the row group cannot be read, or not to its end.
     """
     file = plan.by_path[shards[0].path]
-    group = shards[0].group
     table = rows_in_group(
         file,
         root,
         indexes,
-        group,
+        shards[0].group,
         [shard.numbers for shard in shards],
     )
     remaining = iter(shards)

@@ -241,10 +241,9 @@ def verdict_row(
         "sub_scores": _sub_scores(verdict, schema),
         "choice": _choice(verdict.choice),
     }
-    tokens = {"input": outcome.input_tokens, "output": outcome.output_tokens}
     cells |= {
         "calls": outcome.calls,
-        "tokens": tokens,
+        "tokens": {"input": outcome.input_tokens, "output": outcome.output_tokens},
         "seconds": outcome.seconds,
     }
     return cells
@@ -266,8 +265,9 @@ def encoded(
     metadata: JsonObject,
 ) -> bytes:
     """A file of verdicts, with what its metadata is to say."""
-    table = arrow().Table.from_pylist(list(rows), schema=schema.arrow())
-    return encoded_tables([table], metadata)
+    return encoded_tables(
+        [arrow().Table.from_pylist(list(rows), schema=schema.arrow())], metadata
+    )
 
 
 def encoded_tables(tables: Iterable[Any], metadata: JsonObject) -> bytes:

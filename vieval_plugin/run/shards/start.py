@@ -332,8 +332,7 @@ def _fields(
     """The columns by what they are, from the first file; VievalError where one that is new lacks
     one of them.
     """
-    table = table_of(files[0], root, indexes)
-    fields = fields_of(table, request.columns or {})
+    fields = fields_of(table_of(files[0], root, indexes), request.columns or {})
     map_in_threads(
         lambda file: require_columns(
             table_of(file, root, indexes), fields.columns.values()
@@ -392,9 +391,12 @@ def options_of(plan: Plan, current: Config) -> Config:
         for name, backbone in recorded.backbones.items()
         if (today := current.backbones.get(name)) and today.model == backbone.model
     }
-    in_force = {"store": current.store, "calibration": current.calibration}
     return recorded.model_copy(
-        update={**in_force, "backbones": {**recorded.backbones, **servers}}
+        update={
+            "store": current.store,
+            "calibration": current.calibration,
+            "backbones": {**recorded.backbones, **servers},
+        }
     )
 
 

@@ -280,12 +280,11 @@ class ShardWorker:
             self._settle(judged, outcome)
 
         run = self._run
-        asks_a_model = self._prepared.asks_a_model
         async with Session(
             run.options,
             run.backbone,
             self.progress,
-            asks_a_model,
+            self._prepared.asks_a_model,
             run.batch,
         ) as session:
             await session.judge_stream(rows(), self._prepared, settle)
@@ -478,9 +477,8 @@ class ShardWorker:
         """Write the file of a shard; in a thread."""
         plan = self._plan
         opened.verdicts.sort(key=itemgetter("row", "prompt"))
-        described: JsonObject = asdict(opened.shard)
         metadata = shard_metadata(
-            described,
+            asdict(opened.shard),
             plan.run,
             plan.provenance,
             tally,

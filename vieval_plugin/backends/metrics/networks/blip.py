@@ -162,8 +162,14 @@ def _network(settings: Blip) -> Any:
             raise VievalError(f"unknown key network.{part}.{unknown[0]}")
         configs[part] = kind(**keys)
     vision = transformers.BlipVisionModel(configs["vision"])
-    text = transformers.BlipTextModel(configs["text"], add_pooling_layer=False)
-    return library("torch").nn.ModuleDict({"vision": vision, "text": text})
+    return library("torch").nn.ModuleDict(
+        {
+            "vision": vision,
+            "text": transformers.BlipTextModel(
+                configs["text"], add_pooling_layer=False
+            ),
+        }
+    )
 
 
 def _tensors(path: Any) -> dict[str, Any]:

@@ -78,8 +78,7 @@ def clip_score(encoder: Encoder, batch: Mapping[str, Sequence[Any]]) -> Any:
     Hessel et al., CLIPScore (EMNLP 2021), less its scale, which no rank statistic sees. As VIEScore
     has it (Ku et al., ACL 2024) with CLIP ViT-B/32.
     """
-    image_vectors = encoder.images(batch["image"])
-    return (image_vectors * encoder.texts(batch["text"])).sum(-1)
+    return (encoder.images(batch["image"]) * encoder.texts(batch["text"])).sum(-1)
 
 
 def clip_i(encoder: Encoder, batch: Mapping[str, Sequence[Any]]) -> Any:

@@ -150,9 +150,10 @@ def load(origin: Origin) -> Encoder:
     )
     if settings.fit == "pad":
         images = encoder.processor
-        size = images.crop_size["height"]
         processor = PaddingProcessor(
-            size, tuple(images.image_mean), tuple(images.image_std)
+            images.crop_size["height"],
+            tuple(images.image_mean),
+            tuple(images.image_std),
         )
         identity = f"{encoder.identity} padded"
         encoder = replace(encoder, processor=processor, identity=identity)
@@ -185,8 +186,12 @@ def _open_clip(
     described: Pack, settings: DualEncoder, origin: Origin
 ) -> Mapping[str, Any]:
     """The weights in a file of open_clip's layout, under the names of transformers."""
-    path = described_file(described, origin, settings.open_clip, settings.digest)
-    tensors = renamed(state_dict(path), _OPEN_CLIP)
+    tensors = renamed(
+        state_dict(
+            described_file(described, origin, settings.open_clip, settings.digest)
+        ),
+        _OPEN_CLIP,
+    )
     return {
         name: tensor.T.contiguous() if name in _TRANSPOSED else tensor
         for name, tensor in tensors.items()

@@ -278,8 +278,14 @@ def show(
         )
     pages = [_inputs(loaded, part, pictures) for part in parts]
     tensors = {name: _joined([page[name] for page in pages]) for name in pages[0]}
-    indices = [loaded.token_index(token_ids) for token_ids in tensors["input_ids"]]
-    return NetworkInputs({**tensors, _INDEX: indices})
+    return NetworkInputs(
+        {
+            **tensors,
+            _INDEX: [
+                loaded.token_index(token_ids) for token_ids in tensors["input_ids"]
+            ],
+        }
+    )
 
 
 def _fitted(loaded: LoadedValueHead, picture: Picture) -> Picture:
@@ -287,8 +293,9 @@ def _fitted(loaded: LoadedValueHead, picture: Picture) -> Picture:
     images = loaded.base.processor.image_processor
     reader = library("transformers.models.qwen2_vl.image_processing_qwen2_vl")
     step = images.patch_size * images.merge_size
-    bounds = loaded.settings.bounds
-    high, wide = reader.smart_resize(picture.height, picture.width, step, **bounds)
+    high, wide = reader.smart_resize(
+        picture.height, picture.width, step, **loaded.settings.bounds
+    )
     return picture.resize((wide, high), PIL.Image.Resampling.BICUBIC)
 
 

@@ -238,8 +238,7 @@ def _connect(ray: Any, address: str) -> None:
         TimeoutError,
         ray.exceptions.RayError,
     ) as error:
-        reason = line_of(error)
         raise VievalError(
-            f"--ray {address or 'here'}: cannot reach a Ray cluster ({reason}); if it "
+            f"--ray {address or 'here'}: cannot reach a Ray cluster ({line_of(error)}); if it "
             "requires a token, set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN"
         ) from None
