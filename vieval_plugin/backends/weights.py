@@ -12,11 +12,14 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from vieval_plugin.media.files import cache_folder
 from vieval_plugin.text.errors import VievalError, install_advice, line_of
 from vieval_plugin.text.untrusted import exists, isdir, path_of
+
+#: Tensors by name.
+Tensors: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,7 @@ def pretrained(
     kind: str,
     origin: Origin,
     processor: str = "",
-    tensors: Mapping[str, Any] | None = None,
+    tensors: Tensors | None = None,
     **arguments: Any,
 ) -> tuple[Any, Any]:
     """A network of transformers in single precision on its device, ready to be used, and its image
@@ -142,7 +145,7 @@ def pretrained_tokenizer(where: str, revision: str | None = None) -> Any:
         ) from None
 
 
-def load_strictly(network: Any, tensors: Mapping[str, Any], what: str) -> Any:
+def load_strictly(network: Any, tensors: Tensors, what: str) -> Any:
     """The network with these weights, each of its own and no other; VievalError names one that
     is missing, unknown or of another shape.
     """
@@ -178,9 +181,7 @@ def require_whole(
             )
 
 
-def renamed(
-    tensors: Mapping[str, Any], rules: Sequence[tuple[str, str]]
-) -> dict[str, Any]:
+def renamed(tensors: Tensors, rules: Sequence[tuple[str, str]]) -> Tensors:
     """Weights under the names of another layout, by regular expressions applied in order;
     `.fused.` of queries, keys and values is split into `.q_proj.`, `.k_proj.` and `.v_proj.` parts.
     """
@@ -258,7 +259,7 @@ def require_digest(path: Path, digest: str) -> None:
         )
 
 
-def state_dict(path: Path, prefix: str = "") -> dict[str, Any]:
+def state_dict(path: Path, prefix: str = "") -> Tensors:
     """The tensors of a file whose names begin with `prefix`: safetensors, or what `torch.save`
     wrote of a state dict.
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 from tqdm import tqdm
 
@@ -21,6 +21,7 @@ from vieval_plugin.backends.cache.store_file import NoLocks
 from vieval_plugin.backends.http.openai import Sampling
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.metrics.network_metrics import Scorers
+from vieval_plugin.backends.reply_checks import NumberedQuestion
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.judges.protocol import Reply
 from vieval_plugin.run.backbones import JUDGE, Backbones
@@ -28,11 +29,8 @@ from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.router import AnswerBatch, Question, refuse_questions
 from vieval_plugin.run.runner import judge_each, judge_in_batches
-from vieval_plugin.run.scheduler import Outcome
+from vieval_plugin.run.scheduler import OnOutcome, Outcome
 from vieval_plugin.text.errors import VievalError
-
-#: Takes an outcome as it comes, with its job's number.
-OnOutcome: TypeAlias = Callable[[int, Outcome], None]
 
 
 @contextmanager
@@ -198,7 +196,7 @@ class InProcessBackend(Protocol):
     sampling: Sampling
 
     def answer(
-        self, questions: list[tuple[int, Question]], repeats: Sequence[int]
+        self, questions: list[NumberedQuestion], repeats: Sequence[int]
     ) -> list[Reply]:
         """Replies to questions, in order; each comes with its program's number, an index into
         `repeats`.

@@ -15,6 +15,8 @@ from vieval_plugin.backends.image_tools.text_reader import TextReader
 from vieval_plugin.backends.image_tools.tools import Threads, run
 from vieval_plugin.backends.metrics.batcher import Batcher, Instrument
 from vieval_plugin.backends.metrics.network_metrics import Scorers
+from vieval_plugin.backends.reply_checks import NumberedQuestion
+from vieval_plugin.backends.reply_checks import Question as Question
 from vieval_plugin.judges import objects, probabilities, tools
 from vieval_plugin.judges.protocol import (
     Ask,
@@ -37,10 +39,8 @@ from vieval_plugin.text.errors import VievalError
 ASKS_A_MODEL = (
     "this judge asks a model, but this run only measures images; use another --model"
 )
-
-Question: TypeAlias = Chat | Likelihood
 #: Answers questions of models in one go, in order; each comes with its program's number.
-AnswerBatch: TypeAlias = Callable[[list[tuple[int, Question]]], list[Reply]]
+AnswerBatch: TypeAlias = Callable[[list[NumberedQuestion]], list[Reply]]
 #: Answers one question of a model, which comes with its program's number.
 AnswerOne: TypeAlias = Callable[[int, Question], Awaitable[Reply]]
 
@@ -142,7 +142,7 @@ def question_of(ask: Ask) -> Question | None:
     return ask if isinstance(ask, (Chat, Likelihood)) else None
 
 
-def refuse_questions(_questions: list[tuple[int, Question]]) -> list[Reply]:
+def refuse_questions(_questions: list[NumberedQuestion]) -> list[Reply]:
     """The answer of a run that has no model: it is told which judge needs one."""
     raise VievalError(ASKS_A_MODEL)
 

@@ -18,6 +18,7 @@ from collections.abc import (
 from contextlib import nullcontext
 from dataclasses import replace
 from operator import itemgetter
+from typing import TypeAlias
 
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.metrics.network_metrics import Scorers
@@ -28,11 +29,14 @@ from vieval_plugin.run.judging_bar import judging_bar
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.router import AnswerBatch, Question, Router
 from vieval_plugin.run.scheduler import (
+    OnOutcome,
     Outcome,
     one_by_one,
     run_concurrently,
     run_in_batches,
 )
+
+AnswerQuestion: TypeAlias = Callable[[Question, int], Awaitable[Reply]]
 
 
 def judge_in_batches(
@@ -73,9 +77,9 @@ def judge_in_batches(
 
 async def judge_each(
     jobs: Iterable[Job],
-    answer: Callable[[Question, int], Awaitable[Reply]],
+    answer: AnswerQuestion,
     progress: Progress,
-    on_outcome: Callable[[int, Outcome], None],
+    on_outcome: OnOutcome,
     *,
     live: int,
     store: Store | None = None,
@@ -110,8 +114,8 @@ async def judge_each(
 async def run_jobs(
     router: Router,
     jobs: Iterable[Job] | AsyncIterable[Job],
-    answer: Callable[[Question, int], Awaitable[Reply]],
-    on_outcome: Callable[[int, Outcome], None],
+    answer: AnswerQuestion,
+    on_outcome: OnOutcome,
     *,
     live: int,
 ) -> None:

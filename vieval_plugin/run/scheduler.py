@@ -18,7 +18,7 @@ from collections.abc import (
 )
 from dataclasses import dataclass, field, replace
 from itertools import chain, count
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from vieval_plugin.backends.concurrency import gather_or_cancel
 from vieval_plugin.judges.protocol import (
@@ -63,6 +63,11 @@ def combined(verdict: Verdict, outcomes: Sequence[Outcome]) -> Outcome:
         sum(outcome.output_tokens for outcome in outcomes),
         sum(outcome.calls for outcome in outcomes),
     )
+
+
+AnswerAsk: TypeAlias = Callable[[int, Ask], Awaitable[Reply]]
+#: Takes an outcome as it comes, with its job's number.
+OnOutcome: TypeAlias = Callable[[int, Outcome], None]
 
 
 def add_findings(outcome: Outcome, findings: Iterable[str]) -> Outcome:
@@ -188,10 +193,10 @@ def run_in_batches(
 
 async def run_concurrently(
     programs: Iterable[Program] | AsyncIterable[Program],
-    answer: Callable[[int, Ask], Awaitable[Reply]],
+    answer: AnswerAsk,
     *,
     live: int,
-    on_outcome: Callable[[int, Outcome], None],
+    on_outcome: OnOutcome,
 ) -> None:
     """Advance each program as soon as its own replies are in, `live` of them at a time, started in
     order.
@@ -218,7 +223,7 @@ async def run_concurrently(
 
 async def ends(
     program: Program,
-    answer: Callable[[int, Ask], Awaitable[Reply]],
+    answer: AnswerAsk,
     deferred: type[Exception],
 ) -> bool:
     """Advance a program as far as there are answers; whether it ended, and none of them was
@@ -252,7 +257,7 @@ async def one_by_one(iterable: Iterable[T] | AsyncIterable[T]) -> AsyncIterator[
 async def _drive(
     number: int,
     program: Program,
-    answer: Callable[[int, Ask], Awaitable[Reply]],
+    answer: AnswerAsk,
 ) -> Outcome:
     running = _Live(program)
     started = time.monotonic()

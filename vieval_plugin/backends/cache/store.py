@@ -30,12 +30,11 @@ from vieval_plugin.backends.cache.store_file import (
     left_behind,
     locked,
 )
-from vieval_plugin.backends.reply_checks import Answer, fault
+from vieval_plugin.backends.reply_checks import Answer, Question, fault
 from vieval_plugin.judges.protocol import (
     Box,
     Chat,
     Image,
-    Likelihood,
     Measurement,
     Message,
     Probabilities,
@@ -82,7 +81,7 @@ def key_of(parts: JsonObject) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
-def question(ask: Chat | Likelihood, digest: Callable[[Image], str]) -> JsonObject:
+def question(ask: Question, digest: Callable[[Image], str]) -> JsonObject:
     """The content of a question, for its key: messages with images by `digest`, and the schema
     or the continuations.
     """

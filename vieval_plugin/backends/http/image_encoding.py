@@ -15,15 +15,16 @@ import json
 import math
 import secrets
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import PIL.Image
 
 from vieval_plugin.backends.concurrency import SharedTasks
+from vieval_plugin.backends.reply_checks import Question
 from vieval_plugin.images import (
     JPEG,
     MAX_PIXELS,
@@ -34,9 +35,7 @@ from vieval_plugin.images import (
     upright,
 )
 from vieval_plugin.judges.protocol import (
-    Chat,
     Image,
-    Likelihood,
     Probabilities,
     Reply,
     Text,
@@ -73,7 +72,10 @@ class Encoded:
     notes: tuple[str, ...] = ()
 
 
-def asked_images(ask: Chat | Likelihood) -> list[Image]:
+EncodedImages: TypeAlias = Mapping[Image, Encoded]
+
+
+def asked_images(ask: Question) -> list[Image]:
     """The images of a question, in the order of its messages."""
     return [
         part

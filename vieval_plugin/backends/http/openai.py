@@ -22,7 +22,7 @@ from vieval_plugin.backends.concurrency import SharedTasks, gather_or_cancel
 from vieval_plugin.backends.http.batches import PRICE, Batches, BatchOptions
 from vieval_plugin.backends.http.faults import Refused, parsed_json
 from vieval_plugin.backends.http.image_encoding import (
-    Encoded,
+    EncodedImages,
     ImageEncoder,
     asked_images,
     noted,
@@ -55,7 +55,13 @@ from vieval_plugin.backends.http.sight import (
     look,
     picture_of,
 )
-from vieval_plugin.backends.reply_checks import Answer, checked, final, probabilities
+from vieval_plugin.backends.reply_checks import (
+    Answer,
+    Question,
+    checked,
+    final,
+    probabilities,
+)
 from vieval_plugin.backends.token_probabilities import (
     TokenIds,
     narrowed_bounds,
@@ -116,7 +122,7 @@ class Sampling:
     #: Further fields of a request, which replace all others; None removes one.
     extra: Mapping[str, Any] = field(default_factory=dict)
 
-    def limit(self, ask: Chat | Likelihood) -> int:
+    def limit(self, ask: Question) -> int:
         """The most tokens of an answer; one where probabilities are asked for."""
         if not isinstance(ask, Chat):
             return 1
@@ -190,7 +196,7 @@ class OpenAIBackend:
         if self._leases:
             await self._leases.close()
 
-    async def answer(self, ask: Chat | Likelihood, repeat: int = 0) -> Reply:
+    async def answer(self, ask: Question, repeat: int = 0) -> Reply:
         """The reply to a `Chat` or `Likelihood`; a failed call is a `Failure`, a server down for
         good a VievalError.
 
@@ -216,7 +222,7 @@ class OpenAIBackend:
             f"{NOT_SENT}{name}" for name in refused if parameters.get(name) is not None
         ]
 
-    async def look_up(self, ask: Chat | Likelihood) -> tuple[str, Answer | None] | None:
+    async def look_up(self, ask: Question) -> tuple[str, Answer | None] | None:
         """The key of a question and the reply that the store holds, if any; None where an image
         cannot be read.
 
@@ -232,11 +238,11 @@ class OpenAIBackend:
             return None
         return key, self._store.get(key) if self._store else None
 
-    async def _encoded(self, ask: Chat | Likelihood) -> dict[Image, Encoded]:
+    async def _encoded(self, ask: Question) -> EncodedImages:
         return {image: await self._images.encode(image) for image in asked_images(ask)}
 
     async def _stored_or_asked(
-        self, ask: Chat | Likelihood, images: Mapping[Image, Encoded], repeat: int
+        self, ask: Question, images: EncodedImages, repeat: int
     ) -> Reply:
         key = self._key(ask, images, repeat)
         self.usage.output_limit += self.sampling.limit(ask)
@@ -263,8 +269,8 @@ class OpenAIBackend:
 
     async def _ask(
         self,
-        ask: Chat | Likelihood,
-        images: Mapping[Image, Encoded],
+        ask: Question,
+        images: EncodedImages,
         repeat: int,
         key: str,
     ) -> Reply:
@@ -293,9 +299,7 @@ class OpenAIBackend:
         finally:
             self._leases.finish(key, is_stored)
 
-    async def _reply(
-        self, ask: Chat | Likelihood, images: Mapping[Image, Encoded], repeat: int
-    ) -> Reply:
+    async def _reply(self, ask: Question, images: EncodedImages, repeat: int) -> Reply:
         """Ask the server; the reply is redacted, and its numbers are validated."""
         kind = "refusal"
         send: Send = self._server.post
@@ -323,9 +327,7 @@ class OpenAIBackend:
         reply = checked(reply)
         return self._failed(reply, kind) if isinstance(reply, Failure) else reply
 
-    async def _probe(
-        self, ask: Chat | Likelihood, images: Mapping[Image, Encoded]
-    ) -> None:
+    async def _probe(self, ask: Question, images: EncodedImages) -> None:
         """Check at once all that an ask relies on, such as sight and schemas; VievalError where it shows
         images to a model that is blind.
         """
@@ -424,7 +426,7 @@ class OpenAIBackend:
     async def _probed(
         self,
         messages: Sequence[Message],
-        images: Mapping[Image, Encoded],
+        images: EncodedImages,
         fields: Mapping[str, Any] = MappingProxyType({}),
     ) -> JsonObject:
         """Post a probe at once, with room to think before its few words; one that is cut all the
@@ -454,7 +456,7 @@ class OpenAIBackend:
         return failure
 
     async def _chat_with_room(
-        self, ask: Chat, images: Mapping[Image, Encoded], send: Send
+        self, ask: Chat, images: EncodedImages, send: Send
     ) -> JsonObject:
         """Post a chat; one that is cut before its first word gets a second try with more room."""
         limit = self.sampling.limit(ask)
@@ -495,7 +497,7 @@ class OpenAIBackend:
         return answer
 
     async def _chat(
-        self, ask: Chat, images: Mapping[Image, Encoded], send: Send, tokens: int
+        self, ask: Chat, images: EncodedImages, send: Send, tokens: int
     ) -> JsonObject:
         """Post a chat in the fullest form that the server takes; a form that it refuses is not
         tried again.
@@ -546,7 +548,7 @@ class OpenAIBackend:
         return forms | {"": {}}
 
     async def _likelihood(
-        self, ask: Likelihood, images: Mapping[Image, Encoded], send: Send
+        self, ask: Likelihood, images: EncodedImages, send: Send
     ) -> Reply:
         if ask.definition == "sequence_mean":
             reason = (
@@ -584,7 +586,7 @@ class OpenAIBackend:
             send,
         )
 
-    async def _try_out(self, ask: Chat | Likelihood, has_service: bool) -> None:
+    async def _try_out(self, ask: Question, has_service: bool) -> None:
         """Post a short question in the form of another, as what the service refuses of it, it would
         of a whole file.
 
@@ -658,7 +660,7 @@ class OpenAIBackend:
         self,
         messages: Sequence[Message],
         tokens: int,
-        images: Mapping[Image, Encoded],
+        images: EncodedImages,
         fields: Mapping[str, Any] = MappingProxyType({}),
     ) -> JsonObject:
         """A request; what the user sets as `extra` replaces all else, and None removes a field."""
@@ -673,9 +675,7 @@ class OpenAIBackend:
         body |= {**fields, **extra}
         return {name: value for name, value in body.items() if value is not None}
 
-    def _key(
-        self, ask: Chat | Likelihood, images: Mapping[Image, Encoded], repeat: int
-    ) -> str:
+    def _key(self, ask: Question, images: EncodedImages, repeat: int) -> str:
         """The key of a question in the store: everything its answer depends on, images by
         digest.
         """

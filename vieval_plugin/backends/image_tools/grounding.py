@@ -42,7 +42,9 @@ class Detection:
     box: Box
 
 
-Detect: TypeAlias = Callable[[Sequence[tuple[Pixels, str]]], Sequence[Detection | None]]
+#: Images, each with a phrase.
+PhraseRows: TypeAlias = Sequence[tuple[Pixels, str]]
+Detect: TypeAlias = Callable[[PhraseRows], Sequence[Detection | None]]
 
 
 class Grounder:
@@ -184,7 +186,7 @@ def load(detector: str) -> tuple[Detect, str]:
             "`detector` to its folder or to NAME@REVISION, or use the setting no_grounding"
         ) from None
 
-    def detect(rows: Sequence[tuple[Pixels, str]]) -> list[Detection | None]:
+    def detect(rows: PhraseRows) -> list[Detection | None]:
         found = find_boxes(model, processor, rows, BOX_THRESHOLD)
         detections = []
         for (scores, boxes), (image, _) in zip(found, rows, strict=True):
@@ -197,7 +199,7 @@ def load(detector: str) -> tuple[Detect, str]:
 
 
 def find_boxes(
-    network: Any, processor: Any, rows: Sequence[tuple[Pixels, str]], threshold: float
+    network: Any, processor: Any, rows: PhraseRows, threshold: float
 ) -> list[tuple[Any, Any]]:
     """The boxes of a GroundingDINO for the phrase of each image, as tensors of scores (boxes,) and
     of sides (boxes, 4), in pixels.
@@ -216,7 +218,7 @@ def find_boxes(
 
 
 def _find_in_same_size(
-    network: Any, processor: Any, rows: Sequence[tuple[Pixels, str]], threshold: float
+    network: Any, processor: Any, rows: PhraseRows, threshold: float
 ) -> list[tuple[Any, Any]]:
     import torch
 

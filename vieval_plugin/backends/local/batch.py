@@ -15,7 +15,12 @@ from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.concurrency import cores
 from vieval_plugin.backends.http.image_encoding import asked_images, noted
 from vieval_plugin.backends.http.server import Usage
-from vieval_plugin.backends.reply_checks import checked, final
+from vieval_plugin.backends.reply_checks import (
+    NumberedQuestion,
+    Question,
+    checked,
+    final,
+)
 from vieval_plugin.images import examine
 from vieval_plugin.judges.protocol import (
     Chat,
@@ -56,18 +61,18 @@ def look(image: Image) -> ExaminedImage:
 
 
 def answer_in_batches(
-    questions: Sequence[tuple[int, Chat | Likelihood]],
+    questions: Sequence[NumberedQuestion],
     *,
     look: Callable[[Image], ExaminedImage] = look,
     key: Callable[
         [
             int,
-            Chat | Likelihood,
+            Question,
             Callable[[Image], str],
         ],
         str,
     ],
-    generate: Callable[[list[tuple[int, Chat | Likelihood]]], list[Reply]],
+    generate: Callable[[list[NumberedQuestion]], list[Reply]],
     store: Store | None,
     model: str,
     usage: Usage,
@@ -152,7 +157,7 @@ def _look_at_all(
 
 
 def chats_and_likelihoods(
-    questions: Sequence[tuple[int, Chat | Likelihood]],
+    questions: Sequence[NumberedQuestion],
 ) -> tuple[list[tuple[int, int, Chat]], list[tuple[int, int, Likelihood]]]:
     """The chats and the likelihoods among questions, each with its position and its program's
     number.

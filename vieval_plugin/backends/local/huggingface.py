@@ -23,7 +23,11 @@ from vieval_plugin.backends.local.batch import (
     answer_in_batches,
     run_or_halve,
 )
-from vieval_plugin.backends.reply_checks import log_probability
+from vieval_plugin.backends.reply_checks import (
+    NumberedQuestion,
+    Question,
+    log_probability,
+)
 from vieval_plugin.backends.token_probabilities import (
     BoundsByPrefix,
     Tokens,
@@ -144,7 +148,7 @@ class TransformersBackend:
         )
 
     def answer(
-        self, questions: Sequence[tuple[int, Chat | Likelihood]], repeats: Sequence[int]
+        self, questions: Sequence[NumberedQuestion], repeats: Sequence[int]
     ) -> list[Reply]:
         """Replies to asks, in order. Nothing is drawn at random: a question asked again has the
         same answer.
@@ -164,7 +168,7 @@ class TransformersBackend:
             usage=self.usage,
         )
 
-    def _key(self, ask: Chat | Likelihood, digest: Callable[[Image], str]) -> str:
+    def _key(self, ask: Question, digest: Callable[[Image], str]) -> str:
         engine = {
             "engine": "transformers",
             "model": self.model,
@@ -184,7 +188,7 @@ class TransformersBackend:
             }
         )
 
-    def _answers(self, asks: Sequence[Chat | Likelihood]) -> list[Reply]:
+    def _answers(self, asks: Sequence[Question]) -> list[Reply]:
         texts = iter(
             self._run_batches(
                 [ask for ask in asks if isinstance(ask, Chat)], self._texts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from vieval_plugin.backends.cache.store import Store, key_of, question
 from vieval_plugin.backends.http.image_encoding import encode
@@ -18,7 +18,11 @@ from vieval_plugin.backends.local.batch import (
     answer_in_batches,
     run_or_halve,
 )
-from vieval_plugin.backends.reply_checks import probabilities
+from vieval_plugin.backends.reply_checks import (
+    NumberedQuestion,
+    Question,
+    probabilities,
+)
 from vieval_plugin.backends.token_probabilities import (
     CLOSE_ENOUGH,
     UNKNOWN,
@@ -41,6 +45,10 @@ from vieval_plugin.judges.protocol import (
 from vieval_plugin.text.errors import VievalError
 
 _TOP_LOGPROBS, _IMPOSSIBLE = 20, -9999.0
+
+
+#: An ask for continuations, its conversation and vLLM's output.
+_PrefixAsk: TypeAlias = tuple[Any, list[Any], Any]
 
 
 class VLLMBackend:
@@ -80,7 +88,7 @@ class VLLMBackend:
         )
 
     def answer(
-        self, questions: Sequence[tuple[int, Chat | Likelihood]], repeats: Sequence[int]
+        self, questions: Sequence[NumberedQuestion], repeats: Sequence[int]
     ) -> list[Reply]:
         """Replies to asks, in order; each comes with its program's number, an index into
         `repeats`.
@@ -103,9 +111,7 @@ class VLLMBackend:
         encoded = encode(image, self._max_pixels)
         return ExaminedImage(encoded.digest, encoded.notes)
 
-    def _key(
-        self, ask: Chat | Likelihood, repeat: int, digest: Callable[[Image], str]
-    ) -> str:
+    def _key(self, ask: Question, repeat: int, digest: Callable[[Image], str]) -> str:
         content = question(ask, digest)
         engine = {
             "engine": "vllm",
@@ -127,7 +133,7 @@ class VLLMBackend:
             }
         )
 
-    def _generate(self, asks: list[Chat | Likelihood]) -> list[Reply]:
+    def _generate(self, asks: list[Question]) -> list[Reply]:
         replies: dict[int, Reply] = {}
         positions = []
         conversations = []
@@ -148,7 +154,7 @@ class VLLMBackend:
         outputs = self._chat(
             conversations, [self._parameters(asks[position]) for position in positions]
         )
-        prefix_asks: dict[int, tuple[Any, list[Any], Any]] = {}
+        prefix_asks: dict[int, _PrefixAsk] = {}
         for position, conversation, output in zip(
             positions, conversations, outputs, strict=True
         ):
@@ -168,9 +174,7 @@ class VLLMBackend:
         )
         return [replies[position] for position in range(len(asks))]
 
-    def _prefix_replies(
-        self, prefix_asks: Sequence[tuple[Any, list[Any], Any]]
-    ) -> list[Reply]:
+    def _prefix_replies(self, prefix_asks: Sequence[_PrefixAsk]) -> list[Reply]:
         """Replies to asks for prefixes, each with its conversation and the output that lists its
         first tokens.
 
@@ -202,7 +206,7 @@ class VLLMBackend:
 
     def _ask_for_tokens(
         self,
-        prefix_asks: Sequence[tuple[Any, list[Any], Any]],
+        prefix_asks: Sequence[_PrefixAsk],
         bounds: Sequence[BoundsByPrefix],
         token_requests: Sequence[tuple[int, Tokens, int]],
     ) -> None:
@@ -277,7 +281,7 @@ class VLLMBackend:
     def _url(self, image: Image) -> str:
         return encode(image, self._max_pixels).url
 
-    def _parameters(self, ask: Chat | Likelihood) -> Any:
+    def _parameters(self, ask: Question) -> Any:
         from vllm import SamplingParams
         from vllm.sampling_params import StructuredOutputsParams
 
@@ -328,7 +332,7 @@ def _first(output: Any, token_ids: Sequence[int]) -> dict[int, Bounds]:
     return dict(zip(token_ids, zip(bounds.low, bounds.high, strict=True), strict=True))
 
 
-def _reply(ask: Chat | Likelihood, output: Any) -> Reply:
+def _reply(ask: Question, output: Any) -> Reply:
     completion = output.outputs[0]
     if isinstance(ask, Chat):
         return Text(

@@ -8,11 +8,15 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import PIL.Image
 
-from vieval_plugin.backends.metrics.network_metrics import NetworkInputs, Picture
+from vieval_plugin.backends.metrics.network_metrics import (
+    Batch,
+    NetworkInputs,
+    Pictures,
+)
 from vieval_plugin.backends.weights import (
     Origin,
     library,
@@ -86,7 +90,7 @@ class Encoder:
 
 
 def encoder_inputs(
-    encoder: Encoder, images: Mapping[str, Picture], texts: Mapping[str, str]
+    encoder: Encoder, images: Pictures, texts: Mapping[str, str]
 ) -> NetworkInputs:
     """Images and texts as an encoder takes them, by role."""
     tensors: dict[str, Any] = {
@@ -99,7 +103,7 @@ def encoder_inputs(
     return NetworkInputs(tensors, tuple(dict.fromkeys(notes)))
 
 
-def cosines(encoder: Encoder, batch: Mapping[str, Sequence[Any]]) -> Any:
+def cosines(encoder: Encoder, batch: Batch) -> Any:
     """Cosines of the vectors of `image` and `reference`, a tensor (asks,)."""
     vectors = encoder.images([*batch["image"], *batch["reference"]])
     half = len(batch["image"])
@@ -145,6 +149,9 @@ ACTIVATIONS = {
     "silu": "SiLU",
     "none": "Identity",
 }
+
+
+Activation: TypeAlias = Literal["relu", "gelu", "tanh", "silu", "none"]
 
 
 def load_head(path: Path, prefix: str, activation: str, size: int) -> Any:

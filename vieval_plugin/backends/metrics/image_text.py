@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import PIL.Image
 
 from vieval_plugin.backends.weights import (
     Origin,
+    Tensors,
     device,
     hub_name_or_folder,
     library,
@@ -74,7 +75,7 @@ class ImageTextModel:
             + answer
         )
 
-    def inputs(self, prompt: str, images: Sequence[PIL.Image.Image]) -> dict[str, Any]:
+    def inputs(self, prompt: str, images: Sequence[PIL.Image.Image]) -> Tensors:
         """The network's inputs for one conversation: tensors whose first axis can be put
         together.
         """
@@ -87,7 +88,7 @@ class ImageTextModel:
         )
         return dict(features)
 
-    def hidden(self, inputs: dict[str, Any], sequential: bool = False) -> Any:
+    def hidden(self, inputs: Tensors, sequential: bool = False) -> Any:
         """The last hidden states, a tensor (asks, tokens, size).
 
         With `sequential` each token's position is its index, where a model would give those of an
@@ -118,7 +119,7 @@ def load(
     adapter: str,
     pixels: dict[str, int],
     dtype: str,
-    tensors: Mapping[str, Any] | None = None,
+    tensors: Tensors | None = None,
 ) -> ImageTextModel:
     """An image-text model with its processor.
 
@@ -221,7 +222,7 @@ def _processor(
     return processor
 
 
-def _network_of(config: Any, tensors: Mapping[str, Any], dtype: str) -> Any:
+def _network_of(config: Any, tensors: Tensors, dtype: str) -> Any:
     """The network of a configuration with these weights, each of its own and no other."""
     kinds = library("transformers").MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
     network, loading_info = kinds[type(config)].from_pretrained(

@@ -25,7 +25,7 @@ from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.local.batch import run_or_halve
 from vieval_plugin.backends.metrics import networks
 from vieval_plugin.backends.metrics.batcher import Instrument, PreparedMeasure
-from vieval_plugin.backends.weights import Origin, is_out_of_memory
+from vieval_plugin.backends.weights import Origin, Tensors, is_out_of_memory
 from vieval_plugin.config import Scorer
 from vieval_plugin.images import decode, decoding, size
 from vieval_plugin.judges import registry as judge_registry
@@ -35,6 +35,10 @@ from vieval_plugin.text.errors import VievalError, line_of
 ENTRY_POINTS, SERVED_ENTRY_POINTS = "vieval.networks", "vieval.served_networks"
 
 Picture: TypeAlias = PIL.Image.Image
+#: Pictures by role.
+Pictures: TypeAlias = Mapping[str, Picture]
+#: Inputs of several asks, by role.
+Batch: TypeAlias = Mapping[str, Sequence[Any]]
 
 
 class Network(Protocol):
@@ -54,7 +58,7 @@ class NetworkInputs:
     """Inputs of a network for an ask."""
 
     #: Tensors or arrays by role; equal shapes go together.
-    tensors: Mapping[str, Any]
+    tensors: Tensors
     #: Findings for the verdict.
     notes: tuple[str, ...] = ()
 
@@ -80,7 +84,7 @@ class NetworkMetric:
     ]
     #: Gives numbers (asks,) in the metric's own unit, of the network and the inputs of a batch, for
     #: each role a list.
-    values: Callable[[Any, Mapping[str, Sequence[Any]]], Any]
+    values: Callable[[Any, Batch], Any]
 
 
 @dataclass(frozen=True)

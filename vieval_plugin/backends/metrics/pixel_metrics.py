@@ -21,7 +21,8 @@ from vieval_plugin.judges.protocol import Failure, Measure, Measurement, Reply, 
 from vieval_plugin.text.errors import VievalError, install_advice
 
 Pixels: TypeAlias = NDArray[np.uint8]
-Metric: TypeAlias = Callable[[Mapping[str, Pixels]], float]
+PixelsByRole: TypeAlias = Mapping[str, Pixels]
+Metric: TypeAlias = Callable[[PixelsByRole], float]
 
 # Structural similarity takes some 200 bytes a pixel; larger images are measured at this length of
 # their longer side.
@@ -77,7 +78,7 @@ def measure(ask: Measure) -> Reply:
     return Measurement(value)
 
 
-def ssim(images: Mapping[str, Pixels]) -> float:
+def ssim(images: PixelsByRole) -> float:
     """Structural similarity of `image` and `reference`, mean over pixels and colour channels, in
     [-1, 1]; 1 is equal.
 
@@ -99,7 +100,7 @@ def ssim(images: Mapping[str, Pixels]) -> float:
     )
 
 
-def psnr(images: Mapping[str, Pixels]) -> float:
+def psnr(images: PixelsByRole) -> float:
     """Peak signal-to-noise ratio of `image` against `reference` in dB, from about 0 to 100.
 
     Equal images have an infinite ratio; 100 dB stands for it, and for all above.
@@ -111,7 +112,7 @@ def psnr(images: Mapping[str, Pixels]) -> float:
     return min(10 * math.log10(255**2 / error), PSNR_CAP)
 
 
-def edge_f1(images: Mapping[str, Pixels]) -> float:
+def edge_f1(images: PixelsByRole) -> float:
     """The F1 score of the edges of `image` against those of `reference`, in [0, 1].
 
     The harmonic mean of precision (edge pixels of the image with one of the reference nearby) and
@@ -140,7 +141,7 @@ def edge_f1(images: Mapping[str, Pixels]) -> float:
     return 2 * precision * recall / (precision + recall)
 
 
-def histogram(images: Mapping[str, Pixels]) -> float:
+def histogram(images: PixelsByRole) -> float:
     """The share of the colour distribution that `image` and `reference` have in common, in [0, 1];
     their sizes do not matter.
 
@@ -152,7 +153,7 @@ def histogram(images: Mapping[str, Pixels]) -> float:
     return float(np.minimum(*shares).sum())
 
 
-def sharpness(images: Mapping[str, Pixels]) -> float:
+def sharpness(images: PixelsByRole) -> float:
     """1 - the perceptual blur of `image`, in [0, 1]; not defined for an image of one colour.
 
     Crete, Dolmiere, Ladret, Nicolas: The blur effect (2007): how much contrast between neighbours a
@@ -230,7 +231,7 @@ def _colour_shares(image: Pixels) -> NDArray[np.float64]:
     return gaussian_filter(counts / red.size, sigma=1)
 
 
-def pair(images: Mapping[str, Pixels]) -> tuple[Pixels, Pixels]:
+def pair(images: PixelsByRole) -> tuple[Pixels, Pixels]:
     """The image and its reference at the image's size."""
     image = _role(images, "image")
     reference = _role(images, "reference")
@@ -243,7 +244,7 @@ def pair(images: Mapping[str, Pixels]) -> tuple[Pixels, Pixels]:
     return image, reference
 
 
-def _role(images: Mapping[str, Pixels], role: str) -> Pixels:
+def _role(images: PixelsByRole, role: str) -> Pixels:
     if role not in images:
         raise VievalError(
             f"this metric requires an image named {role!r}, got {sorted(images)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,13 +17,16 @@ from vieval_plugin.backends.metrics.encoders import (
     load_head,
 )
 from vieval_plugin.backends.metrics.network_metrics import (
+    Batch,
     NetworkInputs,
     NetworkMetric,
     Picture,
+    Pictures,
 )
 from vieval_plugin.backends.metrics.networks.clip import image_and_text
 from vieval_plugin.backends.weights import (
     Origin,
+    Tensors,
     device,
     identity,
     library,
@@ -74,7 +77,7 @@ class CroppingProcessor:
 
     size: int
 
-    def __call__(self, images: Picture, return_tensors: str) -> Mapping[str, Any]:
+    def __call__(self, images: Picture, return_tensors: str) -> Tensors:
         short = min(images.size)
         wide, high = (int(self.size * length / short) for length in images.size)
         fitted = images.convert("RGB").resize(
@@ -172,7 +175,7 @@ def _network(settings: Blip) -> Any:
     )
 
 
-def _tensors(path: Any) -> dict[str, Any]:
+def _tensors(path: Any) -> Tensors:
     """The weights of both models in a file of the authors, under transformers' names."""
     tensors = state_dict(path)
     for name in list(tensors):
@@ -183,13 +186,13 @@ def _tensors(path: Any) -> dict[str, Any]:
 
 
 def show(
-    loaded: LoadedBlip, images: Mapping[str, Picture], texts: Mapping[str, str]
+    loaded: LoadedBlip, images: Pictures, texts: Mapping[str, str]
 ) -> NetworkInputs:
     """The one image and the text as BLIP takes them."""
     return image_and_text(loaded.encoder, images, texts)
 
 
-def blip(loaded: LoadedBlip, batch: Mapping[str, Sequence[Any]]) -> Any:
+def blip(loaded: LoadedBlip, batch: Batch) -> Any:
     """The number that linear layers read at the first token of a text encoder that looks at the
     image, less the training's mean and divided by its standard deviation.
 

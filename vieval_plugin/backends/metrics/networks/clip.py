@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from vieval_plugin.backends.metrics.encoders import (
@@ -11,12 +11,14 @@ from vieval_plugin.backends.metrics.encoders import (
     encoder_inputs,
 )
 from vieval_plugin.backends.metrics.network_metrics import (
+    Batch,
     NetworkInputs,
     NetworkMetric,
-    Picture,
+    Pictures,
 )
 from vieval_plugin.backends.weights import (
     Origin,
+    Tensors,
     identity,
     pretrained,
     pretrained_tokenizer,
@@ -27,7 +29,7 @@ from vieval_plugin.backends.weights import (
 def load(
     origin: Origin,
     processor: str = "",
-    tensors: Mapping[str, Any] | None = None,
+    tensors: Tensors | None = None,
     **arguments: Any,
 ) -> Encoder:
     """A CLIP of transformers with both of its encoders; VievalError as `weights.pretrained`.
@@ -72,7 +74,7 @@ def load(
     )
 
 
-def clip_score(encoder: Encoder, batch: Mapping[str, Sequence[Any]]) -> Any:
+def clip_score(encoder: Encoder, batch: Batch) -> Any:
     """Cosine of the embeddings of `image` and `text`, in [-1, 1]; the more alike, the higher.
 
     Hessel et al., CLIPScore (EMNLP 2021), less its scale, which no rank statistic sees. As VIEScore
@@ -81,7 +83,7 @@ def clip_score(encoder: Encoder, batch: Mapping[str, Sequence[Any]]) -> Any:
     return (encoder.images(batch["image"]) * encoder.texts(batch["text"])).sum(-1)
 
 
-def clip_i(encoder: Encoder, batch: Mapping[str, Sequence[Any]]) -> Any:
+def clip_i(encoder: Encoder, batch: Batch) -> Any:
     """Cosine of CLIP's embeddings of `image` and `reference`, in [-1, 1]; the more alike, the
     higher.
 
@@ -90,7 +92,7 @@ def clip_i(encoder: Encoder, batch: Mapping[str, Sequence[Any]]) -> Any:
     return cosines(encoder, batch)
 
 
-def clip_direction(encoder: Encoder, batch: Mapping[str, Sequence[Any]]) -> Any:
+def clip_direction(encoder: Encoder, batch: Batch) -> Any:
     """CLIP-D: cosine of the change from the embedding of `source` to that of `image` with the change
     from that of `source_text` to that of `output_text`, in [-1, 1]; 0 where nothing changes.
 
@@ -106,7 +108,7 @@ def clip_direction(encoder: Encoder, batch: Mapping[str, Sequence[Any]]) -> Any:
 
 
 def image_and_text(
-    encoder: Encoder, images: Mapping[str, Picture], texts: Mapping[str, str]
+    encoder: Encoder, images: Pictures, texts: Mapping[str, str]
 ) -> NetworkInputs:
     """The one image, whatever its role is called, and the text as an encoder takes them."""
     [image] = images.values()

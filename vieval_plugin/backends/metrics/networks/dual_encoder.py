@@ -4,27 +4,31 @@ layers on the embedding of the image (LAION's aesthetic predictor).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from vieval_plugin.backends.metrics.encoders import (
+    Activation,
     Encoder,
     described_file,
     description,
     load_head,
 )
 from vieval_plugin.backends.metrics.network_metrics import (
+    Batch,
     NetworkInputs,
     NetworkMetric,
     Picture,
+    Pictures,
 )
 from vieval_plugin.backends.metrics.networks.clip import clip_score, image_and_text
 from vieval_plugin.backends.metrics.networks.clip import load as load_clip
 from vieval_plugin.backends.weights import (
     Origin,
+    Tensors,
     identity,
     library,
     renamed,
@@ -85,7 +89,7 @@ class EmbeddingHead(StrictModel):
     head: str
     digest: str = ""
     prefix: str = ""
-    activation: Literal["relu", "gelu", "tanh", "silu", "none"] = "relu"
+    activation: Activation = "relu"
 
 
 @dataclass(frozen=True)
@@ -96,7 +100,7 @@ class PaddingProcessor:
     mean: tuple[float, ...]
     deviation: tuple[float, ...]
 
-    def __call__(self, images: Picture, return_tensors: str) -> Mapping[str, Any]:
+    def __call__(self, images: Picture, return_tensors: str) -> Tensors:
         torch = library("torch")
         pixels = torch.from_numpy(np.array(images.convert("RGB"))).permute(2, 0, 1)
         scale = self.size / max(images.size)
@@ -168,7 +172,7 @@ def _clip(
     settings: DualEncoder | EmbeddingHead,
     base: str,
     origin: Origin,
-    tensors: Mapping[str, Any] | None = None,
+    tensors: Tensors | None = None,
 ) -> Encoder:
     """The CLIP of a base, with the processor that is named; a folder of the user's may have its
     own.
@@ -182,9 +186,7 @@ def _clip(
     return load_clip(Origin(base, revision, origin.device), named or base, tensors)
 
 
-def _open_clip(
-    described: Pack, settings: DualEncoder, origin: Origin
-) -> Mapping[str, Any]:
+def _open_clip(described: Pack, settings: DualEncoder, origin: Origin) -> Tensors:
     """The weights in a file of open_clip's layout, under the names of transformers."""
     tensors = renamed(
         state_dict(
@@ -224,7 +226,7 @@ def load_embedding_head(origin: Origin) -> LoadedEmbeddingHead:
 
 def show_image(
     loaded: LoadedEmbeddingHead,
-    images: Mapping[str, Picture],
+    images: Pictures,
     texts: Mapping[str, str],
 ) -> NetworkInputs:
     """The one image, whatever its role is called; its text is not read."""
@@ -232,9 +234,7 @@ def show_image(
     return NetworkInputs({"image": loaded.encoder.pixels(image)})
 
 
-def embedding_head(
-    loaded: LoadedEmbeddingHead, batch: Mapping[str, Sequence[Any]]
-) -> Any:
+def embedding_head(loaded: LoadedEmbeddingHead, batch: Batch) -> Any:
     """The number that linear layers read from an image's embedding of length 1, in their unit.
 
     Schuhmann, improved-aesthetic-predictor (2022).
@@ -242,7 +242,7 @@ def embedding_head(
     return loaded.head(loaded.encoder.images(batch["image"]))[:, 0]
 
 
-def dual_encoder(encoder: Encoder, batch: Mapping[str, Sequence[Any]]) -> Any:
+def dual_encoder(encoder: Encoder, batch: Batch) -> Any:
     """The scale times the cosine of the embeddings of image and text, in [-scale, scale].
 
     Kirstain et al., Pick-a-Pic (NeurIPS 2023), equation of the scoring function; Wu et al., HPSv2

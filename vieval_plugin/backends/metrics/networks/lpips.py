@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from vieval_plugin.backends.metrics.network_metrics import (
+    Batch,
     NetworkInputs,
     NetworkMetric,
-    Picture,
+    Pictures,
 )
 from vieval_plugin.backends.metrics.pixel_metrics import pair, resizing, working_pixels
 from vieval_plugin.backends.weights import (
@@ -106,7 +107,7 @@ def load(origin: Origin) -> PerceptualDistance:
 
 
 def show(
-    network: PerceptualDistance, images: Mapping[str, Picture], texts: Mapping[str, str]
+    network: PerceptualDistance, images: Pictures, texts: Mapping[str, str]
 ) -> NetworkInputs:
     """An image and its reference at the image's size, tensors (3, height, width) of 0 to 255.
 
@@ -127,7 +128,7 @@ def show(
     )
 
 
-def lpips(network: PerceptualDistance, batch: Mapping[str, Sequence[Any]]) -> Any:
+def lpips(network: PerceptualDistance, batch: Batch) -> Any:
     """The distance of AlexNet's features of `image` and `reference` are, from 0; a distance: the
     less, the more alike.
 

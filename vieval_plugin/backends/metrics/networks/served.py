@@ -22,7 +22,7 @@ from vieval_plugin.backends.http.faults import Refused
 from vieval_plugin.backends.http.image_encoding import Encoded, encode
 from vieval_plugin.backends.http.server import Server, Usage, server_options
 from vieval_plugin.backends.metrics.batcher import PreparedMeasure
-from vieval_plugin.backends.metrics.encoders import load_head
+from vieval_plugin.backends.metrics.encoders import Activation, load_head
 from vieval_plugin.backends.metrics.network_metrics import ServedMetric
 from vieval_plugin.backends.reply_checks import checked
 from vieval_plugin.backends.weights import library
@@ -44,7 +44,7 @@ class ServedScorer(StrictModel):
     system: str = ""
     head: str = ""
     prefix: str = ""
-    activation: Literal["relu", "gelu", "tanh", "silu", "none"] = "relu"
+    activation: Activation = "relu"
     size: int = Field(0, ge=0)
     output: int = Field(0, ge=0)
     probability: bool = False

@@ -16,16 +16,23 @@ from typing import Any, Literal
 import PIL.Image
 from pydantic import Field, model_validator
 
-from vieval_plugin.backends.metrics.encoders import described_file, load_head
+from vieval_plugin.backends.metrics.encoders import (
+    Activation,
+    described_file,
+    load_head,
+)
 from vieval_plugin.backends.metrics.image_text import ImageTextModel
 from vieval_plugin.backends.metrics.image_text import load as load_base
 from vieval_plugin.backends.metrics.network_metrics import (
+    Batch,
     NetworkInputs,
     NetworkMetric,
     Picture,
+    Pictures,
 )
 from vieval_plugin.backends.weights import (
     Origin,
+    Tensors,
     identity,
     library,
     state_dict,
@@ -91,7 +98,7 @@ class ValueHead(StrictModel):
     adapter: str = ""
     head: str = ""
     prefix: str | tuple[str, ...] = ""
-    activation: Literal["relu", "gelu", "tanh", "silu", "none"] = "relu"
+    activation: Activation = "relu"
     output: int = Field(0, ge=0)
     position: Position = Position()
     system: str = ""
@@ -260,7 +267,7 @@ def _token_ids(loaded: LoadedValueHead, pictures: Sequence[Picture]) -> Sequence
 
 
 def show(
-    loaded: LoadedValueHead, images: Mapping[str, Picture], texts: Mapping[str, str]
+    loaded: LoadedValueHead, images: Pictures, texts: Mapping[str, str]
 ) -> NetworkInputs:
     """Tensors of the conversations, one a head; what there is of each token as lists, which are
     made equally long in a batch.
@@ -299,9 +306,7 @@ def _fitted(loaded: LoadedValueHead, picture: Picture) -> Picture:
     return picture.resize((wide, high), PIL.Image.Resampling.BICUBIC)
 
 
-def _inputs(
-    loaded: LoadedValueHead, text: str, images: Sequence[Picture]
-) -> dict[str, Any]:
+def _inputs(loaded: LoadedValueHead, text: str, images: Sequence[Picture]) -> Tensors:
     """The inputs of a conversation; what there is of each token as a list."""
     settings = loaded.settings
     framed = f"{settings.frame}{text}{settings.frame}"
@@ -320,7 +325,7 @@ def _joined(pages: list[Any]) -> Any:
     return library("torch").cat(pages)
 
 
-def value_head(loaded: LoadedValueHead, batch: Mapping[str, Sequence[Any]]) -> Any:
+def value_head(loaded: LoadedValueHead, batch: Batch) -> Any:
     """The mean of the heads' numbers at their position, without bounds, in the network's own
     unit.
     """
