@@ -28,6 +28,7 @@ from vieval_plugin.backends.http.faults import (
     Refused,
     fault_in,
     fault_of,
+    json_object,
     parsed_json,
 )
 from vieval_plugin.backends.http.image_encoding import File, FormBody, request_json
@@ -73,6 +74,10 @@ _TABLES = """
 CREATE TABLE IF NOT EXISTS batches (name TEXT PRIMARY KEY, file TEXT, batch TEXT, ended INTEGER);
 CREATE TABLE IF NOT EXISTS answers (request TEXT PRIMARY KEY, sends INTEGER, line TEXT, usable INTEGER);
 """
+_SPENT = (
+    "SELECT COUNT(*) FROM answers WHERE NOT usable AND sends >= ? AND NOT EXISTS (SELECT 1 "
+    "FROM batches WHERE NOT ended)"
+)
 _WRITTEN = "INSERT INTO batches VALUES (?, '', '', 0)"
 _ANEW = "DELETE FROM answers WHERE NOT usable; UPDATE answers SET sends = 0;"
 _KEEP = (
@@ -124,10 +129,8 @@ class Batches:
         self._where = redacted(self._url)
         self._waiting: set[str] = set()  # requests that are written, or under way
         self._lines = self._size = 0  # of the file that is being written
-        self._most_requests, self._most_open = (
-            MOST_REQUESTS,
-            _MOST_OPEN,
-        )  # a file, and batches in the service's queue
+        self._most_requests = MOST_REQUESTS  # a file
+        self._most_open = _MOST_OPEN  # in the service's queue
         self._silent_polls = 0
         self._has_list = True
         self._has_uploaded = False
@@ -164,18 +167,14 @@ class Batches:
         Without a service a command begins for each round, so only a run whose files were all
         answered is forgiven.
         """
-        spent_query = "SELECT COUNT(*) FROM answers WHERE NOT usable AND sends >= ?"
-        [(spent,)] = self._database.execute(spent_query, (MOST_SENDS,))
-        [(unended,)] = self._database.execute(
-            "SELECT COUNT(*) FROM batches WHERE NOT ended"
-        )
-        if spent and not unended:
+        [(spent,)] = self._database.execute(_SPENT, (MOST_SENDS,))
+        if spent:
             requests = plural(spent, "request")
             say(
                 f"vieval: no answer to {requests} after {MOST_SENDS} rounds; resending",
                 file=sys.stderr,
             )
-        if self._options.has_service or (spent and not unended):
+        if self._options.has_service or spent:
             self._database.executescript(f"BEGIN; {_ANEW} COMMIT;")
 
     async def post(
@@ -212,8 +211,7 @@ class Batches:
                 )
             except (Again, Refused) as failure:
                 if form == request or not self._options.sends:
-                    problem = failure
-                    sends = times
+                    problem, sends = failure, times
         if isinstance(problem, Refused):
             raise problem
         if not self._options.sends or sends >= MOST_SENDS:
@@ -243,27 +241,10 @@ class Batches:
                     has_moved |= await self._advance(*row)
                 except Again as again:  # which holds no other batch up
                     problem = again
-            self._silent_polls = (
-                self._silent_polls + 1 if problem and not has_moved else 0
-            )
-            if (
-                problem
-                and self._silent_polls >= _ANNOUNCED_POLLS
-                and not (self._has_list or self._has_uploaded)
-            ):
-                raise VievalError(
-                    f"{self._where} does not accept files ({problem.reason}); "
-                    f"{_WITHOUT_BATCHES}"
-                )
-            if problem and self._silent_polls > _SILENT_POLLS:
-                raise VievalError(
-                    f"{self._where}: {problem.reason}; run the same command to resume"
-                )
-            if problem and self._silent_polls == _ANNOUNCED_POLLS:
-                say(
-                    f"vieval: {self._where}: {problem.reason}; still trying",
-                    file=sys.stderr,
-                )
+            if problem and not has_moved:
+                self._note_silence(problem.reason)
+            else:
+                self._silent_polls = 0
             if not (has_moved or self._options.has_service):
                 raise VievalError(self._to_be_answered([name for name, *_ in rows]))
             delay = _POLL if has_moved else min(1.5 * delay, _LONGEST_POLL)
@@ -271,14 +252,27 @@ class Batches:
         if not remaining:
             self._waiting.clear()
 
+    def _note_silence(self, reason: str) -> None:
+        self._silent_polls += 1
+        is_announced = self._silent_polls >= _ANNOUNCED_POLLS
+        if is_announced and not (self._has_list or self._has_uploaded):
+            raise VievalError(
+                f"{self._where} accepts no files ({reason}); {_WITHOUT_BATCHES}"
+            )
+        if self._silent_polls > _SILENT_POLLS:
+            raise VievalError(
+                f"{self._where}: {reason}; run the same command to resume"
+            )
+        if self._silent_polls == _ANNOUNCED_POLLS:
+            say(f"vieval: {self._where}: {reason}; still trying", file=sys.stderr)
+
     def _to_be_answered(self, names: Sequence[str]) -> str:
         """The line on files that the user is to have answered."""
         file, *queued = map(self._requests_of, names)
         answers = file.with_suffix(".answers.jsonl")
         further = ""
         if queued:
-            queued_names = enumeration([batch_file.name for batch_file in queued])
-            further = f" (likewise for {queued_names})"
+            further = f" (likewise for {enumeration([path.name for path in queued])})"
         files = plural(len(names), "file")
         return (
             f"{files} must be answered, for example with `vllm run-batch -i {file} -o "
@@ -299,8 +293,8 @@ class Batches:
             await self.settle(_MOST_OPEN)
         with self._requests_of("unsent").open("ab" if self._size else "wb") as file:
             file.write(line)
-        self._lines = self._lines + 1
-        self._size = self._size + len(line)
+        self._lines += 1
+        self._size += len(line)
         self._waiting.add(request)
 
     def _end_file(self) -> None:
@@ -318,16 +312,15 @@ class Batches:
     def _cut(self, name: str, lines: Sequence[bytes]) -> None:
         """Split a file of requests into two halves."""
         self._most_requests = half = (len(lines) + 1) // 2
-        halves = {
-            _digest(f"{name} 0".encode()): lines[:half],
-            _digest(f"{name} {half}".encode()): lines[half:],
-        }
-        for name_of_half, requests in halves.items():
-            self._requests_of(name_of_half).write_bytes(b"".join(requests))
+        names = []
+        for start in (0, half):
+            names.append(_digest(f"{name} {start}".encode()))
+            requests = b"".join(lines[start : start + half])
+            self._requests_of(names[-1]).write_bytes(requests)
         self._end(
             name,
             _WRITTEN,
-            [(name_of_half,) for name_of_half in halves],
+            [(name_of_half,) for name_of_half in names],
         )
 
     def _end(self, name: str, note: str, rows: Iterable[tuple[Any, ...]]) -> None:
@@ -368,10 +361,9 @@ class Batches:
                 "input_file_id": file,
                 "endpoint": f"/v1/{CHAT}",
                 "completion_window": "24h",
+                "metadata": {"vieval": name},
             }
-            return await self._create(
-                "batch", batch, name, {**request, "metadata": {"vieval": name}}
-            )
+            return await self._create("batch", batch, name, request)
         return await self._look(name, batch)
 
     async def _look(self, name: str, batch: str) -> bool:
@@ -392,8 +384,7 @@ class Batches:
             raise Again(
                 "batch", f"{batch} has the unknown status {redacted(said)[:60]!r}"
             )
-        counts = document.get("request_counts")
-        completed = isinstance(counts, dict) and counts.get("completed")
+        completed = json_object(document.get("request_counts")).get("completed")
         by_request = self._answers(name, await self._output_lines(document))
         if completed and not any(by_request.values()):
             raise VievalError(
@@ -443,10 +434,9 @@ class Batches:
                 self._cut(name, lines)
                 return
         self._database.execute("UPDATE batches SET file = '' WHERE name = ?", (name,))
-        short_reason = redacted(reason)[:300]
         raise VievalError(
-            f"{self._where}: the service refuses {refused} ({short_reason}); fix the "
-            "cause, then run the same command to resume"
+            f"{self._where}: the service refuses {refused} ({redacted(reason)[:300]}); "
+            "fix the cause, then run the same command to resume"
         )
 
     def _request_lines(self, name: str) -> list[bytes]:
@@ -464,18 +454,14 @@ class Batches:
         by_request = {match[1].decode(): b"" for match in matches}
         for line in lines:
             document = parsed_json(line := line.removeprefix(codecs.BOM_UTF8))
-            request = document.get("custom_id") if isinstance(document, dict) else None
+            request = json_object(document).get("custom_id")
             if not isinstance(request, str):
                 continue
-            is_ours = (
-                request in by_request
-                if matches
-                else re.fullmatch("[0-9a-f]{40}", request)
-            )
+            is_known = request in by_request
+            is_ours = is_known if matches else re.fullmatch("[0-9a-f]{40}", request)
             earlier = by_request.get(request)
-            if is_ours and (
-                not earlier or (not _is_usable(earlier) and _is_usable(line))
-            ):
+            is_better = not earlier or (not _is_usable(earlier) and _is_usable(line))
+            if is_ours and is_better:
                 by_request[request] = line
         return by_request
 
@@ -509,16 +495,13 @@ class Batches:
                 file = str(body.get("input_file_id", ""))
                 if file and await self._is_processing(file):
                     return False
-                if refused.code not in _NO_SUCH_PATH:
-                    self._refuse(
-                        name,
-                        f"a {kind}",
-                        refused.reason,
-                    )
-                    return True
-                raise VievalError(
-                    f"{self._where} accepts no {path} ({refused.reason}); {_WITHOUT_BATCHES}"
-                ) from None
+                if refused.code in _NO_SUCH_PATH:
+                    raise VievalError(
+                        f"{self._where} accepts no {path} ({refused.reason}); "
+                        f"{_WITHOUT_BATCHES}"
+                    ) from None
+                self._refuse(name, f"a {kind}", refused.reason)
+                return True
         self._has_uploaded = True
         self._database.execute(note, (identity, name))
         return True
@@ -557,17 +540,18 @@ class Batches:
                 )
                 break
             data = page.get("data")
-            batches = data if isinstance(data, list) else []
-            documents = [entry for entry in batches if isinstance(entry, dict)]
-            entries = [entry for entry in documents if _is_id(entry.get("id"))]
+            entries = [
+                entry
+                for entry in (data if isinstance(data, list) else [])
+                if isinstance(entry, dict) and _is_id(entry.get("id"))
+            ]
             for entry in entries:
                 if _is_entry_of(entry, name):
                     return str(entry["id"])
             if not page.get("has_more") or not entries:
                 break
             last = query
-            last_id = quote(entries[-1]["id"], safe="")
-            query = f"{kind}?limit=100&after={last_id}"
+            query = f"{kind}?limit=100&after={quote(entries[-1]['id'], safe='')}"
             if query == last:
                 break
         return ""
@@ -590,8 +574,7 @@ def _is_entry_of(entry: JsonObject, name: str) -> bool:
     """Return whether an entry of a service's list is our file or batch of that name."""
     if entry.get("filename") == f"vieval-{name}.jsonl":
         return True
-    metadata = entry.get("metadata")
-    is_ours = isinstance(metadata, dict) and metadata.get("vieval") == name
+    is_ours = json_object(entry.get("metadata")).get("vieval") == name
     return is_ours and entry.get("status") != "failed"
 
 
@@ -613,13 +596,12 @@ def _names(body: JsonObject, asked: Mapping[str, Any]) -> tuple[str, str]:
     """
     fields = {*_FORM, *asked.get("extra", {})}
     form = {name: value for name, value in body.items() if name in fields}
-    limit = [form[name] for name in LIMITS if name in form]
     messages = {name: value for name, value in body.items() if name not in form}
     question = _digest(
         request_json(
             {
                 **messages,
-                "limit": limit,
+                "limit": [form[name] for name in LIMITS if name in form],
                 "asked": dict(asked),
             }
         )
@@ -645,9 +627,8 @@ def _is_usable(line: bytes) -> bool:
 
 def _answer(document: Any, check: Check, url: str) -> JsonObject:
     """The answer in a line of a batch; the exception that a server's own would be for any other."""
-    line = document if isinstance(document, dict) else {}
-    response = line.get("response")
-    fields = response if isinstance(response, dict) else {}
+    line = json_object(document)
+    fields = json_object(line.get("response"))
     body = fields.get("body")
     code = fields.get("status_code")
     if isinstance(code, int) and code != 200:

@@ -215,11 +215,8 @@ def fault_of(
     """The fault of a response that is not 200; `url` is the base address that was called."""
     if 300 <= code < 400:
         where = _redirect_target(url, headers.get("Location", ""))
-        reason = (
-            f"a redirect to {where}, which is not followed"
-            if where
-            else "a redirect, which is not followed"
-        )
+        target = f" to {where}" if where else ""
+        reason = f"a redirect{target}, which is not followed"
         return Denied(
             code,
             reason,
@@ -274,19 +271,48 @@ def _ends(answer: JsonObject, choice: JsonObject) -> Iterator[str]:
         if isinstance(reason := choice.get(field), str):
             yield reason.lower().removeprefix("finishreason.")
     for field in ("promptFeedback", "prompt_feedback"):
-        feedback = answer.get(field)
-        if isinstance(feedback, Mapping):
-            reason = feedback.get("blockReason") or feedback.get("block_reason")
-            if reason:
-                yield f"block_reason {reason}".lower()
+        feedback = json_object(answer.get(field))
+        if reason := feedback.get("blockReason") or feedback.get("block_reason"):
+            yield f"block_reason {reason}".lower()
 
 
 def first_choice(answer: JsonObject) -> JsonObject:
     """The choice of an answer, empty if missing."""
     choices = answer.get("choices")
-    if not isinstance(choices, list) or not choices:
-        return {}
-    return choices[0] if isinstance(choices[0], dict) else {}
+    return json_object(choices[0] if isinstance(choices, list) and choices else None)
+
+
+# a kind's answer without a message, its problem and its remedy
+_DENIALS = {
+    "no credit": (
+        "no credit",
+        ": the account of this key has no credit left",
+        "add credit",
+    ),
+    "key": ("refused", " refuses the key", KEY_REMEDY),
+    "route": (
+        "",
+        " offers this account no provider for the model",
+        "change your account's settings there, or use another model",
+    ),
+    "model": (
+        "not found",
+        ": model or address not found",
+        "check the model's name and the address, which ends in /v1 for most servers, but "
+        "not for Azure and Gemini",
+    ),
+    "daily limit": ("", ": daily limit reached", "run again tomorrow"),
+}
+_OVERSIZES = {
+    "too many images": (
+        "too many images in one question (raise the server's limit (vLLM: "
+        "--limit-mm-per-prompt), or use a judge that shows one image)"
+    ),
+    "too long": (
+        "too long for the server (lower the backbone's max_pixels, or serve a longer "
+        "context)"
+    ),
+}
 
 
 def _fault(
@@ -308,42 +334,13 @@ def _fault(
             f"the server's content filter blocked the request: {message or status}",
             code,
         )
-    if kind == "no credit":
+    if kind in _DENIALS:
+        summary, problem, remedy = _DENIALS[kind]
         return Denied(
             code,
-            message or "no credit",
-            f"{server}: this key's account has no credit left ({text}); add credit",
-        )
-    if kind == "key":
-        return Denied(
-            code,
-            message or "refused",
-            f"{server} refuses the key ({text}); {KEY_REMEDY}",
-            is_about_key=True,
-        )
-    if kind == "route":
-        remedy = "change your account settings, or use another model"
-        return Denied(
-            code,
-            message,
-            f"{server} has no provider for this model on your account ({text}); "
-            f"{remedy}",
-        )
-    if kind == "model":
-        remedy = (
-            "check the model name and the address, which ends in /v1 for most servers "
-            "(not for Azure and Gemini)"
-        )
-        return Denied(
-            code,
-            message or "not found",
-            f"{server}: model or address not found ({text}); {remedy}",
-        )
-    if kind == "daily limit":
-        return Denied(
-            code,
-            message,
-            f"{server}: daily limit reached ({text}); run again tomorrow",
+            message or summary,
+            f"{server}{problem} ({text}); {remedy}",
+            is_about_key=kind == "key",
         )
     wait = retry_after(headers.get("Retry-After"))
     if kind == "rate limit":
@@ -354,31 +351,9 @@ def _fault(
             limited=True,
         )
     if kind == "server error":
-        short_text = f"{status}: {message[:_SHORT]}" if message else status
-        return Again(kind, short_text, wait)
-    if kind == "too many images":
-        remedy = (
-            "raise the server's limit (vLLM: --limit-mm-per-prompt), or use a judge that "
-            "sends one image"
-        )
-        return Refused(
-            Status.API_ERROR,
-            kind,
-            f"too many images in one request ({remedy}): {message}",
-            code,
-            report,
-        )
-    if kind == "too long":
-        remedy = (
-            "lower max_pixels of the backbone, or serve the model with a longer context"
-        )
-        return Refused(
-            Status.API_ERROR,
-            kind,
-            f"the request is too long for the server ({remedy}): {message or status}",
-            code,
-            report,
-        )
+        return Again(kind, f"{status}: {message[:_SHORT]}" if message else status, wait)
+    if kind in _OVERSIZES:
+        text = f"{_OVERSIZES[kind]}: {message or status}"
     return Refused(
         Status.API_ERROR,
         kind or status,
@@ -428,8 +403,7 @@ def _is_unable(code: int, message: str) -> bool:
     """Return whether a server says that its model cannot take such a request."""
     if code == 404:
         return bool(_NO_IMAGES.search(message))
-    is_server_error = code >= 500 or code == 0
-    return is_server_error and bool(_UNABLE.search(message))
+    return (code >= 500 or code == 0) and bool(_UNABLE.search(message))
 
 
 _UNSUPPORTED_TYPES = (
@@ -458,13 +432,18 @@ def key_hint() -> str:
     """A remedy where no key was sent: the variable of another client that may hold it; empty
     where none is set.
     """
-    variable = next((name for name in _KEY_VARIABLES if os.environ.get(name)), "")
-    return (
-        f"; {variable} is set, so set api_key_env to {variable}, or copy its value to "
-        "OPENAI_API_KEY"
-        if variable
-        else ""
-    )
+    for name in _KEY_VARIABLES:
+        if os.environ.get(name):
+            return (
+                f"; {name} is set: set api_key_env to this name, or copy its value to "
+                "OPENAI_API_KEY"
+            )
+    return ""
+
+
+def json_object(value: Any) -> JsonObject:
+    """A JSON object, an empty one for an invalid value."""
+    return value if isinstance(value, dict) else {}
 
 
 def parsed_json(body: str | bytes | bytearray) -> Any:
@@ -481,7 +460,7 @@ def _report(code: int, document: Any, body: bytes | bytearray) -> ErrorReport:
     """
     if isinstance(document, list) and document:
         document = document[0]
-    fields = document if isinstance(document, dict) else {}
+    fields = json_object(document)
     error = fields.get("error")
     described = error if isinstance(error, dict) else fields
     inner_message = described.get("message")
@@ -500,13 +479,11 @@ def _report(code: int, document: Any, body: bytes | bytearray) -> ErrorReport:
             error = body[:_MOST_PARSED].decode(errors="replace")
         return ErrorReport(code, (), _sentence(error))
     types = [error.get(name) for name in ("type", "code", "status", "reason")]
-    inner = error.get("innererror")
+    inner = json_object(error.get("innererror"))
     metadata = error.get("metadata")
     parameter = error.get("param")
-    types += [inner.get("code")] if isinstance(inner, dict) else []
-    message = error.get("message")
-    texts = filter(_is_text, (message, error.get("error")))
-    text = next(texts, "")
+    types.append(inner.get("code"))
+    text = next(filter(_is_text, (error.get("message"), error.get("error"))), "")
     if isinstance(detail := error.get("detail"), (str, list)):
         text, parameter = _detail_text(detail)
     if isinstance(metadata, dict):
@@ -520,16 +497,12 @@ def _report(code: int, document: Any, body: bytes | bytearray) -> ErrorReport:
     names = tuple(
         re.sub(r"[^a-z0-9]", "", name.lower()) for name in filter(_is_text, types)
     )
-    error_code = error.get("code")
-    is_word = (
-        isinstance(error_code, str)
-        and not error_code.isdecimal()
-        and error_code not in text
-    )
-    text = text[:_MOST_PARSED]
-    if is_word:
-        text = f"{text} ({error_code})".strip()
-    return ErrorReport(code, names, _sentence(text), _field_name(parameter))
+    word = error.get("code")
+    ending = ""
+    if _is_text(word) and not word.isdecimal() and word not in text:
+        ending = f" ({word})"
+    sentence = _sentence(f"{text[:_MOST_PARSED]}{ending}")
+    return ErrorReport(code, names, sentence, _field_name(parameter))
 
 
 def _field_name(parameter: Any) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from vieval_plugin.backends.http.faults import Again, parsed_json
+from vieval_plugin.backends.http.faults import Again, json_object, parsed_json
 from vieval_plugin.backends.reply_checks import log_probability
 from vieval_plugin.judges.protocol import Failure, Reply, Status, Text
 from vieval_plugin.judges.wrapping import is_only_thinking
@@ -21,8 +21,6 @@ CUT = {
     "max_tokens": True,
     "MAX_TOKENS": True,
     "model_length": True,
-}
-CUT |= {
     "model_context_window_exceeded": True,
     "FinishReason.MAX_TOKENS": True,
     "end_turn": False,
@@ -47,15 +45,14 @@ def unusable(answer: JsonObject) -> str | None:
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         return "the answer has no choices"
     message = choices[0].get("message")
-    end = choices[0].get("finish_reason")
     if not isinstance(message, dict):
         return "the choice has no message"
     content = message.get("content")
     refusal = message.get("refusal")
     is_content = isinstance(content, (str, list, type(None)))
     if not is_content or not isinstance(refusal, (str, type(None))):
-        return "the content of the message is not text"
-    is_cut = CUT.get(str(end))
+        return "a message whose content is not text"
+    is_cut = CUT.get(str(finish_reason(answer)))
     if content is None and not refusal and not is_cut and not thinking_of(answer):
         return "the message has no content"
     return None
@@ -94,9 +91,8 @@ def thinking_of(answer: JsonObject) -> str:
 
 def is_starved(answer: JsonObject) -> bool:
     """Return whether the token limit cut an answer before its first word."""
-    if not CUT.get(str(finish_reason(answer))):
-        return False
-    return is_only_thinking(text_of(answer))
+    is_cut = CUT.get(str(finish_reason(answer)))
+    return bool(is_cut) and is_only_thinking(text_of(answer))
 
 
 def text_of(answer: JsonObject) -> str:
@@ -121,9 +117,8 @@ def takes_lengths(answer: JsonObject) -> bool:
 
     OpenAI's strict mode refuses such bounds.
     """
-    if answer.keys() & {"prompt_logprobs", "timings"}:
-        return True
-    return "matched_stop" in answer["choices"][0]
+    has_own_field = bool(answer.keys() & {"prompt_logprobs", "timings"})
+    return has_own_field or "matched_stop" in answer["choices"][0]
 
 
 def finish_reason(answer: JsonObject) -> Any:
@@ -135,28 +130,18 @@ def finish_reason(answer: JsonObject) -> Any:
 
 def tokens_of(answer: JsonObject) -> tuple[int | None, int | None]:
     """Tokens in and out, those of thinking among the latter, as far as the server tells."""
-    usage = _object(answer.get("usage"))
+    usage = json_object(answer.get("usage"))
     input_tokens = _count(usage.get("prompt_tokens"))
     output_tokens = _count(usage.get("completion_tokens"))
     if input_tokens is not None and output_tokens is not None:
         # xAI and Gemini leave thinking out of `completion_tokens`, and count it in the total
-        thinking = thinking_tokens_of(answer)
+        details = json_object(usage.get("completion_tokens_details"))
+        thinking = _count(details.get("reasoning_tokens")) or 0
         total = _count(usage.get("total_tokens")) or 0
         if thinking > output_tokens:
             output_tokens += thinking
         output_tokens = max(output_tokens, total - input_tokens)
     return input_tokens, output_tokens
-
-
-def thinking_tokens_of(answer: JsonObject) -> int:
-    """Tokens of thinking, 0 where the server does not tell."""
-    details = _object(_object(answer.get("usage")).get("completion_tokens_details"))
-    return _count(details.get("reasoning_tokens")) or 0
-
-
-def _object(value: Any) -> JsonObject:
-    """A JSON object, an empty one for an invalid value."""
-    return value if isinstance(value, dict) else {}
 
 
 def _count(number: Any) -> int | None:
@@ -169,8 +154,8 @@ def cached_tokens_of(answer: JsonObject) -> int:
 
     OpenAI and vLLM report them among the details, DeepSeek and Moonshot beside the totals.
     """
-    usage = _object(answer.get("usage"))
-    details = _object(usage.get("prompt_tokens_details"))
+    usage = json_object(answer.get("usage"))
+    details = json_object(usage.get("prompt_tokens_details"))
     counts = (
         details.get("cached_tokens"),
         usage.get("prompt_cache_hit_tokens"),
@@ -280,14 +265,13 @@ def _first_choices(event: JsonObject) -> Iterator[JsonObject]:
 
 def _add(choice: JsonObject, message: JsonObject, part: JsonObject) -> None:
     """Add a part of a choice: texts to texts, log-probabilities to the list, and its end."""
-    delta = _object(part.get("delta") or part.get("message"))
+    delta = json_object(part.get("delta") or part.get("message"))
     for name in _TEXTS:
         if isinstance(text := delta.get(name), str):
             message[name] = message.get(name, "") + text
-    logprobs = part.get("logprobs")
-    if isinstance(logprobs, dict) and isinstance(logprobs.get("content"), list):
-        listed = choice.setdefault("logprobs", {"content": []})
-        listed["content"] += logprobs["content"]
+    logprobs = json_object(part.get("logprobs")).get("content")
+    if isinstance(logprobs, list):
+        choice.setdefault("logprobs", {"content": []})["content"] += logprobs
     for name, value in part.items():
         is_added = name in ("delta", "message", "logprobs", "index")
         if not is_added and value is not None:
