@@ -268,15 +268,7 @@ class Store:
                 "SELECT model, reply, stored, checksum FROM replies WHERE key = ?",
                 (key,),
             ):
-                if (
-                    self._read(
-                        key,
-                        model,
-                        reply,
-                        check,
-                    )
-                    is not None
-                ):
+                if self._read(key, model, reply, check):
                     yield {
                         "key": key,
                         "model": model,
@@ -416,7 +408,6 @@ class Store:
             if self._spool.rows:
                 # what is of an earlier run is replaced, as it would have been then
                 bounds = self._bounds()
-                rows = self._spool.rows.values()
                 self._run_transaction(
                     [
                         (
@@ -427,7 +418,7 @@ class Store:
                                 **row,
                             },
                         )
-                        for row in rows
+                        for row in self._spool.rows.values()
                     ]
                 )
                 self._spool.clear()
@@ -488,15 +479,13 @@ def _lease() -> dict[str, float]:
 
 def _is_dead(owner: str) -> bool:
     """Return whether the process that took a lease is known to be gone."""
-    host, _, process = owner.partition(" ")
-    number = process.partition(" ")[0]
+    host, number, *_ = [*owner.split(" "), ""]
     is_local = os.name == "posix" and host == socket.gethostname()
-    if not is_local or not number.isdecimal():
-        return False
-    try:
-        os.kill(int(number), 0)
-    except (ProcessLookupError, OverflowError):
-        return True
-    except PermissionError:
-        pass
+    if is_local and number.isdecimal():
+        try:
+            os.kill(int(number), 0)
+        except (ProcessLookupError, OverflowError):
+            return True
+        except PermissionError:
+            pass
     return False

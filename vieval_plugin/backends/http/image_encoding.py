@@ -237,11 +237,12 @@ def encoded(body: JsonObject) -> tuple[Any, dict[str, str]]:
     for name, field in body.items():
         for value in field if isinstance(field, list) else [field]:
             if isinstance(value, File):
-                content: Any = value.content
-                if isinstance(content, Path):
-                    content = content.open("rb")
+                content = value.content
                 form.add_field(
-                    name, content, filename=value.name, content_type=value.kind
+                    name,
+                    content.open("rb") if isinstance(content, Path) else content,
+                    filename=value.name,
+                    content_type=value.kind,
                 )
             else:
                 form.add_field(name, str(value))
@@ -254,7 +255,7 @@ def encoded(body: JsonObject) -> tuple[Any, dict[str, str]]:
 _APP0, _APP2, _APP14, _APP15, _COMMENT = 0xE0, 0xE2, 0xEE, 0xEF, 0xFE
 # pHYs is the pixels' shape, the others decide colours; critical chunks begin with a capital and
 # stay anyhow
-_COLOURS = (
+_KEPT_CHUNKS = (
     b"tRNS",
     b"gAMA",
     b"cHRM",
@@ -265,8 +266,8 @@ _COLOURS = (
     b"cLLI",
     b"sBIT",
     b"bKGD",
+    b"pHYs",
 )
-_KEPT_CHUNKS = frozenset((*_COLOURS, b"pHYs"))
 _COLOUR_CHUNKS = (b"gAMA", b"cHRM", b"sRGB", b"cICP")
 
 

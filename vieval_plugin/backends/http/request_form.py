@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import re
 import sys
 from collections.abc import Awaitable, Callable, Mapping
@@ -109,22 +110,21 @@ class RequestForm:
         for name in named_fields(refused, sent):
             bounded = "top_logprobs" if name == "logprobs" else name
             value = sent.get(bounded)
-            number = None
-            if bounded in _BOUNDED and isinstance(value, (int, float)):
-                number = value
-            allowed = 0 if number is None else _bound(message, number)
+            is_bounded = bounded in _BOUNDED and isinstance(value, (int, float))
+            number = value if is_bounded else math.inf
+            allowed = _bound(message, number) if is_bounded else 0
             other_limit = next(
                 (limit for limit in LIMITS if name in LIMITS and limit != name), ""
             )
             if other_limit and other_limit in message:
                 form = replace(form, limit=other_limit)
-            elif allowed and number is not None and allowed > number:
+            elif allowed and allowed > number:
                 form = replace(form, lowest={**form.lowest, bounded: allowed})
             elif allowed:
                 form = replace(form, highest={**form.highest, bounded: allowed})
             elif name == "top_logprobs" and "logprobs" in form.refused:
                 continue
-            elif name == "top_logprobs" and number is not None and number > _FEWER:
+            elif name == "top_logprobs" and is_bounded and number > _FEWER:
                 form = replace(form, highest={**form.highest, name: _FEWER})
             elif name not in QUESTION_FIELDS:
                 form = replace(
@@ -186,9 +186,11 @@ def _bound(message: str, sent: Any) -> int:
     """
     numerals = re.findall(r"(?<![\w.])\d[\d,]{0,8}(?![\w.]*\w)", message)
     numbers = [int(numeral.replace(",", "")) for numeral in numerals]
-    smaller = [number for number in numbers if 0 < number < sent]
     larger = [number for number in numbers if sent < number < 400]
-    return max(smaller) if smaller else min(larger, default=0)
+    return max(
+        (number for number in numbers if 0 < number < sent),
+        default=min(larger, default=0),
+    )
 
 
 class Negotiation:
@@ -205,9 +207,8 @@ class Negotiation:
         if store and (document := store.remembered(name)):
             remembered = json.loads(document)
             self._tried = set(remembered.pop("tried"))
-            self.form = RequestForm(
-                **{**remembered, "refused": tuple(remembered["refused"])}
-            )
+            remembered["refused"] = tuple(remembered["refused"])
+            self.form = RequestForm(**remembered)
 
     async def post(
         self, body: JsonObject, send: Send, waits: bool = True

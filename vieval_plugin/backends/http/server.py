@@ -92,32 +92,23 @@ def connection_fault(error: Exception, server: str, by: str = "") -> Again | Den
     """
     import aiohttp
 
+    reason = remedy = ""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         reason = f"its certificate is not valid ({_cause(error.certificate_error)})"
-        return Denied(
-            0,
-            reason,
-            f"{server}: {reason}; set SSL_CERT_FILE to your certificate authority's file",
-        )
-    if isinstance(error, (aiohttp.ClientSSLError, ssl.SSLError)):
+        remedy = "set SSL_CERT_FILE to your certificate authority's file"
+    elif isinstance(error, (aiohttp.ClientSSLError, ssl.SSLError)):
         reason = f"no TLS connection ({_cause(error)})"
-        return Denied(
-            0,
-            reason,
-            f"{server}: {reason}; check whether the address must begin with http:// or https://",
-        )
-    if (
+        remedy = "check whether the address must begin with http:// or https://"
+    elif (
         isinstance(error, aiohttp.ClientResponseError)
         # in the words of both parsers of aiohttp, by version
         and re.search("status line|Expected HTTP/", error.message)
     ):
         message = " ".join(redacted(error.message).split())
         reason = f"the server does not speak HTTP ({message[:_LONGEST_CAUSE]})"
-        return Denied(
-            0,
-            reason,
-            f"{server}: {reason}; check the address and its port",
-        )
+        remedy = "check the address and its port"
+    if reason:
+        return Denied(0, reason, f"{server}: {reason}; {remedy}")
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return Again(
             "connection", f"no connection{by} (its host name cannot be resolved)"
@@ -186,13 +177,10 @@ class ServerOptions:
         """Seconds that a question may take with all its tries, each of which may count as half
         of one.
         """
-        turns = (
-            60 * self.concurrent / self.requests_per_minute
-            if self.requests_per_minute
-            else 0.0
-        )
-        half_tries = 2 * (self.retries + 1)
-        return half_tries * (self.longest_try + turns) + self.patience
+        longest = self.longest_try
+        if self.requests_per_minute:
+            longest += 60 * self.concurrent / self.requests_per_minute
+        return 2 * (self.retries + 1) * longest + self.patience
 
     @property
     def sent_headers(self) -> dict[str, str]:
@@ -732,11 +720,9 @@ def endpoint(base: str, path: str) -> str:
     'https://host/openai/deployments/judge/chat/completions?api-version=2024-10-21'
     """
     address, mark, query = base.partition("?")
-    url = f"{address.rstrip('/')}/{path}"
-    if not mark:
-        return url
-    sign = "&" if "?" in path else "?"
-    return f"{url}{sign}{query}"
+    if mark and "?" in path:
+        mark = "&"
+    return f"{address.rstrip('/')}/{path}{mark}{query}"
 
 
 def proxy_words(proxy: Proxy | None) -> str:
@@ -752,13 +738,13 @@ def _refused_by(proxy: Proxy | None, code: int) -> Again | VievalError:
     if code >= 500:
         return Again("connection", f"no connection{proxy_words(proxy)} (HTTP {code})")
     if code == _PROXY_LOGIN:
-        problem = f"{proxy} requires a user and password (HTTP {code})"
         return VievalError(
-            f"{problem}; set them in {proxy.variable} as http://USER:PASSWORD@..., or "
-            f"{proxy.remedy}"
+            f"{proxy} requires a user and password (HTTP {code}); set them in "
+            f"{proxy.variable} as http://USER:PASSWORD@..., or {proxy.remedy}"
         )
-    problem = f"{proxy} does not connect to {proxy.host} (HTTP {code})"
-    return VievalError(f"{problem}; {proxy.remedy}")
+    return VievalError(
+        f"{proxy} does not connect to {proxy.host} (HTTP {code}); {proxy.remedy}"
+    )
 
 
 def server_options(name: str, backbone: Backbone) -> ServerOptions:

@@ -69,8 +69,7 @@ async def look(name_colour: Callable[[Image], Awaitable[str]], seed: str) -> Sig
         answers += await gather_or_cancel(
             name_colour(picture_of(colour)) for colour in pair
         )
-        sight = _sight(colours, answers)
-        if sight is not None:
+        if sight := _sight(colours, answers):
             break
     evidence = "; ".join(map(_evidence, colours, answers))
     return SightCheck(
@@ -106,6 +105,6 @@ def _sight(colours: Sequence[str], answers: Sequence[str]) -> Sight | None:
 
 def _colour_in(answer: str) -> str | None:
     """The colour that an answer names; None for none or several."""
-    _, _, text = answer.rpartition("</think>")
+    text = answer.rpartition("</think>")[2]
     names = {name.lower() for name in _NAMES.findall(text)}
     return names.pop() if len(names) == 1 else None

@@ -84,13 +84,8 @@ class Grounder:
             with self._turn:
                 if not all(future.done() for future in futures):
                     self._run_batch()
-        return drop_enclosing(
-            [
-                detection
-                for future in futures
-                if (detection := future.result()) is not None
-            ]
-        )
+        detections = (future.result() for future in futures)
+        return drop_enclosing(list(filter(None, detections)))
 
     def _future(
         self, name: str, phrase: str, decode: Callable[[], Pixels]
@@ -167,15 +162,14 @@ def load(detector: str) -> tuple[Detect, str]:
             f"the tool grounding requires torch and transformers ({error}); {advice}"
         ) from None
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    name = detector
-    revision = None
+    name, revision = detector, None
     if not exists(Path(detector)):
-        name, _, version = detector.partition("@")
-        revision = version or None
+        name, _, revision = detector.partition("@")
     try:
-        processor: Any = AutoProcessor.from_pretrained(name, revision=revision)  # type: ignore[no-untyped-call]
+        origin = {"revision": revision} if revision else {}
+        processor: Any = AutoProcessor.from_pretrained(name, **origin)  # type: ignore[no-untyped-call]
         model = (
-            AutoModelForZeroShotObjectDetection.from_pretrained(name, revision=revision)
+            AutoModelForZeroShotObjectDetection.from_pretrained(name, **origin)
             .to(device)
             .eval()
         )
@@ -188,11 +182,10 @@ def load(detector: str) -> tuple[Detect, str]:
 
     def detect(rows: PhraseRows) -> list[Detection | None]:
         found = find_boxes(model, processor, rows, BOX_THRESHOLD)
-        detections = []
-        for (scores, boxes), (image, _) in zip(found, rows, strict=True):
-            height, width = image.shape[:2]
-            detections.append(_best(scores, boxes, height, width))
-        return detections
+        return [
+            _best(scores, boxes, *image.shape[:2])
+            for (scores, boxes), (image, _) in zip(found, rows, strict=True)
+        ]
 
     commit = getattr(model.config, "_commit_hash", None)  # a folder has none
     return detect, f"{name}@{commit}" if commit else name
@@ -257,16 +250,12 @@ def grounding_query(phrase: str) -> str:
 def run(arguments: Mapping[str, Any], pixels: Decode) -> ToolResult:
     """The boxes of `phrases` in `image`, found by the model `detector`."""
     detector = grounder(arguments["detector"])
-    return ToolResult(
-        tuple(
-            detector.boxes(
-                arguments["image"],
-                arguments["phrases"],
-                pixels,
-            )
-        ),
-        by=detector.by,
+    boxes = detector.boxes(
+        arguments["image"],
+        arguments["phrases"],
+        pixels,
     )
+    return ToolResult(tuple(boxes), by=detector.by)
 
 
 @cache
@@ -297,18 +286,11 @@ def _best(scores: Any, boxes: Any, height: int, width: int) -> Detection | None:
     if not len(scores):
         return None
     best = int(scores.argmax())
-    x0, y0, x1, y1 = (float(value) for value in boxes[best])
-    if not all(
-        map(
-            math.isfinite,
-            (x0, y0, x1, y1),
-        )
-    ):
+    sides = x0, y0, x1, y1 = tuple(map(float, boxes[best]))
+    if not all(map(math.isfinite, sides)):
         return None
-    left = max(0, math.floor(x0))
-    top = max(0, math.floor(y0))
-    right = min(width, math.ceil(x1))
-    bottom = min(height, math.ceil(y1))
+    left, top = max(0, math.floor(x0)), max(0, math.floor(y0))
+    right, bottom = min(width, math.ceil(x1)), min(height, math.ceil(y1))
     if left >= right or top >= bottom:
         return None
     return Detection(

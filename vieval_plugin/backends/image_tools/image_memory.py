@@ -101,11 +101,12 @@ def _remove(path: Path, process: int) -> None:
     """Remove a file or a folder, but not in a process that was forked from the one which made
     it.
     """
-    if os.getpid() == process:
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
+    if os.getpid() != process:
+        return
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 #: Gives the pixels (height, width, 3) of an image, which are not to be written to; VievalError as

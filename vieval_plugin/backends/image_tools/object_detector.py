@@ -171,23 +171,20 @@ class MaskDetector:
     def detect(
         self, rows: Sequence[tuple[Pixels, Sequence[str]]], threshold: float
     ) -> list[dict[str, ClassBoxes]]:
-        torch = library("torch")
-        batch = torch.stack([self._inputs(pixels) for pixels, _ in rows])
+        inputs = [self._inputs(pixels) for pixels, _ in rows]
+        batch = library("torch").stack(inputs)
         outputs = self.network(pixel_values=batch.to(self.network.device))
         probabilities = outputs.class_queries_logits.softmax(-1)
-        boxes_of_rows = []
+        boxes_of_rows: list[dict[str, ClassBoxes]] = [{} for _ in rows]
         for number, (pixels, labels) in enumerate(rows):
-            masks = outputs.masks_queries_logits[number]
-            boxes_by_label = {}
             for label in labels:
-                boxes_by_label[label] = mask_boxes(
+                boxes_of_rows[number][label] = mask_boxes(
                     probabilities[number, :, self.classes[label]],
-                    masks,
+                    outputs.masks_queries_logits[number],
                     padded=batch.shape[-2:],
                     size=pixels.shape[:2],
                     threshold=threshold,
                 )
-            boxes_of_rows.append(boxes_by_label)
         return boxes_of_rows
 
     def _inputs(self, pixels: Pixels) -> Any:
@@ -195,8 +192,7 @@ class MaskDetector:
         torch = library("torch")
         height, width = scaled_size(*pixels.shape[:2])
         values = torch.from_numpy(pixels.copy()).permute(2, 0, 1).float() / 255
-        scaled = _resize(values, height, width)
-        normal = (scaled - self.mean) / self.deviation
+        normal = (_resize(values, height, width) - self.mean) / self.deviation
         return torch.nn.functional.pad(
             normal, (0, -width % _DIVISOR, 0, -height % _DIVISOR)
         )
@@ -340,24 +336,22 @@ class ObjectInstrument:
         """The image decoded; VievalError if it cannot be read, or a class is unknown."""
         pixels = images.pixels(ask.arguments["image"])
         arguments = dict(ask.arguments)
-        for name in _NOT_IN_KEY:
-            arguments.pop(name, None)
-        arguments["threshold"] = THRESHOLD
-        if ask.arguments["counting"]:
-            arguments["threshold"] = self._detector.counting_threshold
+        image, counting = arguments.pop("image"), arguments.pop("counting")
+        threshold = self._detector.counting_threshold if counting else THRESHOLD
+        arguments["threshold"] = threshold
         weights = [self._detector.identity]
         weights += [self._colors.encoder.identity] if self._colors else []
-        size = self._detector.batch_key(pixels, ask.arguments["labels"])
+        size = self._detector.batch_key(pixels, arguments["labels"])
         parts = {
             "tool": ask.tool,
             "weights": weights,
-            "image": images.digest(ask.arguments["image"]),
+            "image": images.digest(image),
             **arguments,
         }
         return PreparedMeasure(
             key_of(parts),
             PreparedDetection(pixels, arguments),
-            (size, arguments["threshold"]),
+            (size, threshold),
         )
 
     def compute(self, contents: Sequence[PreparedDetection]) -> list[Reply]:
@@ -391,16 +385,14 @@ class ObjectInstrument:
         colored, objects = dict(detection.arguments["colored"]), []
         for label, boxes in boxes_by_label.items():
             indices = surest(boxes.scores, detection.arguments["threshold"])
-            of_color = indices[: colored.get(label, 0)]
+            colors: list[str] = []
             if self._colors:
                 colors = self._colors.colors(
                     detection.pixels,
                     label,
                     boxes,
-                    of_color,
+                    indices[: colored.get(label, 0)],
                 )
-            else:
-                colors = []
             for number, index in enumerate(indices):
                 left, top, right, bottom = boxes.sides[index].round(2).tolist()
                 color = colors[number] if number < len(colors) else ""
@@ -408,9 +400,6 @@ class ObjectInstrument:
                 box = left, top, right, bottom
                 objects.append(DetectedObject(label, box, score, color))
         return objects
-
-
-_NOT_IN_KEY = ("image", "counting")
 
 
 def open_instrument(ask: UseTool, scorers: Mapping[str, Scorer]) -> ObjectInstrument:
