@@ -232,14 +232,12 @@ def passes_left(
     number, parts = part
     folder = open_folder(started.run.folder)
     written = folder.names()
-    forget_deaths(
-        folder.under_way, written
-    )  # of a worker that was killed when its file had its name
-    all_passes = list(passes_over(started.plan.shards(), ()))[number::parts]
-    passes = [work for mine in all_passes for work in passes_over(mine.shards, written)]
-    return PassQueue(passes), sum(
-        shard.rows for work in passes for shard in work.shards
-    )
+    # of a worker that was killed when its file had its name
+    forget_deaths(folder.under_way, written)
+    passes = list(passes_over(started.plan.shards(), ()))[number::parts]
+    shards = [shard for work in passes for shard in work.shards]
+    rows = sum(shard.rows for shard in shards if shard.name not in written)
+    return PassQueue(passes_over(shards, written)), rows
 
 
 def jobs_left(started: StartedRun, prepared: PreparedJudge) -> Iterator[Job]:
@@ -251,9 +249,7 @@ def jobs_left(started: StartedRun, prepared: PreparedJudge) -> Iterator[Job]:
     for work in passes_over(started.plan.shards(), folder.names()):
         with suppress(VievalError):
             rows = rows_of_shards(started.plan, root, folder.indexes, work.shards)
-            for row in (
-                fetch_images(rows, started.run.hosts) if started.run.hosts else rows
-            ):
+            for row in fetch_images(rows, started.run.hosts):
                 if row.row.verdict is None:
                     yield Job(row.row.sample, prepared)
 
@@ -268,18 +264,14 @@ def drawn_samples(started: StartedRun, seed: int) -> list[Judged]:
     start = 0
     samples: list[Judged] = []
     for shard in started.plan.shards():
-        drawn = {
-            shard.first + number - start
-            for number in numbers
-            if start <= number < start + shard.rows
-        }
+        drawn = {shard.first + number - start for number in numbers}
+        drawn &= set(shard.numbers)
         start += shard.rows
         if drawn:
             rows = rows_of_shards(started.plan, root, folder.indexes, [shard])
-            rows = fetch_images(rows, started.run.hosts) if started.run.hosts else rows
             samples += [
                 row.row.sample
-                for row in rows
+                for row in fetch_images(rows, started.run.hosts)
                 if row.number in drawn and row.row.verdict is None
             ]
     return samples
@@ -424,17 +416,14 @@ def run_again(
         )
     had_scores = any(Status(status).usable for status in statuses)
     return ShardRun(
-        *(
-            folder.location,
-            plan.root,
-            judge,
-            setting,
-            options.asking_anew(),
-            backbone,
-        ),
-        most_failures=MOST_FAILURES
-        if had_scores
-        else 1.0,  # a row that failed loses nothing by failing again
+        folder.location,
+        plan.root,
+        judge,
+        setting,
+        options.asking_anew(),
+        backbone,
+        # a row that failed loses nothing by failing again
+        most_failures=MOST_FAILURES if had_scores else 1.0,
         rejudge=tuple(statuses),
     )
 

@@ -21,7 +21,7 @@ from vieval_plugin.backends.http.batches import BatchOptions
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.judges.protocol import FAILED_CALLS, Status
-from vieval_plugin.readers.places import place_at
+from vieval_plugin.readers.places import arrow, place_at
 from vieval_plugin.readers.samples import SampleRow
 from vieval_plugin.records import unjudged
 from vieval_plugin.run.prepare import PreparedJudge, prepare
@@ -45,7 +45,7 @@ from vieval_plugin.run.shards.rows import (
     output_digest,
     rows_of_shards,
 )
-from vieval_plugin.run.shards.schema import Tally, encoded, shard_metadata, verdict_row
+from vieval_plugin.run.shards.schema import Tally, encoded_tables, verdict_row
 from vieval_plugin.run.shards.under_way import (
     DEATHS,
     RowsUnderWay,
@@ -54,6 +54,7 @@ from vieval_plugin.run.shards.under_way import (
     suspect_and_fatal_rows,
 )
 from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.versions import VERSION
 from vieval_plugin.text.wording import plural
 from vieval_plugin.text.yaml_json import JsonObject
 
@@ -169,11 +170,10 @@ class CallBudget:
         """Return whether the calls of so many rows are left, beside those of the rows that are
         under way.
         """
-        if self._limit is None:
-            return True
+        rows_left = self.rows_opened - self.rows_judged + rows
         return (
-            self._usage.calls + self._calls(self.rows_opened - self.rows_judged + rows)
-            <= self._limit
+            self._limit is None
+            or self._usage.calls + self._calls(rows_left) <= self._limit
         )
 
     def never_allows(self, rows: int) -> bool:
@@ -181,10 +181,8 @@ class CallBudget:
         return self._limit is not None and self._calls(rows) > self._limit
 
     def _calls(self, rows: int) -> float:
-        if self.rows_judged >= _ENOUGH:
-            a_row = self._usage.calls / self.rows_judged
-        else:
-            a_row = self._expected
+        is_known = self.rows_judged >= _ENOUGH
+        a_row = self._usage.calls / self.rows_judged if is_known else self._expected
         return a_row * rows
 
 
@@ -332,7 +330,7 @@ class ShardWorker:
         """The rows of a pass, and where they cannot be read to their end the reason."""
         rows = rows_of_shards(self._plan, self._root, self._folder.indexes, work.shards)
         try:
-            yield from fetch_images(rows, self._run.hosts) if self._run.hosts else rows
+            yield from fetch_images(rows, self._run.hosts)
         except VievalError as error:
             yield error
 
@@ -364,18 +362,16 @@ class ShardWorker:
             opened = NotWritten(shard, "the run was stopped")
         else:
             suspects, fatal = suspect_and_fatal_rows(self._folder.under_way, shard)
-            note = RowsUnderWay(self._folder.under_way, shard)
-            if self._run.rejudge:
-                verdicts = kept_verdicts(self._folder, shard.name, self._run.rejudge)
-            else:
-                verdicts = {}
             self._open[shard.name] = opened = OpenShard(
                 shard,
-                note,
+                RowsUnderWay(self._folder.under_way, shard),
                 suspects,
                 fatal,
-                verdicts,
             )
+            if self._run.rejudge:
+                opened.earlier_verdicts = kept_verdicts(
+                    self._folder, shard.name, self._run.rejudge
+                )
             self._budget.rows_opened += shard.rows
             return opened
         self._slots.release()
@@ -403,20 +399,7 @@ class ShardWorker:
         return None
 
     def _settle(self, event: _RowEvent, outcome: Outcome) -> None:
-        row = event.row
-        schema = self._plan.schema
-        self._keep(
-            event.opened,
-            verdict_row(
-                row.shard.path,
-                row.number,
-                row.prompt,
-                row.row,
-                row.digest,
-                outcome,
-                schema,
-            ),
-        )
+        self._keep(event.opened, verdict_row(event.row, outcome, self._plan.schema))
 
     def _keep(self, opened: OpenShard, verdict: JsonObject) -> None:
         opened.verdicts.append(verdict)
@@ -432,10 +415,7 @@ class ShardWorker:
     async def _end(self, opened: OpenShard) -> None:
         """Write a shard all of whose rows have their verdicts, unless too many of them failed."""
         shard = opened.shard
-        tally = Tally()
-        for row in opened.verdicts:
-            tally.add(row)
-        self._count_unasked(tally)
+        tally = self._tally(opened.verdicts)
         failures = sum(tally.statuses[status] for status in FAILURES)
         problem = opened.problem
         if not problem and failures > self._run.most_failures * len(opened.verdicts):
@@ -465,29 +445,34 @@ class ShardWorker:
                 "resume"
             )
 
-    def _count_unasked(self, tally: Tally) -> None:
-        """Count the answers that the model was not asked for since the shard before this ended."""
+    def _tally(self, verdicts: Iterable[JsonObject]) -> Tally:
+        """Count verdicts, and the answers that the model was not asked for since the shard before
+        this ended.
+        """
+        tally = Tally()
+        for row in verdicts:
+            tally.add(row)
         usage = self.progress.usage
         tally.from_store = usage.cached - self._from_store
         tally.repeated = usage.repeated - self._repeated
-        self._from_store = usage.cached
-        self._repeated = usage.repeated
+        self._from_store, self._repeated = usage.cached, usage.repeated
+        return tally
 
     def _write(self, opened: OpenShard, tally: Tally) -> None:
         """Write the file of a shard; in a thread."""
         plan = self._plan
         opened.verdicts.sort(key=itemgetter("row", "prompt"))
-        metadata = shard_metadata(
-            asdict(opened.shard),
-            plan.run,
-            plan.provenance,
-            tally,
-            opened.began,
-            time.time(),
-        )
-        self._folder.write(
-            opened.shard.name, encoded(opened.verdicts, plan.schema, metadata)
-        )
+        metadata = {
+            "version": VERSION,
+            "run": plan.run,
+            "provenance": asdict(plan.provenance),
+            "shard": asdict(opened.shard),
+            **tally.document(),
+            "began": opened.began,
+            "ended": time.time(),
+        }
+        table = arrow().Table.from_pylist(opened.verdicts, schema=plan.schema.arrow())
+        self._folder.write(opened.shard.name, encoded_tables([table], metadata))
 
 
 def _too_many(
