@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 import PIL.Image
@@ -83,46 +83,27 @@ class ClassBoxes:
     masks: NDArray[np.bool_] | None = None
 
 
-class Detector(Protocol):
-    """Detector of objects of named classes."""
-
-    @property
-    def by(self) -> str:
-        """Name in results."""
-
-    @property
-    def identity(self) -> str:
-        """Digest of the weights."""
-
-    @property
-    def counting_threshold(self) -> float:
-        """Confidence above which boxes are counted."""
-
-    def batch_key(self, pixels: Pixels, labels: Sequence[str]) -> Hashable:
-        """Equal for images that may go together; VievalError for an unknown class."""
-
-    def detect(
-        self, rows: Sequence[tuple[Pixels, Sequence[str]]], threshold: float
-    ) -> list[dict[str, ClassBoxes]]:
-        """The boxes of each image by class, at least those above the threshold."""
-
-
 @dataclass(frozen=True)
 class PhraseDetector:
     """GroundingDINO, asked for one class at a time."""
 
+    #: Name in results.
     by: str
+    #: Digest of the weights.
     identity: str
     network: Any
     processor: Any
+    #: Confidence above which boxes are counted.
     counting_threshold: float = THRESHOLD
 
     def batch_key(self, pixels: Pixels, labels: Sequence[str]) -> Hashable:
+        """Equal for images that may go together; VievalError for an unknown class."""
         return pixels.shape
 
     def detect(
         self, rows: Sequence[tuple[Pixels, Sequence[str]]], threshold: float
     ) -> list[dict[str, ClassBoxes]]:
+        """The boxes of each image by class, at least those above the threshold."""
         phrases = [(pixels, label) for pixels, labels in rows for label in labels]
         boxes = iter(
             find_boxes(
@@ -196,6 +177,10 @@ class MaskDetector:
         return torch.nn.functional.pad(
             normal, (0, -width % _DIVISOR, 0, -height % _DIVISOR)
         )
+
+
+#: Detector of objects of named classes.
+Detector: TypeAlias = PhraseDetector | MaskDetector
 
 
 def scaled_size(height: int, width: int) -> tuple[int, int]:

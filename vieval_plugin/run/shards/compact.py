@@ -33,10 +33,10 @@ def compact(folder: ShardFolder, plan: Plan) -> tuple[int, int]:
             "then try again"
         )
     drop_outdated(folder)
-    counted_files = [file for file, _ in folder.counted()]
-    single = {file for file in counted_files if not file.startswith(JOINED)}
+    counted_files = {file for file, _ in folder.counted()}
+    # which has no joined file
     order = {shard.name: number for number, shard in enumerate(plan.shards())}
-    joinable = single & order.keys()
+    joinable = counted_files & order.keys()
     sizes = {file: size for file, size in folder.sizes().items() if file in joinable}
     ordered_files = sorted(sizes, key=order.__getitem__)
     batches = [batch for batch in _batches(ordered_files, sizes) if len(batch) > 1]
@@ -87,18 +87,13 @@ def _join(
 ) -> None:
     """Write a file of shards that lay in other files, and remove those."""
     documents, tables = zip(*shards, strict=True)
-    provenance = documents[0]["provenance"]
-    described = [_drop_provenance(document) for document in documents]
+    provenances = [document.pop("provenance") for document in documents]
     names = "".join(document["shard"]["name"] for document in documents)
     metadata = {
         "version": VERSION,
-        "provenance": provenance,
-        "shards": described,
+        "provenance": provenances[0],
+        "shards": documents,
     }
     digest = hashlib.sha256(names.encode()).hexdigest()
     folder.write(f"{JOINED}{digest[:24]}", encoded_tables(tables, metadata))
     folder.remove(files)
-
-
-def _drop_provenance(document: JsonObject) -> JsonObject:
-    return {name: value for name, value in document.items() if name != "provenance"}

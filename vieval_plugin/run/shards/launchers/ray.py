@@ -12,7 +12,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any
 
@@ -22,6 +22,7 @@ from vieval_plugin.run.shards.launchers.slots import (
     POLL,
     Slot,
     WorkerDied,
+    share_budget,
     work_in_slots,
 )
 from vieval_plugin.run.shards.passes import Pass, PassQueue, ShardReport, Written
@@ -116,18 +117,14 @@ def work_on_ray(
     _connect(ray, cluster.address)
     try:
         gpus = int(ray.cluster_resources().get("GPU", 0)) if run.measures else 0
-        workers = (
-            cluster.workers
-            or gpus
-            or len([node for node in ray.nodes() if node["Alive"]])
-        )
-        budget = None if run.budget is None else max(run.budget // workers, 1)
+        workers = cluster.workers or gpus or sum(node["Alive"] for node in ray.nodes())
+        run = share_budget(run, workers)
         kind = ray.remote(ShardActor).options(
             num_cpus=1, num_gpus=int(bool(gpus)), max_concurrency=_PASSES + 2
         )
         slots = [
             _OnRay(
-                replace(run, budget=budget),
+                run,
                 queue,
                 on_rows,
                 ray=ray,

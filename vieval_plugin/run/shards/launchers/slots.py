@@ -7,7 +7,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.shards.passes import Pass, PassQueue, ShardReport, Written
@@ -97,6 +97,13 @@ class Slot(ABC):
             )
 
 
+def share_budget(run: ShardRun, workers: int) -> ShardRun:
+    """The run of each of several workers."""
+    if run.budget is None:
+        return run
+    return replace(run, budget=max(run.budget // workers, 1))
+
+
 def work_in_slots(slots: Sequence[Slot], queue: PassQueue) -> list[str]:
     """Have all passes of a queue judged; lines on what that cost, and on workers that died or
     stopped.
@@ -124,16 +131,10 @@ def work_in_slots(slots: Sequence[Slot], queue: PassQueue) -> list[str]:
     problems = [slot.problem for slot in slots if slot.problem]
     if len(problems) == len(slots):
         raise VievalError(problems[-1])
-    deaths = sum(slot.deaths for slot in slots)
-    died = (
-        [
-            (
-                f"{deaths} workers died and were restarted; these lines do not "
-                "include their counts"
-            )
-        ]
-        if deaths
-        else []
-    )
     lines = sum((slot.progress for slot in slots), Progress()).lines()
-    return [*lines, *died, *(f"a worker stopped: {problem}" for problem in problems)]
+    if deaths := sum(slot.deaths for slot in slots):
+        lines.append(
+            f"{deaths} workers died and were restarted; these lines do not include "
+            "their counts"
+        )
+    return [*lines, *(f"a worker stopped: {problem}" for problem in problems)]
