@@ -137,8 +137,11 @@ def page(rewards: Sequence[Reward]) -> Handler:
     """
     script = (_HOME / "page.js").read_text(encoding="utf-8")
     style = style_sheet(_HOME / "page.css")
-    variables = {"rewards": rewards, "script": Markup(script), "style": Markup(style)}
-    body = template(_HOME / "page.html.jinja").render(variables)
+    body = template(_HOME / "page.html.jinja").render(
+        rewards=rewards,
+        script=Markup(script),
+        style=Markup(style),
+    )
     headers = {
         "Content-Type": "text/html; charset=utf-8",
         "Content-Security-Policy": (
@@ -215,10 +218,8 @@ def _protocol_at(path: str) -> Protocol:
     """The protocol whose form an answer on a path has, also where nothing is there; ours where
     none is meant.
     """
-    return next(
-        (protocol for protocol in PROTOCOLS if path.endswith(protocol.path)),
-        judge_v1.PROTOCOL,
-    )
+    protocols = (protocol for protocol in PROTOCOLS if path.endswith(protocol.path))
+    return next(protocols, judge_v1.PROTOCOL)
 
 
 async def _answer_expect(request: web.Request) -> web.StreamResponse | None:
@@ -276,11 +277,12 @@ def _around_requests(front: Front) -> Middleware:
             connection.end_request()
             front.requests -= 1
             metrics = front.service.metrics
-            is_post = request.method == "POST"
             code = str(response.status) if response else "gone"
-            metrics.requests.labels(protocol.name if is_post else "get", code).inc()
-            if is_post:
+            name = "get"
+            if request.method == "POST":
+                name = protocol.name
                 metrics.note_duration(time.monotonic() - start)
+            metrics.requests.labels(name, code).inc()
         return response
 
     return around
@@ -307,8 +309,8 @@ def _log_request(protocol: Protocol, values: Values, seconds: float) -> None:
         for value in by_name.values()
         if value.value is None or value.imputed
     ]
-    statuses = ", ".join(sorted({str(value.status) for value in failed}))
     if failed:
+        statuses = ", ".join(sorted({str(value.status) for value in failed}))
         line = (
             f"{protocol.name}: {len(values)} samples in {seconds:.1f} s, {len(failed)} "
             f"without a reward ({statuses})"

@@ -40,12 +40,11 @@ class Connections:
         and can be.
         """
         if len(self.open) >= self._bounds.connections:
-            silent = (
-                connection for connection in self.open if connection.has_asked_nothing()
-            )
-            if (oldest := next(silent, None)) is None:
-                return False
-            self._cut(oldest)
+            for connection in self.open:
+                if connection.has_asked_nothing():
+                    self._cut(connection)
+                    return True
+            return False
         return True
 
     async def close(self) -> None:
@@ -56,10 +55,9 @@ class Connections:
     async def _sweep(self) -> None:
         while True:
             await asyncio.sleep(_SWEEP)
-            for connection in [
-                connection for connection in self.open if connection.is_overdue()
-            ]:
-                self._cut(connection)
+            for connection in list(self.open):
+                if connection.is_overdue():
+                    self._cut(connection)
 
     def _cut(self, connection: Connection) -> None:
         self.open.pop(connection, None)
@@ -140,9 +138,8 @@ class Connection(web.RequestHandler):
 
     def begin_request(self) -> None:
         """Note that a whole header has come."""
-        self._requests = self._requests + 1
-        self._waits_since = None
-        self._answered_at = None
+        self._requests += 1
+        self._waits_since = self._answered_at = None
 
     def end_request(self) -> None:
         """Note that a request is answered."""

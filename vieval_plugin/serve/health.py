@@ -101,8 +101,7 @@ def probe(judge: PreparedJudge, kind: str) -> Judged:
     """
     needs = judge.spec.needs
     if kind not in needs:
-        named_kinds = (name for name in needs if name != EVERY_KIND)
-        kind = next(named_kinds, kind or "tig")
+        kind = next((name for name in needs if name != EVERY_KIND), kind or "tig")
     needed = needs.get(kind, needs.get(EVERY_KIND, Needs()))
     common = INPUTS.get(kind, Needs())
     roles = dict.fromkeys(map(_first_name, (*needed.images, *common.images)))

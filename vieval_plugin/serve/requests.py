@@ -137,7 +137,6 @@ def _name_of(header: bytes, number: int) -> str:
     for line in header.decode(errors="replace").split("\r\n"):
         if line.lower().startswith("content-disposition:"):
             parameters = {key.lower(): value for key, value in _PARAMETER.findall(line)}
-            name = str(parameters.get("name", ""))
-            if name.strip('"'):
-                return name.strip('"')
+            if name := str(parameters.get("name", "")).strip('"'):
+                return name
     raise RequestRefused(400, f"part {number} of the body has no name")

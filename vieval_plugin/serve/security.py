@@ -57,11 +57,9 @@ class Guard:
                     f"unknown host {name[:100]!r}; pass --allow-host to allow it",
                 )
         if (origin := headers.get("Origin")) is not None:
-            page = (
-                _server_of(origin.removeprefix(_SCHEME))
-                if origin.startswith(_SCHEME)
-                else None
-            )
+            page = None
+            if origin.startswith(_SCHEME):
+                page = _server_of(origin.removeprefix(_SCHEME))
             if page is None or page != _server_of(host):
                 return RequestRefused(
                     403, f"requests from {origin[:100]!r} are not allowed"

@@ -117,13 +117,9 @@ class Service:
         """Count rewards and groups in the metrics by their outcome."""
         for by_name in results:
             for name, value in by_name.items():
-                outcome = (
-                    "imputed"
-                    if value.imputed
-                    else "failed"
-                    if value.value is None
-                    else "ok"
-                )
+                outcome = "failed" if value.value is None else "ok"
+                if value.imputed:
+                    outcome = "imputed"
                 self.metrics.rewards.labels(name, outcome).inc()
         for name, positions in _groups(entries, results):
             numbers = [
@@ -146,21 +142,15 @@ class Service:
         jobs: list[KeyedJob] = []
         digests: dict[Image, str] = {}
         names = tuple(reward.name for reward in rewards)
-        requested = [
-            names if entry.rewards is None else entry.rewards for entry in entries
-        ]
         for reward in self.rewards.values():
             positions = [
                 position
-                for position, entry_names in enumerate(requested)
-                if reward.name in entry_names
+                for position, entry in enumerate(entries)
+                if reward.name in (names if entry.rewards is None else entry.rewards)
             ]
             for group in _batched(reward, entries, positions, results):
-                judged = [
-                    item
-                    for position in group
-                    if (item := entries[position].judged) is not None
-                ]
+                members = (entries[position].judged for position in group)
+                judged = tuple(filter(None, members))
                 for repeat in range(self.options.repeats):
                     spans = []
                     for term in reward.terms:
@@ -173,7 +163,7 @@ class Service:
                         _Batch(
                             reward,
                             tuple(group),
-                            tuple(judged),
+                            judged,
                             tuple(spans),
                         )
                     )
@@ -181,10 +171,12 @@ class Service:
 
     async def _judge(self, job: KeyedJob) -> Outcome:
         calls_before = self.progress.usage.calls
-        attempts = self.options.attempts
-        repeats = self.options.repeats
         judging = self._session.outcome(
-            job.judged, job.judge, attempts, job.repeat, repeats
+            job.judged,
+            job.judge,
+            self.options.attempts,
+            job.repeat,
+            self.options.repeats,
         )
         outcome = await outcome_or_failure(judging)
         status = str(outcome.verdict.status)
@@ -219,22 +211,22 @@ def _batched(
     """The positions of entries that can be judged, in batches: groups, contests one by one, or
     all samples at once.
     """
+
+    def refuse(position: int, status: Status, reason: str) -> None:
+        results[position][reward.name] = RewardValue(None, status, reason)
+
     pooled: list[int] = []
     by_group: dict[str, list[int]] = {}
     for position in positions:
         entry = entries[position]
         if entry.judged is None:
-            results[position][reward.name] = RewardValue(
-                None, Status.TOOL_ERROR, entry.fault
-            )
+            refuse(position, Status.TOOL_ERROR, entry.fault)
         elif isinstance(entry.judged, Contest):
             yield [position]
         elif not reward.groupwise:
             pooled.append(position)
         elif not entry.group:
-            results[position][reward.name] = RewardValue(
-                None, Status.NOT_APPLICABLE, _NO_GROUP
-            )
+            refuse(position, Status.NOT_APPLICABLE, _NO_GROUP)
         else:
             by_group.setdefault(entry.group, []).append(position)
     if pooled:
@@ -243,10 +235,8 @@ def _batched(
         if len(members) > 1:
             yield members
         else:
-            reason = f"group {group!r} must have at least 2 samples to compare, got 1"
-            results[members[0]][reward.name] = RewardValue(
-                None, Status.NOT_APPLICABLE, reason
-            )
+            reason = f"group {group!r} has no other sample to compare it with"
+            refuse(members[0], Status.NOT_APPLICABLE, reason)
 
 
 def _values_of(batch: _Batch, outcomes: Sequence[Outcome]) -> list[RewardValue]:

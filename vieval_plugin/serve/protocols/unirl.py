@@ -55,19 +55,15 @@ def read(body: Body, reading: Reading) -> list[RequestEntry]:
 
 
 def _entry(number: int, request: JsonObject, reading: Reading) -> RequestEntry:
-    if "request_id" in request:
-        identity = {name: request.get(name) for name in _IDENTITY}
-    else:
-        identity = {}
+    is_named = "request_id" in request
+    identity = {name: request.get(name) for name in _IDENTITY if is_named}
     fields = {"identity": identity}
     try:
         names = list_of(request, _REWARDS, str, "reward names")
+        if not names:
+            raise VievalError(f"`{_REWARDS}` must not be empty")
     except VievalError as error:
         return RequestEntry(None, str(error), rewards=(), fields=fields)
-    if not names:
-        return RequestEntry(
-            None, f"`{_REWARDS}` must not be empty", rewards=(), fields=fields
-        )
     return entry_of(
         partial(_sample, number, request, reading),
         rewards=tuple(dict.fromkeys(names)),
@@ -105,24 +101,18 @@ def write(entries: Sequence[RequestEntry], values: Values) -> web.Response:
     results = []
     errors = []
     for entry, by_name in zip(entries, values, strict=True):
-        failed = {name: value for name, value in by_name.items() if value.value is None}
-        reasons = {
-            name: redacted(f"{value.status}: {value.reason}")
-            for name, value in failed.items()
-        }
-        unknown = {
-            name: "unknown reward"
-            for name in entry.rewards or ()
-            if name not in by_name
-        }
-        results.append(
-            {
-                name: {VALUE: value.value}
-                for name, value in by_name.items()
-                if name not in failed
-            }
-        )
-        errors.append(reasons | unknown if entry.rewards else {_REWARDS: entry.fault})
+        result = {}
+        reasons = {}
+        for name, value in by_name.items():
+            if value.value is None:
+                reasons[name] = redacted(f"{value.status}: {value.reason}")
+            else:
+                result[name] = {VALUE: value.value}
+        for name in entry.rewards or ():
+            if name not in by_name:
+                reasons[name] = "unknown reward"
+        results.append(result)
+        errors.append(reasons if entry.rewards else {_REWARDS: entry.fault})
     document = {"protocol_version": _VERSION, "results": results, "errors": errors}
     identities = [entry.fields["identity"] for entry in entries]
     return json_answer(
