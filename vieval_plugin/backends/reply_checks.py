@@ -53,8 +53,8 @@ def fault(reply: Reply) -> str | None:
     numbers, what they can be at all.
     """
     if isinstance(reply, Text):
-        has_counts = _is_count(reply.input_tokens) and _is_count(reply.output_tokens)
-        fine = has_counts and isinstance(reply.text, str)
+        fine = _is_count(reply.input_tokens) and _is_count(reply.output_tokens)
+        fine = fine and isinstance(reply.text, str)
         fine = fine and isinstance(reply.cut, (bool, type(None)))
         return None if fine else "the text or token count of the answer is not valid"
     if isinstance(reply, ToolResult):
@@ -62,13 +62,7 @@ def fault(reply: Reply) -> str | None:
         fine = fine and all(map(_is_of_pixels, reply.boxes))
         return None if fine else "the text or boxes of the tool result are not valid"
     if isinstance(reply, Probabilities):
-        fine = all(
-            map(
-                _are_bounds,
-                reply.low,
-                reply.high,
-            )
-        )
+        fine = all(map(_are_bounds, reply.low, reply.high))
         if fine and len(reply.low) == len(reply.high):
             return None
         return f"invalid probabilities: {_numbers_or_type_names([*reply.low, *reply.high])}"

@@ -71,13 +71,8 @@ class TokenIds:
         except (Refused, VievalError):
             return None
         tokens = answer.get("tokens")
-        if (
-            not isinstance(tokens, list)
-            or not tokens
-            or answer.get("count") != len(tokens)
-        ):
-            return None
-        if all(type(token) is int for token in tokens):
+        is_whole = isinstance(tokens, list) and answer.get("count") == len(tokens)
+        if is_whole and tokens and all(type(token) is int for token in tokens):
             return tokens
         return None
 
@@ -358,18 +353,15 @@ async def _continuation_probability(
     `prompt_length` is how many tokens the question has: a server that reads the prefix in other
     tokens, or does not go on with the turn, has another number than that and `length`.
     """
-    conversation = {
-        "messages": [*body["messages"], {"role": "assistant", "content": prefix_text}]
-    }
+    turn = {"role": "assistant", "content": prefix_text}
     going_on = {
+        **body,
+        "messages": [*body["messages"], turn],
         "add_generation_prompt": False,
         "continue_final_message": True,
         "allowed_token_ids": [token],
     }
-    value, reported_token_count = await _allowed_token_probability(
-        {**body, **conversation, **going_on}, post
-    )
-    has_expected_token_count = (
-        prompt_length is not None and reported_token_count == prompt_length + length
-    )
-    return (value, value) if value is not None and has_expected_token_count else UNKNOWN
+    value, token_count = await _allowed_token_probability(going_on, post)
+    if value is None or prompt_length is None or token_count != prompt_length + length:
+        return UNKNOWN
+    return value, value

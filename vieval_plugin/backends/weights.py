@@ -225,8 +225,7 @@ def weights_file(name: str) -> Path:
 
 def local_path(name: str) -> Path:
     """The path of weights: of an address that of its file in the user's cache."""
-    is_address = "://" in name
-    if is_address:
+    if "://" in name:
         return cache_folder() / name.rpartition("/")[2]
     return path_of(name)
 
@@ -238,13 +237,17 @@ def is_on_this_machine(name: str) -> bool:
     if exists(local_path(name)):
         return True
     name, _, revision = name.partition("@")
-    parts = name.split("/", 2)
-    is_on_hub = len(parts) > 1 and "://" not in name
+    owner, repository, file = [*name.split("/", 2), "", ""][:3]
+    is_on_hub = "/" in name and "://" not in name
     if not is_on_hub or importlib.util.find_spec("huggingface_hub") is None:
         return False
-    file = parts[2] if len(parts) > 2 else "config.json"
     find = library("huggingface_hub").try_to_load_from_cache
-    return isinstance(find("/".join(parts[:2]), file, revision=revision or None), str)
+    found = find(
+        f"{owner}/{repository}",
+        file or "config.json",
+        revision=revision or None,
+    )
+    return isinstance(found, str)
 
 
 def require_digest(path: Path, digest: str) -> None:
@@ -270,10 +273,11 @@ def state_dict(path: Path, prefix: str = "") -> Tensors:
     try:
         if path.suffix == ".safetensors":
             with library("safetensors").safe_open(path, framework="pt") as tensor_file:
-                names = [
-                    name for name in list(tensor_file.keys()) if name.startswith(prefix)
-                ]
-                tensors = {name: tensor_file.get_tensor(name) for name in names}
+                tensors = {
+                    name: tensor_file.get_tensor(name)
+                    for name in list(tensor_file.keys())
+                    if name.startswith(prefix)
+                }
         else:
             tensors = torch.load(path, map_location="cpu", weights_only=True)
             # a file of a training has more than the weights
@@ -313,9 +317,8 @@ def weights_name(origin: Origin, network: Any, digest: str) -> str:
     """The name of weights in results: their name with the commit that was loaded, or with the
     beginning of their digest.
     """
-    commit = getattr(
-        getattr(network, "config", None), "_commit_hash", None
-    )  # a folder has none
+    config = getattr(network, "config", None)
+    commit = getattr(config, "_commit_hash", None)  # a folder has none
     return f"{origin.model}@{commit or f'sha256:{digest[:16]}'}"
 
 
@@ -349,7 +352,7 @@ def load_failure_reason(where: str, revision: str | None, error: Exception) -> s
 
 
 def _unreadable(error: Exception) -> str:
-    is_refused = "weights_only" in str(error) or "Weights only" in str(error)
+    is_refused = re.search("[wW]eights[ _]only", str(error))
     is_pickle = is_refused or type(error).__name__ == "UnpicklingError"
     if is_pickle or isinstance(error, (LookupError, EOFError)):
         return "contains more than tensors, or is not a weights file; save it as safetensors"
@@ -359,7 +362,6 @@ def _unreadable(error: Exception) -> str:
 def is_out_of_memory(error: BaseException) -> bool:
     """Return whether a device's memory, or this machine's, ran out."""
     # of a GPU a type of its own, of this machine's memory words
-    return type(error).__name__ in (
-        "OutOfMemoryError",
-        "MemoryError",
-    ) or "not enough memory" in str(error)
+    name = type(error).__name__
+    is_named = name in ("OutOfMemoryError", "MemoryError")
+    return is_named or "not enough memory" in str(error)

@@ -358,7 +358,6 @@ async def ask_in_batches(
             answered; what was sent is kept.
     """
     reminders = options.judges.reminders
-    again = f"each sent up to {MOST_SENDS} times if batches expire or fail"
     for prepared in judges:
         name = prepared.spec.name
         if prepared.uses_tools:
@@ -367,10 +366,13 @@ async def ask_in_batches(
                 "would be a separate batch; run it without --batch"
             )
         questions = plural(prepared.rounds, "question")
-        dependent = f"{questions} in a row, {plural(reminders, 're-ask')} for each"
         waves = plural(prepared.rounds * (1 + reminders), "wave")
-        limit = f"at most {waves} ({dependent}), {again}"
-        say(f"vieval: {name} with batches: {limit}", file=sys.stderr)
+        say(
+            f"vieval: {name} with batches: at most {waves} ({questions} in a row, "
+            f"{plural(reminders, 're-ask')} for each), each sent up to {MOST_SENDS} times "
+            "if batches expire or fail",
+            file=sys.stderr,
+        )
     async with Session(
         options, backbone, Progress(), batch=replace(batch, sends=True)
     ) as session:

@@ -36,23 +36,20 @@ if TYPE_CHECKING:
     from vieval_plugin.backends.http.server import Usage
     from vieval_plugin.readers.samples import SampleSource
 
-_CONNECTION = (
-    "base_url",
-    "api_key_env",
-    "num_concurrent",
-    "timeout",
-    "retries",
-    "patience",
-)
 #: Options of a backbone or scorer that change no answer.
 TRANSPORT = frozenset(
-    (
-        *_CONNECTION,
+    {
+        "base_url",
+        "api_key_env",
+        "num_concurrent",
+        "timeout",
+        "retries",
+        "patience",
         "device",
         "price_input",
         "price_cached_input",
         "price_output",
-    )
+    }
 )
 _PACKAGES = (
     "numpy",
@@ -104,10 +101,8 @@ def identity_of(provenance: Provenance) -> JsonObject:
     options = {
         name: fields["options"].get(name) for name in ("judges", "backbones", "scorers")
     }
-    document: JsonObject = json.loads(
-        json.dumps({**fields, "options": _less_transport(options)})
-    )
-    return document
+    fields["options"] = _less_transport(options)
+    return dict(json.loads(json.dumps(fields)))
 
 
 def _less_transport(value: Any) -> Any:
@@ -138,9 +133,8 @@ def differing(
     if inputs["fingerprint"] != inputs_now.fingerprint:
         text = f"{inputs['name']} ({inputs['total']} samples)"
         text_now = f"{inputs_now.name} ({inputs_now.total} samples)"
-        if text == text_now:
-            return f"with {text}, which has changed since"
-        return f"with {text}, now {text_now}"
+        change = "which has changed since" if text == text_now else f"now {text_now}"
+        return f"with {text}, {change}"
     return differing_judges(runs, runs_now)
 
 
@@ -185,19 +179,15 @@ def differing_runs(earlier: JsonObject, current: JsonObject) -> str:
     fields = dict(flat(earlier))
     for name, value in flat(current):
         if fields.get(name) != value:
-            earlier_text = _option_text(fields.get(name))
-            begun_with = f"without {name}"
-            if earlier_text:
-                begun_with = f"with {name} {earlier_text}"
+            text = _option_text(fields.get(name))
+            begun_with = f"with {name} {text}" if text else f"without {name}"
             return f"{begun_with}, now {_option_text(value) or f'without {name}'}"
     return ""
 
 
 def _option_text(value: Any) -> str:
     """A value in words; empty for one that says nothing."""
-    if value is None or value in ("", [], ()):
-        return ""
-    return str(value)
+    return "" if value in (None, "", [], ()) else str(value)
 
 
 def flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
@@ -219,7 +209,6 @@ def runs_document(
     """The document of the file beside verdicts: inputs, versions, and of each run its origin and
     what it cost.
     """
-    versions = {"python": platform.python_version(), **versions_of(*_PACKAGES)}
     described: dict[str, JsonObject] = {}
     for name, provenance in runs.items():
         described[name] = {"provenance": asdict(provenance)}
@@ -228,7 +217,7 @@ def runs_document(
     return {
         "vieval": SCHEMA,
         "inputs": asdict(inputs),
-        "versions": versions,
+        "versions": {"python": platform.python_version(), **versions_of(*_PACKAGES)},
         "runs": described,
     }
 
@@ -272,35 +261,28 @@ def verdict_line(
         run: the run's hash.
         folder: of the file that the line is for, where relative paths start.
     """
-    identity = {
-        "uid": judged.id.uid,
-        "image_model": judged.id.image_model,
-        "kind": judged.kind,
-    }
     # the group of a contest stands with its candidates
     is_grouped = isinstance(judged, Sample) and judged.group != judged.id.uid
-    group = judged.group if is_grouped else ""
     extras = {
         "draw": judged.id.draw,
         "tags": judged.tags,
         "category": getattr(judged, "category", ""),
-        "group": group,
-    }
-    by = {
-        "judge": provenance.judge,
-        "model": provenance.backbone,
-        "setting": provenance.setting,
-        "run": run,
+        "group": judged.group if is_grouped else "",
     }
     tokens = (outcome.input_tokens, outcome.output_tokens)
     document = {
         "vieval": SCHEMA,
         "row": number,
-        **identity,
+        "uid": judged.id.uid,
+        "image_model": judged.id.image_model,
+        "kind": judged.kind,
+        **{name: value for name, value in extras.items() if value},
+        **_compact(verdict_document(outcome.verdict)),
+        "judge": provenance.judge,
+        "model": provenance.backbone,
+        "setting": provenance.setting,
+        "run": run,
     }
-    document |= {name: value for name, value in extras.items() if value}
-    document |= _compact(verdict_document(outcome.verdict))
-    document |= by
     if any(tokens):
         document["tokens"] = tokens
     document |= _texts_and_images(judged, folder)
@@ -320,14 +302,15 @@ def _texts_and_images(judged: Judged, folder: Path) -> JsonObject:
             role: image_json(image, folder) for role, image in judged.images.items()
         }
         return {"texts": dict(judged.texts), "images": images}
-    candidates = []
-    for candidate in judged.candidates:
-        identity = {
+    candidates = [
+        {
             "image_model": candidate.id.image_model,
             "uid": candidate.id.uid,
             "draw": candidate.id.draw,
+            **_texts_and_images(candidate, folder),
         }
-        candidates.append({**identity, **_texts_and_images(candidate, folder)})
+        for candidate in judged.candidates
+    ]
     return {"group": judged.group, "candidates": candidates}
 
 
@@ -362,9 +345,8 @@ def image_json(image: Image, folder: Path) -> JsonObject:
             "row": origin.row,
             "column": origin.column,
         }
-    elif isinstance(image.source, Path) and (
-        is_there(image) or not origin
-    ):  # an address that nobody fetched is no path
+    # an address that nobody fetched is no path
+    elif isinstance(image.source, Path) and (is_there(image) or not origin):
         path = _path(image.source, folder)
         document["file"] = path if is_there(image) else redacted(path)
     if isinstance(origin, str) and origin:

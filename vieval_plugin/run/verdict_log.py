@@ -127,11 +127,14 @@ class VerdictLog:
         """Write a verdict at once; `usage` is what the run has cost in this attempt, which is
         noted now and then.
         """
-        offsets = self._offsets[run]
-        offsets.extend([_NO_OFFSET] * (row + 1 - len(offsets)))
-        offsets[row] = self._write(line)
+        self._set_offset(run, row, self._write(line))
         if row % _USAGE_EVERY == 0:
             self.note_usage(run, usage)
+
+    def _set_offset(self, run: str, row: int, offset: int) -> None:
+        offsets = self._offsets[run]
+        offsets.extend([_NO_OFFSET] * (row + 1 - len(offsets)))
+        offsets[row] = offset
 
     def note_usage(self, run: str, usage: Usage) -> None:
         """Record the cost of a run in this attempt."""
@@ -237,11 +240,10 @@ class VerdictLog:
                 self._attempt = max(self._attempt, document["attempt"] + 1)
                 self._usage[run][document["attempt"]] = usage_of(document["usage"])
                 return
-            row = document["row"]
-            offsets = self._offsets[run]
-            offsets.extend([_NO_OFFSET] * (row + 1 - len(offsets)))
             is_failed = document["status"] in (*FAILED_CALLS, Status.NO_IMAGE)
-            offsets[row] = _NO_OFFSET if is_failed else self._end
+            self._set_offset(
+                run, document["row"], _NO_OFFSET if is_failed else self._end
+            )
         except (
             ValueError,
             KeyError,
@@ -259,12 +261,12 @@ def usage_of(document: JsonObject) -> Usage:
     """The inverse of `Usage.as_json`."""
     from vieval_plugin.backends.http.server import Usage
 
-    counters = {
-        name: Counter(count)
-        for name, count in document.items()
-        if isinstance(count, dict)
-    }
-    return Usage(**{**document, **counters})
+    return Usage(
+        **{
+            name: Counter(count) if isinstance(count, dict) else count
+            for name, count in document.items()
+        }
+    )
 
 
 #: Fields of the first line of a file of verdicts which is not complete.
@@ -275,10 +277,8 @@ def read_header(line: str) -> JsonObject | None:
     """The document that a file of verdicts which is not complete begins with; None for another
     line.
     """
-    try:
+    with contextlib.suppress(ValueError):
         document = read_json(line)
-    except ValueError:
-        return None
-    return (
-        document if isinstance(document, dict) and document.keys() >= HEADER else None
-    )
+        if isinstance(document, dict) and document.keys() >= HEADER:
+            return document
+    return None

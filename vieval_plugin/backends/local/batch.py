@@ -88,23 +88,20 @@ def answer_in_batches(
     by_image = _look_at_all(
         {image for _, ask in questions for image in asked_images(ask)}, look
     )
-    digests = {
-        image: examined.digest
-        for image, examined in by_image.items()
-        if isinstance(examined, ExaminedImage)
-    }
+
+    def digest(image: Image) -> str:
+        examined = by_image[image]
+        if isinstance(examined, VievalError):
+            raise examined
+        return examined.digest
+
     for position, (number, ask) in enumerate(questions):
-        results = [by_image[image] for image in asked_images(ask)]
-        errors = [result for result in results if isinstance(result, VievalError)]
-        if errors:
-            replies[position] = Failure(
-                Status.TOOL_ERROR,
-                str(errors[0]),
-            )
-            usage.failures["unreadable image"] += 1
-        else:
-            name = key(number, ask, digests.__getitem__)
+        try:
+            name = key(number, ask, digest)
             positions.setdefault(name, []).append(position)
+        except VievalError as error:
+            replies[position] = Failure(Status.TOOL_ERROR, str(error))
+            usage.failures["unreadable image"] += 1
     waiting = []
     for name, group in positions.items():
         stored = store.get(name) if store else None
@@ -115,12 +112,10 @@ def answer_in_batches(
             usage.cached += len(group)
     for start in range(0, len(waiting), ASKS_A_CALL):
         names = waiting[start : start + ASKS_A_CALL]
-        batch = [questions[positions[name][0]] for name in names]
-        raw_replies: Sequence[Reply]
         if reason := usage.stop_reason():
-            raw_replies = [Failure(Status.API_ERROR, reason)] * len(batch)
+            raw_replies: list[Reply] = [Failure(Status.API_ERROR, reason)] * len(names)
         else:
-            raw_replies = generate(batch)
+            raw_replies = generate([questions[positions[name][0]] for name in names])
         for name, raw_reply in zip(names, raw_replies, strict=True):
             reply = checked(raw_reply)
             _count(reply, model, usage)
@@ -187,9 +182,8 @@ def run_or_halve(
         raise
     # what processors and models raise for a bad input, or for too large a batch
     except Exception as error:
-        status = (
-            Status.TOOL_ERROR if isinstance(error, VievalError) else Status.API_ERROR
-        )
+        is_ours = isinstance(error, VievalError)
+        status = Status.TOOL_ERROR if is_ours else Status.API_ERROR
         failure = Failure(status, line_of(error))
     if len(items) == 1:
         return [failure]

@@ -175,11 +175,8 @@ class TransformersBackend:
             "dtype": self._dtype,
             "origin": self._origin,
         }
-        kind = (
-            {"limit": self.sampling.limit(ask)}
-            if isinstance(ask, Chat)
-            else {"definition": ask.definition}
-        )
+        # of a likelihood the definition is part of the question
+        kind = {"limit": self.sampling.limit(ask)} if isinstance(ask, Chat) else {}
         return key_of(
             {
                 **engine,
@@ -221,14 +218,8 @@ class TransformersBackend:
     def _rows(self, ask: Likelihood) -> list[_Row]:
         tokens = [self._tokens(text) for text in ask.continuations]
         if ask.definition == "first_token":
-            single_tokens = [t for t in tokens if t is not None and len(t) == 1]
-            return [
-                _Row(
-                    ask.messages,
-                    (),
-                    (tuple(chain(*single_tokens)),),
-                )
-            ]
+            single_tokens = tuple(t[0] for t in tokens if t and len(t) == 1)
+            return [_Row(ask.messages, (), (single_tokens,))]
         if ask.definition == "beginning":
             return _rows_of_prefixes(
                 ask.messages, tokens_by_prefix(filter(None, tokens))
@@ -251,12 +242,9 @@ class TransformersBackend:
         try:
             if ask.definition == "first_token":
                 [[first]] = values
-                first_tokens = [
-                    t[0] if t is not None and len(t) == 1 else None for t in tokens
-                ]
                 chances = [
-                    0.0 if token is None else math.exp(log_probability(first[token]))
-                    for token in first_tokens
+                    math.exp(log_probability(first[t[0]])) if t and len(t) == 1 else 0.0
+                    for t in tokens
                 ]
             elif ask.definition == "beginning":
                 return probabilities_from_bounds(
@@ -267,10 +255,7 @@ class TransformersBackend:
                 chances = [
                     0.0
                     if t is None
-                    else _geometric_mean(
-                        next(remaining),
-                        (*t, self._end),
-                    )
+                    else _geometric_mean(next(remaining), (*t, self._end))
                     for t in tokens
                 ]
         except ValueError as error:
@@ -291,16 +276,13 @@ class TransformersBackend:
             inputs = self._inputs([row.messages for row in rows])
             logits = self._logits(inputs, [row.prefix for row in rows])
             logged = logits.float().log_softmax(-1).cpu()
-        values = []
-        for row, logged_row in zip(rows, logged, strict=True):
-            positions = zip(row.wanted_tokens, logged_row, strict=False)
-            values.append(
-                [
-                    {token: float(by_token[token]) for token in tokens}
-                    for tokens, by_token in positions
-                ]
-            )
-        return values
+        return [
+            [
+                {token: float(by_token[token]) for token in tokens}
+                for tokens, by_token in zip(row.wanted_tokens, logged_row, strict=False)
+            ]
+            for row, logged_row in zip(rows, logged, strict=True)
+        ]
 
     def _logits(self, inputs: Any, prefixes: Sequence[tuple[int, ...]]) -> Any:
         """Logits where each turn starts and after each token it begins with; what is past a
@@ -364,14 +346,12 @@ class TransformersBackend:
         )
         skipped = inputs["input_ids"].shape[1] if self._start is None else 1
         prompt_lengths = inputs["attention_mask"].sum(1).tolist()
-        texts = []
-        for row, limit, input_tokens in zip(
-            outputs, limits, prompt_lengths, strict=True
-        ):
-            texts.append(
-                self._text(row[skipped : skipped + limit].tolist(), input_tokens)
+        return [
+            self._text(row[skipped : skipped + limit].tolist(), input_tokens)
+            for row, limit, input_tokens in zip(
+                outputs, limits, prompt_lengths, strict=True
             )
-        return texts
+        ]
 
     def _text(self, tokens: list[int], tokens_in: int) -> Text:
         ends = self._network.generation_config.eos_token_id
@@ -450,13 +430,11 @@ def _decoder_start(config: Any, generation: Any, tokenizer: Any) -> int | None:
         getattr(candidate, "is_encoder_decoder", False) for candidate in configs
     ):
         return None
-    tokens = [
-        getattr(candidate, "decoder_start_token_id", None)
-        for candidate in (generation, *configs)
-    ]
-    return int(
-        next((token for token in tokens if token is not None), tokenizer.pad_token_id)
-    )
+    for candidate in (generation, *configs):
+        token = getattr(candidate, "decoder_start_token_id", None)
+        if token is not None:
+            return int(token)
+    return int(tokenizer.pad_token_id)
 
 
 def _geometric_mean(
@@ -492,10 +470,10 @@ def _bounds_by_prefix(
     by_prefix: BoundsByPrefix = {}
     for row, probability_row in zip(rows, values, strict=True):
         for length, logged in enumerate(probability_row):
-            bounds = {}
-            for token, value in logged.items():
-                chance = math.exp(log_probability(value))
-                bounds[token] = chance, chance
+            bounds = {
+                token: (chance := math.exp(log_probability(value)), chance)
+                for token, value in logged.items()
+            }
             by_prefix.setdefault(row.prefix[:length], bounds)
     return by_prefix
 
@@ -504,10 +482,8 @@ def _turn(role: str, parts: Sequence[str | Image]) -> JsonObject:
     """A message as chat templates take it."""
     if not any(isinstance(part, Image) for part in parts):
         parts = ["\n\n".join(map(str, parts))]
-    content = []
-    for part in parts:
-        if isinstance(part, Image):
-            content.append({"type": "image"})
-        else:
-            content.append({"type": "text", "text": part})
+    content = [
+        {"type": "image"} if isinstance(part, Image) else {"type": "text", "text": part}
+        for part in parts
+    ]
     return {"role": role, "content": content}

@@ -112,24 +112,17 @@ class VLLMBackend:
         return ExaminedImage(encoded.digest, encoded.notes)
 
     def _key(self, ask: Question, repeat: int, digest: Callable[[Image], str]) -> str:
-        content = question(ask, digest)
-        engine = {
-            "engine": "vllm",
-            "model": self.model,
-            "arguments": self._arguments,
-            "pixels": self._max_pixels,
-        }
-        sampling = {
-            "temperature": self.sampling.temperature,
-            "extra": self.sampling.extra,
-        }
         return key_of(
             {
-                **engine,
-                **sampling,
+                "engine": "vllm",
+                "model": self.model,
+                "arguments": self._arguments,
+                "pixels": self._max_pixels,
+                "temperature": self.sampling.temperature,
+                "extra": self.sampling.extra,
                 "limit": self.sampling.limit(ask),
                 "repeat": repeat,
-                **content,
+                **question(ask, digest),
             }
         )
 
@@ -194,10 +187,11 @@ class VLLMBackend:
             bounds.append({(): first_bounds})
             firsts += [(number, (), token) for token in _open_tokens(first_bounds)]
         self._ask_for_tokens(prefix_asks, bounds, firsts)
-        further = []
-        for number, following in enumerate(after):
-            for prefix, token in open_prefix_tokens(following, bounds[number][()]):
-                further.append((number, prefix, token))
+        further = [
+            (number, prefix, token)
+            for number, following in enumerate(after)
+            for prefix, token in open_prefix_tokens(following, bounds[number][()])
+        ]
         self._ask_for_tokens(prefix_asks, bounds, further)
         return [
             probabilities_from_bounds(answer_tokens, by_prefix)
@@ -287,11 +281,9 @@ class VLLMBackend:
 
         if isinstance(ask, Likelihood):
             return SamplingParams(temperature=0, max_tokens=1, logprobs=_TOP_LOGPROBS)
-        structured = (
-            StructuredOutputsParams(json=dict(ask.schema))
-            if ask.schema is not None
-            else None
-        )
+        structured = None
+        if ask.schema is not None:
+            structured = StructuredOutputsParams(json=dict(ask.schema))
         return SamplingParams(
             temperature=self.sampling.temperature,
             max_tokens=self.sampling.limit(ask),

@@ -179,11 +179,9 @@ class Batcher:
         by = "" if instrument is self._pixel_instrument else instrument.by
         if isinstance(reply, ToolResult):
             return replace(reply, by=by)
-        return (
-            replace(reply, by=by, notes=prepared.notes)
-            if isinstance(reply, Measurement)
-            else reply
-        )
+        if isinstance(reply, Measurement):
+            return replace(reply, by=by, notes=prepared.notes)
+        return reply
 
     async def _instrument(self, ask: Measure | UseTool) -> Instrument:
         if isinstance(ask, UseTool):

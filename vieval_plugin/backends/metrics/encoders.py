@@ -72,9 +72,8 @@ class Encoder:
             token_ids = self.tokenizer(text).input_ids
             if len(token_ids) <= self.longest:
                 return token_ids, ()
-            return self.tokenizer(
-                text, truncation=True, max_length=self.longest
-            ).input_ids, (TRUNCATED,)
+            cut = self.tokenizer(text, truncation=True, max_length=self.longest)
+            return cut.input_ids, (TRUNCATED,)
 
     def images(self, pixels: Sequence[Any]) -> Any:
         """Vectors of length 1, a tensor (images, size)."""
@@ -180,20 +179,16 @@ def load_head(path: Path, prefix: str, activation: str, size: int) -> Any:
         raise VievalError(
             f"{path} has no weights under {prefix!r}; correct network.prefix"
         )
-    strays = sorted(
-        name for name in tensors if name.rpartition(".")[2] not in ("weight", "bias")
-    )
-    if strays:
-        raise VievalError(
-            f"{path}: {strays[0]} is not part of a linear layer; set network.prefix "
-            "to the prefix of the head"
-        )
+    for name in sorted(tensors):
+        if name.rpartition(".")[2] not in ("weight", "bias"):
+            raise VievalError(
+                f"{path}: {name} is not part of a linear layer; set network.prefix to the head's"
+            )
     layers: list[Any] = []
-    for name in sorted(
-        (name for name in tensors if name.endswith("weight")), key=natural
-    ):
+    names = [name for name in tensors if name.endswith("weight")]
+    for name in sorted(names, key=natural):
         weight = tensors[name]
-        bias = tensors.pop(f"{name[: -len('weight')]}bias", None)
+        bias = tensors.pop(f"{name.removesuffix('weight')}bias", None)
         is_matrix = weight.dim() == 2 and weight.shape[1] == size
         fits_bias = bias is None or bias.shape == weight.shape[:1]
         if not is_matrix or not fits_bias:
@@ -207,9 +202,7 @@ def load_head(path: Path, prefix: str, activation: str, size: int) -> Any:
             weight.shape[0],
             bias=bias is not None,
         )
-        state = {"weight": weight}
-        if bias is not None:
-            state["bias"] = bias
+        state = {"weight": weight, **({} if bias is None else {"bias": bias})}
         linear.load_state_dict(state)
         layers += [linear, getattr(torch.nn, ACTIVATIONS[activation])()]
         size = weight.shape[0]

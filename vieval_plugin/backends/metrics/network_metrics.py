@@ -183,17 +183,16 @@ class NetworkInstrument:
             return [Measurement(value) for value in self._values(rows)]
         except Exception as error:
             full = is_out_of_memory(error)
-            if full and len(rows) > 1:
-                if torch := sys.modules.get("torch"):
-                    torch.cuda.empty_cache()
-                self.batch = min(self.batch, len(rows) // 2)
-            else:
+            if not full or len(rows) == 1:
                 remedy = (
                     " (set device to cpu, or make the image smaller)" if full else ""
                 )
                 raise VievalError(
                     f"cannot compute {self._name}{remedy}: {line_of(error)}"
                 ) from None
+            if torch := sys.modules.get("torch"):
+                torch.cuda.empty_cache()
+            self.batch = min(self.batch, len(rows) // 2)
         # outside the except block: while the error is alive, its traceback keeps the batch in memory
         return self.compute(rows)
 
@@ -209,9 +208,8 @@ def inference() -> Iterator[None]:
     """Without gradients, and with the same digits on a GPU as on a CPU, as far as single
     precision goes.
     """
-    torch = sys.modules.get(
-        "torch"
-    )  # which the network has imported if it is one of PyTorch
+    # which the network has imported if it is one of PyTorch
+    torch = sys.modules.get("torch")
     if torch is None:
         yield
         return
@@ -265,9 +263,7 @@ def _rounded(value: float) -> float:
     """To five decimals, or five significant digits below 1: what is beyond depends on which
     others were in the batch.
     """
-    if abs(value) >= 1:
-        return round(value, 5)
-    return float(f"{value:.5g}")
+    return round(value, 5) if abs(value) >= 1 else float(f"{value:.5g}")
 
 
 def _shape(tensor: Any) -> tuple[int, ...]:

@@ -107,9 +107,7 @@ def psnr(images: PixelsByRole) -> float:
     """
     image, reference = pair(images)
     error = float(_skimage("metrics").mean_squared_error(image, reference))
-    if not error:
-        return PSNR_CAP
-    return min(10 * math.log10(255**2 / error), PSNR_CAP)
+    return min(10 * math.log10(255**2 / error), PSNR_CAP) if error else PSNR_CAP
 
 
 def edge_f1(images: PixelsByRole) -> float:
@@ -130,11 +128,9 @@ def edge_f1(images: PixelsByRole) -> float:
     if not edges.any() or not reference_edges.any():
         return float(edges.any() == reference_edges.any())
     tolerance = 0.0075 * math.hypot(*edges.shape)
-    precision = float(
-        np.mean(distance_transform_edt(~reference_edges)[edges] <= tolerance)
-    )
-    recall = float(
-        np.mean(distance_transform_edt(~edges)[reference_edges] <= tolerance)
+    precision, recall = (
+        float(np.mean(distance_transform_edt(~others)[own] <= tolerance))
+        for own, others in ((edges, reference_edges), (reference_edges, edges))
     )
     if precision + recall == 0:
         return 0.0

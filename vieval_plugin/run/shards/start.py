@@ -115,12 +115,11 @@ def begin(request: ShardRequest) -> StartedRun:
     with _leaving_no_folder_without_a_plan(folder):
         plan, root, notes = _planned(request, folder, prepared)
     folder.prepare()
-    options = choose_store(run.options, plan.rows, request.own_store)
     run = replace(
         run,
         folder=folder.location,
         root=root.address,
-        options=options,
+        options=choose_store(run.options, plan.rows, request.own_store),
         measures=prepared.spec.scored,
     )
     return StartedRun(run, plan, notes)
@@ -355,12 +354,8 @@ def _require_readable(
         # its rows would be fetched twice; a run whose rows all fail is ended by --max-failures
         return
     try:
-        rows = [
-            row.row
-            for row in islice(
-                rows_of_shards(plan, root, folder.indexes, [first]), FIRST
-            )
-        ]
+        shard_rows = rows_of_shards(plan, root, folder.indexes, [first])
+        rows = [row.row for row in islice(shard_rows, FIRST)]
     except VievalError:
         return  # its shards say so
     require_texts(

@@ -78,11 +78,11 @@ def load(origin: Origin) -> PerceptualDistance:
         )
     path = path_of(origin.model)
     weights = state_dict(path)
-    renamed = {}
-    for layer, part in _SLICES.items():
-        for kind in ("weight", "bias"):
-            tensor = weights.get(f"features.{layer}.{kind}")
-            renamed[f"{part}.{layer}.{kind}"] = tensor
+    renamed = {
+        f"{part}.{layer}.{kind}": weights.get(f"features.{layer}.{kind}")
+        for layer, part in _SLICES.items()
+        for kind in ("weight", "bias")
+    }
     # with its linear weights and a trunk that is still random; the public function and class
     # download the trunk
     lpips = library("torchmetrics.functional.image.lpips")

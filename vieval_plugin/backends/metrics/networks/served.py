@@ -85,15 +85,12 @@ class ServedInstrument:
             "output",
             "probability",
         }
-        described_settings = {
-            **settings.model_dump(include=fields),
-            "extra": dict(settings.server.extra),
-        }
         self._identity = {
             "metric": NAME,
             "model": settings.server.model,
             "head": digest,
-            **described_settings,
+            **settings.model_dump(include=fields),
+            "extra": dict(settings.server.extra),
         }
         options = server_options(described.name, settings.server)
         # these endpoints stand beside /v1 and not under it
@@ -177,12 +174,8 @@ class ServedInstrument:
         [entry] = answer["data"]
         if self._settings.endpoint == "score":
             return float(entry["score"])
-        numbers = [
-            float(number)
-            for number in entry[
-                "data" if self._settings.endpoint == "pooling" else "probs"
-            ]
-        ]
+        field = "data" if self._settings.endpoint == "pooling" else "probs"
+        numbers = list(map(float, entry[field]))
         if self._head is None:
             return numbers[self._settings.output]
         if len(numbers) != self._settings.size:
@@ -214,12 +207,11 @@ class ServedInstrument:
                 "queries": text,
                 "documents": {"content": pictures} if pictures else text,
             }
-        turns: list[JsonObject] = (
-            [{"role": "system", "content": settings.system}] if settings.system else []
-        )
-        turns.append(
-            {"role": "user", "content": [*pictures, {"type": "text", "text": text}]}
-        )
+        turns = []
+        if settings.system:
+            turns.append({"role": "system", "content": settings.system})
+        content = [*pictures, {"type": "text", "text": text}]
+        turns.append({"role": "user", "content": content})
         task = {"task": "embed"} if settings.endpoint == "pooling" else {}
         return {
             **task,

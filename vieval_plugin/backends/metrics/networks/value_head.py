@@ -206,15 +206,12 @@ def load(origin: Origin) -> LoadedValueHead:
     token = model.token(position.token) if position.token else None
     # whatever else of the description changes a number
     reading = settings.model_dump(exclude=_WEIGHTS)
-    prepared = (
+    digest = identity(
+        library("torch").nn.ModuleDict({"base": model.network, "heads": heads}),
         model.processor.to_json_string(),
         str(model.processor.chat_template),
         model.tokenizer.backend_tokenizer.to_str(),
         repr(reading),
-    )
-    digest = identity(
-        library("torch").nn.ModuleDict({"base": model.network, "heads": heads}),
-        *prepared,
     )
     name = weights_name(
         Origin(described.name),
@@ -320,9 +317,7 @@ def _inputs(loaded: LoadedValueHead, text: str, images: Sequence[Picture]) -> Te
 
 
 def _joined(pages: list[Any]) -> Any:
-    if isinstance(pages[0], list):
-        return pages
-    return library("torch").cat(pages)
+    return pages if isinstance(pages[0], list) else library("torch").cat(pages)
 
 
 def value_head(loaded: LoadedValueHead, batch: Batch) -> Any:
@@ -350,11 +345,9 @@ def value_head(loaded: LoadedValueHead, batch: Batch) -> Any:
 def _padded(loaded: LoadedValueHead, name: str, rows: Sequence[list[int]]) -> Any:
     """Tokens after the end, where what reads from left to right does not see them."""
     tokenizer = loaded.base.tokenizer
-    pad = (
-        0
-        if name != "input_ids"
-        else tokenizer.pad_token_id or tokenizer.eos_token_id or 0
-    )
+    pad = 0
+    if name == "input_ids":
+        pad = tokenizer.pad_token_id or tokenizer.eos_token_id or 0
     longest = max(map(len, rows))
     padding = [pad] * longest
     padded = [[*row, *padding][:longest] for row in rows]
