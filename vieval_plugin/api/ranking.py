@@ -186,7 +186,7 @@ class RankingRequest:
     @property
     def judges(self) -> Sequence[str]:
         """Names of the judges that are asked for."""
-        return _several(self.judge or ())
+        return [self.judge] if isinstance(self.judge, str) else self.judge or ()
 
     def named_backbone(self, current: Config) -> Backbone | None:
         """The backbone that the request names."""
@@ -263,11 +263,6 @@ def _require_own_out(request: RankingRequest, judging: Request) -> None:
 
 def _first_label(request: RankingRequest) -> str:
     return next(iter(request.label), "")
-
-
-def _several(value: str | Sequence[str]) -> Sequence[str]:
-    """One name, or several, as a sequence."""
-    return [value] if isinstance(value, str) else value
 
 
 def _maker(draw: Draw, folder: Path, seed: int) -> Make:

@@ -137,7 +137,11 @@ def prepare(
     pack = spec.file
     if pack is None and spec.pack:
         pack = _pack(spec.pack(judge_options, setting))
-        _require_own_pack(pack, name)
+        if pack.judge != name:
+            raise VievalError(
+                f"prompt pack {pack.name} is for {pack.judge}, not for {name}; change the "
+                f"option judges.{name}.pack"
+            )
     if pack:
         pack = replace(pack, reminders=options.judges.reminders)
     pack_fields = (pack.name, pack.hash) if pack else ("", "")
@@ -170,14 +174,6 @@ def prepare(
         spec.uses_tools(judge_options, setting),
         calibration,
     )
-
-
-def _require_own_pack(pack: Pack, judge: str) -> None:
-    if pack.judge != judge:
-        raise VievalError(
-            f"prompt pack {pack.name} is for {pack.judge}, not for {judge}; change the "
-            f"option judges.{judge}.pack"
-        )
 
 
 def setting_of(source: Provenance) -> str:

@@ -502,14 +502,9 @@ def _report(code: int, document: Any, body: bytes | bytearray) -> ErrorReport:
     if _is_text(word) and not word.isdecimal() and word not in text:
         ending = f" ({word})"
     sentence = _sentence(f"{text[:_MOST_PARSED]}{ending}")
-    return ErrorReport(code, names, sentence, _field_name(parameter))
-
-
-def _field_name(parameter: Any) -> str:
-    """The field of a request that an error is about; empty where it names none."""
     if not isinstance(parameter, str) or parameter in ("None", "null"):
-        return ""
-    return parameter
+        parameter = ""
+    return ErrorReport(code, names, sentence, parameter)
 
 
 def _is_text(value: Any) -> TypeGuard[str]:

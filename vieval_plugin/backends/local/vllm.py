@@ -213,7 +213,10 @@ class VLLMBackend:
             conversation = list(prefix_asks[number][1])
             if going_on:
                 conversation.append(
-                    {"role": "assistant", "content": self._text(prefix)}
+                    {
+                        "role": "assistant",
+                        "content": self._engine.get_tokenizer().decode(prefix),
+                    }
                 )
             turns.append(conversation)
         outputs = self._chat(
@@ -235,9 +238,6 @@ class VLLMBackend:
                 # renormalises
                 if high <= by_token.get(token, UNKNOWN)[1] * (1 + 1e-6):
                     by_token[token] = low, high
-
-    def _text(self, tokens: Tokens) -> str:
-        return str(self._engine.get_tokenizer().decode(tokens))
 
     def _tokens(self, text: str) -> Tokens:
         return tuple(

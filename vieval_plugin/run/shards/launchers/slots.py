@@ -71,8 +71,12 @@ class Slot(ABC):
                 self.serve()
                 return
             except WorkerDied as death:
-                if not self.is_stopped:
-                    self._note_death(str(death))
+                if self.is_stopped:
+                    continue
+                self.deaths += 1
+                self.deaths_in_a_row += 1
+                if self.deaths_in_a_row == MOST_DEATHS:
+                    self.problem = f"a worker died {MOST_DEATHS} times in a row (last reason: {death})"
             except VievalError as error:
                 self.problem = str(error)
             finally:
@@ -87,14 +91,6 @@ class Slot(ABC):
         if isinstance(report, Written):
             self.deaths_in_a_row = 0
             self.on_rows(report.shard.rows)
-
-    def _note_death(self, reason: str) -> None:
-        self.deaths += 1
-        self.deaths_in_a_row += 1
-        if self.deaths_in_a_row == MOST_DEATHS:
-            self.problem = (
-                f"a worker died {MOST_DEATHS} times in a row (last reason: {reason})"
-            )
 
 
 def share_budget(run: ShardRun, workers: int) -> ShardRun:
