@@ -135,11 +135,13 @@ def _fetch_row(
         return replace(row, sample=sample, verdict=absence(sample))
     address = redacted(row.addresses[failed_role])[:_MOST_CHARACTERS]
     reason = reasons[files[failed_role]]
-    problem = f"cannot download the {failed_role} image from {address}: {reason}"
     return replace(
         row,
         sample=sample,
-        verdict=unjudged(Status.TOOL_ERROR, problem),
+        verdict=unjudged(
+            Status.TOOL_ERROR,
+            f"cannot download the {failed_role} image from {address}: {reason}",
+        ),
     )
 
 
@@ -172,9 +174,8 @@ def is_allowed(text: str, allowed: Hosts) -> bool:
         address.host
     ):  # names that lead to private ones are refused later
         return True
-    usual = address.port == PORTS[address.scheme]
     return (address.host, address.port) in allowed or (
-        usual and (address.host, None) in allowed
+        address.port == PORTS[address.scheme] and (address.host, None) in allowed
     )
 
 

@@ -91,18 +91,13 @@ class Backbones:
         return self._opened[name]
 
     def _backend(self, name: str) -> OpenAIBackend:
-        batch = (
-            replace(self._batch, folder=self._batch.folder / name)
-            if self._batch
-            else None
-        )
         return backend_of(
             name,
             self._by_name[name],
             self._usage,
             self._store,
             self._seed,
-            batch,
+            self._batch and replace(self._batch, folder=self._batch.folder / name),
         )
 
 

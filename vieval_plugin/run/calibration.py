@@ -108,8 +108,10 @@ class Calibration:
         """Scores of an image, with the calibrated score if its task type has labels."""
         if self.aspect not in scores or kind not in self.knots:
             return scores
-        calibrated = np.interp(scores[self.aspect], *self.knots[kind])
-        return {**scores, self.name: float(calibrated)}
+        return {
+            **scores,
+            self.name: float(np.interp(scores[self.aspect], *self.knots[kind])),
+        }
 
     def require(self, provenance: Provenance) -> None:
         """Raise VievalError for verdicts of another judge, setting, backbone or

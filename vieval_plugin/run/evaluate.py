@@ -94,10 +94,9 @@ async def evaluate_async(
         "Backbone(model=..., base_url=...)",
     )
     require(progress, (Progress, type(None)), "progress", "a Progress object")
-    prepared = prepare(judge, setting, options, backbone)
     outcomes = await outcomes_of(
         checked_samples,
-        prepared,
+        prepare(judge, setting, options, backbone),
         options,
         backbone,
         progress or Progress(),
@@ -206,5 +205,6 @@ def score_matrix(
         progress=progress,
         bar=bar,
     )
-    scores = [verdict.scores.get(_RATED, math.nan) for verdict in verdicts]
-    return np.array(scores, dtype=float).reshape(len(outputs), len(prompts))
+    return np.array(
+        [verdict.scores.get(_RATED, math.nan) for verdict in verdicts], dtype=float
+    ).reshape(len(outputs), len(prompts))

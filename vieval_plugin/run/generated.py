@@ -233,11 +233,10 @@ def generated_images(
             more = len(answer.images) > expected and index == 0
             sample = replace(conditions, id=identity, images=images)
             status = Status.NO_IMAGE if index < len(answer.images) else answer.status
-            origin = Generation(str(path) if path else "", cost_of_image)
             generated.append(
                 GeneratedImage(
                     sample,
-                    origin,
+                    Generation(str(path) if path else "", cost_of_image),
                     reason,
                     (MORE_IMAGES,) if more else (),
                     status,

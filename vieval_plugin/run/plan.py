@@ -93,13 +93,12 @@ def pilot_of(
         raise VievalError(
             f"none of the {len(results)} pilot samples could be judged: {reason[:300]}"
         )
-    costs = tuple(usage for _, usage in results)
     return Pilot(
         judge,
         asks_a_model,
         seed,
         samples,
-        costs,
+        tuple(usage for _, usage in results),
         wall,
         statuses,
         reason,

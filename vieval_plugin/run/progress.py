@@ -63,10 +63,12 @@ class Progress:
         return answers + u.retries.total() + self.statuses.total()
 
     def __add__(self, progress: Progress) -> Progress:
-        counts = {
-            name: value + getattr(progress, name) for name, value in vars(self).items()
-        }
-        return Progress(**counts)
+        return Progress(
+            **{
+                name: value + getattr(progress, name)
+                for name, value in vars(self).items()
+            }
+        )
 
     def count(self, verdict: Verdict, judge: str = "") -> None:
         """Record how a verdict of a judge came out."""

@@ -43,10 +43,10 @@ class Request:
 
     def sources(self, label: str) -> list[Provenance]:
         """The origins of the verdicts, one a judge, each with the label."""
-        sources = (
-            provenance_of(judge, self.current, self.backbone) for judge in self.judges
-        )
-        return [replace(source, label=label) for source in sources]
+        return [
+            replace(provenance_of(judge, self.current, self.backbone), label=label)
+            for judge in self.judges
+        ]
 
 
 def request_of(
@@ -166,15 +166,19 @@ async def score_into(
         row: SampleRow,
         outcome: Outcome,
     ) -> None:
-        line = verdict_line(
-            number,
-            row.sample,
-            add_findings(outcome, row.findings),
-            provenance,
+        log.append(
             run,
-            folder,
+            number,
+            verdict_line(
+                number,
+                row.sample,
+                add_findings(outcome, row.findings),
+                provenance,
+                run,
+                folder,
+            ),
+            progress.usage,
         )
-        log.append(run, number, line, progress.usage)
         update(1)
 
     def open_rows() -> Iterator[tuple[int, SampleRow]]:

@@ -232,9 +232,8 @@ class Session:
         def keep_outcome(index: int, outcome: Outcome) -> None:
             outcomes[unjudged_numbers[index]] = outcome
 
-        jobs = [Job(samples[number], prepared) for number in unjudged_numbers]
         await judge_each(
-            jobs,
+            [Job(samples[number], prepared) for number in unjudged_numbers],
             self._backbones.answer,
             self._progress,
             keep_outcome,
@@ -285,10 +284,9 @@ class Session:
             )
 
         for _ in range(attempts):
-            job = Job(judged, prepared, repeat)
             await run_jobs(
                 self._router,
-                [job],
+                [Job(judged, prepared, repeat)],
                 answer,
                 lambda _, outcome: outcomes.append(outcome),
                 live=1,

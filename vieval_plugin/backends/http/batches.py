@@ -352,7 +352,10 @@ class Batches:
                 f"vieval-{name}.jsonl", self._requests_of(name), "application/jsonl"
             )
             return await self._create(
-                "file", file, name, FormBody(purpose="batch", file=[content])
+                "file",
+                file,
+                name,
+                FormBody(purpose="batch", file=[content]),
             )
         if batch in ("", _REQUESTED):
             if file in self._processing and await self._is_processing(file):

@@ -502,9 +502,8 @@ def _report(code: int, document: Any, body: bytes | bytearray) -> ErrorReport:
     if _is_text(word) and not word.isdecimal() and word not in text:
         ending = f" ({word})"
     sentence = _sentence(f"{text[:_MOST_PARSED]}{ending}")
-    if not isinstance(parameter, str) or parameter in ("None", "null"):
-        parameter = ""
-    return ErrorReport(code, names, sentence, parameter)
+    is_named = _is_text(parameter) and parameter not in ("None", "null")
+    return ErrorReport(code, names, sentence, parameter if is_named else "")
 
 
 def _is_text(value: Any) -> TypeGuard[str]:

@@ -159,9 +159,8 @@ def _is_plain(image: Image, data: bytes) -> bool:
 
 
 def _encoded(data: bytes, media: str | None, notes: tuple[str, ...] = ()) -> Encoded:
-    url = f"data:{media};base64,{base64.b64encode(data).decode()}"
     return Encoded(
-        url,
+        f"data:{media};base64,{base64.b64encode(data).decode()}",
         hashlib.sha256(data).hexdigest(),
         notes,
     )

@@ -289,8 +289,7 @@ class Negotiation:
 
     def _remember(self) -> None:
         if self._store:
-            document = {"tried": sorted(self._tried), **asdict(self.form)}
             self._store.remember(
                 self._name,
-                json.dumps(document),
+                json.dumps({"tried": sorted(self._tried), **asdict(self.form)}),
             )

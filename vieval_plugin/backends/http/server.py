@@ -262,10 +262,9 @@ class Usage:
         }
 
     def __add__(self, usage: Usage) -> Usage:
-        sums = {
-            name: value + getattr(usage, name) for name, value in vars(self).items()
-        }
-        return Usage(**sums)
+        return Usage(
+            **{name: value + getattr(usage, name) for name, value in vars(self).items()}
+        )
 
 
 class Server:
@@ -684,11 +683,10 @@ class Server:
                 ) from None
             request.failed(problem.limited, with_most=False)
             if request.spent:
-                reason = f"{_NO_FILE}: {problem.reason}, {request.sends} times"
                 raise Refused(
                     Status.API_ERROR,
                     problem.kind,
-                    reason,
+                    f"{_NO_FILE}: {problem.reason}, {request.sends} times",
                 )
             self.usage.retries[problem.kind] += 1
             await asyncio.sleep(

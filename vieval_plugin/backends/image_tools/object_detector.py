@@ -458,9 +458,8 @@ def _open_mask_detector(origin: Origin) -> MaskDetector:
         for values in (processor.image_mean, processor.image_std)
     )
     digest = identity(network, repr((processor.image_mean, processor.image_std)))
-    by = weights_name(origin, network, digest)
     return MaskDetector(
-        by,
+        weights_name(origin, network, digest),
         digest,
         network,
         mean,

@@ -48,13 +48,17 @@ class TextReader:
 
     def look(self, ask: UseTool) -> PreparedMeasure:
         versions = versions_of("onnxruntime", "opencv-python-headless")
-        key = {
-            "tool": ask.tool,
-            "by": self.by,
-            **versions,
-            "image": images.digest(ask.arguments["image"]),
-        }
-        return PreparedMeasure(key_of(key), ask)
+        return PreparedMeasure(
+            key_of(
+                {
+                    "tool": ask.tool,
+                    "by": self.by,
+                    **versions,
+                    "image": images.digest(ask.arguments["image"]),
+                }
+            ),
+            ask,
+        )
 
     def compute(self, contents: Sequence[UseTool]) -> list[Reply]:
         return list(self._pool.map(self._read, contents))

@@ -125,8 +125,7 @@ def answer_in_batches(
             replies |= dict.fromkeys(positions[name], reply)
     noted_replies = []
     for position, (_, ask) in enumerate(questions):
-        results = [by_image[image] for image in asked_images(ask)]
-        notes = [getattr(result, "notes", ()) for result in results]
+        notes = [getattr(by_image[image], "notes", ()) for image in asked_images(ask)]
         noted_replies.append(
             noted(
                 replies[position],

@@ -218,8 +218,13 @@ class TransformersBackend:
     def _rows(self, ask: Likelihood) -> list[_Row]:
         tokens = [self._tokens(text) for text in ask.continuations]
         if ask.definition == "first_token":
-            single_tokens = tuple(t[0] for t in tokens if t and len(t) == 1)
-            return [_Row(ask.messages, (), (single_tokens,))]
+            return [
+                _Row(
+                    ask.messages,
+                    (),
+                    (tuple(t[0] for t in tokens if t and len(t) == 1),),
+                )
+            ]
         if ask.definition == "beginning":
             return _rows_of_prefixes(
                 ask.messages, tokens_by_prefix(filter(None, tokens))
@@ -273,8 +278,10 @@ class TransformersBackend:
     def _log_probabilities(self, rows: Sequence[_Row]) -> list[list[dict[int, float]]]:
         """For each row and position, the log-probabilities of the tokens wanted there."""
         with self._torch.inference_mode():
-            inputs = self._inputs([row.messages for row in rows])
-            logits = self._logits(inputs, [row.prefix for row in rows])
+            logits = self._logits(
+                self._inputs([row.messages for row in rows]),
+                [row.prefix for row in rows],
+            )
             logged = logits.float().log_softmax(-1).cpu()
         return [
             [
@@ -374,14 +381,13 @@ class TransformersBackend:
         prompts = [self._prompt(conversation) for conversation in conversations]
         begin = self._tokenizer.bos_token
         has_begin = begin and prompts[0].startswith(begin)
-        batch = self._processor(
+        return self._processor(
             text=prompts,
             images=images if any(images) else None,
             padding=True,
             return_tensors="pt",
             add_special_tokens=not has_begin,
-        )
-        return batch.to(
+        ).to(
             self._network.device,
             self._network.dtype,
         )

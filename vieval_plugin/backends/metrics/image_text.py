@@ -80,13 +80,14 @@ class ImageTextModel:
         together.
         """
         begin = self.tokenizer.bos_token
-        features = self.processor(
-            text=[prompt],
-            images=[list(images)],
-            return_tensors="pt",
-            add_special_tokens=not (begin and prompt.startswith(begin)),
+        return dict(
+            self.processor(
+                text=[prompt],
+                images=[list(images)],
+                return_tensors="pt",
+                add_special_tokens=not (begin and prompt.startswith(begin)),
+            )
         )
-        return dict(features)
 
     def hidden(self, inputs: Tensors, sequential: bool = False) -> Any:
         """The last hidden states, a tensor (asks, tokens, size).

@@ -153,13 +153,10 @@ class NetworkInstrument:
                 "images": {role: _digest(image) for role, image in images.items()},
                 "texts": dict(ask.texts),
             }
-        shapes = tuple(
-            (role, _shape(tensor)) for role, tensor in inputs.tensors.items()
-        )
         return PreparedMeasure(
             key_of(parts),
             inputs.tensors,
-            shapes,
+            tuple((role, _shape(tensor)) for role, tensor in inputs.tensors.items()),
             inputs.notes,
         )
 

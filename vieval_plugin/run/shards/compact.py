@@ -38,8 +38,11 @@ def compact(folder: ShardFolder, plan: Plan) -> tuple[int, int]:
     order = {shard.name: number for number, shard in enumerate(plan.shards())}
     joinable = counted_files & order.keys()
     sizes = {file: size for file, size in folder.sizes().items() if file in joinable}
-    ordered_files = sorted(sizes, key=order.__getitem__)
-    batches = [batch for batch in _batches(ordered_files, sizes) if len(batch) > 1]
+    batches = [
+        batch
+        for batch in _batches(sorted(sizes, key=order.__getitem__), sizes)
+        if len(batch) > 1
+    ]
     for batch in batches:
         _join(folder, [pair for file in batch for pair in folder.tables(file)], batch)
     # those whose removal an earlier compaction did not come to

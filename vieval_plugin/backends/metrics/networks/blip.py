@@ -135,11 +135,10 @@ def load(origin: Origin) -> LoadedBlip:
     tokenizer = pretrained_tokenizer(described.resolved(settings.tokenizer))
     digest = identity(network, tokenizer.backend_tokenizer.to_str(), repr(settings))
     name = f"{described.name}@sha256:{digest[:16]}"
-    size = network["vision"].config.image_size
     encoder = Encoder(
         name,
         digest,
-        CroppingProcessor(size),
+        CroppingProcessor(network["vision"].config.image_size),
         network["vision"],
         next(network.parameters()).device,
         tokenizer,

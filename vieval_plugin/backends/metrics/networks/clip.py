@@ -59,7 +59,6 @@ def load(
 
     named_network = network if tensors is None else None
     name = weights_name(origin, named_network, digest)
-    scale = float(network.logit_scale.detach().exp())
     return Encoder(
         name,
         digest,
@@ -69,7 +68,7 @@ def load(
         tokenizer=tokenizer,
         longest=network.config.text_config.max_position_embeddings,
         embed_texts=embed_texts,
-        scale=scale,
+        scale=float(network.logit_scale.detach().exp()),
         size=network.config.projection_dim,
     )
 

@@ -119,12 +119,12 @@ def show(
     tensors = (
         torch.from_numpy(np.array(pixels)).permute(2, 0, 1) for pixels in pixel_pair
     )
-    findings = resizing(
-        images["image"].size,
-        images["reference"].size,
-    )
     return NetworkInputs(
-        dict(zip(("image", "reference"), tensors, strict=True)), findings
+        dict(zip(("image", "reference"), tensors, strict=True)),
+        resizing(
+            images["image"].size,
+            images["reference"].size,
+        ),
     )
 
 

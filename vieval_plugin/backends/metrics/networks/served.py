@@ -120,11 +120,12 @@ class ServedInstrument:
                 "text": ask.texts["text"],
             }
         )
-        notes = tuple(dict.fromkeys(note for image in images for note in image.notes))
         return PreparedMeasure(
             key,
             self._body(images, ask.texts["text"]),
-            notes=notes,
+            notes=tuple(
+                dict.fromkeys(note for image in images for note in image.notes)
+            ),
         )
 
     def compute(self, contents: Sequence[JsonObject]) -> list[Reply]:
