@@ -88,11 +88,11 @@ class Answerer(Protocol):
         """
 
 
+@dataclass(frozen=True)
 class ServerAnswerer:
     """An OpenAI-compatible server as the judge's backbone, each sample at its own pace."""
 
-    def __init__(self, backbone: Backbone) -> None:
-        self._backbone = backbone
+    backbone: Backbone
 
     def judge(
         self,
@@ -105,8 +105,8 @@ class ServerAnswerer:
         """Judge by the server and the options' other backbones, on an event loop of this run;
         see `Answerer.judge`.
         """
-        by_name = {**options.backbones, JUDGE: self._backbone}
-        live = self._backbone.num_concurrent
+        by_name = {**options.backbones, JUDGE: self.backbone}
+        live = self.backbone.num_concurrent
 
         async def ask_server() -> None:
             async with Backbones(
@@ -126,11 +126,11 @@ class ServerAnswerer:
             asyncio.run(ask_server())
 
 
+@dataclass(frozen=True)
 class MetricAnswerer:
     """Pixel metrics, and the network metrics of `scorers`; judges that ask a model are refused."""
 
-    def __init__(self, scorers: Scorers | None = None) -> None:
-        self._scorers = scorers
+    scorers: Scorers
 
     def judge(
         self,
@@ -148,7 +148,7 @@ class MetricAnswerer:
                 progress,
                 store,
                 bar,
-                self._scorers,
+                self.scorers,
             )
         _hand_on(outcomes, on_outcome)
 
