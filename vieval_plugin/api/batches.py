@@ -69,7 +69,9 @@ class JudgeBatches:
         self._judge = Judge(name, **options)
         prepared = self._judge.prepared
         self._scores = schema_of(
-            prepared, self._judge.options.judges.options_of(prepared.spec), False
+            prepared,
+            self._judge.options.judges.options_of(prepared.spec),
+            False,
         ).scores
         if not self._scores:
             raise VievalError(
@@ -103,7 +105,11 @@ class JudgeBatches:
         ]
         fields = fields_of(
             InputTable(
-                "the batch", tuple(batch), lambda _: enumerate(cells), Path(), ()
+                "the batch",
+                tuple(batch),
+                lambda _: enumerate(cells),
+                Path(),
+                (),
             ),
             self._columns,
         )
@@ -117,7 +123,10 @@ class JudgeBatches:
         return {**(batch if self._keep else {}), **self._added(answers)}
 
     def _sample(
-        self, cells: Mapping[str, Any], number: int, fields: ColumnMap
+        self,
+        cells: Mapping[str, Any],
+        number: int,
+        fields: ColumnMap,
     ) -> tuple[Judged, Verdict | None]:
         """The sample of a row, and its verdict if the judge need not be asked."""
         row = sample_row(cells, fields)

@@ -127,7 +127,10 @@ class Conclusion:
             return write_csv(self.build.tables, Path(folder))
         name = RANK_MD if self.report.which == "generators" else ""
         return write_tables(
-            self.report, Path(folder), self.options.statistics.options(), name
+            self.report,
+            Path(folder),
+            self.options.statistics.options(),
+            name,
         )
 
     def write_page(self, path: AnyPath) -> None:
@@ -291,7 +294,11 @@ def report(
         ratings,
     )
     return _conclusion(
-        results, written.report, written.lines, current, written.comparison
+        results,
+        written.report,
+        written.lines,
+        current,
+        written.comparison,
     )
 
 

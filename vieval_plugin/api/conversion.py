@@ -320,7 +320,10 @@ def samples(values: Any, kind: str | None = None, form: Format = "png") -> list[
 
 
 def _samples(
-    number: int, value: Any, kind: str | None, form: Format
+    number: int,
+    value: Any,
+    kind: str | None,
+    form: Format,
 ) -> Iterator[Judged]:
     if isinstance(value, (Sample, Contest)):
         yield value
@@ -342,7 +345,11 @@ def _samples(
             str(role): image(image_value, form) for role, image_value in by_role.items()
         }
         for sample, _ in samples_of_row(
-            Path(), number, {**value, "images": {}}, kind or "", OWN
+            Path(),
+            number,
+            {**value, "images": {}},
+            kind or "",
+            OWN,
         ):
             yield replace(sample, images=images)
     except (BadLine, VievalError) as error:

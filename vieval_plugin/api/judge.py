@@ -118,7 +118,9 @@ class Judge:
             if argument != "backbone"
         ]
         self.options = judge_options(
-            options, {"model": model, "base_url": base_url, **backbone}, arguments
+            options,
+            {"model": model, "base_url": base_url, **backbone},
+            arguments,
         )
         if scorer is not None:
             self.options = self.options.scored_by({"model": scorer})
@@ -231,12 +233,20 @@ class Judge:
 
     @overload
     def score(
-        self, images: Iterable[GivenImage], prompts: Texts, *, aspect: str = ""
+        self,
+        images: Iterable[GivenImage],
+        prompts: Texts,
+        *,
+        aspect: str = "",
     ) -> NDArray[np.float64]: ...
 
     @named_arguments
     def score(
-        self, images: Images, prompts: Texts, *, aspect: str = ""
+        self,
+        images: Images,
+        prompts: Texts,
+        *,
+        aspect: str = "",
     ) -> NDArray[np.float64] | float:
         """Score an image for its prompt, or each of several.
 
@@ -258,7 +268,11 @@ class Judge:
         return float(scores[0]) if conversion.is_one_image(images) else scores
 
     async def score_async(
-        self, images: Images, prompts: Texts, *, aspect: str = ""
+        self,
+        images: Images,
+        prompts: Texts,
+        *,
+        aspect: str = "",
     ) -> NDArray[np.float64] | float:
         """`score` for a running event loop."""
         self._require_aspect(aspect or main_aspect(self.aspects))
@@ -330,7 +344,9 @@ class Judge:
     def _contests(self, a: Any, b: Any, prompts: Any) -> list[Contest]:
         self._require_prompted()
         [first, second], texts = conversion.columns(
-            {"images a": a, "images b": b}, prompts, self._format
+            {"images a": a, "images b": b},
+            prompts,
+            self._format,
         )
         contests = []
         for number, prompt in enumerate(texts):
@@ -361,7 +377,11 @@ class Judge:
             if self._fresh:
                 session.ask_anew()
             await session.judge(
-                samples, self.prepared, outcomes, self._bar, attempts=self._attempts
+                samples,
+                self.prepared,
+                outcomes,
+                self._bar,
+                attempts=self._attempts,
             )
         except BaseException as error:
             ending = str(error) if isinstance(error, VievalError) else INTERRUPTED
@@ -387,7 +407,9 @@ class Judge:
                 self._open is None or self._open.process != os.getpid()
             ):  # a loop does not outlive a fork
                 self._open = Opened(
-                    self.options, self.progress, self.prepared.asks_a_model
+                    self.options,
+                    self.progress,
+                    self.prepared.asks_a_model,
                 )
                 self._ending = weakref.finalize(self, self._open.close)
             return self._open

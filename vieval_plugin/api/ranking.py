@@ -233,7 +233,10 @@ def _request(
             raise VievalError("`draw` requires `prompts` and a folder for its images")
         own["make"] = _maker(draw, paths[0], seed)
     return RankingRequest(
-        inputs=inputs, options=resolved(options), backbone=arguments, **own
+        inputs=inputs,
+        options=resolved(options),
+        backbone=arguments,
+        **own,
     )
 
 
@@ -693,7 +696,10 @@ def _decided(
 
 
 def _controlled(
-    prepared: PreparedRanking, margin: float, gate: Gate, results: Results
+    prepared: PreparedRanking,
+    margin: float,
+    gate: Gate,
+    results: Results,
 ) -> Gate:
     """A gate that passes, after its judge was asked about spoilt images; verdicts need the name
     of the model that is asked.
@@ -709,7 +715,10 @@ def _controlled(
         source = results.records[0].provenance
         backbone = None
         judge, current = judge_today(
-            source, request.options, request.named_backbone, stored=True
+            source,
+            request.options,
+            request.named_backbone,
+            stored=True,
         )
     else:
         return require_no_control(gate, margin)
@@ -719,7 +728,11 @@ def _controlled(
     else:
         reference = gate.evidence[0].reference
         prompts = control_prompts(
-            results.records, gate.aspect, gate.challenger, reference, margin
+            results.records,
+            gate.aspect,
+            gate.challenger,
+            reference,
+            margin,
         )
     control = loop.run(
         control_results(

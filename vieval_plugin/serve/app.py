@@ -75,14 +75,19 @@ class Front:
 
 
 def _add_reward_routes(
-    app: web.Application, front: Front, prefix: str, rewards: tuple[Reward, ...]
+    app: web.Application,
+    front: Front,
+    prefix: str,
+    rewards: tuple[Reward, ...],
 ) -> None:
     for protocol in PROTOCOLS:
         at_root = protocol.all_rewards or len(rewards) == 1
         if (prefix and not protocol.all_rewards) or (at_root and not prefix):
             handler = _judging(front, protocol, rewards)
             app.router.add_post(
-                f"{prefix}{protocol.path}", handler, expect_handler=_answer_expect
+                f"{prefix}{protocol.path}",
+                handler,
+                expect_handler=_answer_expect,
             )
     # clients ask for health beside the address that they post to: below each reward and its
     # group, and for UniRL
@@ -118,7 +123,9 @@ def application(front: Front) -> web.Application:
     counts.add_level("jobs_under_way", "Running judgements", lambda: jobs.under_way)
     counts.add_level("requests_open", "Open requests", lambda: front.requests)
     counts.add_level(
-        "connections_open", "Open connections", lambda: front.connections()
+        "connections_open",
+        "Open connections",
+        lambda: front.connections(),
     )
 
     async def metrics(request: web.Request) -> web.Response:
@@ -170,7 +177,8 @@ def _health(service: Service, rewards: Sequence[Reward]) -> Handler:
     async def handle(request: web.Request) -> web.StreamResponse:
         fault = await service.fault(rewards, HEALTH_TIMEOUT)
         return web.json_response(
-            health_document(rewards, fault), status=503 if fault else 200
+            health_document(rewards, fault),
+            status=503 if fault else 200,
         )
 
     return handle
@@ -191,24 +199,34 @@ def _judging(front: Front, protocol: Protocol, rewards: tuple[Reward, ...]) -> H
             )
         if front.requests > bounds.waiting:
             raise RequestRefused(
-                429, "too many requests are waiting; retry later", retry_after=2
+                429,
+                "too many requests are waiting; retry later",
+                retry_after=2,
             )
         with front.bodies.reserved() as reserve:
             body = await front.bodies.read(request, reserve)
             loop = asyncio.get_running_loop()
             try:
                 entries = await loop.run_in_executor(
-                    front.pool, protocol.read, body, reading
+                    front.pool,
+                    protocol.read,
+                    body,
+                    reading,
                 )
             except VievalError as error:
                 raise RequestRefused(400, str(error)) from None
             del body
             values = await front.service.values(
-                entries, rewards, protocol.deadline - (time.monotonic() - start)
+                entries,
+                rewards,
+                protocol.deadline - (time.monotonic() - start),
             )
             _log_request(protocol, values, time.monotonic() - start)
             return await loop.run_in_executor(
-                front.pool, protocol.write, entries, values
+                front.pool,
+                protocol.write,
+                entries,
+                values,
             )
 
     return handle
@@ -271,7 +289,8 @@ def _around_requests(front: Front) -> Middleware:
         except Exception as error:
             _log.exception("internal error")
             response = protocol.refuse(
-                f"internal server error: {type(error).__name__}", 500
+                f"internal server error: {type(error).__name__}",
+                500,
             )
         finally:
             connection.end_request()

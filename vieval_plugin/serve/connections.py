@@ -77,7 +77,10 @@ class Connection(web.RequestHandler):
     # One for which there was no room stays unknown to aiohttp, and is closed at once.
 
     def __init__(
-        self, connections: Connections, server: web.Server, bounds: Bounds
+        self,
+        connections: Connections,
+        server: web.Server,
+        bounds: Bounds,
     ) -> None:
         super().__init__(
             server,
@@ -98,7 +101,8 @@ class Connection(web.RequestHandler):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         if not self._connections.has_room() and isinstance(
-            transport, asyncio.Transport
+            transport,
+            asyncio.Transport,
         ):
             transport.abort()
             return

@@ -73,7 +73,8 @@ class Health:
         self._tries = [task for task in self._tries if not task.done()]
         now = time.monotonic()
         if not self._tries or now - self._last_try > max(
-            NEXT_TRY, 2 * self._usual_seconds
+            NEXT_TRY,
+            2 * self._usual_seconds,
         ):
             for renewed in self._tries[1:]:
                 renewed.cancel()

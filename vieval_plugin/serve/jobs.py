@@ -71,7 +71,9 @@ class RunLoop:
     # waiters are dropped when their turn comes.
 
     def __init__(
-        self, judge: Callable[[KeyedJob], Awaitable[Outcome]], live: int
+        self,
+        judge: Callable[[KeyedJob], Awaitable[Outcome]],
+        live: int,
     ) -> None:
         self._judge = judge
         self._live = live
@@ -100,7 +102,8 @@ class RunLoop:
         try:
             if queued:
                 await asyncio.wait(
-                    {entry.outcome for entry in queued}, timeout=max(timeout, 0.0)
+                    {entry.outcome for entry in queued},
+                    timeout=max(timeout, 0.0),
                 )
         finally:
             for entry in queued:

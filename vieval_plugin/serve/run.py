@@ -79,7 +79,10 @@ async def listening(setup: ServerSetup) -> AsyncIterator[tuple[int, Front]]:
         term.judge.asks_a_model for reward in setup.rewards for term in reward.terms
     )
     async with Session(
-        setup.current, setup.backbone, progress, asks_a_model
+        setup.current,
+        setup.backbone,
+        progress,
+        asks_a_model,
     ) as session:
         service = Service(setup.rewards, session, progress, options)
         front = Front(
@@ -138,7 +141,10 @@ async def serve(setup: ServerSetup, announce: Callable[[int], None]) -> None:
 async def _opened(connections: Connections, options: ServeOptions) -> asyncio.Server:
     try:
         return await asyncio.get_running_loop().create_server(
-            connections, options.host, options.port, backlog=_BACKLOG
+            connections,
+            options.host,
+            options.port,
+            backlog=_BACKLOG,
         )
     except OSError as error:
         raise VievalError(

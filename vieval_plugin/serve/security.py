@@ -24,7 +24,8 @@ TOKEN_VARIABLE = "VIEVAL_SERVE_TOKEN"
 _SHORTEST_TOKEN = 16
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 _SERVER = re.compile(
-    r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?", re.IGNORECASE
+    r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?",
+    re.IGNORECASE,
 )  # host[:port], and nothing else
 _SCHEME = "http://"
 
@@ -41,7 +42,9 @@ class Guard:
     token: str = field(default="", repr=False)
 
     def refusal(
-        self, headers: Mapping[str, str], target: str = "/"
+        self,
+        headers: Mapping[str, str],
+        target: str = "/",
     ) -> RequestRefused | None:
         """Reason not to heed a request with these headers for a target; None for one that is
         heeded.
@@ -62,7 +65,8 @@ class Guard:
                 page = _server_of(origin.removeprefix(_SCHEME))
             if page is None or page != _server_of(host):
                 return RequestRefused(
-                    403, f"requests from {origin[:100]!r} are not allowed"
+                    403,
+                    f"requests from {origin[:100]!r} are not allowed",
                 )
         if headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
             return RequestRefused(403, "requests from other sites are not allowed")
@@ -99,7 +103,10 @@ def _server_of(name: str) -> ParsedAddress | None:
 
 
 def guard_of(
-    host: str, hosts: tuple[str, ...], token: str, without_token: bool
+    host: str,
+    hosts: tuple[str, ...],
+    token: str,
+    without_token: bool,
 ) -> Guard:
     """The rules of a server that listens on an address.
 

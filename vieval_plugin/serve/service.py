@@ -85,7 +85,10 @@ class Service:
         return next(filter(None, faults), "")
 
     async def values(
-        self, entries: Sequence[RequestEntry], rewards: Sequence[Reward], timeout: float
+        self,
+        entries: Sequence[RequestEntry],
+        rewards: Sequence[Reward],
+        timeout: float,
     ) -> Results:
         """The values of each entry, by the name of the reward.
 
@@ -97,13 +100,18 @@ class Service:
         start = time.monotonic()
         results: Results = [{} for _ in entries]
         batches, jobs = await asyncio.to_thread(
-            self._planned, entries, rewards, results
+            self._planned,
+            entries,
+            rewards,
+            results,
         )
         outcomes = await self.loop.outcomes(jobs, timeout - (time.monotonic() - start))
         repeats: dict[tuple[int, str], list[RewardValue]] = {}
         for batch in batches:
             for position, value in zip(
-                batch.positions, _values_of(batch, outcomes), strict=True
+                batch.positions,
+                _values_of(batch, outcomes),
+                strict=True,
             ):
                 repeats.setdefault((position, batch.reward.name), []).append(value)
         for (position, name), values in repeats.items():
@@ -260,7 +268,9 @@ def _values_of(batch: _Batch, outcomes: Sequence[Outcome]) -> list[RewardValue]:
 
 
 def _impute(
-    entries: Sequence[RequestEntry], results: Results, max_share: float
+    entries: Sequence[RequestEntry],
+    results: Results,
+    max_share: float,
 ) -> None:
     """Give failed members of groups the mean of the others; where that is not allowed they stay
     failed, and say why.

@@ -56,7 +56,11 @@ def _sample(number: int, row: tuple[str, str, list[Any]], reading: Reading) -> S
     prompt, image, conditions = row
     references = [reading.base64_image(condition) for condition in conditions]
     return sample_of(
-        number, prompt, reading.base64_image(image), references, reading.conditions
+        number,
+        prompt,
+        reading.base64_image(image),
+        references,
+        reading.conditions,
     )
 
 

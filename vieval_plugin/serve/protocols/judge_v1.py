@@ -77,7 +77,11 @@ def read(body: Body, reading: Reading) -> list[RequestEntry]:
 
 
 def _entries(
-    number: int, row: JsonObject, files: Files, reading: Reading, trace: bool
+    number: int,
+    row: JsonObject,
+    files: Files,
+    reading: Reading,
+    trace: bool,
 ) -> list[RequestEntry]:
     group = _group_name(row.get("group"))
     uid = row.get("uid", row.get("id", str(number)))
@@ -99,7 +103,11 @@ def _entries(
         samples = [
             sample
             for sample, _ in samples_of_row(
-                Path(), number, cells, reading.conditions.kind or None, OWN
+                Path(),
+                number,
+                cells,
+                reading.conditions.kind or None,
+                OWN,
             )
         ]
         require_good_texts(

@@ -35,7 +35,10 @@ class RequestRefused(Exception):
     """
 
     def __init__(
-        self, status: int, reason: str, retry_after: int | None = None
+        self,
+        status: int,
+        reason: str,
+        retry_after: int | None = None,
     ) -> None:
         super().__init__(reason)
         self.status = status
@@ -156,7 +159,10 @@ def json_answer(document: Any, status: int = 200) -> web.Response:
     """An answer in JSON, which has no NaN."""
     body = json.dumps(document, allow_nan=False).encode(errors="replace")
     return web.Response(
-        body=body, status=status, content_type="application/json", headers=_HEADERS
+        body=body,
+        status=status,
+        content_type="application/json",
+        headers=_HEADERS,
     )
 
 

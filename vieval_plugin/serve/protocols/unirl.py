@@ -122,5 +122,11 @@ def write(entries: Sequence[RequestEntry], values: Values) -> web.Response:
 
 
 PROTOCOL = Protocol(
-    "unirl", "/unirl/score", 280.0, read, write, reason_key="detail", all_rewards=True
+    "unirl",
+    "/unirl/score",
+    280.0,
+    read,
+    write,
+    reason_key="detail",
+    all_rewards=True,
 )
