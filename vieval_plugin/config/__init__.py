@@ -550,8 +550,7 @@ class Config(Section):
         scorers: dict[str, Any] = dict(self.scorers)
         for name, spec in judge_registry.judges().items():
             if spec.scored:
-                scorer = self.scorers.get(name, Scorer())
-                scorers[name] = {**asdict(scorer), **fields}
+                scorers[name] = {**asdict(self.scorers.get(name, Scorer())), **fields}
         try:
             validated = _adapter(Mapping[str, Scorer]).validate_python(scorers)
         except ValidationError as error:
@@ -647,10 +646,14 @@ def from_document(document: Mapping[str, Any]) -> Config:
             }
         )
 
-    backbones = {
-        name: trusted(backbone) for name, backbone in options.backbones.items()
-    }
-    return options.model_copy(update={"backbones": backbones, "calibration": None})
+    return options.model_copy(
+        update={
+            "backbones": {
+                name: trusted(backbone) for name, backbone in options.backbones.items()
+            },
+            "calibration": None,
+        }
+    )
 
 
 def from_mapping(document: Mapping[str, Any], name: str) -> Config:

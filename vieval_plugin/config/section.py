@@ -147,15 +147,20 @@ def anchored(value: Any, folder: Path) -> Any:
     if isinstance(value, Path):
         return path_of(value, folder)
     if isinstance(value, BaseModel):
-        names = type(value).model_fields
-        update = {name: anchored(getattr(value, name), folder) for name in names}
-        return value.model_copy(update=update)
+        return value.model_copy(
+            update={
+                name: anchored(getattr(value, name), folder)
+                for name in type(value).model_fields
+            }
+        )
     if is_dataclass(value) and not isinstance(value, type):
-        changes = {
-            entry.name: _anchored_field(entry, getattr(value, entry.name), folder)
-            for entry in dataclass_fields(value)
-        }
-        return replace(value, **changes)
+        return replace(
+            value,
+            **{
+                entry.name: _anchored_field(entry, getattr(value, entry.name), folder)
+                for entry in dataclass_fields(value)
+            },
+        )
     if isinstance(value, Mapping):
         return {name: anchored(member, folder) for name, member in value.items()}
     if isinstance(value, tuple):

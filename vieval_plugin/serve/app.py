@@ -83,10 +83,9 @@ def _add_reward_routes(
     for protocol in PROTOCOLS:
         at_root = protocol.all_rewards or len(rewards) == 1
         if (prefix and not protocol.all_rewards) or (at_root and not prefix):
-            handler = _judging(front, protocol, rewards)
             app.router.add_post(
                 f"{prefix}{protocol.path}",
-                handler,
+                _judging(front, protocol, rewards),
                 expect_handler=_answer_expect,
             )
     # clients ask for health beside the address that they post to: below each reward and its
@@ -246,8 +245,10 @@ async def _answer_expect(request: web.Request) -> web.StreamResponse | None:
     """
     expectation = request.headers["Expect"]
     if expectation.lower() != "100-continue":
-        reason = f"Expect: {expectation[:100]} is not supported; send 100-continue or omit it"
-        return _protocol_at(request.path).refuse(reason, 417)
+        return _protocol_at(request.path).refuse(
+            f"Expect: {expectation[:100]} is not supported; send 100-continue or omit it",
+            417,
+        )
     await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
     request.writer.output_size = 0  # which is that of the answer alone
     return None

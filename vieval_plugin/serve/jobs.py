@@ -108,8 +108,12 @@ class RunLoop:
         finally:
             for entry in queued:
                 entry.waiters -= 1
-        reason = f"not judged within {timeout:.0f} s, the time limit of this client"
-        late = Outcome(unjudged(Status.API_ERROR, reason))
+        late = Outcome(
+            unjudged(
+                Status.API_ERROR,
+                f"not judged within {timeout:.0f} s, the time limit of this client",
+            )
+        )
         return [
             entry.outcome.result() if entry.outcome.done() else late for entry in queued
         ]

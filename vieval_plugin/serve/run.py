@@ -75,14 +75,13 @@ async def listening(setup: ServerSetup) -> AsyncIterator[tuple[int, Front]]:
     """
     options = _limit_connections(setup.options)
     progress = Progress()
-    asks_a_model = any(
-        term.judge.asks_a_model for reward in setup.rewards for term in reward.terms
-    )
     async with Session(
         setup.current,
         setup.backbone,
         progress,
-        asks_a_model,
+        any(
+            term.judge.asks_a_model for reward in setup.rewards for term in reward.terms
+        ),
     ) as session:
         service = Service(setup.rewards, session, progress, options)
         front = Front(

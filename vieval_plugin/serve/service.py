@@ -164,8 +164,14 @@ class Service:
                     for term in reward.terms:
                         start = len(jobs)
                         for item in term.to_judge(judged):
-                            key = term.judge, repeat, _key(item, digests)
-                            jobs.append(KeyedJob(key, item, term.judge, repeat))
+                            jobs.append(
+                                KeyedJob(
+                                    (term.judge, repeat, _key(item, digests)),
+                                    item,
+                                    term.judge,
+                                    repeat,
+                                )
+                            )
                         spans.append((start, len(jobs)))
                     batches.append(
                         _Batch(
@@ -187,8 +193,9 @@ class Service:
             self.options.repeats,
         )
         outcome = await outcome_or_failure(judging)
-        status = str(outcome.verdict.status)
-        self.metrics.verdicts.labels(job.judge.spec.name, status).inc()
+        self.metrics.verdicts.labels(
+            job.judge.spec.name, str(outcome.verdict.status)
+        ).inc()
         # a verdict from the store alone does not show that a backbone is well
         stored = (
             job.judge.asks_a_model

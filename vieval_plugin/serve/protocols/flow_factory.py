@@ -54,12 +54,11 @@ def read(body: Body, reading: Reading, group: str = "") -> list[RequestEntry]:
 
 def _sample(number: int, row: tuple[str, str, list[Any]], reading: Reading) -> Sample:
     prompt, image, conditions = row
-    references = [reading.base64_image(condition) for condition in conditions]
     return sample_of(
         number,
         prompt,
         reading.base64_image(image),
-        references,
+        [reading.base64_image(condition) for condition in conditions],
         reading.conditions,
     )
 

@@ -161,17 +161,22 @@ def _contest(number: int, row: JsonObject, files: Files, reading: Reading) -> Co
     cells["candidates"] = [
         {**candidate, "images": as_names(candidate)} for candidate in candidates
     ]
-    common = ContestRows(OWN, kind, kind, "")
-    [contest] = read_contests([Row("the contest", cells)], Path(), common)
+    [contest] = read_contests(
+        [Row("the contest", cells)], Path(), ContestRows(OWN, kind, kind, "")
+    )
 
     require_good_texts(*contest.candidates[0].texts.values())
     candidates_with_images = []
     for candidate in contest.candidates:
-        images = {
-            role: read_images[str(name.source)]
-            for role, name in candidate.images.items()
-        }
-        candidates_with_images.append(replace(candidate, images=images))
+        candidates_with_images.append(
+            replace(
+                candidate,
+                images={
+                    role: read_images[str(name.source)]
+                    for role, name in candidate.images.items()
+                },
+            )
+        )
     return replace(contest, candidates=tuple(candidates_with_images))
 
 

@@ -157,9 +157,8 @@ class Protocol:
 
 def json_answer(document: Any, status: int = 200) -> web.Response:
     """An answer in JSON, which has no NaN."""
-    body = json.dumps(document, allow_nan=False).encode(errors="replace")
     return web.Response(
-        body=body,
+        body=json.dumps(document, allow_nan=False).encode(errors="replace"),
         status=status,
         content_type="application/json",
         headers=_HEADERS,

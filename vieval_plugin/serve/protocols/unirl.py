@@ -56,8 +56,7 @@ def read(body: Body, reading: Reading) -> list[RequestEntry]:
 
 def _entry(number: int, request: JsonObject, reading: Reading) -> RequestEntry:
     is_named = "request_id" in request
-    identity = {name: request.get(name) for name in _IDENTITY if is_named}
-    fields = {"identity": identity}
+    fields = {"identity": {name: request.get(name) for name in _IDENTITY if is_named}}
     try:
         names = list_of(request, _REWARDS, str, "reward names")
         if not names:
