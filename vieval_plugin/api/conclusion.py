@@ -154,8 +154,9 @@ class Conclusion:
         """Write what a build reads to `summary` (Markdown), `junit` (XML) and `json`, and to the
         summary of a step on GitHub.
         """
-        paths = {name: Path(file) for name, file in files.items()}
-        write_build_files(self.build, paths)
+        write_build_files(
+            self.build, {name: Path(file) for name, file in files.items()}
+        )
 
     def _repr_html_(self) -> str:
         """The answers with their tables, without scripts; whatever others wrote is shown as text."""
@@ -199,8 +200,9 @@ def compare(
     """
     current = resolved(options)
     flags = {"draws": draws, "seed": seed}
-    set_options = {name: value for name, value in flags.items() if value is not None}
-    options_set = current.statistics.model_copy(update=set_options)
+    options_set = current.statistics.model_copy(
+        update={name: value for name, value in flags.items() if value is not None}
+    )
     current = current.model_copy(update={"statistics": options_set})
     statistics = options_set.options()
     _find_benchmarks(benchmarks)

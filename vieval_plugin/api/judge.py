@@ -352,8 +352,9 @@ class Judge:
         for number, prompt in enumerate(texts):
             sample_a = _sample("a", number, first[number], prompt)
             sample_b = _sample("b", number, second[number], prompt)
-            identity = SampleId(OWN, _TIG, "", str(number))
-            contests.append(Contest(identity, (sample_a, sample_b)))
+            contests.append(
+                Contest(SampleId(OWN, _TIG, "", str(number)), (sample_a, sample_b))
+            )
         return contests
 
     def _require_prompted(self) -> None:

@@ -246,12 +246,11 @@ def request_of_flags(flags: Mapping[str, Any], **fields_set: Any) -> RankingRequ
     """
     names = {field.name for field in fields(RankingRequest)} & flags.keys()
     values = {name: flags[name] for name in names}
-    used = [name for name in JUDGING if flags[name]]
     return RankingRequest(
         **values,
         **fields_set,
         control=not flags["no_control"],
-        flags=used,
+        flags=[name for name in JUDGING if flags[name]],
         bar=True,
     )
 
@@ -260,8 +259,9 @@ def _require_own_out(request: RankingRequest, judging: Request) -> None:
     """Raise VievalError if the file for verdicts has those of other judges."""
     if request.out and not request.plan:
         sources = judging.sources(_first_label(request))
-        runs = {run_hash(source): source for source in sources}
-        require_same_judges(Path(request.out), runs)
+        require_same_judges(
+            Path(request.out), {run_hash(source): source for source in sources}
+        )
 
 
 def _first_label(request: RankingRequest) -> str:
@@ -634,9 +634,13 @@ def _conclusion(
         findings["margin"] = request.margin
     if results.unreadable or (failed and not gate):
         outcome = ExitCode.ERROR
-    decision = answers[0] if gate else None
     sentences = tuple(
-        lines(report, statistics, decision, "see them with --tables FOLDER")
+        lines(
+            report,
+            statistics,
+            answers[0] if gate else None,
+            "see them with --tables FOLDER",
+        )
     )
     return Conclusion(
         build=BuildResult(
@@ -679,13 +683,12 @@ def _decided(
 ) -> Gate:
     """The gate, with its positive control and its history."""
     request = prepared.request
-    again = "the same command" if prepared.judging else _again(request)
     gate = gate_of(
         report,
         margin,
         request.options.statistics.options(),
         limits,
-        again,
+        "the same command" if prepared.judging else _again(request),
     )
     is_passed = gate.evidence and gate.decision == "not_worse"
     if is_passed and request.control and not request.human:
@@ -723,15 +726,16 @@ def _controlled(
     else:
         return require_no_control(gate, margin)
     if judge.spec.rates == "contest":
-        judged = (record.sample for record in results.records if record.sample)
-        prompts = contest_prompts(list(judged), gate.challenger)
+        prompts = contest_prompts(
+            [record.sample for record in results.records if record.sample],
+            gate.challenger,
+        )
     else:
-        reference = gate.evidence[0].reference
         prompts = control_prompts(
             results.records,
             gate.aspect,
             gate.challenger,
-            reference,
+            gate.evidence[0].reference,
             margin,
         )
     control = loop.run(
@@ -768,8 +772,11 @@ def _add_history(path: Path, gate: Gate, results: Results) -> Gate:
         evidence.scored.n,
     )
     nights = add_night(path, night)
-    dates = [night.date for night in nights]
-    return add_history(gate, dates, [night.difference for night in nights])
+    return add_history(
+        gate,
+        [night.date for night in nights],
+        [night.difference for night in nights],
+    )
 
 
 def _hold_images(inputs: Sequence[Path]) -> bool:

@@ -72,8 +72,9 @@ def fault(reply: Reply) -> str | None:
 
 
 def _is_of_pixels(box: Box) -> bool:
-    sides = (box.left, box.top, box.right, box.bottom)
-    return all(isinstance(side, int) for side in sides)
+    return all(
+        isinstance(side, int) for side in (box.left, box.top, box.right, box.bottom)
+    )
 
 
 def _is_finite(value: Any) -> bool:
@@ -123,9 +124,8 @@ def probabilities(
             f"the probabilities of a token must sum to at most 1, got {total:.3g}",
         )
     leftover = max(0.0, min(1.0 - total, min(by_token.values())))
-    low = tuple(by_token.get(continuation, 0.0) for continuation in continuations)
     return Probabilities(
-        low,
+        tuple(by_token.get(continuation, 0.0) for continuation in continuations),
         tuple(by_token.get(continuation, leftover) for continuation in continuations),
     )
 

@@ -296,12 +296,19 @@ async def prefix_probabilities(
     prompt_length, _ = tokens_of(answer)
     requests = [
         _continuation_probability(
-            texts[prefix], len(prefix), token, prompt_length, body, post
+            texts[prefix],
+            len(prefix),
+            token,
+            prompt_length,
+            body,
+            post,
         )
         for prefix, token in open_tokens
     ]
     for (prefix, token), ends in zip(
-        open_tokens, await gather_all(requests), strict=True
+        open_tokens,
+        await gather_all(requests),
+        strict=True,
     ):
         by_prefix.setdefault(prefix, {})[token] = ends
     return probabilities_from_bounds(tokens, by_prefix)

@@ -92,7 +92,9 @@ def pretrained(
     revision_options = {"revision": origin.revision} if origin.revision else {}
     try:
         config = transformers.AutoConfig.from_pretrained(
-            where, trust_remote_code=False, **revision_options
+            where,
+            trust_remote_code=False,
+            **revision_options,
         )
         if config.model_type != kind:
             raise VievalError(
@@ -135,7 +137,9 @@ def pretrained_tokenizer(where: str, revision: str | None = None) -> Any:
     transformers = library("transformers")
     try:
         return transformers.AutoTokenizer.from_pretrained(
-            hub_name_or_folder(where), revision=revision, trust_remote_code=False
+            hub_name_or_folder(where),
+            revision=revision,
+            trust_remote_code=False,
         )
     except VievalError:
         raise
@@ -214,7 +218,9 @@ def weights_file(name: str) -> Path:
     try:
         return Path(
             library("huggingface_hub").hf_hub_download(
-                repository, file, revision=revision or None
+                repository,
+                file,
+                revision=revision or None,
             )
         )
     except VievalError:

@@ -110,7 +110,10 @@ class ServerAnswerer:
 
         async def ask_server() -> None:
             async with Backbones(
-                by_name, store, progress.usage, options.statistics.seed
+                by_name,
+                store,
+                progress.usage,
+                options.statistics.seed,
             ) as backbones:
                 await judge_each(
                     jobs,
@@ -179,7 +182,10 @@ class BatchAnswerer:
             )
         with opened_store(options) as store:
             outcomes = judge_in_batches(
-                jobs, self.make_answer(jobs, store, progress.usage), progress, store
+                jobs,
+                self.make_answer(jobs, store, progress.usage),
+                progress,
+                store,
             )
         _hand_on(outcomes, on_outcome)
 
@@ -297,7 +303,10 @@ class CallAnswerer:
                 if not self.threads:
                     return call(question, repeat)
                 return await asyncio.get_running_loop().run_in_executor(
-                    pool, call, question, repeat
+                    pool,
+                    call,
+                    question,
+                    repeat,
                 )
 
             asyncio.run(

@@ -83,7 +83,10 @@ async def evaluate_async(
     """`evaluate` for a running event loop."""
     options = resolved(options)
     checked_samples = require_all(
-        samples, (Sample, Contest), "samples", "a list of Sample or Contest objects"
+        samples,
+        (Sample, Contest),
+        "samples",
+        "a list of Sample or Contest",
     )
     require(judge, str, "judge", "the name of a judge; `vieval tasks` lists them")
     require(setting, (str, type(None)), "setting", "a string")
@@ -173,7 +176,10 @@ def score_matrix(
             consistency.
     """
     outputs = require_all(
-        images, Image, "images", 'a list of Image, such as Image(pathlib.Path("x.png"))'
+        images,
+        Image,
+        "images",
+        'a list of Image, such as Image(pathlib.Path("x.png"))',
     )
     prompts = require_all(texts, str, "texts", "a list of strings")
     options = resolved(options)

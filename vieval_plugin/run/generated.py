@@ -226,7 +226,9 @@ def generated_images(
         cost_of_image = {name: value / expected for name, value in costs.items()}
         for index in range(expected):
             identity = replace(
-                conditions.id, image_model=image_model, draw=turn * expected + index
+                conditions.id,
+                image_model=image_model,
+                draw=turn * expected + index,
             )
             path, reason = _output(answer, index, conditions, trusted)
             images = {**conditions.images, **({"output": Image(path)} if path else {})}

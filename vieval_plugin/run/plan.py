@@ -279,8 +279,7 @@ def _most_output(trial: Pilot) -> float:
     """Upper limit of the tokens of all answers; NaN if unknown."""
     if len(trial.costs) == trial.samples:  # nothing is left to be asked
         return math.nan
-    limit = max(cost.output_limit for cost in trial.costs)
-    return limit * trial.samples or math.nan
+    return max(cost.output_limit for cost in trial.costs) * trial.samples or math.nan
 
 
 def _seconds(trial: Pilot, backbone: Backbone | None) -> str:

@@ -158,7 +158,9 @@ def _broken(error: Exception) -> Verdict:
     if not isinstance(error, VievalError):
         reason = f"the judge's program failed: {type(error).__name__}: {reason}"
     return Verdict(
-        {}, Status.TOOL_ERROR, trace=(Step(BROKEN, Status.TOOL_ERROR, reason=reason),)
+        {},
+        Status.TOOL_ERROR,
+        trace=(Step(BROKEN, Status.TOOL_ERROR, reason=reason),),
     )
 
 

@@ -165,7 +165,9 @@ class Session:
         for sample in judged:
             if prepared.asks_a_model and not absence(sample):
                 await count_of(
-                    prepared.program(sample), self._backbones.look_up, totals
+                    prepared.program(sample),
+                    self._backbones.look_up,
+                    totals,
                 )
 
     async def ask_in_waves(self, jobs: Callable[[], Iterable[Job]]) -> None:
@@ -372,6 +374,9 @@ async def ask_in_batches(
             file=sys.stderr,
         )
     async with Session(
-        options, backbone, Progress(), batch=replace(batch, sends=True)
+        options,
+        backbone,
+        Progress(),
+        batch=replace(batch, sends=True),
     ) as session:
         await session.ask_in_waves(jobs)

@@ -242,7 +242,9 @@ class VerdictLog:
                 return
             is_failed = document["status"] in (*FAILED_CALLS, Status.NO_IMAGE)
             self._set_offset(
-                run, document["row"], _NO_OFFSET if is_failed else self._end
+                run,
+                document["row"],
+                _NO_OFFSET if is_failed else self._end,
             )
         except (
             ValueError,

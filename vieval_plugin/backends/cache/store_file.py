@@ -129,7 +129,10 @@ def _opened(path: Path) -> sqlite3.Connection:
     # SQLite gives the files beside it (-wal, -shm) the mode of this one
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     database = sqlite3.connect(
-        path, timeout=TURN, isolation_level=None, check_same_thread=False
+        path,
+        timeout=TURN,
+        isolation_level=None,
+        check_same_thread=False,
     )
     # what cannot be decoded is for the checksum to find
     database.text_factory = lambda data: data.decode("utf-8", "replace")
@@ -294,7 +297,9 @@ def _rows(path: Path) -> Iterator[JsonObject]:
         with suppress(ValueError, RecursionError):
             row = json.loads(line)
             if _is_row(row) and row["checksum"] == checksum(
-                row["key"], row["model"], row["reply"]
+                row["key"],
+                row["model"],
+                row["reply"],
             ):
                 yield row
 

@@ -145,7 +145,9 @@ class Batches:
                 exist_ok=True,
             )
             self._database = sqlite3.connect(
-                options.folder / "batches.sqlite", timeout=1, isolation_level=None
+                options.folder / "batches.sqlite",
+                timeout=1,
+                isolation_level=None,
             )
             if options.sends:
                 self._database.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -216,7 +218,9 @@ class Batches:
             raise problem
         if not self._options.sends or sends >= MOST_SENDS:
             raise Refused(
-                Status.API_ERROR, problem.kind, f"{problem.reason}, {sends} times"
+                Status.API_ERROR,
+                problem.kind,
+                f"{problem.reason}, {sends} times",
             )
         async with self._turn:
             if request not in self._waiting:
@@ -349,7 +353,9 @@ class Batches:
                 self._end(name, _KEEP, ())  # its requests are written again
                 return True
             content = File(
-                f"vieval-{name}.jsonl", self._requests_of(name), "application/jsonl"
+                f"vieval-{name}.jsonl",
+                self._requests_of(name),
+                "application/jsonl",
             )
             return await self._create(
                 "file",
@@ -565,7 +571,9 @@ class Batches:
         """
         try:
             return await self._server.fetch(
-                endpoint(self._url, path), _MOST_ANSWER_BYTES, allow_empty=True
+                endpoint(self._url, path),
+                _MOST_ANSWER_BYTES,
+                allow_empty=True,
             )
         except Refused as refused:
             if not 400 <= refused.code < 500:

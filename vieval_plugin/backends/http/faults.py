@@ -65,7 +65,11 @@ class Denied(Refused):
     """
 
     def __init__(
-        self, code: int, reason: str, ending: str, is_about_key: bool = False
+        self,
+        code: int,
+        reason: str,
+        ending: str,
+        is_about_key: bool = False,
     ) -> None:
         kind = "connection"
         if code:
@@ -85,7 +89,11 @@ class Again(Exception):
     """This try went wrong in a way that another may not; `wait` is what the server asked for."""
 
     def __init__(
-        self, kind: str, reason: str, wait: float | None = None, limited: bool = False
+        self,
+        kind: str,
+        reason: str,
+        wait: float | None = None,
+        limited: bool = False,
     ) -> None:
         super().__init__(reason)
         self.kind = kind
@@ -210,7 +218,10 @@ UNSUPPORTED = re.compile(
 
 
 def fault_of(
-    code: int, body: bytes | bytearray, headers: Mapping[str, str], url: str
+    code: int,
+    body: bytes | bytearray,
+    headers: Mapping[str, str],
+    url: str,
 ) -> Again | Refused:
     """The fault of a response that is not 200; `url` is the base address that was called."""
     if 300 <= code < 400:
@@ -385,7 +396,9 @@ def _kind(report: ErrorReport) -> str:
         return "cut"
     for kind, family in _FAMILIES.items():
         if (not family.codes or code in family.codes) and re.search(
-            family.words, message, re.IGNORECASE
+            family.words,
+            message,
+            re.IGNORECASE,
         ):
             return kind
     # LiteLLM's router answers a budget of a provider that is spent with 429

@@ -113,7 +113,9 @@ class ImageEncoder:
 
     async def _encode_and_keep(self, image: Image) -> Encoded:
         encoded = self._recent[image] = await asyncio.to_thread(
-            encode, image, self._max_pixels
+            encode,
+            image,
+            self._max_pixels,
         )
         self._recent_bytes += len(encoded.url)
         while self._recent_bytes > self._memory and len(self._recent) > 1:
@@ -141,10 +143,14 @@ def encode(image: Image, max_pixels: int | None = None) -> Encoded:
             limit if too_large else MAX_PIXELS,
         )
         png = _encode_png(
-            picture, max_pixels if too_large else None, colour_chunks(data)
+            picture,
+            max_pixels if too_large else None,
+            colour_chunks(data),
         )
     return _encoded(
-        png, "image/png", (TURNED,) * examined.turned + (SHRUNK,) * too_large
+        png,
+        "image/png",
+        (TURNED,) * examined.turned + (SHRUNK,) * too_large,
     )
 
 

@@ -242,7 +242,10 @@ class OpenAIBackend:
         return {image: await self._images.encode(image) for image in asked_images(ask)}
 
     async def _stored_or_asked(
-        self, ask: Question, images: EncodedImages, repeat: int
+        self,
+        ask: Question,
+        images: EncodedImages,
+        repeat: int,
     ) -> Reply:
         key = self._key(ask, images, repeat)
         self.usage.output_limit += self.sampling.limit(ask)
@@ -311,7 +314,10 @@ class OpenAIBackend:
         try:
             if self._batch and self._batch.sends:
                 await self._capabilities.result(
-                    type(ask).__name__, self._try_out, ask, self._batch.has_service
+                    type(ask).__name__,
+                    self._try_out,
+                    ask,
+                    self._batch.has_service,
                 )
             await self._probe(ask, images)
             if reason := self.usage.stop_reason():
@@ -456,7 +462,10 @@ class OpenAIBackend:
         return failure
 
     async def _chat_with_room(
-        self, ask: Chat, images: EncodedImages, send: Send
+        self,
+        ask: Chat,
+        images: EncodedImages,
+        send: Send,
     ) -> JsonObject:
         """Post a chat; one that is cut before its first word gets a second try with more room."""
         limit = self.sampling.limit(ask)
@@ -497,7 +506,11 @@ class OpenAIBackend:
         return answer
 
     async def _chat(
-        self, ask: Chat, images: EncodedImages, send: Send, tokens: int
+        self,
+        ask: Chat,
+        images: EncodedImages,
+        send: Send,
+        tokens: int,
     ) -> JsonObject:
         """Post a chat in the fullest form that the server takes; a form that it refuses is not
         tried again.
@@ -548,7 +561,10 @@ class OpenAIBackend:
         return forms | {"": {}}
 
     async def _likelihood(
-        self, ask: Likelihood, images: EncodedImages, send: Send
+        self,
+        ask: Likelihood,
+        images: EncodedImages,
+        send: Send,
     ) -> Reply:
         if ask.definition == "sequence_mean":
             reason = (
@@ -573,7 +589,12 @@ class OpenAIBackend:
             return Failure(Status.API_ERROR, reason)
         if ask.definition == "beginning":
             return await prefix_probabilities(
-                answer, likeliest, ask.continuations, self._ids, body, send
+                answer,
+                likeliest,
+                ask.continuations,
+                self._ids,
+                body,
+                send,
             )
         bounds = probabilities(likeliest, ask.continuations)
         if isinstance(bounds, Failure):
@@ -632,11 +653,16 @@ class OpenAIBackend:
         return answer
 
     async def _post(
-        self, body: JsonObject, send: Send, waits: bool = True
+        self,
+        body: JsonObject,
+        send: Send,
+        waits: bool = True,
     ) -> JsonObject:
         """Post a chat in the form that the model takes."""
         return await self._negotiation.post(
-            body, lambda sent: send(CHAT, sent, unusable), waits
+            body,
+            lambda sent: send(CHAT, sent, unusable),
+            waits,
         )
 
     async def _post_or_cut(self, body: JsonObject) -> JsonObject:

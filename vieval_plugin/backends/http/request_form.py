@@ -211,7 +211,10 @@ class Negotiation:
             self.form = RequestForm(**remembered)
 
     async def post(
-        self, body: JsonObject, send: Send, waits: bool = True
+        self,
+        body: JsonObject,
+        send: Send,
+        waits: bool = True,
     ) -> JsonObject:
         """Send a request in the form that the model takes; of requests with fields that none had,
         one goes first.

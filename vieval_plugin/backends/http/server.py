@@ -55,7 +55,10 @@ def connector(ca_file: Path | None = None) -> Any:
 
     class Connector(aiohttp.TCPConnector):
         async def connect(
-            self, req: Any, traces: Any, timeout: Any
+            self,
+            req: Any,
+            traces: Any,
+            timeout: Any,
         ) -> aiohttp.connector.Connection:
             while True:
                 connection = await super().connect(req, traces, timeout)
@@ -273,7 +276,11 @@ class Server:
     """
 
     def __init__(
-        self, options: ServerOptions, usage: Usage, seed: int = 0, chats: bool = True
+        self,
+        options: ServerOptions,
+        usage: Usage,
+        seed: int = 0,
+        chats: bool = True,
     ) -> None:
         self._chats = chats
         self.options = options
@@ -331,7 +338,10 @@ class Server:
             await self._session.close()
 
     async def post(
-        self, path: str, body: JsonObject, check: Check = lambda answer: None
+        self,
+        path: str,
+        body: JsonObject,
+        check: Check = lambda answer: None,
     ) -> JsonObject:
         """The JSON object a server answers with; one that `check` finds unusable is asked for
         again.
@@ -366,7 +376,12 @@ class Server:
             request.failed(problem.limited, with_most=rests)
             if request.spent or late:
                 await self._give_up_or_go_on(
-                    request, address, problem, started, silent if late else None, body
+                    request,
+                    address,
+                    problem,
+                    started,
+                    silent if late else None,
+                    body,
                 )
             self.usage.retries[problem.kind] += 1
             patience_left = self.options.patience - silent
@@ -406,7 +421,9 @@ class Server:
         if patience allows it.
         """
         refused = Refused(
-            Status.API_ERROR, problem.kind, f"{problem.reason}, {request.sends} times"
+            Status.API_ERROR,
+            problem.kind,
+            f"{problem.reason}, {request.sends} times",
         )
         if request.spent and self._last_answer > started:
             raise refused
@@ -469,12 +486,19 @@ class Server:
         if not asks_to_wait or not address.asks_most_to_wait(request):
             return False
         address.start_rest_period(
-            problem.wait or 0.0, time.monotonic(), self._jitter, problem.limited
+            problem.wait or 0.0,
+            time.monotonic(),
+            self._jitter,
+            problem.limited,
         )
         return True
 
     def _wait(
-        self, request: Attempts, problem: Again, rests: bool, patience: float
+        self,
+        request: Attempts,
+        problem: Again,
+        rests: bool,
+        patience: float,
     ) -> float:
         """Seconds to wait before the next try; a rest of the address is waited out by whoever
         chooses it.
@@ -510,7 +534,11 @@ class Server:
         )
         try:
             await self._try(
-                Attempts(0), address, self.options.path, body, lambda answer: None
+                Attempts(0),
+                address,
+                self.options.path,
+                body,
+                lambda answer: None,
             )
         except Again:
             return False
@@ -536,7 +564,12 @@ class Server:
             data, headers = encoded(body)
             url = endpoint(address.url, path)
             content = await self._exchange(
-                "POST", url, address.url, _MOST_BYTES, data=data, headers=headers
+                "POST",
+                url,
+                address.url,
+                _MOST_BYTES,
+                data=data,
+                headers=headers,
             )
             answer = answer_of(content)
             if fault := fault_in(answer, address.url):
@@ -578,7 +611,10 @@ class Server:
             request |= proxy.request_arguments(request.get("headers", {}))
         try:
             async with self._session.request(
-                method, address, allow_redirects=False, **request
+                method,
+                address,
+                allow_redirects=False,
+                **request,
             ) as response:
                 async for chunk in response.content.iter_any():
                     received += chunk
@@ -635,7 +671,10 @@ class Server:
         return self._proxies[base]
 
     async def fetch(
-        self, address: str, max_bytes: int = _MOST_BYTES, allow_empty: bool = False
+        self,
+        address: str,
+        max_bytes: int = _MOST_BYTES,
+        allow_empty: bool = False,
     ) -> bytes:
         """A file that an answer names, asked for again like any answer, also where it is empty
         unless `allow_empty`.
@@ -679,7 +718,9 @@ class Server:
                 ) from None
             except VievalError:
                 raise Refused(
-                    Status.API_ERROR, "no file", f"{_NO_FILE}: its address is not valid"
+                    Status.API_ERROR,
+                    "no file",
+                    f"{_NO_FILE}: its address is not valid",
                 ) from None
             request.failed(problem.limited, with_most=False)
             if request.spent:

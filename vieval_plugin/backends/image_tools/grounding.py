@@ -68,7 +68,10 @@ class Grounder:
         )
 
     def boxes(
-        self, image: Image, phrases: Sequence[str], pixels: Decode = images.pixels
+        self,
+        image: Image,
+        phrases: Sequence[str],
+        pixels: Decode = images.pixels,
     ) -> list[Box]:
         """The best box of each phrase that is found, surest first, less those that enclose a
         smaller one.
@@ -88,7 +91,10 @@ class Grounder:
         return drop_enclosing(list(filter(None, detections)))
 
     def _future(
-        self, name: str, phrase: str, decode: Callable[[], Pixels]
+        self,
+        name: str,
+        phrase: str,
+        decode: Callable[[], Pixels],
     ) -> Future[Detection | None]:
         key = name, phrase
         with self._change:
@@ -192,7 +198,10 @@ def load(detector: str) -> tuple[Detect, str]:
 
 
 def find_boxes(
-    network: Any, processor: Any, rows: PhraseRows, threshold: float
+    network: Any,
+    processor: Any,
+    rows: PhraseRows,
+    threshold: float,
 ) -> list[tuple[Any, Any]]:
     """The boxes of a GroundingDINO for the phrase of each image, as tensors of scores (boxes,) and
     of sides (boxes, 4), in pixels.
@@ -211,7 +220,10 @@ def find_boxes(
 
 
 def _find_in_same_size(
-    network: Any, processor: Any, rows: PhraseRows, threshold: float
+    network: Any,
+    processor: Any,
+    rows: PhraseRows,
+    threshold: float,
 ) -> list[tuple[Any, Any]]:
     import torch
 

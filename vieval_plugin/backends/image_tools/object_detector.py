@@ -265,14 +265,22 @@ class ColorClassifier:
     vectors: dict[str, Any] = field(default_factory=dict)
 
     def colors(
-        self, pixels: Pixels, label: str, boxes: ClassBoxes, indices: Sequence[int]
+        self,
+        pixels: Pixels,
+        label: str,
+        boxes: ClassBoxes,
+        indices: Sequence[int],
     ) -> list[str]:
         """The colours of the chosen objects of a class."""
         if not indices:
             return []
         encoder = self.encoder
-        crops = [encoder.pixels(_crop(pixels, boxes, index)) for index in indices]
-        cosines = encoder.images(crops) @ self._color_vectors(label).T
+        cosines = (
+            encoder.images(
+                [encoder.pixels(_crop(pixels, boxes, index)) for index in indices]
+            )
+            @ self._color_vectors(label).T
+        )
         return [COLORS[index] for index in cosines.argmax(-1).tolist()]
 
     def _color_vectors(self, label: str) -> Any:
@@ -312,7 +320,10 @@ class ObjectInstrument:
     """A detector and a classifier of colours as an instrument."""
 
     def __init__(
-        self, detector: Detector, colors: ColorClassifier | None, batch: int
+        self,
+        detector: Detector,
+        colors: ColorClassifier | None,
+        batch: int,
     ) -> None:
         self._detector, self._colors, self.batch = detector, colors, batch
         self.by = ", ".join([detector.by, *([colors.encoder.by] if colors else [])])
@@ -382,8 +393,9 @@ class ObjectInstrument:
                 left, top, right, bottom = boxes.sides[index].round(2).tolist()
                 color = colors[number] if number < len(colors) else ""
                 score = round(float(boxes.scores[index]), 4)
-                box = left, top, right, bottom
-                objects.append(DetectedObject(label, box, score, color))
+                objects.append(
+                    DetectedObject(label, (left, top, right, bottom), score, color)
+                )
         return objects
 
 
@@ -402,7 +414,9 @@ def open_instrument(ask: UseTool, scorers: Mapping[str, Scorer]) -> ObjectInstru
         scorer.device,
     )
     color_origin = Origin(
-        color_scorer.model or COLOR_MODEL, color_scorer.revision, color_scorer.device
+        color_scorer.model or COLOR_MODEL,
+        color_scorer.revision,
+        color_scorer.device,
     )
     return ObjectInstrument(
         open_detector(origin),
@@ -418,7 +432,9 @@ def open_detector(origin: Origin) -> Detector:
     options = {"revision": origin.revision} if origin.revision else {}
     try:
         config = transformers.AutoConfig.from_pretrained(
-            where, trust_remote_code=False, **options
+            where,
+            trust_remote_code=False,
+            **options,
         )
     except Exception as error:  # of files that others wrote
         raise VievalError(load_failure_reason(where, origin.revision, error)) from None
@@ -431,7 +447,9 @@ def open_detector(origin: Origin) -> Detector:
         use_safetensors=True,
     )
     processor = transformers.AutoProcessor.from_pretrained(
-        where, trust_remote_code=False, **options
+        where,
+        trust_remote_code=False,
+        **options,
     )
     digest = identity(
         network,
@@ -439,7 +457,10 @@ def open_detector(origin: Origin) -> Detector:
         processor.tokenizer.backend_tokenizer.to_str(),
     )
     return PhraseDetector(
-        weights_name(origin, network, digest), digest, network, processor
+        weights_name(origin, network, digest),
+        digest,
+        network,
+        processor,
     )
 
 

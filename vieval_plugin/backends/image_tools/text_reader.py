@@ -47,13 +47,12 @@ class TextReader:
         return identity()
 
     def look(self, ask: UseTool) -> PreparedMeasure:
-        versions = versions_of("onnxruntime", "opencv-python-headless")
         return PreparedMeasure(
             key_of(
                 {
                     "tool": ask.tool,
                     "by": self.by,
-                    **versions,
+                    **versions_of("onnxruntime", "opencv-python-headless"),
                     "image": images.digest(ask.arguments["image"]),
                 }
             ),

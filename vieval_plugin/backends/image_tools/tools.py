@@ -102,11 +102,12 @@ def run(ask: UseTool, pixels: Decode = images.pixels) -> Reply:
     tool = tools.registry().get(ask.tool)
     try:
         if tool is not None and tool.run is not None:
-            decoded = {
-                name: pixels(part) if isinstance(part, Image) else part
-                for name, part in ask.arguments.items()
-            }
-            return tool.run(decoded)
+            return tool.run(
+                {
+                    name: pixels(part) if isinstance(part, Image) else part
+                    for name, part in ask.arguments.items()
+                }
+            )
         if tool is not None and tool.name in _RUNS:
             return _RUNS[tool.name](ask.arguments, pixels)
         return Failure(
@@ -159,7 +160,10 @@ def encode_jpeg(pixels: Pixels) -> Image:
         )
     file = io.BytesIO()
     PIL.Image.fromarray(pixels).save(
-        file, "JPEG", quality=_JPEG_QUALITY, subsampling="4:4:4"
+        file,
+        "JPEG",
+        quality=_JPEG_QUALITY,
+        subsampling="4:4:4",
     )
     return Image(file.getvalue())
 

@@ -111,7 +111,9 @@ class TransformersBackend:
             self._network.to(device)
         self._tokenizer = self._processor.tokenizer
         self._start = _decoder_start(
-            self._network.config, self._network.generation_config, self._tokenizer
+            self._network.config,
+            self._network.generation_config,
+            self._tokenizer,
         )
         if self._start is None and not getattr(self._processor, "chat_template", None):
             raise VievalError(
@@ -271,7 +273,9 @@ class TransformersBackend:
         """The tokens of a continuation, None where they are no other way of writing it."""
         ids = self._tokenizer(text, add_special_tokens=False).input_ids
         decoded = self._tokenizer.decode(
-            ids, skip_special_tokens=False, clean_up_tokenization_spaces=False
+            ids,
+            skip_special_tokens=False,
+            clean_up_tokenization_spaces=False,
         )
         return tuple(ids) if decoded == text else None
 
@@ -299,7 +303,9 @@ class TransformersBackend:
         padding = [self._tokenizer.pad_token_id] * longest
         padded = [[*tokens, *padding][:longest] for tokens in prefixes]
         prefix_tokens = self._torch.tensor(
-            padded, dtype=self._torch.long, device=inputs["input_ids"].device
+            padded,
+            dtype=self._torch.long,
+            device=inputs["input_ids"].device,
         )
         if self._start is not None:
             first = self._torch.full_like(
@@ -356,7 +362,10 @@ class TransformersBackend:
         return [
             self._text(row[skipped : skipped + limit].tolist(), input_tokens)
             for row, limit, input_tokens in zip(
-                outputs, limits, prompt_lengths, strict=True
+                outputs,
+                limits,
+                prompt_lengths,
+                strict=True,
             )
         ]
 
@@ -397,10 +406,11 @@ class TransformersBackend:
         if self._start is not None:
             parts = chain.from_iterable(message.parts for message in conversation)
             return "\n\n".join(part for part in parts if isinstance(part, str))
-        turns = [_turn(message.role, message.parts) for message in conversation]
         return str(
             self._processor.apply_chat_template(
-                turns, tokenize=False, add_generation_prompt=True
+                [_turn(message.role, message.parts) for message in conversation],
+                tokenize=False,
+                add_generation_prompt=True,
             )
         )
 
@@ -411,14 +421,19 @@ def _decoded_images(conversation: Sequence[Message]) -> list[Any]:
 
 
 def _load(
-    model: str, dtype: str, origin: Mapping[str, Any], arguments: Mapping[str, Any]
+    model: str,
+    dtype: str,
+    origin: Mapping[str, Any],
+    arguments: Mapping[str, Any],
 ) -> tuple[Any, Any]:
     """The processor and the network of a model."""
     transformers = library("transformers")
     try:
         processor = transformers.AutoProcessor.from_pretrained(model, **origin)
         network = transformers.AutoModelForImageTextToText.from_pretrained(
-            model, dtype=dtype, **arguments
+            model,
+            dtype=dtype,
+            **arguments,
         )
     except (OSError, ValueError, KeyError, ImportError, TypeError) as error:
         raise VievalError(
@@ -488,8 +503,12 @@ def _turn(role: str, parts: Sequence[str | Image]) -> JsonObject:
     """A message as chat templates take it."""
     if not any(isinstance(part, Image) for part in parts):
         parts = ["\n\n".join(map(str, parts))]
-    content = [
-        {"type": "image"} if isinstance(part, Image) else {"type": "text", "text": part}
-        for part in parts
-    ]
-    return {"role": role, "content": content}
+    return {
+        "role": role,
+        "content": [
+            {"type": "image"}
+            if isinstance(part, Image)
+            else {"type": "text", "text": part}
+            for part in parts
+        ],
+    }

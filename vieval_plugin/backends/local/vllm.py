@@ -149,7 +149,10 @@ class VLLMBackend:
         )
         prefix_asks: dict[int, _PrefixAsk] = {}
         for position, conversation, output in zip(
-            positions, conversations, outputs, strict=True
+            positions,
+            conversations,
+            outputs,
+            strict=True,
         ):
             ask = asks[position]
             if (
@@ -163,7 +166,9 @@ class VLLMBackend:
                     output if isinstance(output, Failure) else _reply(ask, output)
                 )
         replies |= zip(
-            prefix_asks, self._prefix_replies(list(prefix_asks.values())), strict=True
+            prefix_asks,
+            self._prefix_replies(list(prefix_asks.values())),
+            strict=True,
         )
         return [replies[position] for position in range(len(asks))]
 
@@ -220,10 +225,14 @@ class VLLMBackend:
                 )
             turns.append(conversation)
         outputs = self._chat(
-            turns, [_allowed(token) for *_, token in token_requests], going_on
+            turns,
+            [_allowed(token) for *_, token in token_requests],
+            going_on,
         )
         for (number, prefix, token), output in zip(
-            token_requests, outputs, strict=True
+            token_requests,
+            outputs,
+            strict=True,
         ):
             # a template may change how the turn begins, and the tokenizer join its first token with
             # what stands before
@@ -245,7 +254,10 @@ class VLLMBackend:
         )
 
     def _chat(
-        self, conversations: list[Any], parameters: list[Any], going_on: bool = False
+        self,
+        conversations: list[Any],
+        parameters: list[Any],
+        going_on: bool = False,
     ) -> list[Any]:
         """The engine's outputs; a request that it refuses makes a whole call raise, and fails
         alone.
@@ -297,7 +309,10 @@ def _allowed(token: int) -> Any:
     from vllm import SamplingParams
 
     return SamplingParams(
-        temperature=0, max_tokens=1, logprobs=0, allowed_token_ids=[token]
+        temperature=0,
+        max_tokens=1,
+        logprobs=0,
+        allowed_token_ids=[token],
     )
 
 

@@ -148,7 +148,10 @@ class Batcher:
     async def _all(self, asks: Sequence[Measure | UseTool]) -> list[Reply]:
         queue = _Queue(self._store_replies, self._worker)  # of this event loop
         with tqdm(
-            total=len(asks), desc="Measuring", unit="image", disable=not self._bar
+            total=len(asks),
+            desc="Measuring",
+            unit="image",
+            disable=not self._bar,
         ) as progress_bar:
 
             async def reply_with_progress(ask: Measure | UseTool) -> Reply:
@@ -296,7 +299,9 @@ class _Queue:
                     ),
                 )
                 for future, reply in zip(
-                    futures, self._keep(instrument, batch, raw_replies), strict=True
+                    futures,
+                    self._keep(instrument, batch, raw_replies),
+                    strict=True,
                 ):
                     if not future.done():
                         future.set_result(reply)

@@ -69,7 +69,9 @@ class ImageTextModel:
         return (
             str(
                 self.processor.apply_chat_template(
-                    turns, tokenize=False, add_generation_prompt=True
+                    turns,
+                    tokenize=False,
+                    add_generation_prompt=True,
                 )
             )
             + answer
@@ -162,7 +164,10 @@ def load(
             return ImageTextModel(network.to(on).eval(), loaded, on)
         network, loading_info = (
             transformers.AutoModelForImageTextToText.from_pretrained(
-                where, dtype=dtype, output_loading_info=True, **origin
+                where,
+                dtype=dtype,
+                output_loading_info=True,
+                **origin,
             )
         )
     except VievalError:
@@ -203,7 +208,10 @@ def load(
 
 
 def _processor(
-    transformers: Any, where: str, pixels: dict[str, int], origin: dict[str, Any]
+    transformers: Any,
+    where: str,
+    pixels: dict[str, int],
+    origin: dict[str, Any],
 ) -> Any:
     processor = transformers.AutoProcessor.from_pretrained(
         where,

@@ -101,7 +101,10 @@ class ServedMetric:
 def served_metrics() -> Mapping[str, ServedMetric]:
     """Metrics of networks behind servers, by name."""
     return judge_registry.descriptions(
-        networks, ("METRIC", "METRICS"), SERVED_ENTRY_POINTS, ServedMetric
+        networks,
+        ("METRIC", "METRICS"),
+        SERVED_ENTRY_POINTS,
+        ServedMetric,
     )
 
 
@@ -109,7 +112,10 @@ def served_metrics() -> Mapping[str, ServedMetric]:
 def metrics() -> Mapping[str, NetworkMetric]:
     """Metrics of networks by name, ours first."""
     return judge_registry.descriptions(
-        networks, ("METRIC", "METRICS"), ENTRY_POINTS, NetworkMetric
+        networks,
+        ("METRIC", "METRICS"),
+        ENTRY_POINTS,
+        NetworkMetric,
     )
 
 
@@ -119,7 +125,11 @@ class NetworkInstrument:
     """
 
     def __init__(
-        self, name: str, metric: NetworkMetric, network: Any, batch: int
+        self,
+        name: str,
+        metric: NetworkMetric,
+        network: Any,
+        batch: int,
     ) -> None:
         self._name = name
         self._metric = metric
@@ -252,7 +262,10 @@ class Scorers:
         if key not in self._networks:
             self._networks[key] = metric.load(origin)
         return NetworkInstrument(
-            ask.metric, metric, self._networks[key], options.batch_size
+            ask.metric,
+            metric,
+            self._networks[key],
+            options.batch_size,
         )
 
 

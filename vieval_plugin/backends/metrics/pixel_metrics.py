@@ -222,7 +222,9 @@ def _colour_shares(image: Pixels) -> NDArray[np.float64]:
 
     red, green, blue = (image.reshape(-1, 3) >> 5).astype(np.intp).T
     counts = np.bincount((red << 6) | (green << 3) | blue, minlength=512).reshape(
-        8, 8, 8
+        8,
+        8,
+        8,
     )
     return gaussian_filter(counts / red.size, sigma=1)
 
@@ -233,10 +235,11 @@ def pair(images: PixelsByRole) -> tuple[Pixels, Pixels]:
     reference = _role(images, "reference")
     if image.shape != reference.shape:
         height, width = image.shape[:2]
-        resized = PIL.Image.fromarray(reference).resize(
-            (width, height), PIL.Image.Resampling.LANCZOS
+        reference = np.asarray(
+            PIL.Image.fromarray(reference).resize(
+                (width, height), PIL.Image.Resampling.LANCZOS
+            )
         )
-        reference = np.asarray(resized)
     return image, reference
 
 

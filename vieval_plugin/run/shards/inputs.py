@@ -181,7 +181,9 @@ def _stored_objects(name: str) -> list[Place]:
             return [source]
         everywhere = not pattern or "/" in pattern or "**" in pattern
         selected = fs.FileSelector(
-            source.path, recursive=everywhere, allow_not_found=True
+            source.path,
+            recursive=everywhere,
+            allow_not_found=True,
         )
         entries = source.system.get_file_info(selected)
         bucket = source.path.partition("/")[0]

@@ -172,8 +172,9 @@ def _is_sound(plan: Plan) -> bool:
     paths = (PurePosixPath(file.path) for file in plan.files)
     rows_of_groups = (rows for file in plan.files for rows in file.groups)
     is_finite = plan.rows_per_shard > 0 and all(rows >= 0 for rows in rows_of_groups)
-    is_small = is_finite and plan.rows / plan.rows_per_shard < _MOST_SHARDS
-    return is_small and all(map(_is_inside, paths))
+    return (is_finite and plan.rows / plan.rows_per_shard < _MOST_SHARDS) and all(
+        map(_is_inside, paths)
+    )
 
 
 def _is_inside(path: PurePosixPath) -> bool:

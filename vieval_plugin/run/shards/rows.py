@@ -78,7 +78,10 @@ def rows_of_shards(
         while number - 1 not in shard.numbers:
             shard = next(remaining)
         samples = samples_in_rows(
-            [(number, row)], table.folder, plan.kind or None, table.unit
+            [(number, row)],
+            table.folder,
+            plan.kind or None,
+            table.unit,
         )
         for prompt, sample in zip(count(), samples):
             yield ShardRow(shard, number - 1, prompt, sample)
@@ -98,7 +101,9 @@ def fetch_images(rows: Iterator[ShardRow], hosts: Sequence[str]) -> Iterator[Sha
         read_rows = list(shard_rows)
         with tempfile.TemporaryDirectory(prefix="vieval-") as folder:
             samples = fetched_rows(
-                [row.row for row in read_rows], allowed, Path(folder)
+                [row.row for row in read_rows],
+                allowed,
+                Path(folder),
             )
             for row, sample in zip(read_rows, samples, strict=True):
                 yield replace(row, row=_load_images(sample))

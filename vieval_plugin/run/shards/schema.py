@@ -226,7 +226,9 @@ def encoded_tables(tables: Iterable[Any], metadata: JsonObject) -> bytes:
     described = {METADATA: json.dumps(metadata, allow_nan=False).encode()}
     for table in (table.replace_schema_metadata(described) for table in tables):
         writer = writer or pyarrow.parquet.ParquetWriter(
-            sink, table.schema, compression="zstd"
+            sink,
+            table.schema,
+            compression="zstd",
         )
         writer.write_table(table, row_group_size=max(table.num_rows, 1))
     if writer:

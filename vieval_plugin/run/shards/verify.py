@@ -109,7 +109,9 @@ def _changed_files(verified: Verified, plan: Plan) -> Iterator[str]:
         return ""
 
     for file, problem in zip(
-        plan.files, map_in_threads(problem_of, plan.files), strict=True
+        plan.files,
+        map_in_threads(problem_of, plan.files),
+        strict=True,
     ):
         if problem:
             verified.problems.append(problem)
@@ -148,8 +150,12 @@ def _check_digest(
 ) -> None:
     """Compute the digest of one image of a shard again."""
     verdict = table.slice(int(rng.integers(max(table.num_rows, 1))), 1).to_pylist()[0]
-    only = replace(shard, first=verdict["row"], rows=1)
-    samples = rows_of_shards(plan, place_at(plan.root), folder.indexes, [only])
+    samples = rows_of_shards(
+        plan,
+        place_at(plan.root),
+        folder.indexes,
+        [replace(shard, first=verdict["row"], rows=1)],
+    )
     rows = [row for row in samples if row.prompt == verdict["prompt"]]
     if verdict["digest"] is None or not rows or rows[0].row.addresses:
         return

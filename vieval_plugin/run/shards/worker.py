@@ -182,8 +182,9 @@ class CallBudget:
 
     def _calls(self, rows: int) -> float:
         is_known = self.rows_judged >= _ENOUGH
-        a_row = self._usage.calls / self.rows_judged if is_known else self._expected
-        return a_row * rows
+        return (
+            self._usage.calls / self.rows_judged if is_known else self._expected
+        ) * rows
 
 
 class ShardWorker:
@@ -216,7 +217,10 @@ class ShardWorker:
         self._plan: Plan = plan
         self.progress = Progress()
         self._prepared: PreparedJudge = prepare(
-            run.judge, run.setting, run.options, run.backbone
+            run.judge,
+            run.setting,
+            run.options,
+            run.backbone,
         )
         self._budget = CallBudget(run.budget, self.progress.usage, self._prepared.calls)
         self._slots = threading.Semaphore(MOST_OPEN)
@@ -342,7 +346,9 @@ class ShardWorker:
             opened = Written(shard)
         elif not is_last and is_open(self._folder.under_way, shard.name):
             opened = NotWritten(
-                shard, "another worker has it open", is_open_elsewhere=True
+                shard,
+                "another worker has it open",
+                is_open_elsewhere=True,
             )
         elif self._budget.never_allows(shard.rows):
             opened = NotWritten(
@@ -370,7 +376,9 @@ class ShardWorker:
             )
             if self._run.rejudge:
                 opened.earlier_verdicts = kept_verdicts(
-                    self._folder, shard.name, self._run.rejudge
+                    self._folder,
+                    shard.name,
+                    self._run.rejudge,
                 )
             self._budget.rows_opened += shard.rows
             return opened

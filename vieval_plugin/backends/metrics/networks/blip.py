@@ -203,16 +203,15 @@ def blip(loaded: LoadedBlip, batch: Batch) -> Any:
     tokens = encoder.tokenizer.pad(
         {"input_ids": list(batch["text"])}, return_tensors="pt"
     ).to(encoder.device)
-    all_patches = torch.ones(
-        seen.shape[:2],
-        dtype=torch.long,
-        device=encoder.device,
-    )
     output = loaded.network["text"](
         input_ids=tokens["input_ids"],
         attention_mask=tokens["attention_mask"],
         encoder_hidden_states=seen,
-        encoder_attention_mask=all_patches,
+        encoder_attention_mask=torch.ones(
+            seen.shape[:2],
+            dtype=torch.long,
+            device=encoder.device,
+        ),
     )
     first_states = output.last_hidden_state[:, 0]
     value = loaded.network["head"](first_states)[:, 0]

@@ -39,7 +39,12 @@ def load(
     of `weights.pretrained`.
     """
     network, images = pretrained(
-        "CLIPModel", "clip", origin, processor, tensors, **arguments
+        "CLIPModel",
+        "clip",
+        origin,
+        processor,
+        tensors,
+        **arguments,
     )
     has_bundled_processor = not processor or processor == origin.model
     tokenizer = pretrained_tokenizer(

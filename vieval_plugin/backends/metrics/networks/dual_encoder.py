@@ -106,7 +106,10 @@ class PaddingProcessor:
         scale = self.size / max(images.size)
         size = [round(length * scale) for length in (images.height, images.width)]
         fitted = torch.nn.functional.interpolate(
-            pixels[None].float() / 255, size, mode="bicubic", antialias=True
+            pixels[None].float() / 255,
+            size,
+            mode="bicubic",
+            antialias=True,
         )
         high, wide = (self.size - length for length in size)
         padding = wide // 2, wide - wide // 2, high // 2, high - high // 2
@@ -260,6 +263,10 @@ METRICS = (
         dual_encoder,
     ),
     NetworkMetric(
-        "embedding_head", load_embedding_head, "", show_image, embedding_head
+        "embedding_head",
+        load_embedding_head,
+        "",
+        show_image,
+        embedding_head,
     ),
 )

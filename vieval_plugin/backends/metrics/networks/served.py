@@ -74,7 +74,10 @@ class ServedInstrument:
         if settings.head:
             file = Path(described.resolved(settings.head))
             self._head = load_head(
-                file, settings.prefix, settings.activation, settings.size
+                file,
+                settings.prefix,
+                settings.activation,
+                settings.size,
             )
             digest = hashlib.sha256(file.read_bytes()).hexdigest()
         fields = {

@@ -219,7 +219,12 @@ def load(origin: Origin) -> LoadedValueHead:
         digest,
     )
     loaded = LoadedValueHead(
-        name, digest, settings, model, heads.to(model.device), token
+        name,
+        digest,
+        settings,
+        model,
+        heads.to(model.device),
+        token,
     )
     _require_images(loaded, described.most_images)
     return loaded
@@ -240,7 +245,9 @@ def _require_images(loaded: LoadedValueHead, count: int) -> None:
     pictures = [join_side_by_side(samples)] if loaded.settings.side_by_side else samples
     config = loaded.base.network.config
     token = getattr(config, "image_token_id", None) or getattr(
-        config, "image_token_index", None
+        config,
+        "image_token_index",
+        None,
     )
     try:
         all_tokens = _token_ids(loaded, pictures)
@@ -298,7 +305,10 @@ def _fitted(loaded: LoadedValueHead, picture: Picture) -> Picture:
     reader = library("transformers.models.qwen2_vl.image_processing_qwen2_vl")
     step = images.patch_size * images.merge_size
     high, wide = reader.smart_resize(
-        picture.height, picture.width, step, **loaded.settings.bounds
+        picture.height,
+        picture.width,
+        step,
+        **loaded.settings.bounds,
     )
     return picture.resize((wide, high), PIL.Image.Resampling.BICUBIC)
 
@@ -306,8 +316,12 @@ def _fitted(loaded: LoadedValueHead, picture: Picture) -> Picture:
 def _inputs(loaded: LoadedValueHead, text: str, images: Sequence[Picture]) -> Tensors:
     """The inputs of a conversation; what there is of each token as a list."""
     settings = loaded.settings
-    framed = f"{settings.frame}{text}{settings.frame}"
-    prompt = loaded.base.prompt(settings.system, framed, len(images), settings.answer)
+    prompt = loaded.base.prompt(
+        settings.system,
+        f"{settings.frame}{text}{settings.frame}",
+        len(images),
+        settings.answer,
+    )
     inputs = loaded.base.inputs(prompt, images)
     tokens = inputs["input_ids"].shape
     return {

@@ -120,7 +120,9 @@ def work_on_ray(
         workers = cluster.workers or gpus or sum(node["Alive"] for node in ray.nodes())
         run = share_budget(run, workers)
         kind = ray.remote(ShardActor).options(
-            num_cpus=1, num_gpus=int(bool(gpus)), max_concurrency=_PASSES + 2
+            num_cpus=1,
+            num_gpus=int(bool(gpus)),
+            max_concurrency=_PASSES + 2,
         )
         slots = [
             _OnRay(
