@@ -671,7 +671,7 @@ def _decision(request: RankingRequest, report: Report, gate: Gate) -> Answer:
         limits.append(f"{request.html} shows the prompts with the largest drop.")
     for answer in report.answers:
         limits += replace(answer, title="").lines
-    return replace(gate.answer, limits=limits)
+    return replace(gate.answer, limits=tuple(limits))
 
 
 def _decided(

@@ -71,10 +71,10 @@ class TokenIds:
         except (Refused, VievalError):
             return None
         tokens = answer.get("tokens")
-        is_whole = isinstance(tokens, list) and answer.get("count") == len(tokens)
-        if is_whole and tokens and all(type(token) is int for token in tokens):
-            return tokens
-        return None
+        if not isinstance(tokens, list) or answer.get("count") != len(tokens):
+            return None
+        is_known = tokens and all(type(token) is int for token in tokens)
+        return tokens if is_known else None
 
 
 def _pairs(probabilities: Probabilities) -> list[Bounds]:

@@ -58,7 +58,7 @@ class ScoreSummary:
         counts.samples += 1
         choice = verdict.choice
         for scores in choice.scores if choice else (verdict.scores,):
-            counts.sums.update(scores)  # type: ignore[arg-type]  # a counter adds floats as well
+            counts.sums.update(scores)
             counts.scored.update(scores.keys())
         if choice and verdict.status.usable:
             counts.scored[CHOICE] += 1

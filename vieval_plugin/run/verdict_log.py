@@ -263,12 +263,11 @@ def usage_of(document: JsonObject) -> Usage:
     """The inverse of `Usage.as_json`."""
     from vieval_plugin.backends.http.server import Usage
 
-    return Usage(
-        **{
-            name: Counter(count) if isinstance(count, dict) else count
-            for name, count in document.items()
-        }
-    )
+    counts: JsonObject = {
+        name: Counter(count) if isinstance(count, dict) else count
+        for name, count in document.items()
+    }
+    return Usage(**counts)
 
 
 #: Fields of the first line of a file of verdicts which is not complete.

@@ -157,8 +157,9 @@ class Service:
                 if reward.name in (names if entry.rewards is None else entry.rewards)
             ]
             for group in _batched(reward, entries, positions, results):
-                members = (entries[position].judged for position in group)
-                judged = tuple(filter(None, members))
+                judged = tuple(
+                    item for position in group if (item := entries[position].judged)
+                )
                 for repeat in range(self.options.repeats):
                     spans = []
                     for term in reward.terms:

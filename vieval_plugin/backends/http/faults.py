@@ -516,7 +516,7 @@ def _report(code: int, document: Any, body: bytes | bytearray) -> ErrorReport:
         ending = f" ({word})"
     sentence = _sentence(f"{text[:_MOST_PARSED]}{ending}")
     is_named = _is_text(parameter) and parameter not in ("None", "null")
-    return ErrorReport(code, names, sentence, parameter if is_named else "")
+    return ErrorReport(code, names, sentence, str(parameter) if is_named else "")
 
 
 def _is_text(value: Any) -> TypeGuard[str]:

@@ -111,7 +111,7 @@ class RequestForm:
             bounded = "top_logprobs" if name == "logprobs" else name
             value = sent.get(bounded)
             is_bounded = bounded in _BOUNDED and isinstance(value, (int, float))
-            number = value if is_bounded else math.inf
+            number: Any = value if is_bounded else math.inf
             allowed = _bound(message, number) if is_bounded else 0
             other_limit = next(
                 (limit for limit in LIMITS if name in LIMITS and limit != name), ""

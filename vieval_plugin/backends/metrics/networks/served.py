@@ -211,7 +211,7 @@ class ServedInstrument:
                 "queries": text,
                 "documents": {"content": pictures} if pictures else text,
             }
-        turns = []
+        turns: list[JsonObject] = []
         if settings.system:
             turns.append({"role": "system", "content": settings.system})
         content = [*pictures, {"type": "text", "text": text}]
