@@ -346,7 +346,7 @@ def results_given(
 
 def flattened(inputs: Sequence[Input]) -> list[Input]:
     """Inputs, with those that are lists of them in the lists' places."""
-    flat: list[Input] = []
+    flat = []
     for value in inputs:
         flat += flattened(value) if isinstance(value, (list, tuple)) else [value]
     return flat

@@ -186,8 +186,7 @@ def _pixels(value: Any) -> NDArray[np.uint8]:
             "float pixels must be between 0 and 1; pass (images / 2 + 0.5).clip(0, "
             "1) for values from -1 to 1, or uint8 for values from 0 to 255"
         )
-    pixels: NDArray[np.uint8] = (array * 255).round().astype(np.uint8)
-    return pixels
+    return (array * 255).round().astype(np.uint8)
 
 
 def columns(

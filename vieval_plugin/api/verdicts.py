@@ -26,7 +26,6 @@ from vieval_plugin.media.thumbnails import Thumbnails
 from vieval_plugin.records import Provenance, Record, record_of
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.html_page import template
-from vieval_plugin.text.yaml_json import JsonObject
 
 #: Rows of a notebook's table; the others are only counted.
 ROWS_IN_HTML = 50
@@ -165,7 +164,7 @@ class Verdicts(Sequence[Verdict]):
         pandas = import_pandas("to_pandas")
         rows = []
         for judged, verdict in zip(self.samples, self, strict=True):
-            row: JsonObject = {
+            row = {
                 "uid": judged.id.uid,
                 "image_model": judged.id.image_model,
                 "draw": judged.id.draw,

@@ -106,7 +106,7 @@ def held_by_name(model: type[Any], name: str) -> type[Any] | None:
     hint = get_type_hints(model).get(name)
     if get_origin(hint) is not Mapping:
         return None
-    value_type: type[Any] = get_args(hint)[-1]
+    value_type = get_args(hint)[-1]
     return value_type if is_options_type(value_type) else None
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import Future
 from typing import TypeAlias
 
 from vieval_plugin.backends.cache.store import Store
@@ -95,9 +94,9 @@ class Router:
         questions of models.
         """
         replies: dict[int, Reply] = {}
-        questions: list[tuple[int, tuple[int, Question]]] = []
-        measures: list[tuple[int, Measure | UseTool]] = []
-        running: dict[int, Future[Reply]] = {}
+        questions = []
+        measures = []
+        running = {}
         for index, (number, ask) in enumerate(asks):
             if isinstance(ask, Measure) or (
                 isinstance(ask, UseTool) and self._goes_in_batches(ask)

@@ -122,7 +122,7 @@ async def run_jobs(
     """Judge jobs as they are read, `live` at a time and no more in memory; outcomes are handed
     on by the jobs' number.
     """
-    under_way: dict[int, Job] = {}
+    under_way = {}
 
     async def programs() -> AsyncIterator[Program]:
         number = 0

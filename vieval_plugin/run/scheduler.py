@@ -174,7 +174,7 @@ def run_in_batches(
     program's number, replies go back in the asks' order, outcomes come in the programs'. An
     exception in a program is its sample's failure, one in `answer` ends the run.
     """
-    outcomes: dict[int, Outcome] = {}
+    outcomes = {}
     live = {number: _Live(program) for number, program in enumerate(programs)}
     replies: dict[int, list[Reply]] | None = None
     while live:

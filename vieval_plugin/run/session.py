@@ -278,7 +278,7 @@ class Session:
             VievalError: its server is away, or the judge cannot run.
         """
         asked_again: Counter[Path] = Counter()
-        outcomes: list[Outcome] = []
+        outcomes = []
 
         async def answer(question: Question, number: int) -> Reply:
             return await self._backbones.answer(
@@ -310,7 +310,7 @@ class Session:
 
         `repeat` is the number of these verdicts among those on the same.
         """
-        under_way: dict[int, tuple[K, SampleRow]] = {}
+        under_way = {}
 
         async def jobs() -> AsyncIterator[Job]:
             indexes = count()

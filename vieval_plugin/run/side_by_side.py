@@ -65,7 +65,7 @@ def _decided(rows: Sequence[SampleRow], judged: Sequence[Judged]) -> dict[int, V
         for row in rows
         if row.verdict and row.verdict.status is not Status.NO_IMAGE
     }
-    decided: dict[int, Verdict] = {}
+    decided = {}
     for number, item in enumerate(judged):
         for sample in candidates_of(item):
             if sample.id in by_sample:
@@ -102,7 +102,7 @@ async def judge_folders(
     """
     rows = list(source)
     contests = prepared.spec.rates == "contest"
-    judged: list[Judged] = [row.sample for row in rows]
+    judged = [row.sample for row in rows]
     if contests:
         judged = [*contests_between(rows)]
         if not judged:

@@ -209,7 +209,7 @@ def runs_document(
     """The document of the file beside verdicts: inputs, versions, and of each run its origin and
     what it cost.
     """
-    described: dict[str, JsonObject] = {}
+    described = {}
     for name, provenance in runs.items():
         described[name] = {"provenance": asdict(provenance)}
         if name in usage:
@@ -229,7 +229,7 @@ def write_run_file(path: Path, document: JsonObject) -> Iterator[None]:
     Until they are, it has the runs of the verdicts that were there before as well: whatever ends
     the process, what is there can be read.
     """
-    earlier: JsonObject = {}
+    earlier = {}
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         earlier = dict(read_json(run_file(path).read_text(encoding="utf-8"))["runs"])
     _write_json(run_file(path), {**document, "runs": {**earlier, **document["runs"]}})

@@ -146,7 +146,7 @@ class Service:
         results: Results,
     ) -> tuple[list[_Batch], list[KeyedJob]]:
         """The batches of a request and their jobs; what cannot be judged gets its value here."""
-        batches: list[_Batch] = []
+        batches = []
         jobs: list[KeyedJob] = []
         digests: dict[Image, str] = {}
         names = tuple(reward.name for reward in rewards)
@@ -231,7 +231,7 @@ def _batched(
     def refuse(position: int, status: Status, reason: str) -> None:
         results[position][reward.name] = RewardValue(None, status, reason)
 
-    pooled: list[int] = []
+    pooled = []
     by_group: dict[str, list[int]] = {}
     for position in positions:
         entry = entries[position]
@@ -309,7 +309,7 @@ def _groups(
 
 def _key(judged: Judged, digests: dict[Image, str]) -> str:
     """Content of what is judged: kind, texts and images of each candidate."""
-    parts: list[str] = []
+    parts = []
     for sample in candidates_of(judged):
         texts = [f"{name}={text}" for name, text in sorted(sample.texts.items())]
         for image in sample.images.values():

@@ -412,7 +412,7 @@ class Batches:
 
     async def _output_lines(self, document: JsonObject) -> list[bytes]:
         """The lines of a batch's files of outputs and errors."""
-        lines: list[bytes] = []
+        lines = []
         for file in (document.get("output_file_id"), document.get("error_file_id")):
             if _is_id(file):
                 content = await self._download(f"files/{quote(file, safe='')}/content")

@@ -527,8 +527,8 @@ def _detail_text(detail: str | list[Any]) -> tuple[str, str]:
     """The sentence and the field of FastAPI's list of errors, less the input that it quotes."""
     if isinstance(detail, str):
         return detail, ""
-    texts: list[str] = []
-    fields: list[str] = []
+    texts = []
+    fields = []
     for entry in detail:
         if isinstance(entry, dict):
             location = [str(part) for part in entry.get("loc") or () if part != "body"]

@@ -188,7 +188,7 @@ def request_json(body: JsonObject) -> bytes:
     URLs are put in as they are. Looking through each for characters to escape, of which they have
     none, would cost more than all else that is done for a call.
     """
-    urls: list[str] = []
+    urls = []
 
     def mark(value: Any) -> str:
         if not isinstance(value, Encoded):

@@ -305,7 +305,7 @@ class OpenAIBackend:
     async def _reply(self, ask: Question, images: EncodedImages, repeat: int) -> Reply:
         """Ask the server; the reply is redacted, and its numbers are validated."""
         kind = "refusal"
-        send: Send = self._server.post
+        send = self._server.post
         if self.batches:
             send = partial(
                 self.batches.post, asked={**asdict(self.sampling), "repeat": repeat}
@@ -544,7 +544,7 @@ class OpenAIBackend:
         Those of a schema; where no schema bounds the answer, vLLM's end to one that goes round in
         circles, if asked.
         """
-        forms: dict[str, JsonObject] = {}
+        forms = {}
         loose = remove_lengths(ask.schema or {})
         if (
             ask.schema is not None
@@ -719,8 +719,7 @@ class OpenAIBackend:
         return await self._schema_support() != _NOT_ENFORCED
 
     async def _schema_support(self) -> str:
-        support: str = await self._capabilities.result("schemas", self._probe_schemas)
-        return support
+        return await self._capabilities.result("schemas", self._probe_schemas)
 
     async def _probe_schemas(self) -> str:
         name = f"schemas of {self._where}"
@@ -766,7 +765,7 @@ def message_document(message: Message, url_of: Callable[[Image], Any]) -> JsonOb
     """
     if not any(isinstance(part, Image) for part in message.parts):
         return {"role": message.role, "content": "\n\n".join(map(str, message.parts))}
-    content: list[JsonObject] = []
+    content = []
     for part in message.parts:
         if isinstance(part, Image):
             content.append({"type": "image_url", "image_url": {"url": url_of(part)}})

@@ -218,9 +218,9 @@ def whole_answer(body: bytes | bytearray) -> bytes:
     >>> whole_answer(b'data: {"choices": [{"delta": {"content": "Hi"}, "finish_reason": "stop"}]}\\n\\n')
     b'{"choices": [{"message": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}]}'
     """
-    answer: JsonObject = {}
-    message: JsonObject = {"role": "assistant"}
-    choice: JsonObject = {"message": message, "finish_reason": None}
+    answer = {}
+    message = {"role": "assistant"}
+    choice = {"message": message, "finish_reason": None}
     is_complete = False
     for data in _events(body):
         if data == _END:
@@ -245,7 +245,7 @@ def _events(body: bytes | bytearray) -> Iterator[str]:
     """The data of each event; comments, such as those that keep a connection alive, and other
     fields are left out.
     """
-    lines: list[str] = []
+    lines = []
     for line in body.decode("utf-8", "replace").splitlines():
         if line.startswith("data:"):
             lines.append(line.removeprefix("data:").removeprefix(" "))

@@ -64,7 +64,7 @@ async def look(name_colour: Callable[[Image], Awaitable[str]], seed: str) -> Sig
         sorted(COLOURS),
         2 * _PAIR,
     )
-    answers: list[str] = []
+    answers = []
     for pair in (colours[:_PAIR], colours[_PAIR:]):
         answers += await gather_or_cancel(
             name_colour(picture_of(colour)) for colour in pair

@@ -173,7 +173,7 @@ def load(detector: str) -> tuple[Detect, str]:
         name, _, revision = detector.partition("@")
     try:
         origin = {"revision": revision} if revision else {}
-        processor: Any = AutoProcessor.from_pretrained(name, **origin)  # type: ignore[no-untyped-call]
+        processor = AutoProcessor.from_pretrained(name, **origin)  # type: ignore[no-untyped-call]
         model = (
             AutoModelForZeroShotObjectDetection.from_pretrained(name, **origin)
             .to(device)

@@ -381,7 +381,7 @@ class ObjectInstrument:
         colored, objects = dict(detection.arguments["colored"]), []
         for label, boxes in boxes_by_label.items():
             indices = surest(boxes.scores, detection.arguments["threshold"])
-            colors: list[str] = []
+            colors = []
             if self._colors:
                 colors = self._colors.colors(
                     detection.pixels,

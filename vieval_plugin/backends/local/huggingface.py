@@ -212,7 +212,7 @@ class TransformersBackend:
     def _run_batches(
         self, items: Sequence[Item], run: Callable[[Sequence[Item]], Sequence[Result]]
     ) -> list[Result | Failure]:
-        results: list[Result | Failure] = []
+        results = []
         for start in range(0, len(items), self.batch_size):
             results += run_or_halve(items[start : start + self.batch_size], run)
         return results

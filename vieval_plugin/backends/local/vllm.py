@@ -147,7 +147,7 @@ class VLLMBackend:
         outputs = self._chat(
             conversations, [self._parameters(asks[position]) for position in positions]
         )
-        prefix_asks: dict[int, _PrefixAsk] = {}
+        prefix_asks = {}
         for position, conversation, output in zip(
             positions,
             conversations,
@@ -186,7 +186,7 @@ class VLLMBackend:
             tokens_by_prefix(continuation_tokens) for continuation_tokens in tokens
         ]
         bounds: list[BoundsByPrefix] = []
-        firsts: list[tuple[int, Tokens, int]] = []
+        firsts = []
         for number, (_, _, output) in enumerate(prefix_asks):
             first_bounds = _first(output, after[number][()])
             bounds.append({(): first_bounds})

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, wait
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -316,7 +316,7 @@ class _Queue:
         """The first that waits, and as many as fit into one batch with it."""
         instrument, first = self._waiting[0]
         batch: list[PreparedMeasure] = []
-        waiting: list[tuple[Instrument, PreparedMeasure]] = []
+        waiting = []
         for candidate, prepared in self._waiting:
             fits = candidate is instrument and prepared.batch_key == first.batch_key
             if fits and len(batch) < instrument.batch:
@@ -329,8 +329,7 @@ class _Queue:
 
 async def run_in_pool(pool: Executor, call: Callable[[], T]) -> T:
     """The result of a call in a thread or process of the pool."""
-    result: Awaitable[T] = asyncio.get_running_loop().run_in_executor(pool, call)
-    return await result
+    return await asyncio.get_running_loop().run_in_executor(pool, call)
 
 
 def _key(ask: Measure) -> str:

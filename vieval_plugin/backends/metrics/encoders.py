@@ -92,9 +92,7 @@ def encoder_inputs(
     encoder: Encoder, images: Pictures, texts: Mapping[str, str]
 ) -> NetworkInputs:
     """Images and texts as an encoder takes them, by role."""
-    tensors: dict[str, Any] = {
-        role: encoder.pixels(image) for role, image in images.items()
-    }
+    tensors = {role: encoder.pixels(image) for role, image in images.items()}
     notes: list[str] = []
     for role, text in texts.items():
         tensors[role], found = encoder.tokens(text)
@@ -184,7 +182,7 @@ def load_head(path: Path, prefix: str, activation: str, size: int) -> Any:
             raise VievalError(
                 f"{path}: {name} is not part of a linear layer; set network.prefix to the head's"
             )
-    layers: list[Any] = []
+    layers = []
     names = [name for name in tensors if name.endswith("weight")]
     for name in sorted(names, key=natural):
         weight = tensors[name]

@@ -181,7 +181,7 @@ class ShardFolder:
 
     def entries(self) -> dict[str, tuple[str, int]]:
         """The file of each shard that is done, and the shard's number in that file."""
-        entries: dict[str, tuple[str, int]] = {}
+        entries = {}
         for file, counted_names in self.counted():
             for number, name in enumerate(self._names_in(file)):
                 if name in counted_names:
@@ -198,7 +198,7 @@ class ShardFolder:
         files = self.sizes()
         joined_files = [file for file in files if file.startswith(JOINED)]
         single = set(files).difference(joined_files)
-        joined: set[str] = set()
+        joined = set()
         for file in joined_files:
             names = set()
             for document in self.metadata(file):

@@ -522,7 +522,7 @@ def rows_of_files(files: Iterable[InputFile]) -> int:
 def limit_rows(files: Sequence[InputFile], limit: int) -> Iterator[InputFile]:
     """Files up to the row `limit`; what comes after it is left out."""
     for file in files:
-        groups: list[int] = []
+        groups = []
         for rows in file.groups:
             if not limit:
                 break

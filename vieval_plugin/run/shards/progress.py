@@ -107,7 +107,7 @@ def progress_of(folder: ShardFolder, plan: Plan) -> FolderProgress:
     """
     planned = {shard.name: shard.rows for shard in plan.shards()}
     progress = FolderProgress(shards=len(planned), rows=plan.rows, limit=plan.limit)
-    spans: list[_ShardTime] = []
+    spans = []
     for file, names in folder.counted():
         for document in folder.metadata(file):
             name = document["shard"]["name"]

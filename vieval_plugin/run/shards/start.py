@@ -261,7 +261,7 @@ def drawn_samples(started: StartedRun, seed: int) -> list[Judged]:
     root = place_at(started.run.root)
     numbers = sorted(pilot_numbers(started.plan.rows, seed))
     start = 0
-    samples: list[Judged] = []
+    samples = []
     for shard in started.plan.shards():
         drawn = {shard.first + number - start for number in numbers}
         drawn &= set(shard.numbers)

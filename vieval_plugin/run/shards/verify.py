@@ -57,7 +57,7 @@ def verify(folder: ShardFolder, plan: Plan) -> Verified:
     rng = np.random.default_rng(0)
     looked_at = set(rng.permutation(sorted(planned))[:_DIGESTS].tolist())
     changed_files = set(_changed_files(verified, plan))
-    verified_names: set[str] = set()
+    verified_names = set()
     for file, names in folder.counted():
         for document, table in folder.tables(
             file, ["row", "prompt", "digest", *_IDENTITY]

@@ -252,7 +252,7 @@ class ShardWorker:
                 opened.note.close()
 
     async def _judge(self, ahead: ReadAhead[_Event]) -> None:
-        under_way: set[_RowEvent] = set()
+        under_way = set()
         drained = asyncio.Event()
         drained.set()
 
@@ -293,7 +293,7 @@ class ShardWorker:
 
     def _events(self, passes: Iterable[Pass]) -> Iterator[_Event]:
         """Open shards and read their rows, in a thread."""
-        checked: set[str] = set()
+        checked = set()
         for work in passes:
             path = work.shards[0].path
             if path not in checked:

@@ -30,7 +30,6 @@ from vieval_plugin.serve.protocols.protocol import (
     list_of,
 )
 from vieval_plugin.text.errors import VievalError
-from vieval_plugin.text.yaml_json import JsonObject
 
 
 def read(body: Body, reading: Reading, group: str = "") -> list[RequestEntry]:
@@ -69,7 +68,7 @@ def write(entries: Sequence[RequestEntry], values: Values) -> web.Response:
     message = failure_message(rewards)
     if message:
         return json_answer({"error": message})
-    document: JsonObject = {"rewards": [reward.value for reward in rewards]}
+    document = {"rewards": [reward.value for reward in rewards]}
     imputed = [number for number, reward in enumerate(rewards) if reward.imputed]
     return json_answer(document | ({"imputed": imputed} if imputed else {}))
 

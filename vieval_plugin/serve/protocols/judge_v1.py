@@ -200,7 +200,7 @@ def _row(entry: RequestEntry, name: str, value: RewardValue) -> JsonObject:
     failed = value.value is None or value.imputed
     if isinstance(entry.judged, Contest):
         failed = not value.status.usable
-    row: JsonObject = {
+    row = {
         "uid": entry.fields["uid"],
         "reward": name,
         "value": value.value,

@@ -159,7 +159,7 @@ def _network(settings: Blip) -> Any:
     configs = {}
     for part, name in (("vision", "BlipVisionConfig"), ("text", "BlipTextConfig")):
         kind = getattr(transformers, name)
-        keys: Mapping[str, Any] = getattr(settings, part)
+        keys = getattr(settings, part)
         if unknown := sorted(set(keys) - set(kind().to_dict())):
             raise VievalError(f"unknown key network.{part}.{unknown[0]}")
         configs[part] = kind(**keys)

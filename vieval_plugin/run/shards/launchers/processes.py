@@ -17,7 +17,6 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe
-from typing import Any
 
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.shards.launchers.slots import (
@@ -116,7 +115,7 @@ class _Process(Slot):
             if not connection.poll(POLL):
                 continue
             try:
-                message: Any = connection.recv()
+                message = connection.recv()
             except EOFError:
                 if is_last:
                     return
@@ -159,7 +158,7 @@ async def _work(run: ShardRun, connection: Connection) -> None:
     def passes() -> Iterator[Pass]:
         while True:
             send(None)
-            work: Pass | None = connection.recv()
+            work = connection.recv()
             if work is None:
                 return
             yield work

@@ -11,7 +11,7 @@ import asyncio
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any
@@ -65,7 +65,7 @@ class ShardActor:
         except VievalError as error:
             return f"{socket.gethostname()}: {error}"
         self._progress = worker.progress
-        passes: Iterator[Pass] = iter(self._passes.get, None)
+        passes = iter(self._passes.get, None)
         self._working = asyncio.create_task(worker.work(passes))
         return ""
 
@@ -75,9 +75,7 @@ class ShardActor:
         reports = {shard.name: loop.create_future() for shard in work.shards}
         self._waiting |= reports
         self._passes.put(work)
-        all_reports: asyncio.Future[list[ShardReport]] = asyncio.gather(
-            *reports.values()
-        )
+        all_reports = asyncio.gather(*reports.values())
         assert self._working is not None
         ending: set[asyncio.Future[Any]] = {self._working, all_reports}
         await asyncio.wait(ending, return_when=asyncio.FIRST_COMPLETED)
