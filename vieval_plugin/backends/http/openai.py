@@ -179,7 +179,8 @@ class OpenAIBackend:
             self._where,
         )
         self._server.on_failed_try = self._negotiation.release
-        self._sight_seed = _sight_seed(seed, self._where)
+        digest = hashlib.sha256(f"{seed} {self._where}".encode()).hexdigest()
+        self._sight_seed = digest[:8]
         self._ids = TokenIds(model, self._server.post)
 
     async def __aenter__(self) -> OpenAIBackend:
@@ -567,11 +568,11 @@ class OpenAIBackend:
         send: Send,
     ) -> Reply:
         if ask.definition == "sequence_mean":
-            reason = (
+            return Failure(
+                Status.API_ERROR,
                 f"a server cannot compute {ask.definition}; use the transformers backend "
-                "(vieval_transformers)"
+                "(vieval_transformers)",
             )
-            return Failure(Status.API_ERROR, reason)
         body = self._body(
             ask.messages,
             self.sampling.limit(ask),
@@ -755,29 +756,28 @@ class OpenAIBackend:
         return support
 
 
-def _sight_seed(seed: int, where: str) -> str:
-    return hashlib.sha256(f"{seed} {where}".encode()).hexdigest()[:8]
-
-
 def message_document(message: Message, url_of: Callable[[Image], Any]) -> JsonObject:
     """A message as servers and engines take it: its texts as one, and where it has images its
     parts in order.
     """
     if not any(isinstance(part, Image) for part in message.parts):
         return {"role": message.role, "content": "\n\n".join(map(str, message.parts))}
-    content = []
-    for part in message.parts:
-        if isinstance(part, Image):
-            content.append({"type": "image_url", "image_url": {"url": url_of(part)}})
-        else:
-            content.append({"type": "text", "text": part})
+    content = [
+        {"type": "image_url", "image_url": {"url": url_of(part)}}
+        if isinstance(part, Image)
+        else {"type": "text", "text": part}
+        for part in message.parts
+    ]
     return {"role": message.role, "content": content}
 
 
 def remove_lengths(schema: Mapping[str, Any]) -> JsonObject:
     """A schema less the bounds on the lengths of texts, which not every API takes."""
-    names = [name for name in schema if name not in ("minLength", "maxLength")]
-    return {name: _loose(schema[name]) for name in names}
+    return {
+        name: _loose(value)
+        for name, value in schema.items()
+        if name not in ("minLength", "maxLength")
+    }
 
 
 def _loose(value: Any) -> Any:
