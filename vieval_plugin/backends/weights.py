@@ -358,7 +358,7 @@ def load_failure_reason(where: str, revision: str | None, error: Exception) -> s
 
 
 def _unreadable(error: Exception) -> str:
-    is_refused = re.search("[wW]eights[ _]only", str(error))
+    is_refused = re.search("weights_only|Weights only", str(error))
     is_pickle = is_refused or type(error).__name__ == "UnpicklingError"
     if is_pickle or isinstance(error, (LookupError, EOFError)):
         return "contains more than tensors, or is not a weights file; save it as safetensors"
