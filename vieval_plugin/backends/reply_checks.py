@@ -23,11 +23,11 @@ from vieval_plugin.judges.protocol import (
 )
 from vieval_plugin.text.redaction import redacted, remove_secrets
 
-#: Replies that are stored and not asked for again.
 #: A question that a model answers.
 Question: TypeAlias = Chat | Likelihood
 #: A question with the number of the job that asks it.
 NumberedQuestion: TypeAlias = tuple[int, Question]
+#: Replies that are stored and not asked for again.
 Answer: TypeAlias = Text | Probabilities | Measurement | ToolResult
 
 _ROUNDING = 1e-6  # so far above 0 a log-probability may come out of single precision

@@ -260,7 +260,7 @@ def _cached_share(trial: Pilot) -> str:
     """Share of the pilot's tokens that the server had cached, in words."""
     cached = sum(cost.cached_tokens for cost in trial.costs)
     tokens = sum(cost.input_tokens for cost in trial.costs)
-    return f", {cached / tokens:.0%} cached in the pilot" if cached else ""
+    return f", {cached / max(tokens, 1):.0%} cached in the pilot" if cached else ""
 
 
 def _calls(trial: Pilot) -> float:
