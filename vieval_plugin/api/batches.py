@@ -141,7 +141,10 @@ class JudgeBatches:
         if samples[1:]:
             return samples[0].sample, unjudged(
                 Status.PARSE_FAILURE,
-                "a row of a batch must have one prompt; make one row per prompt",
+                (
+                    "each row of a batch must have exactly one prompt; use one row per "
+                    "prompt"
+                ),
             )
         return samples[0].sample, samples[0].verdict
 

@@ -235,8 +235,8 @@ def _require_batch(values: Any, name: str) -> None:
     if isinstance(shape := getattr(values, "shape", None), tuple):
         if len(shape) != _BATCH_AXES:
             raise VievalError(
-                f"{name} must be a list of images, or (number, height, width, 3), got "
-                f"an array of shape {tuple(shape)}"
+                f"{name} must be a list of images, or an array of shape (number, height, "
+                f"width, 3), got an array of shape {tuple(shape)}"
             )
         _require_layout(values, is_batch=True)
     require_several(values, name, "a list of images")

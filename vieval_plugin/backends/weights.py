@@ -180,7 +180,7 @@ def require_whole(
     for fault, names in faults.items():
         if names:
             raise VievalError(
-                f"{what} {fault} {min(names)} ({len(names)} in all); use the weights as "
+                f"{what} {fault} {min(names)} ({len(names)} in total); use the weights as "
                 "published"
             )
 
@@ -351,8 +351,8 @@ def load_failure_reason(where: str, revision: str | None, error: Exception) -> s
         version = f" in revision {revision}" if revision else ""
         return (
             f"the weights {where}{version} are not on this machine and cannot be "
-            "downloaded from the hub; check the name, or pass their folder "
-            "(name=FOLDER in --model_args, --scorer FOLDER, or scorers.NAME.model)"
+            "downloaded from the Hugging Face Hub; check the name, or pass the weights "
+            "folder (name=FOLDER in --model_args, --scorer FOLDER, or scorers.NAME.model)"
         )
     return f"{where} {_unreadable(error)}"
 

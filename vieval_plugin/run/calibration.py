@@ -129,7 +129,7 @@ class Calibration:
                 word = "wording" if field_name == "pack_hash" else field_name
                 raise VievalError(
                     f"the calibration is for the {word} {own}, but the verdicts use "
-                    f"{other}; create one for them with `vieval calibrate`"
+                    f"{other}; create one for these verdicts with `vieval calibrate`"
                 )
 
     def require_kinds(self, kinds: Iterable[str]) -> None:
@@ -138,7 +138,7 @@ class Calibration:
             calibrated = enumeration([*self.knots], "or")
             raise VievalError(
                 f"the calibration is for task type {calibrated}, but some samples have "
-                f"type {unknown[0] or 'none'}; label some of them and calibrate again"
+                f"type {unknown[0] or 'none'}; label samples of that type and calibrate again"
             )
 
 

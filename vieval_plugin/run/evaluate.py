@@ -86,7 +86,7 @@ async def evaluate_async(
         samples,
         (Sample, Contest),
         "samples",
-        "a list of Sample or Contest",
+        "a list of Sample or Contest objects",
     )
     require(judge, str, "judge", "the name of a judge; `vieval tasks` lists them")
     require(setting, (str, type(None)), "setting", "a string")

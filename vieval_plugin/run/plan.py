@@ -33,7 +33,7 @@ from vieval_plugin.stats.non_inferiority import smallest_difference
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.wording import plural
 
-_LARGEST_SAMPLES = "if every sample needs as many as the largest in the pilot"
+_LARGEST_SAMPLES = "if every sample needs as many calls as the largest in the pilot"
 _LONGEST_ANSWERS = "if every answer reaches max_tokens"
 PILOT = 8
 #: The environment variable that has a host's run planned instead of made.
@@ -132,7 +132,8 @@ async def pilot(
     """
     if not samples:
         raise VievalError(
-            f"{prepared.spec.name} cannot judge any of these samples, so there is no plan"
+            f"{prepared.spec.name} cannot judge any of these samples, so there is "
+            "nothing to plan"
         )
     seed = options.statistics.seed
     first, *further = [samples[number] for number in pilot_numbers(len(samples), seed)]

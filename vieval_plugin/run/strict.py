@@ -62,9 +62,9 @@ def require_any_of_first(
     problems = [_misreading(row, specs, allowed) for row in first]
     if len(first) == FIRST and all(problems):
         raise VievalError(
-            f"{name}: none of the first {FIRST} rows can be judged, so nothing was "
-            f"asked; {first[0].place}: {problems[0]}; correct the table, or choose its "
-            "columns with --columns"
+            f"{name}: none of the first {FIRST} rows can be judged, so no questions "
+            f"were asked; {first[0].place}: {problems[0]}; correct the table, or choose "
+            "its columns with --columns"
         )
 
 

@@ -154,8 +154,8 @@ class ScoreSummary:
         if len(models) < 2:
             return []
         return [
-            f"next: `vieval rank {path}` shows which is best, and whether the "
-            "difference is significant"
+            f"next: `vieval rank {path}` shows which generator is best, and whether "
+            "the difference is significant"
         ]
 
 

@@ -251,7 +251,7 @@ def _batched(
         if len(members) > 1:
             yield members
         else:
-            reason = f"group {group!r} has no other sample to compare it with"
+            reason = f"group {group!r} must have at least 2 samples to compare, got 1"
             refuse(members[0], Status.NOT_APPLICABLE, reason)
 
 

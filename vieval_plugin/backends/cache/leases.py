@@ -52,7 +52,7 @@ class Leases:
                 tqdm.write(
                     (
                         f"vieval: {self._store.path}: waiting for another process that is asking "
-                        f"the same questions, up to {self._longest_wait:.0f} s per question"
+                        f"the same questions (up to {self._longest_wait:.0f} s per question)"
                     ),
                     file=sys.stderr,
                 )

@@ -357,7 +357,7 @@ class Store:
         if not self._damage_announced:
             self._damage_announced = True
             tqdm.write(
-                f"vieval: {self.path}: ignoring a damaged reply, and any others like it",
+                f"vieval: {self.path}: ignoring damaged replies",
                 file=sys.stderr,
             )
         self._write_unless_locked(
@@ -468,8 +468,8 @@ class Store:
 
     def _failed(self, error: Exception) -> VievalError:
         return VievalError(
-            f"{self.path}: the store of replies failed ({error}); free disk space, or "
-            "set store.path to another file"
+            f"{self.path}: the reply cache failed ({error}); free disk space, or set "
+            "store.path to another file"
         )
 
 

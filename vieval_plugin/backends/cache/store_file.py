@@ -81,8 +81,8 @@ def _require_locks(path: Path) -> None:
         except OSError as error:
             if error.errno in _NO_LOCKS:
                 raise NoLocks(
-                    f"{path}: the file system has no locks ({error.strerror}); set store.path "
-                    "to a local file"
+                    f"{path}: the file system does not support locks ({error.strerror}); set "
+                    "store.path to a local file"
                 ) from None
 
 
@@ -210,9 +210,9 @@ def _has_tables(database: sqlite3.Connection, path: Path) -> bool:
     if row is None or "replies" not in names:
         raise _unusable(path, "it belongs to another program")
     if row[0] != str(SCHEMA):
-        page = docs_url("reference/results.md#reports-and-the-store-of-replies")
+        page = docs_url("reference/results.md#reports-and-the-reply-cache")
         raise VievalError(
-            f"{path}: the store must have schema {SCHEMA}, got {row[0]}; run `mv "
+            f"{path}: the reply cache must have schema {SCHEMA}, got {row[0]}; run `mv "
             f"{quote(str(path))} {quote(f'{path}.old')}` to start a new one; see {page}"
         )
     return True

@@ -155,8 +155,8 @@ class Batches:
                 self._forgive()
         except (OSError, sqlite3.Error) as error:
             raise VievalError(
-                f"{options.folder}: cannot store batches here ({error}); wait for the other "
-                "command that sends them, or choose another folder"
+                f"{options.folder}: cannot store batches here ({error}); wait for the "
+                "command that is using this folder, or choose another folder"
             ) from None
 
     def close(self) -> None:
@@ -261,7 +261,7 @@ class Batches:
         is_announced = self._silent_polls >= _ANNOUNCED_POLLS
         if is_announced and not (self._has_list or self._has_uploaded):
             raise VievalError(
-                f"{self._where} accepts no files ({reason}); {_WITHOUT_BATCHES}"
+                f"{self._where} does not accept files ({reason}); {_WITHOUT_BATCHES}"
             )
         if self._silent_polls > _SILENT_POLLS:
             raise VievalError(
@@ -279,7 +279,7 @@ class Batches:
             further = f" (likewise for {enumeration([path.name for path in queued])})"
         files = plural(len(names), "file")
         return (
-            f"{files} must be answered, for example with `vllm run-batch -i {file} -o "
+            f"process {files} of requests, for example with `vllm run-batch -i {file} -o "
             f"{answers} --model {self._model}`{further}; then run the same command again"
         )
 
@@ -397,9 +397,9 @@ class Batches:
         by_request = self._answers(name, await self._output_lines(document))
         if completed and not any(by_request.values()):
             raise VievalError(
-                f"{self._where}: {batch} completed {completed} requests, but its output has "
-                "none of their ids; run the same command to read it again before anything "
-                "is sent"
+                f"{self._where}: {batch} completed {completed} requests, but its output "
+                "contains none of their ids; run the same command to read the output again "
+                "before sending more requests"
             )
         self._keep(name, by_request)
         self._most_open += 1  # what else fills the queue may have ended too
@@ -506,7 +506,7 @@ class Batches:
                     return False
                 if refused.code in _NO_SUCH_PATH:
                     raise VievalError(
-                        f"{self._where} accepts no {path} ({refused.reason}); "
+                        f"{self._where} does not accept {path} ({refused.reason}); "
                         f"{_WITHOUT_BATCHES}"
                     ) from None
                 self._refuse(name, f"a {kind}", refused.reason)
@@ -590,7 +590,7 @@ def _is_entry_of(entry: JsonObject, name: str) -> bool:
 
 
 def _has_no_id(answer: JsonObject) -> str | None:
-    return None if _is_id(answer.get("id")) else "an answer without an id"
+    return None if _is_id(answer.get("id")) else "the answer has no id"
 
 
 def _is_id(value: Any) -> TypeGuard[str]:

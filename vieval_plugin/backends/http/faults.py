@@ -297,31 +297,31 @@ def first_choice(answer: JsonObject) -> JsonObject:
 _DENIALS = {
     "no credit": (
         "no credit",
-        ": the account of this key has no credit left",
+        ": this key's account has no credit left",
         "add credit",
     ),
     "key": ("refused", " refuses the key", KEY_REMEDY),
     "route": (
         "",
-        " offers this account no provider for the model",
-        "change your account's settings there, or use another model",
+        " has no provider for this model on your account",
+        "change your account settings, or use another model",
     ),
     "model": (
         "not found",
         ": model or address not found",
-        "check the model's name and the address, which ends in /v1 for most servers, but "
-        "not for Azure and Gemini",
+        "check the model name and the address, which ends in /v1 for most servers "
+        "(not for Azure and Gemini)",
     ),
     "daily limit": ("", ": daily limit reached", "run again tomorrow"),
 }
 _OVERSIZES = {
     "too many images": (
-        "too many images in one question (raise the server's limit (vLLM: "
-        "--limit-mm-per-prompt), or use a judge that shows one image)"
+        "too many images in one request (raise the server's limit (vLLM: "
+        "--limit-mm-per-prompt), or use a judge that sends one image)"
     ),
     "too long": (
-        "too long for the server (lower the backbone's max_pixels, or serve a longer "
-        "context)"
+        "the request is too long for the server (lower max_pixels of the backbone, or "
+        "serve the model with a longer context)"
     ),
 }
 
@@ -448,7 +448,7 @@ def key_hint() -> str:
     for name in _KEY_VARIABLES:
         if os.environ.get(name):
             return (
-                f"; {name} is set: set api_key_env to this name, or copy its value to "
+                f"; {name} is set, so set api_key_env to {name}, or copy its value to "
                 "OPENAI_API_KEY"
             )
     return ""

@@ -378,8 +378,8 @@ class OpenAIBackend:
         if sight.sight == Sight.UNKNOWN:
             tqdm.write(
                 (
-                    f"vieval: could not check that {self.model} sees images: it named no colour "
-                    f"({sight.evidence})"
+                    f"vieval: could not verify that {self.model} sees images: its reply does "
+                    f"not mention a colour ({sight.evidence})"
                 ),
                 file=sys.stderr,
             )

@@ -51,7 +51,7 @@ def unusable(answer: JsonObject) -> str | None:
     refusal = message.get("refusal")
     is_content = isinstance(content, (str, list, type(None)))
     if not is_content or not isinstance(refusal, (str, type(None))):
-        return "a message whose content is not text"
+        return "the content of the message is not text"
     is_cut = CUT.get(str(finish_reason(answer)))
     if content is None and not refusal and not is_cut and not thinking_of(answer):
         return "the message has no content"

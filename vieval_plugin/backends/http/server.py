@@ -316,8 +316,8 @@ class Server:
         if url_with_user and "Authorization" in headers:
             raise VievalError(
                 f"{redacted(url_with_user)}: an address with a user and password cannot be "
-                "combined with a key; remove one of the two (the key is OPENAI_API_KEY "
-                "unless api_key_env names another variable)"
+                "combined with a key; remove one of the two (the key comes from "
+                "OPENAI_API_KEY unless api_key_env sets another variable)"
             )
         timeout = aiohttp.ClientTimeout(
             total=self.options.longest_try,
@@ -435,8 +435,8 @@ class Server:
             page = docs_url("reference/results.md#servers")
             raise VievalError(
                 f"{redacted(address.url)} has not answered for {late:.0f} s (last error: "
-                f"{problem.reason}); check the server and run again, as earlier answers are "
-                f"kept; see {page}"
+                f"{problem.reason}); check the server and run again (earlier answers are "
+                f"kept); see {page}"
             )
         elif request.server_is_away(time.monotonic(), self._last_answer):
             raise refused
@@ -782,7 +782,7 @@ def _refused_by(proxy: Proxy | None, code: int) -> Again | VievalError:
             f"{proxy.variable} as http://USER:PASSWORD@..., or {proxy.remedy}"
         )
     return VievalError(
-        f"{proxy} does not connect to {proxy.host} (HTTP {code}); {proxy.remedy}"
+        f"{proxy} cannot connect to {proxy.host} (HTTP {code}); {proxy.remedy}"
     )
 
 

@@ -83,7 +83,7 @@ def run(arguments: Mapping[str, Any], pixels: Decode) -> ToolResult | Failure:
     except ResizeImgError:
         return Failure(
             Status.NOT_APPLICABLE,
-            f"the OCR cannot read an image of {width}x{height} pixels",
+            f"OCR cannot read an image of {width}x{height} pixels",
         )
     if output.txts is None or output.boxes is None:
         return ToolResult((), "")

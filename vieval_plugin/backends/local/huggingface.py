@@ -437,7 +437,7 @@ def _load(
         )
     except (OSError, ValueError, KeyError, ImportError, TypeError) as error:
         raise VievalError(
-            f"cannot load {model} as an image-text model of transformers: {line_of(error)}"
+            f"cannot load {model} as a transformers image-text model: {line_of(error)}"
         ) from None
     return processor, network.eval()
 

@@ -134,7 +134,7 @@ class VLLMBackend:
             if isinstance(ask, Likelihood) and ask.definition == "sequence_mean":
                 replies[position] = Failure(
                     Status.API_ERROR,
-                    f"vllm cannot compute {ask.definition}; use vieval_transformers",
+                    f"vLLM cannot compute {ask.definition}; use vieval_transformers",
                 )
                 continue
             try:
@@ -277,7 +277,7 @@ class VLLMBackend:
             except Exception as error:
                 if type(error).__name__ == "EngineDeadError":
                     raise EngineDied(
-                        "vLLM's engine died (see its messages above); earlier answers are kept"
+                        "the vLLM engine died (see its messages above); earlier answers are kept"
                     ) from None
                 raise
 

@@ -180,7 +180,8 @@ def load_head(path: Path, prefix: str, activation: str, size: int) -> Any:
     for name in sorted(tensors):
         if name.rpartition(".")[2] not in ("weight", "bias"):
             raise VievalError(
-                f"{path}: {name} is not part of a linear layer; set network.prefix to the head's"
+                f"{path}: {name} is not part of a linear layer; set network.prefix to the "
+                "prefix of the head"
             )
     layers = []
     names = [name for name in tensors if name.endswith("weight")]
@@ -192,8 +193,8 @@ def load_head(path: Path, prefix: str, activation: str, size: int) -> Any:
         if not is_matrix or not fits_bias:
             shape = tuple(weight.shape)
             raise VievalError(
-                f"{path}: {name} must accept vectors of length {size}, got the shape {shape}; "
-                "use this network's head, a chain of linear layers"
+                f"{path}: {name} must accept vectors of length {size}, got shape {shape}; use "
+                "the head of this network, which must be a chain of linear layers"
             )
         linear = torch.nn.Linear(
             size,

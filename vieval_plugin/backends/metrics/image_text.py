@@ -49,8 +49,8 @@ class ImageTextModel:
         token_ids = self.tokenizer(text, add_special_tokens=False).input_ids
         if len(token_ids) != 1:
             raise VievalError(
-                f"{text!r} must be one token of this model, got {len(token_ids)}; list it "
-                "under added_tokens"
+                f"{text!r} must be a single token of this model, got {len(token_ids)} "
+                "tokens; list it under added_tokens"
             )
         return int(token_ids[0])
 

@@ -118,8 +118,8 @@ def input_places(names: Sequence[str]) -> list[Place]:
     for source in sources:
         if not _is_known(source.path):
             raise VievalError(
-                f"{source}: --out FOLDER requires parquet or tar files; end --out in "
-                ".jsonl, .csv or .parquet"
+                f"{source}: --out FOLDER requires parquet or tar files; use an --out that "
+                "ends in .jsonl, .csv or .parquet"
             )
     for source in sources:
         if source.scheme and not source.path.lower().endswith(PARQUET):
@@ -335,7 +335,7 @@ def tar_notes(files: Iterable[InputFile], columns: Collection[str]) -> list[str]
             notes.append(f"{file.path}: {keys}; each occurrence is a separate sample")
     notes += hidden_images(files, columns)
     if len(notes) > _MOST_NOTES:
-        notes[_MOST_NOTES:] = [f"{len(notes) - _MOST_NOTES} more lines like these"]
+        notes[_MOST_NOTES:] = [f"{len(notes) - _MOST_NOTES} more notes like these"]
     return notes
 
 
@@ -502,7 +502,7 @@ def tar_members(
     except (OSError, ValueError) as error:
         raise VievalError(
             f"cannot read the tar index {index}: {line_of(error)}; judge the tar file "
-            "again into another folder"
+            "again with another --out"
         ) from None
     fields = [columns[name] for name in TarMember.__annotations__]
     return [TarMember(*values) for values in zip(*fields, strict=True)]

@@ -353,10 +353,7 @@ class ShardWorker:
         elif self._budget.never_allows(shard.rows):
             opened = NotWritten(
                 shard,
-                (
-                    f"its calls exceed the {self._run.budget} that --budget allows per "
-                    "worker"
-                ),
+                f"its calls exceed --budget {self._run.budget} per worker",
                 exceeds_budget=True,
             )
         elif not self._budget.allows(shard.rows):

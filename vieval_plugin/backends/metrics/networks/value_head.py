@@ -285,7 +285,7 @@ def show(
     parts = texts["text"].split(_PAGE_BREAK) if count > 1 else [texts["text"]]
     if len(parts) != count:
         raise VievalError(
-            f"the text must have {count} parts, one a head, got {len(parts)}"
+            f"the text must have {count} parts, one per head, got {len(parts)}"
         )
     pages = [_inputs(loaded, part, pictures) for part in parts]
     tensors = {name: _joined([page[name] for page in pages]) for name in pages[0]}
