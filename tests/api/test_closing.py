@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -80,7 +81,7 @@ def test_any_interrupt_ends_the_work_first():
             assert under_way.wait(60)
             return future
 
-    with Interrupted() as loop:
+    with closing(Interrupted()) as loop:
         with pytest.raises(TimeoutError):
             loop.call(work())
         assert ended.is_set()

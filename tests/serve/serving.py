@@ -8,7 +8,7 @@ import sys
 import threading
 import urllib.error
 import urllib.request
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 
 from tests.fake_server import named
@@ -85,7 +85,7 @@ def serving(*flags, bounds=None, **options):
             started.set()
             await stop.wait()
 
-    with LoopThread() as loop:
+    with closing(LoopThread()) as loop:
         finished = loop.begin(run())
         finished.add_done_callback(lambda _: started.set())
         assert started.wait(60)

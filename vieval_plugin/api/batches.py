@@ -69,7 +69,9 @@ class JudgeBatches:
         self._judge = Judge(name, **options)
         prepared = self._judge.prepared
         self._scores = schema_of(
-            prepared, self._judge.options.judges.options_of(prepared.spec), False
+            prepared,
+            self._judge.options.judges.options_of(prepared.spec),
+            False,
         ).scores
         if not self._scores:
             raise VievalError(
@@ -103,7 +105,11 @@ class JudgeBatches:
         ]
         fields = fields_of(
             InputTable(
-                "the batch", tuple(batch), lambda _: enumerate(cells), Path(), ()
+                "the batch",
+                tuple(batch),
+                lambda _: enumerate(cells),
+                Path(),
+                (),
             ),
             self._columns,
         )
@@ -117,7 +123,10 @@ class JudgeBatches:
         return {**(batch if self._keep else {}), **self._added(answers)}
 
     def _sample(
-        self, cells: Mapping[str, Any], number: int, fields: ColumnMap
+        self,
+        cells: Mapping[str, Any],
+        number: int,
+        fields: ColumnMap,
     ) -> tuple[Judged, Verdict | None]:
         """The sample of a row, and its verdict if the judge need not be asked."""
         row = sample_row(cells, fields)
@@ -130,18 +139,21 @@ class JudgeBatches:
             cells_or_error = BadLine(str(error), {**row, "images": {}})
         samples = list(samples_in_rows([(number, cells_or_error)], Path(), self._kind))
         if samples[1:]:
-            reason = (
-                "each row of a batch must have exactly one prompt; use one row per "
-                "prompt"
+            return samples[0].sample, unjudged(
+                Status.PARSE_FAILURE,
+                (
+                    "each row of a batch must have exactly one prompt; use one row per "
+                    "prompt"
+                ),
             )
-            return samples[0].sample, unjudged(Status.PARSE_FAILURE, reason)
         return samples[0].sample, samples[0].verdict
 
     def _added(self, verdicts: Sequence[Verdict]) -> dict[str, Any]:
         columns: dict[str, Any] = {}
         for name in self._scores:
-            scores = [verdict.scores.get(name, math.nan) for verdict in verdicts]
-            columns[name] = np.array(scores, float)
+            columns[name] = np.array(
+                [verdict.scores.get(name, math.nan) for verdict in verdicts], float
+            )
         columns["status"] = [str(verdict.status) for verdict in verdicts]
         columns["reason"] = [" ".join(verdict.reason.split()) for verdict in verdicts]
         columns["rationale"] = [verdict.rationale for verdict in verdicts]

@@ -7,14 +7,14 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from vieval_plugin.benchmarks import registry as benchmark_registry
-from vieval_plugin.config import Config, resolved
+from vieval_plugin.config import Config, Options, resolved
 from vieval_plugin.judges.arguments import described
 from vieval_plugin.records import Record, Run
 from vieval_plugin.report.answer import Answer
@@ -44,7 +44,6 @@ _RARE_COLLECTION = 100_000, 50, 100
 #: The path of a file or a folder, results that are read already, or a data frame.
 Input: TypeAlias = "str | os.PathLike[str] | Results | Run | Verdicts | Record | Iterable[Record] | Any"
 AnyPath: TypeAlias = "str | os.PathLike[str]"
-Options: TypeAlias = Config | Mapping[str, Any] | None
 _INPUTS = (
     "a path, a Run, a Record, the Verdicts of a Judge, or a data frame with the "
     "columns uid and generator and one column per score"
@@ -126,10 +125,13 @@ class Conclusion:
         """
         if self.report is None:
             return write_csv(self.build.tables, Path(folder))
-        report = self.report
-        statistics = self.options.statistics.options()
-        name = RANK_MD if report.which == "generators" else ""
-        return write_tables(report, Path(folder), statistics, name)
+        name = RANK_MD if self.report.which == "generators" else ""
+        return write_tables(
+            self.report,
+            Path(folder),
+            self.options.statistics.options(),
+            name,
+        )
 
     def write_page(self, path: AnyPath) -> None:
         """Write the page with images side by side.
@@ -141,11 +143,10 @@ class Conclusion:
             raise VievalError(
                 f"cannot write a page, because no generators were compared: {self.answer}"
             )
-        statistics = self.options.statistics.options()
         write_page(
             self.report,
             Path(path),
-            statistics,
+            self.options.statistics.options(),
             self.build.gate,
         )
 
@@ -153,8 +154,9 @@ class Conclusion:
         """Write what a build reads to `summary` (Markdown), `junit` (XML) and `json`, and to the
         summary of a step on GitHub.
         """
-        paths = {name: Path(file) for name, file in files.items()}
-        write_build_files(self.build, paths)
+        write_build_files(
+            self.build, {name: Path(file) for name, file in files.items()}
+        )
 
     def _repr_html_(self) -> str:
         """The answers with their tables, without scripts; whatever others wrote is shown as text."""
@@ -198,16 +200,20 @@ def compare(
     """
     current = resolved(options)
     flags = {"draws": draws, "seed": seed}
-    set_options = {name: value for name, value in flags.items() if value is not None}
-    statistics = current.statistics.model_copy(update=set_options)
-    current = current.model_copy(update={"statistics": statistics})
+    options_set = current.statistics.model_copy(
+        update={name: value for name, value in flags.items() if value is not None}
+    )
+    current = current.model_copy(update={"statistics": options_set})
+    statistics = options_set.options()
     _find_benchmarks(benchmarks)
     results = results_given(inputs, label, partial)
-    report = sections_of(results, "judges", statistics.options())
-    sentences = lines(
-        report, statistics.options(), elsewhere="see them with --out FOLDER"
+    report = sections_of(results, "judges", statistics)
+    return _conclusion(
+        results,
+        report,
+        lines(report, statistics, elsewhere="see them with --out FOLDER"),
+        current,
     )
-    return _conclusion(results, report, sentences, current)
 
 
 @contextlib.contextmanager
@@ -282,24 +288,29 @@ def report(
         results = calibrate_scores(results, read_calibration(Path(calibration)))
     written = write_report(
         results,
-        _optional_path(folder),
+        optional_path(folder),
         current.statistics.options(),
-        _optional_path(expect),
-        _optional_path(order),
+        optional_path(expect),
+        optional_path(order),
         list(map(Path, training_records)),
         ratings,
     )
     return _conclusion(
-        results, written.report, written.lines, current, written.comparison
+        results,
+        written.report,
+        written.lines,
+        current,
+        written.comparison,
     )
 
 
-def _optional_path(path: AnyPath | None) -> Path | None:
+def optional_path(path: AnyPath | None) -> Path | None:
+    """A path, None where none is given."""
     return Path(path) if path else None
 
 
 def results_given(
-    inputs: Sequence[Input], labels: Sequence[str] = (), partial: bool = False
+    inputs: Sequence[Input], labels: Sequence[str], partial: bool
 ) -> Results:
     """The results that are passed: read from paths, or grouped by their judges.
 
@@ -335,7 +346,7 @@ def results_given(
 
 def flattened(inputs: Sequence[Input]) -> list[Input]:
     """Inputs, with those that are lists of them in the lists' places."""
-    flat: list[Input] = []
+    flat = []
     for value in inputs:
         flat += flattened(value) if isinstance(value, (list, tuple)) else [value]
     return flat

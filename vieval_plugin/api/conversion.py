@@ -121,10 +121,9 @@ def _require_layout(array: Any, is_batch: bool = False) -> None:
         is_grey = len(shape) == 2
         has_channels = len(shape) == 3 and shape[-1] in (1, 3, 4)
         if not (is_grey or has_channels):
+            turned = ""
             if shape[:1] in ((3,), (1,)):
                 turned = "; reorder it with transpose(1, 2, 0) (for a tensor: permute)"
-            else:
-                turned = ""
             raise VievalError(
                 f"an array of shape {shape} is not an image; pass (height, width, "
                 f"3){turned}"
@@ -187,8 +186,7 @@ def _pixels(value: Any) -> NDArray[np.uint8]:
             "float pixels must be between 0 and 1; pass (images / 2 + 0.5).clip(0, "
             "1) for values from -1 to 1, or uint8 for values from 0 to 255"
         )
-    pixels: NDArray[np.uint8] = (array * 255).round().astype(np.uint8)
-    return pixels
+    return (array * 255).round().astype(np.uint8)
 
 
 def columns(
@@ -216,12 +214,11 @@ def columns(
         sequences["prompts"] = prompts
     values_by_name = dict(zip(sequences, zip_equal(sequences), strict=True))
     texts = values_by_name.pop("prompts", None)
-    texts = (
-        [prompts] * len(next(iter(values_by_name.values()))) if texts is None else texts
-    )
-    not_texts = [text for text in texts if not isinstance(text, str)]
-    if not_texts:
-        raise VievalError(f"prompts must be strings, got {described(not_texts[0])}")
+    if texts is None:
+        texts = [prompts] * len(next(iter(values_by_name.values())))
+    for text in texts:
+        if not isinstance(text, str):
+            raise VievalError(f"prompts must be strings, got {described(text)}")
     for name, values in values_by_name.items():
         for number, value in enumerate(values):
             call_numbered(name, number, _require_image, value)
@@ -237,11 +234,9 @@ def _require_batch(values: Any, name: str) -> None:
         raise VievalError(f"{name} must be a list of images, got {described(values)}")
     if isinstance(shape := getattr(values, "shape", None), tuple):
         if len(shape) != _BATCH_AXES:
-            expected = (
-                "a list of images, or an array of shape (number, height, width, 3)"
-            )
             raise VievalError(
-                f"{name} must be {expected}, got an array of shape {tuple(shape)}"
+                f"{name} must be a list of images, or an array of shape (number, height, "
+                f"width, 3), got an array of shape {tuple(shape)}"
             )
         _require_layout(values, is_batch=True)
     require_several(values, name, "a list of images")
@@ -252,15 +247,11 @@ def zip_equal(sequences: Mapping[str, Any]) -> list[list[Any]]:
     rows: list[tuple[Any, ...]] = []
     for row in zip_longest(*sequences.values(), fillvalue=_END):
         if any(value is _END for value in row):
-            exhausted = {
-                name
-                for name, value in zip(sequences, row, strict=True)
-                if value is _END
-            }
             counts = []
-            for name, values in sequences.items():
-                read = len(rows) if name in exhausted else None
-                counts.append(_count(name, values, read))
+            for (name, values), value in zip(sequences.items(), row, strict=True):
+                counts.append(
+                    _count(name, values, len(rows) if value is _END else None)
+                )
             raise VievalError(
                 f"{' and '.join(sequences)} must have the same length, got "
                 f"{' and '.join(counts)}; or pass one string for all prompts"
@@ -328,7 +319,10 @@ def samples(values: Any, kind: str | None = None, form: Format = "png") -> list[
 
 
 def _samples(
-    number: int, value: Any, kind: str | None, form: Format
+    number: int,
+    value: Any,
+    kind: str | None,
+    form: Format,
 ) -> Iterator[Judged]:
     if isinstance(value, (Sample, Contest)):
         yield value
@@ -350,7 +344,11 @@ def _samples(
             str(role): image(image_value, form) for role, image_value in by_role.items()
         }
         for sample, _ in samples_of_row(
-            Path(), number, {**value, "images": {}}, kind or "", OWN
+            Path(),
+            number,
+            {**value, "images": {}},
+            kind or "",
+            OWN,
         ):
             yield replace(sample, images=images)
     except (BadLine, VievalError) as error:

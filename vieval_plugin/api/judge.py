@@ -21,7 +21,7 @@ from vieval_plugin import config
 from vieval_plugin.api import conversion
 from vieval_plugin.api.conversion import Format, GivenImage
 from vieval_plugin.api.verdicts import Verdicts, main_aspect, unknown_aspect_error
-from vieval_plugin.config import Backbone, Config, resolved
+from vieval_plugin.config import Backbone, Config, Options, resolved
 from vieval_plugin.judges.arguments import named_arguments, require
 from vieval_plugin.judges.contests import Contest
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 Images: TypeAlias = "GivenImage | Iterable[GivenImage]"
 Texts: TypeAlias = str | Iterable[str]
-Options: TypeAlias = Config | Mapping[str, Any] | None
 INTERRUPTED = "the run was interrupted before this sample was judged"
 _TIG = "tig"
 _ALIKE = 0.6
@@ -102,24 +101,11 @@ class Judge:
         **backbone: Any,
     ) -> None:
         require(name, str, "Judge(name)", "a judge's name; `vieval tasks` lists them")
-        for argument, text in (
-            ("model", model),
-            ("setting", setting),
-            ("scorer", scorer),
-        ):
-            require(
-                text,
-                (str, type(None)),
-                f"Judge({argument})",
-                "a text",
-            )
-        for argument, switch in (("fresh", fresh), ("bar", bar)):
-            require(
-                switch,
-                bool,
-                f"Judge({argument})",
-                "True or False",
-            )
+        texts = {"model": model, "setting": setting, "scorer": scorer}
+        for argument, text in texts.items():
+            require(text, (str, type(None)), f"Judge({argument})", "a text")
+        for argument, switch in {"fresh": fresh, "bar": bar}.items():
+            require(switch, bool, f"Judge({argument})", "True or False")
         if image_format not in ("png", "jpeg"):
             raise VievalError(
                 f'`image_format` must be "png" or "jpeg", got {image_format!r}'
@@ -132,7 +118,9 @@ class Judge:
             if argument != "backbone"
         ]
         self.options = judge_options(
-            options, {"model": model, "base_url": base_url, **backbone}, arguments
+            options,
+            {"model": model, "base_url": base_url, **backbone},
+            arguments,
         )
         if scorer is not None:
             self.options = self.options.scored_by({"model": scorer})
@@ -173,17 +161,18 @@ class Judge:
         the environment.
         """
         spec = self.prepared.spec
-        setting = self.prepared.setting
         judge = str(spec.file.path) if spec.file else spec.name
         again = partial(
             type(self),
             judge,
-            setting=setting,
+            setting=self.prepared.setting,
             options=self.options,
             fresh=self._fresh,
             bar=self._bar,
+            image_format=self._format,
+            attempts=self._attempts,
         )
-        return partial(again, image_format=self._format, attempts=self._attempts), ()
+        return again, ()
 
     def __enter__(self) -> Judge:
         return self
@@ -244,12 +233,20 @@ class Judge:
 
     @overload
     def score(
-        self, images: Iterable[GivenImage], prompts: Texts, *, aspect: str = ""
+        self,
+        images: Iterable[GivenImage],
+        prompts: Texts,
+        *,
+        aspect: str = "",
     ) -> NDArray[np.float64]: ...
 
     @named_arguments
     def score(
-        self, images: Images, prompts: Texts, *, aspect: str = ""
+        self,
+        images: Images,
+        prompts: Texts,
+        *,
+        aspect: str = "",
     ) -> NDArray[np.float64] | float:
         """Score an image for its prompt, or each of several.
 
@@ -271,7 +268,11 @@ class Judge:
         return float(scores[0]) if conversion.is_one_image(images) else scores
 
     async def score_async(
-        self, images: Images, prompts: Texts, *, aspect: str = ""
+        self,
+        images: Images,
+        prompts: Texts,
+        *,
+        aspect: str = "",
     ) -> NDArray[np.float64] | float:
         """`score` for a running event loop."""
         self._require_aspect(aspect or main_aspect(self.aspects))
@@ -343,14 +344,17 @@ class Judge:
     def _contests(self, a: Any, b: Any, prompts: Any) -> list[Contest]:
         self._require_prompted()
         [first, second], texts = conversion.columns(
-            {"images a": a, "images b": b}, prompts, self._format
+            {"images a": a, "images b": b},
+            prompts,
+            self._format,
         )
         contests = []
         for number, prompt in enumerate(texts):
             sample_a = _sample("a", number, first[number], prompt)
             sample_b = _sample("b", number, second[number], prompt)
-            identity = SampleId(OWN, _TIG, "", str(number))
-            contests.append(Contest(identity, (sample_a, sample_b)))
+            contests.append(
+                Contest(SampleId(OWN, _TIG, "", str(number)), (sample_a, sample_b))
+            )
         return contests
 
     def _require_prompted(self) -> None:
@@ -374,7 +378,11 @@ class Judge:
             if self._fresh:
                 session.ask_anew()
             await session.judge(
-                samples, self.prepared, outcomes, self._bar, attempts=self._attempts
+                samples,
+                self.prepared,
+                outcomes,
+                self._bar,
+                attempts=self._attempts,
             )
         except BaseException as error:
             ending = str(error) if isinstance(error, VievalError) else INTERRUPTED
@@ -400,7 +408,9 @@ class Judge:
                 self._open is None or self._open.process != os.getpid()
             ):  # a loop does not outlive a fork
                 self._open = Opened(
-                    self.options, self.progress, self.prepared.asks_a_model
+                    self.options,
+                    self.progress,
+                    self.prepared.asks_a_model,
                 )
                 self._ending = weakref.finalize(self, self._open.close)
             return self._open

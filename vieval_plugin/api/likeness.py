@@ -45,8 +45,11 @@ def add_likeness(report: Report, records: Iterable[Record], options: Config) -> 
         return report
     table = likeness_table(pairs, options.statistics.options())
     furthest = sorted(pairs, key=lambda pair: pair.values["ssim"])[:_MOST_PAIRS]
-    likeness = Likeness(table, tuple(map(_with_difference, furthest)))
-    return replace(report, likeness=likeness, further=(*report.further, table))
+    return replace(
+        report,
+        likeness=Likeness(table, tuple(map(_with_difference, furthest))),
+        further=(*report.further, table),
+    )
 
 
 def _differs(sample: Sample) -> bool:
@@ -61,26 +64,29 @@ def _pair(sample: Sample) -> ReferencePair:
     output = sample.images["output"]
     reference = sample.images[REFERENCE]
     roles = {"image": output, REFERENCE: reference}
-    generator = sample.id.image_model
     replies = {name: measure(Measure(name, roles, (name,))) for name in LIKENESS}
     values = {n: r.value for n, r in replies.items() if isinstance(r, Measurement)}
-    name = generator or YOUR_IMAGES
+    name = sample.id.image_model or YOUR_IMAGES
     if len(values) < len(LIKENESS):
         values = {}
-    images = {REFERENCE: reference, name: output}
     return ReferencePair(
         sample.group or sample.id.uid,
         name,
         values,
-        images,
+        {REFERENCE: reference, name: output},
     )
 
 
 def _with_difference(pair: ReferencePair) -> ReferencePair:
     """A pair with the picture of its difference."""
     reference, output = map(decode, pair.images.values())
-    difference = {f"difference ×{_BRIGHTER}": _difference(output, reference)}
-    return replace(pair, images={**pair.images, **difference})
+    return replace(
+        pair,
+        images={
+            **pair.images,
+            **{f"difference ×{_BRIGHTER}": _difference(output, reference)},
+        },
+    )
 
 
 def _difference(picture: PIL.Image.Image, reference: PIL.Image.Image) -> Image:

@@ -18,8 +18,8 @@ from vieval_plugin.api.conclusion import (
     AnyPath,
     Conclusion,
     Input,
-    Options,
     flattened,
+    optional_path,
     paths_of,
     results_given,
 )
@@ -33,9 +33,10 @@ from vieval_plugin.audit.positive_control import (
     spoilings,
 )
 from vieval_plugin.benchmarks.loading.ratings import read_ratings
-from vieval_plugin.config import Backbone, Config, resolved
+from vieval_plugin.config import Backbone, Config, Options, resolved
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Sample, Status
+from vieval_plugin.meta_evaluation.ratings import HumanRatings
 from vieval_plugin.readers.columns import parse_columns
 from vieval_plugin.readers.image_folder import (
     has_prompts,
@@ -103,18 +104,19 @@ Draw: TypeAlias = Callable[[str, int], PIL.Image.Image | None]
 Make: TypeAlias = Callable[[Sequence[Sample]], Iterable[str]]
 #: Flags that apply only where images are judged, in the order in which they are refused.
 JUDGING = (
-    *(
-        "prompts",
-        "reference",
-        "out",
-        "kind",
-        "columns",
-        "judge",
-        "setting",
-        "scorer",
-        "fresh",
-    ),
-    *("model", "base_url", "aspects", "lazy"),
+    "prompts",
+    "reference",
+    "out",
+    "kind",
+    "columns",
+    "judge",
+    "setting",
+    "scorer",
+    "fresh",
+    "model",
+    "base_url",
+    "aspects",
+    "lazy",
 )
 _MODEL = ("model", "base_url")
 #: Fields of a request that are no arguments of a call.
@@ -184,7 +186,7 @@ class RankingRequest:
     @property
     def judges(self) -> Sequence[str]:
         """Names of the judges that are asked for."""
-        return _several(self.judge or ())
+        return [self.judge] if isinstance(self.judge, str) else self.judge or ()
 
     def named_backbone(self, current: Config) -> Backbone | None:
         """The backbone that the request names."""
@@ -201,8 +203,8 @@ class PreparedRanking:
     #: Verdicts, or those that judging is to give.
     results: Results
     baseline: Baseline | None
-    #: Function that reports results, with people's ratings.
-    report_of: Callable[[Results], Report]
+    #: People's ratings.
+    ratings: HumanRatings | None
     #: Line that even equal scores could not pass a gate; empty where they could.
     too_few: str = ""
 
@@ -225,13 +227,16 @@ def _request(
     if unknown:
         hint = did_you_mean(unknown[0], field_names)
         raise VievalError(f"unknown argument {unknown[0]!r}{hint}")
-    paths = paths_of(inputs)
-    if draw and not (paths and own.get("prompts")):
-        raise VievalError("`draw` requires `prompts` and a folder for its images")
-    make = _maker(draw, paths[0], seed) if draw else None
-    current = resolved(options)
+    if draw:
+        paths = paths_of(inputs)
+        if not (paths and own.get("prompts")):
+            raise VievalError("`draw` requires `prompts` and a folder for its images")
+        own["make"] = _maker(draw, paths[0], seed)
     return RankingRequest(
-        inputs=inputs, options=current, backbone=arguments, make=make, **own
+        inputs=inputs,
+        options=resolved(options),
+        backbone=arguments,
+        **own,
     )
 
 
@@ -241,30 +246,26 @@ def request_of_flags(flags: Mapping[str, Any], **fields_set: Any) -> RankingRequ
     """
     names = {field.name for field in fields(RankingRequest)} & flags.keys()
     values = {name: flags[name] for name in names}
-    used = [name for name in JUDGING if flags[name]]
-    control = not flags["no_control"]
-    return RankingRequest(**values, **fields_set, control=control, flags=used, bar=True)
-
-
-def _path(path: AnyPath | None) -> Path | None:
-    return None if path is None else Path(path)
+    return RankingRequest(
+        **values,
+        **fields_set,
+        control=not flags["no_control"],
+        flags=[name for name in JUDGING if flags[name]],
+        bar=True,
+    )
 
 
 def _require_own_out(request: RankingRequest, judging: Request) -> None:
     """Raise VievalError if the file for verdicts has those of other judges."""
     if request.out and not request.plan:
         sources = judging.sources(_first_label(request))
-        runs = {run_hash(source): source for source in sources}
-        require_same_judges(Path(request.out), runs)
+        require_same_judges(
+            Path(request.out), {run_hash(source): source for source in sources}
+        )
 
 
 def _first_label(request: RankingRequest) -> str:
     return next(iter(request.label), "")
-
-
-def _several(value: str | Sequence[str]) -> Sequence[str]:
-    """One name, or several, as a sequence."""
-    return [value] if isinstance(value, str) else value
 
 
 def _maker(draw: Draw, folder: Path, seed: int) -> Make:
@@ -371,7 +372,6 @@ def prepare_ranking(request: RankingRequest) -> PreparedRanking:
     judging = _judging(request, paths) if are_images else None
     if judging:
         _require_own_out(request, judging)
-    if judging:
         results = _unjudged(judging)
     else:
         results = results_given(request.inputs, request.label, request.partial)
@@ -385,17 +385,13 @@ def prepare_ranking(request: RankingRequest) -> PreparedRanking:
     if request.margin is not None:
         require_consistent([*([] if judging else results.records), *earlier])
         if judging:
-            contests = judging.judges[0].spec.rates == "contest"
-            records = [*results.records, *earlier]
             too_few = require_decidable(
-                records, request.judges, request.margin, contests
+                [*results.records, *earlier],
+                request.judges,
+                request.margin,
+                judging.judges[0].spec.rates == "contest",
             )
-    statistics = request.options.statistics.options()
-
-    def report_of(judged: Results) -> Report:
-        return sections_of(judged, "generators", statistics, ratings)
-
-    return PreparedRanking(request, judging, results, baseline, report_of, too_few)
+    return PreparedRanking(request, judging, results, baseline, ratings, too_few)
 
 
 def planned(prepared: PreparedRanking) -> tuple[Request, list[Judged], int, list[str]]:
@@ -461,9 +457,8 @@ def conclude(prepared: PreparedRanking) -> Conclusion:
 
 def _early(request: RankingRequest, outcome: ExitCode, answer: Answer) -> Conclusion:
     """The conclusion of a gate that compares nothing."""
-    build = BuildResult(outcome, [answer])
     return Conclusion(
-        build=build,
+        build=BuildResult(outcome, [answer]),
         lines=_with_verdict(answer.lines, outcome),
         options=request.options,
     )
@@ -485,19 +480,16 @@ def _drift(sentence: str) -> Answer:
 
 def _judging(request: RankingRequest, paths: Sequence[Path]) -> Request:
     """The images that are ranked, which may be yet to be made, and their judges."""
-    prompts = _path(request.prompts)
-    columns = parse_columns(request.columns)
-    reading = (prompts, request.kind, columns)
-    reference = _path(request.reference)
+    prompts = optional_path(request.prompts)
+    reading = (prompts, request.kind, parse_columns(request.columns))
+    reference = optional_path(request.reference)
     if request.make and not prompts:
         raise VievalError(NO_FOLDER)
-    is_unmade = request.make is not None
-    if is_unmade and len(paths) > 1:  # beside images that are there already
-        _make_images(request, read_folders(paths[:1], *reading, unmade=True))
-        is_unmade = False
-    if is_unmade:
+    if request.make and len(paths) == 1:
         source = read_folders(paths, *reading, unmade=True, reference=reference)
     else:
+        if request.make:  # beside images that are there already
+            _make_images(request, read_folders(paths[:1], *reading, unmade=True))
         source = read_named(list(map(str, paths)), *reading, reference=reference)
     for line in source.notes:
         request.tell(line)
@@ -541,8 +533,7 @@ def _checked(baseline: Baseline, request: RankingRequest) -> tuple[Baseline, str
             if baseline.is_anchor
             else f"{baseline.path} is not an anchor"
         )
-        sentence = f"Judge drift was not checked: {lacks}."
-        return baseline, sentence, False
+        return baseline, f"Judge drift was not checked: {lacks}.", False
     today, decision, text = check_anchor(
         baseline.path,
         request.options,
@@ -562,7 +553,7 @@ def _judged(request: RankingRequest, judging: Request) -> tuple[Results, list[st
     unable = list(judging.unable)
     progress = Progress()
     label = _first_label(request)
-    out = _path(request.out)
+    out = optional_path(request.out)
     for judge in judging.judges:
         judged = judge_folders(
             judging.source,
@@ -590,10 +581,8 @@ def _judged(request: RankingRequest, judging: Request) -> tuple[Results, list[st
     records = []
     for samples, verdicts, source in runs:
         for sample, verdict in zip(samples, verdicts, strict=True):
-            record = record_of(sample, verdict, source)
-            records.append(replace(record, totals=totals))
-    results = results_of(records)
-    return replace(results, paths=(out,) if out else ()), failed
+            records.append(replace(record_of(sample, verdict, source), totals=totals))
+    return replace(results_of(records), paths=(out,) if out else ()), failed
 
 
 def _ranked(
@@ -613,7 +602,12 @@ def _ranked(
         )
     if request.best_of:
         return _best_of(request, results)
-    report = prepared.report_of(results)
+    report = sections_of(
+        results,
+        "generators",
+        request.options.statistics.options(),
+        prepared.ratings,
+    )
     report = add_likeness(report, results.records, request.options)
     gate = None
     if request.margin is not None:
@@ -640,21 +634,23 @@ def _conclusion(
         findings["margin"] = request.margin
     if results.unreadable or (failed and not gate):
         outcome = ExitCode.ERROR
-    decision = answers[0] if gate else None
     sentences = tuple(
-        lines(report, statistics, decision, "see them with --tables FOLDER")
-    )
-    tables = tables_of(report)
-    build = BuildResult(
-        outcome,
-        answers,
-        gate,
-        results.records,
-        tables,
-        findings,
+        lines(
+            report,
+            statistics,
+            answers[0] if gate else None,
+            "see them with --tables FOLDER",
+        )
     )
     return Conclusion(
-        build=build,
+        build=BuildResult(
+            outcome,
+            answers,
+            gate,
+            results.records,
+            tables_of(report),
+            findings,
+        ),
         lines=_with_verdict(sentences, outcome) if gate else sentences,
         options=request.options,
         report=report,
@@ -665,19 +661,17 @@ def _conclusion(
 
 def _is_ranked(section: Section) -> bool:
     """Return whether generators have numbers."""
-    boards = (board for board in section.boards if board.ranks_generators)
-    return any(board.defined for board in boards)
+    return any(board.ranks_generators and board.defined for board in section.boards)
 
 
 def _decision(request: RankingRequest, report: Report, gate: Gate) -> Answer:
     """The answer of a gate, with where to look and what the ranking says."""
-    look = f"{request.html} shows the prompts with the largest drop."
-    looks = [look] if gate.falls and request.html else []
-    ranking = [
-        line for answer in report.answers for line in replace(answer, title="").lines
-    ]
-    limits = (*gate.answer.limits, *looks, *ranking)
-    return replace(gate.answer, limits=limits)
+    limits = [*gate.answer.limits]
+    if gate.falls and request.html:
+        limits.append(f"{request.html} shows the prompts with the largest drop.")
+    for answer in report.answers:
+        limits += replace(answer, title="").lines
+    return replace(gate.answer, limits=tuple(limits))
 
 
 def _decided(
@@ -689,13 +683,12 @@ def _decided(
 ) -> Gate:
     """The gate, with its positive control and its history."""
     request = prepared.request
-    again = "the same command" if prepared.judging else _again(request)
     gate = gate_of(
         report,
         margin,
         request.options.statistics.options(),
         limits,
-        again,
+        "the same command" if prepared.judging else _again(request),
     )
     is_passed = gate.evidence and gate.decision == "not_worse"
     if is_passed and request.control and not request.human:
@@ -706,7 +699,10 @@ def _decided(
 
 
 def _controlled(
-    prepared: PreparedRanking, margin: float, gate: Gate, results: Results
+    prepared: PreparedRanking,
+    margin: float,
+    gate: Gate,
+    results: Results,
 ) -> Gate:
     """A gate that passes, after its judge was asked about spoilt images; verdicts need the name
     of the model that is asked.
@@ -722,27 +718,33 @@ def _controlled(
         source = results.records[0].provenance
         backbone = None
         judge, current = judge_today(
-            source, request.options, request.named_backbone, stored=True
+            source,
+            request.options,
+            request.named_backbone,
+            stored=True,
         )
     else:
         return require_no_control(gate, margin)
     if judge.spec.rates == "contest":
-        judged = (record.sample for record in results.records if record.sample)
-        prompts = contest_prompts(list(judged), gate.challenger)
-    else:
-        reference = gate.evidence[0].reference
-        prompts = control_prompts(
-            results.records, gate.aspect, gate.challenger, reference, margin
+        prompts = contest_prompts(
+            [record.sample for record in results.records if record.sample],
+            gate.challenger,
         )
-    ways = spoilings(gate.aspect, judge)
-    asked = (judge, current, backbone, progress)
+    else:
+        prompts = control_prompts(
+            results.records,
+            gate.aspect,
+            gate.challenger,
+            gate.evidence[0].reference,
+            margin,
+        )
     control = loop.run(
         control_results(
             prompts,
-            ways,
+            spoilings(gate.aspect, judge),
             gate.aspect,
             margin,
-            asked,
+            (judge, current, backbone, progress),
             request.bar,
         )
     )
@@ -762,16 +764,19 @@ def _add_history(path: Path, gate: Gate, results: Results) -> Gate:
     [evidence] = gate.evidence
     if gate.unreadable or not evidence.scored.n:
         return gate
-    difference = evidence.scored.value, evidence.scored.n
     night = night_of(
         results.records,
         gate.challenger,
         evidence.reference,
-        *difference,
+        evidence.scored.value,
+        evidence.scored.n,
     )
     nights = add_night(path, night)
-    dates = [night.date for night in nights]
-    return add_history(gate, dates, [night.difference for night in nights])
+    return add_history(
+        gate,
+        [night.date for night in nights],
+        [night.difference for night in nights],
+    )
 
 
 def _hold_images(inputs: Sequence[Path]) -> bool:
@@ -831,19 +836,18 @@ def _again(request: RankingRequest) -> str:
             command = document["inputs"]["command"]
             if command:
                 commands.append(f"`{command}`")
-    names = ", ".join(map(str, paths)) or "these verdicts"
-    return "; ".join(dict.fromkeys(commands)) or f"the command that wrote {names}"
+    if commands:
+        return "; ".join(dict.fromkeys(commands))
+    return f"the command that wrote {', '.join(map(str, paths)) or 'these verdicts'}"
 
 
 def _best_of(request: RankingRequest, results: Results) -> Conclusion:
     """The best image of each prompt and generator, as a table."""
     table = best_of_table(results.records)
-    notes = (f"note: {line}" for line in results.notes)
-    outcome = ExitCode(bool(results.unreadable))
     rows = text_table([table.header, *table.rows])
     return Conclusion(
-        build=BuildResult(outcome, tables=[table]),
-        lines=(*rows, *notes),
+        build=BuildResult(ExitCode(bool(results.unreadable)), tables=[table]),
+        lines=(*rows, *(f"note: {line}" for line in results.notes)),
         options=request.options,
         unreadable=results.unreadable,
     )

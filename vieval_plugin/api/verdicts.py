@@ -91,11 +91,10 @@ class Verdicts(Sequence[Verdict]):
     def __repr__(self) -> str:
         counts = Counter(str(verdict.status) for verdict in self).most_common()
         statuses = ", ".join(f"{status} {n}" for status, n in counts)
-        scored = [
-            aspect for aspect in self.aspects if not np.isnan(self.scores(aspect)).all()
-        ]
         means = ", ".join(
-            f"{aspect} {np.nanmean(self.scores(aspect)):.3f}" for aspect in scored
+            f"{aspect} {np.nanmean(self.scores(aspect)):.3f}"
+            for aspect in self.aspects
+            if not np.isnan(self.scores(aspect)).all()
         )
         means_text = f"; mean {means}" if means else ""
         return f"<{len(self)} verdicts: {statuses or 'none'}{means_text}>"
@@ -165,37 +164,25 @@ class Verdicts(Sequence[Verdict]):
         pandas = import_pandas("to_pandas")
         rows = []
         for judged, verdict in zip(self.samples, self, strict=True):
-            identity = {
+            row = {
                 "uid": judged.id.uid,
                 "image_model": judged.id.image_model,
                 "draw": judged.id.draw,
+                "kind": judged.kind,
             }
-            scores = {
-                aspect: verdict.scores.get(aspect, math.nan) for aspect in self.aspects
-            }
-            votes: dict[str, Any] = {}
+            row |= candidates_of(judged)[0].texts
+            for aspect in self.aspects:
+                row[aspect] = verdict.scores.get(aspect, math.nan)
             if verdict.choice:
-                votes = {
-                    **verdict.choice.votes,
-                    "preference": preference(verdict, main_aspect(self.aspects)),
-                }
-            ends = {
+                row |= verdict.choice.votes
+                row["preference"] = preference(verdict, main_aspect(self.aspects))
+            row |= {
                 "status": str(verdict.status),
                 "reason": verdict.reason,
                 "rationale": verdict.rationale,
+                "findings": ", ".join(verdict.findings),
             }
-            ends["findings"] = ", ".join(verdict.findings)
-            texts = candidates_of(judged)[0].texts
-            rows.append(
-                {
-                    **identity,
-                    "kind": judged.kind,
-                    **texts,
-                    **scores,
-                    **votes,
-                    **ends,
-                }
-            )
+            rows.append(row)
         return pandas.DataFrame(rows)
 
     def _repr_html_(self) -> str:

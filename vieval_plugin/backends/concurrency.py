@@ -130,11 +130,10 @@ class DaemonPool(ThreadPoolExecutor):
                 not self._free_threads.acquire(blocking=False)
                 and len(self._daemons) < self._max_threads
             ):
-                name = f"{self._name}_{len(self._daemons)}"
                 thread = threading.Thread(
                     target=_work,
                     args=(self._jobs, self._free_threads),
-                    name=name,
+                    name=f"{self._name}_{len(self._daemons)}",
                     daemon=True,
                 )
                 thread.start()

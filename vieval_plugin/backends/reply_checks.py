@@ -11,7 +11,9 @@ from typing import Any, TypeAlias, TypeGuard
 
 from vieval_plugin.judges.protocol import (
     Box,
+    Chat,
     Failure,
+    Likelihood,
     Measurement,
     Probabilities,
     Reply,
@@ -21,6 +23,10 @@ from vieval_plugin.judges.protocol import (
 )
 from vieval_plugin.text.redaction import redacted, remove_secrets
 
+#: A question that a model answers.
+Question: TypeAlias = Chat | Likelihood
+#: A question with the number of the job that asks it.
+NumberedQuestion: TypeAlias = tuple[int, Question]
 #: Replies that are stored and not asked for again.
 Answer: TypeAlias = Text | Probabilities | Measurement | ToolResult
 
@@ -47,8 +53,8 @@ def fault(reply: Reply) -> str | None:
     numbers, what they can be at all.
     """
     if isinstance(reply, Text):
-        has_counts = _is_count(reply.input_tokens) and _is_count(reply.output_tokens)
-        fine = has_counts and isinstance(reply.text, str)
+        fine = _is_count(reply.input_tokens) and _is_count(reply.output_tokens)
+        fine = fine and isinstance(reply.text, str)
         fine = fine and isinstance(reply.cut, (bool, type(None)))
         return None if fine else "the text or token count of the answer is not valid"
     if isinstance(reply, ToolResult):
@@ -56,25 +62,19 @@ def fault(reply: Reply) -> str | None:
         fine = fine and all(map(_is_of_pixels, reply.boxes))
         return None if fine else "the text or boxes of the tool result are not valid"
     if isinstance(reply, Probabilities):
-        fine = all(
-            map(
-                _are_bounds,
-                reply.low,
-                reply.high,
-            )
-        )
+        fine = all(map(_are_bounds, reply.low, reply.high))
         if fine and len(reply.low) == len(reply.high):
             return None
-        values = _numbers_or_type_names([*reply.low, *reply.high])
-        return f"invalid probabilities: {values}"
+        return f"invalid probabilities: {_numbers_or_type_names([*reply.low, *reply.high])}"
     if isinstance(reply, Measurement) and not _is_finite(reply.value):
         return f"an invalid measurement: {_numbers_or_type_names([reply.value])}"
     return None
 
 
 def _is_of_pixels(box: Box) -> bool:
-    sides = (box.left, box.top, box.right, box.bottom)
-    return all(isinstance(side, int) for side in sides)
+    return all(
+        isinstance(side, int) for side in (box.left, box.top, box.right, box.bottom)
+    )
 
 
 def _is_finite(value: Any) -> bool:
@@ -124,9 +124,10 @@ def probabilities(
             f"the probabilities of a token must sum to at most 1, got {total:.3g}",
         )
     leftover = max(0.0, min(1.0 - total, min(by_token.values())))
-    low = tuple(by_token.get(continuation, 0.0) for continuation in continuations)
-    high = tuple(by_token.get(continuation, leftover) for continuation in continuations)
-    return Probabilities(low, high)
+    return Probabilities(
+        tuple(by_token.get(continuation, 0.0) for continuation in continuations),
+        tuple(by_token.get(continuation, leftover) for continuation in continuations),
+    )
 
 
 def final(reply: Reply) -> TypeGuard[Answer]:

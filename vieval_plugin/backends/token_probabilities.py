@@ -71,15 +71,10 @@ class TokenIds:
         except (Refused, VievalError):
             return None
         tokens = answer.get("tokens")
-        if (
-            not isinstance(tokens, list)
-            or not tokens
-            or answer.get("count") != len(tokens)
-        ):
+        if not isinstance(tokens, list) or answer.get("count") != len(tokens):
             return None
-        if all(type(token) is int for token in tokens):
-            return tokens
-        return None
+        is_known = tokens and all(type(token) is int for token in tokens)
+        return tokens if is_known else None
 
 
 def _pairs(probabilities: Probabilities) -> list[Bounds]:
@@ -97,7 +92,7 @@ async def narrowed_bounds(
     bounds: Probabilities,
     continuations: tuple[str, ...],
     ids: TokenIds,
-    body: Mapping[str, Any],
+    body: JsonObject,
     post: Post,
 ) -> Probabilities:
     """The same bounds with those closed that the server can close; `body` is the request that
@@ -141,7 +136,7 @@ async def narrowed_bounds(
 
 
 async def _allowed_token_probability(
-    body: Mapping[str, Any], post: Post
+    body: JsonObject, post: Post
 ) -> tuple[float | None, int | None]:
     """The probability of the only token that a request allows, None where the server does not
     tell; and tokens in.
@@ -256,11 +251,11 @@ def bounds_from_first_tokens(
 
 
 async def prefix_probabilities(
-    answer: Mapping[str, Any],
+    answer: JsonObject,
     likeliest: Mapping[str, Any],
     continuations: tuple[str, ...],
     ids: TokenIds,
-    body: Mapping[str, Any],
+    body: JsonObject,
     post: Post,
 ) -> Probabilities | Failure:
     """The probabilities of prefixes through a server; exact where it tells tokens and goes on with
@@ -301,12 +296,19 @@ async def prefix_probabilities(
     prompt_length, _ = tokens_of(answer)
     requests = [
         _continuation_probability(
-            texts[prefix], len(prefix), token, prompt_length, body, post
+            texts[prefix],
+            len(prefix),
+            token,
+            prompt_length,
+            body,
+            post,
         )
         for prefix, token in open_tokens
     ]
     for (prefix, token), ends in zip(
-        open_tokens, await gather_all(requests), strict=True
+        open_tokens,
+        await gather_all(requests),
+        strict=True,
     ):
         by_prefix.setdefault(prefix, {})[token] = ends
     return probabilities_from_bounds(tokens, by_prefix)
@@ -350,7 +352,7 @@ async def _continuation_probability(
     length: int,
     token: int,
     prompt_length: int | None,
-    body: Mapping[str, Any],
+    body: JsonObject,
     post: Post,
 ) -> Bounds:
     """The probability of a token once the turn has begun so, as far as the server tells.
@@ -358,18 +360,15 @@ async def _continuation_probability(
     `prompt_length` is how many tokens the question has: a server that reads the prefix in other
     tokens, or does not go on with the turn, has another number than that and `length`.
     """
-    conversation = {
-        "messages": [*body["messages"], {"role": "assistant", "content": prefix_text}]
-    }
+    turn = {"role": "assistant", "content": prefix_text}
     going_on = {
+        **body,
+        "messages": [*body["messages"], turn],
         "add_generation_prompt": False,
         "continue_final_message": True,
         "allowed_token_ids": [token],
     }
-    value, reported_token_count = await _allowed_token_probability(
-        {**body, **conversation, **going_on}, post
-    )
-    has_expected_token_count = (
-        prompt_length is not None and reported_token_count == prompt_length + length
-    )
-    return (value, value) if value is not None and has_expected_token_count else UNKNOWN
+    value, token_count = await _allowed_token_probability(going_on, post)
+    if value is None or prompt_length is None or token_count != prompt_length + length:
+        return UNKNOWN
+    return value, value

@@ -12,11 +12,14 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from vieval_plugin.media.files import cache_folder
 from vieval_plugin.text.errors import VievalError, install_advice, line_of
 from vieval_plugin.text.untrusted import exists, isdir, path_of
+
+#: Tensors by name.
+Tensors: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,7 @@ def pretrained(
     kind: str,
     origin: Origin,
     processor: str = "",
-    tensors: Mapping[str, Any] | None = None,
+    tensors: Tensors | None = None,
     **arguments: Any,
 ) -> tuple[Any, Any]:
     """A network of transformers in single precision on its device, ready to be used, and its image
@@ -89,7 +92,9 @@ def pretrained(
     revision_options = {"revision": origin.revision} if origin.revision else {}
     try:
         config = transformers.AutoConfig.from_pretrained(
-            where, trust_remote_code=False, **revision_options
+            where,
+            trust_remote_code=False,
+            **revision_options,
         )
         if config.model_type != kind:
             raise VievalError(
@@ -132,16 +137,19 @@ def pretrained_tokenizer(where: str, revision: str | None = None) -> Any:
     transformers = library("transformers")
     try:
         return transformers.AutoTokenizer.from_pretrained(
-            hub_name_or_folder(where), revision=revision, trust_remote_code=False
+            hub_name_or_folder(where),
+            revision=revision,
+            trust_remote_code=False,
         )
     except VievalError:
         raise
     except Exception as error:  # of files that others wrote
-        reason = line_of(error)[:200]
-        raise VievalError(f"cannot load the tokenizer of {where}: {reason}") from None
+        raise VievalError(
+            f"cannot load the tokenizer of {where}: {line_of(error)[:200]}"
+        ) from None
 
 
-def load_strictly(network: Any, tensors: Mapping[str, Any], what: str) -> Any:
+def load_strictly(network: Any, tensors: Tensors, what: str) -> Any:
     """The network with these weights, each of its own and no other; VievalError names one that
     is missing, unknown or of another shape.
     """
@@ -171,15 +179,13 @@ def require_whole(
     }
     for fault, names in faults.items():
         if names:
-            count = f"{len(names)} in total"
             raise VievalError(
-                f"{what} {fault} {min(names)} ({count}); use the weights as published"
+                f"{what} {fault} {min(names)} ({len(names)} in total); use the weights as "
+                "published"
             )
 
 
-def renamed(
-    tensors: Mapping[str, Any], rules: Sequence[tuple[str, str]]
-) -> dict[str, Any]:
+def renamed(tensors: Tensors, rules: Sequence[tuple[str, str]]) -> Tensors:
     """Weights under the names of another layout, by regular expressions applied in order;
     `.fused.` of queries, keys and values is split into `.q_proj.`, `.k_proj.` and `.v_proj.` parts.
     """
@@ -210,8 +216,13 @@ def weights_file(name: str) -> Path:
     repository, _, file = name.rpartition("/")
     file, _, revision = file.partition("@")
     try:
-        download = library("huggingface_hub").hf_hub_download
-        return Path(download(repository, file, revision=revision or None))
+        return Path(
+            library("huggingface_hub").hf_hub_download(
+                repository,
+                file,
+                revision=revision or None,
+            )
+        )
     except VievalError:
         raise
     except Exception as error:
@@ -220,8 +231,7 @@ def weights_file(name: str) -> Path:
 
 def local_path(name: str) -> Path:
     """The path of weights: of an address that of its file in the user's cache."""
-    is_address = "://" in name
-    if is_address:
+    if "://" in name:
         return cache_folder() / name.rpartition("/")[2]
     return path_of(name)
 
@@ -233,13 +243,16 @@ def is_on_this_machine(name: str) -> bool:
     if exists(local_path(name)):
         return True
     name, _, revision = name.partition("@")
-    parts = name.split("/", 2)
-    is_on_hub = len(parts) > 1 and "://" not in name
+    owner, repository, file = [*name.split("/", 2), "", ""][:3]
+    is_on_hub = "/" in name and "://" not in name
     if not is_on_hub or importlib.util.find_spec("huggingface_hub") is None:
         return False
-    file = parts[2] if len(parts) > 2 else "config.json"
     find = library("huggingface_hub").try_to_load_from_cache
-    found = find("/".join(parts[:2]), file, revision=revision or None)
+    found = find(
+        f"{owner}/{repository}",
+        file or "config.json",
+        revision=revision or None,
+    )
     return isinstance(found, str)
 
 
@@ -255,7 +268,7 @@ def require_digest(path: Path, digest: str) -> None:
         )
 
 
-def state_dict(path: Path, prefix: str = "") -> dict[str, Any]:
+def state_dict(path: Path, prefix: str = "") -> Tensors:
     """The tensors of a file whose names begin with `prefix`: safetensors, or what `torch.save`
     wrote of a state dict.
 
@@ -266,10 +279,11 @@ def state_dict(path: Path, prefix: str = "") -> dict[str, Any]:
     try:
         if path.suffix == ".safetensors":
             with library("safetensors").safe_open(path, framework="pt") as tensor_file:
-                names = [
-                    name for name in list(tensor_file.keys()) if name.startswith(prefix)
-                ]
-                tensors = {name: tensor_file.get_tensor(name) for name in names}
+                tensors = {
+                    name: tensor_file.get_tensor(name)
+                    for name in list(tensor_file.keys())
+                    if name.startswith(prefix)
+                }
         else:
             tensors = torch.load(path, map_location="cpu", weights_only=True)
             # a file of a training has more than the weights
@@ -309,9 +323,8 @@ def weights_name(origin: Origin, network: Any, digest: str) -> str:
     """The name of weights in results: their name with the commit that was loaded, or with the
     beginning of their digest.
     """
-    commit = getattr(
-        getattr(network, "config", None), "_commit_hash", None
-    )  # a folder has none
+    config = getattr(network, "config", None)
+    commit = getattr(config, "_commit_hash", None)  # a folder has none
     return f"{origin.model}@{commit or f'sha256:{digest[:16]}'}"
 
 
@@ -336,20 +349,16 @@ def load_failure_reason(where: str, revision: str | None, error: Exception) -> s
     """The reason why weights cannot be loaded, in one line that says what to do."""
     if not isdir(where) and isinstance(error, OSError):
         version = f" in revision {revision}" if revision else ""
-        remedy = (
-            "pass the weights folder (name=FOLDER in --model_args, --scorer FOLDER, "
-            "or scorers.NAME.model)"
+        return (
+            f"the weights {where}{version} are not on this machine and cannot be "
+            "downloaded from the Hugging Face Hub; check the name, or pass the weights "
+            "folder (name=FOLDER in --model_args, --scorer FOLDER, or scorers.NAME.model)"
         )
-        message = (
-            f"the weights {where}{version} are not on this machine and cannot be downloaded "
-            "from the Hugging Face Hub"
-        )
-        return f"{message}; check the name, or {remedy}"
     return f"{where} {_unreadable(error)}"
 
 
 def _unreadable(error: Exception) -> str:
-    is_refused = "weights_only" in str(error) or "Weights only" in str(error)
+    is_refused = re.search("weights_only|Weights only", str(error))
     is_pickle = is_refused or type(error).__name__ == "UnpicklingError"
     if is_pickle or isinstance(error, (LookupError, EOFError)):
         return "contains more than tensors, or is not a weights file; save it as safetensors"
@@ -359,7 +368,6 @@ def _unreadable(error: Exception) -> str:
 def is_out_of_memory(error: BaseException) -> bool:
     """Return whether a device's memory, or this machine's, ran out."""
     # of a GPU a type of its own, of this machine's memory words
-    return type(error).__name__ in (
-        "OutOfMemoryError",
-        "MemoryError",
-    ) or "not enough memory" in str(error)
+    name = type(error).__name__
+    is_named = name in ("OutOfMemoryError", "MemoryError")
+    return is_named or "not enough memory" in str(error)

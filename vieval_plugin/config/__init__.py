@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_args, get_type_hints
 
 from pydantic import (
     Field,
@@ -178,8 +178,7 @@ class Backbone(Section):
     @field_validator("base_url")
     @classmethod
     def _addresses(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        are_addresses = all(re.match("https?://.", url) for url in value)
-        if not value or not are_addresses:
+        if not value or not all(re.match("https?://.", url) for url in value):
             raise PydanticCustomError(
                 "address",
                 "must be an address such as http://127.0.0.1:8000/v1, or a list of addresses",
@@ -205,15 +204,12 @@ class Backbone(Section):
         self, input_tokens: float, cached_tokens: float, output_tokens: float
     ) -> float:
         """The price of tokens, of which some in were in the server's cache; 0 without prices."""
-        price_input = self.price_input or 0.0
-        price_output = self.price_output or 0.0
-        price_cached = (
-            price_input if self.price_cached_input is None else self.price_cached_input
-        )
-        cost_in = (
-            input_tokens - cached_tokens
-        ) * price_input + cached_tokens * price_cached
-        return (cost_in + output_tokens * price_output) / 1e6
+        fresh = (input_tokens - cached_tokens) * (self.price_input or 0.0)
+        price_cached = self.price_cached_input
+        if price_cached is None:
+            price_cached = self.price_input or 0.0
+        output = output_tokens * (self.price_output or 0.0)
+        return (fresh + cached_tokens * price_cached + output) / 1e6
 
     def key(self, name: str) -> str:
         """The key from the environment, empty where none is needed.
@@ -419,17 +415,16 @@ class GenerateOptions(Section):
     )
 
 
-#: Options that change no result.
-_WITHOUT_EFFECT = ("data", "judge_files", "store", "scorers", "generate")
-#: Fields of a backbone that change no result.
-_CONNECTION = {"base_url", "api_key_env", "api_key_header", "headers", "ca_file"}
-_PACING = {"num_concurrent", "requests_per_minute", "timeout", "retries", "patience"}
-_PRICES = {"price_input", "price_cached_input", "price_output"}
+#: Fields of a backbone that change no result: of its connection, pacing and prices.
 _TRANSPORT = {
-    *_CONNECTION,
-    *_PACING,
-    *_PRICES,
-    "sight_check",
+    *("base_url", "api_key_env", "api_key_header", "headers", "ca_file"),
+    *("num_concurrent", "requests_per_minute", "timeout", "retries", "patience"),
+    *("price_input", "price_cached_input", "price_output", "sight_check"),
+}
+#: Options that change no result.
+_WITHOUT_EFFECT: Any = {
+    **dict.fromkeys(("data", "judge_files", "store", "scorers", "generate"), True),
+    "backbones": {"__all__": _TRANSPORT},
 }
 
 
@@ -491,16 +486,14 @@ class Config(Section):
         """Hash of the options that can change a result: of files their content, not where they
         lie; weights by their name.
         """
-        excluded: dict[str, Any] = dict.fromkeys(_WITHOUT_EFFECT, True)
-        excluded["backbones"] = {"__all__": _TRANSPORT}
-        options = self.model_dump(exclude=excluded)
+        options = self.model_dump(exclude=_WITHOUT_EFFECT)
         # judges that other packages bring change nothing as long as nothing is set for them
         options["judges"] = self.judges.model_dump(exclude_defaults=True)
-        scorers = {
-            name: [scorer.model, scorer.revision]
-            for name, scorer in self.scorers.items()
-        }
-        options |= {"scorers": scorers} if scorers else {}
+        if self.scorers:
+            options["scorers"] = {
+                name: [scorer.model, scorer.revision]
+                for name, scorer in self.scorers.items()
+            }
         document = json.dumps(options, sort_keys=True, default=_content)
         return hashlib.sha256(document.encode()).hexdigest()[:16]
 
@@ -513,10 +506,9 @@ class Config(Section):
         )
         judges |= {"reminders": self.judges.reminders}
         judges |= {} if spec.file else {spec.name: self.judges.options_of(spec)}
-        own_file = None if judge_registry.is_shipped(spec) else spec.file
         options: dict[str, Any] = {}
-        if own_file:
-            options["judge_files"] = [str(real(own_file.path))]
+        if spec.file and not judge_registry.is_shipped(spec):
+            options["judge_files"] = [str(real(spec.file.path))]
         options["judges"] = {
             name: _adapter(part.__class__).dump_python(part, mode="json")
             for name, part in judges.items()
@@ -531,8 +523,7 @@ class Config(Section):
             }
         options["statistics"] = self.statistics.model_dump(mode="json")
         options["uids"] = str(self.uids) if self.uids else None
-        resolved: dict[str, Any] = redacted_options(options)
-        return resolved
+        return dict(redacted_options(options))
 
     def scored_by(self, fields: Mapping[str, Any]) -> Config:
         """The same options, with what a command says of a scorer on top, for every judge that one
@@ -559,15 +550,14 @@ class Config(Section):
         scorers: dict[str, Any] = dict(self.scorers)
         for name, spec in judge_registry.judges().items():
             if spec.scored:
-                scorer = self.scorers.get(name, Scorer())
-                scorers[name] = {**asdict(scorer), **fields}
+                scorers[name] = {**asdict(self.scorers.get(name, Scorer())), **fields}
         try:
             validated = _adapter(Mapping[str, Scorer]).validate_python(scorers)
         except ValidationError as error:
             first = error.errors()[0]
-            reason = f"argument {first['loc'][-1]}: {first['msg']}"
             raise VievalError(
-                f"scorer: {reason}; known arguments: name, revision, device, batch_size"
+                f"scorer: argument {first['loc'][-1]}: {first['msg']}; known arguments: "
+                "name, revision, device, batch_size"
             ) from None
         return self.model_copy(update={"scorers": validated})
 
@@ -596,7 +586,11 @@ class Config(Section):
         return self.store.path or cache_folder() / "replies.sqlite"
 
 
-def resolved(options: Config | Mapping[str, Any] | None) -> Config:
+#: Options as functions take them: None for those of the file that VIEVAL_CONFIG names.
+Options: TypeAlias = Config | Mapping[str, Any] | None
+
+
+def resolved(options: Options) -> Config:
     """Options as they are, from a mapping as an options file has it, or of the file that
     VIEVAL_CONFIG names.
 
@@ -607,12 +601,12 @@ def resolved(options: Config | Mapping[str, Any] | None) -> Config:
         return current()
     if isinstance(options, Mapping):
         return from_mapping(options, "options")
-    name_a_file = f"or set {FILE_VARIABLE} to a file"
     require(
         options,
         Config,
         "options",
-        f'a mapping such as {{"store": {{"use": False}}}}, {name_a_file}',
+        'a mapping such as {"store": {"use": False}}, or set '
+        f"{FILE_VARIABLE} to a file",
     )
     return options
 
@@ -625,13 +619,7 @@ def current() -> Config:
 def commented() -> str:
     """An options file with every option at its default, and a comment that says what it is for."""
     first = f"# Options of VIEval. Set {FILE_VARIABLE} to the path of this file."
-    return "\n".join(
-        [
-            first,
-            *commented_lines(Config()),
-            "",
-        ]
-    )
+    return "\n".join([first, *commented_lines(Config()), ""])
 
 
 def from_document(document: Mapping[str, Any]) -> Config:
@@ -648,18 +636,24 @@ def from_document(document: Mapping[str, Any]) -> Config:
         addresses = map(address_of, backbone.base_url)
         is_here = all(address and address.host in _LOOPBACK for address in addresses)
         base_url = backbone.base_url if is_here else (_UNTRUSTED_ADDRESS,)
-        # headers could carry any variable of the environment
-        untrusted: dict[str, Any] = {
-            "api_key_env": _NO_KEY,
-            "headers": {},
-            "ca_file": None,
-        }
-        return backbone.model_copy(update={**untrusted, "base_url": base_url})
+        return backbone.model_copy(
+            update={
+                "base_url": base_url,
+                "api_key_env": _NO_KEY,
+                # they could carry any variable of the environment
+                "headers": {},
+                "ca_file": None,
+            }
+        )
 
-    backbones = {
-        name: trusted(backbone) for name, backbone in options.backbones.items()
-    }
-    return options.model_copy(update={"backbones": backbones, "calibration": None})
+    return options.model_copy(
+        update={
+            "backbones": {
+                name: trusted(backbone) for name, backbone in options.backbones.items()
+            },
+            "calibration": None,
+        }
+    )
 
 
 def from_mapping(document: Mapping[str, Any], name: str) -> Config:
@@ -682,8 +676,9 @@ def read(path: str) -> Config:
         return Config()
     file = path_of(path)
     try:
-        text = file.read_text(encoding="utf-8")
-        absolute: Config = anchored(_validated(text), file.parent)
+        absolute: Config = anchored(
+            _validated(file.read_text(encoding="utf-8")), file.parent
+        )
     except OSError as error:
         raise VievalError(
             f"cannot read the options file {file}: {error.strerror}; set {FILE_VARIABLE} to a "
@@ -719,8 +714,10 @@ def _explain(error: ValidationError) -> str:
     path = [str(part) for part in first["loc"]]
     option = ".".join(path)
     if first["type"] not in ("extra_forbidden", "unexpected_keyword_argument"):
-        reason = f"option {option or 'file'}: {first['msg']}"
-        return f"{reason}; `vieval config` prints all options"
+        return (
+            f"option {option or 'file'}: {first['msg']}; `vieval config` prints all "
+            "options"
+        )
     section = path[:-1]
     options = [".".join([*section, name]) for name in _fields_at(section)]
     return f"unknown option {option}{did_you_mean(option, options)}"

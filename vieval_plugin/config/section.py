@@ -39,8 +39,9 @@ class _OneLine(ModelMetaclass):
         except ValidationError as error:
             first = error.errors()[0]
             field = ".".join(map(str, first["loc"]))
-            reason = f"{cls.__name__}: {field}: {first['msg']}"
-            raise VievalError(f"{reason}; known fields: {names}") from None
+            raise VievalError(
+                f"{cls.__name__}: {field}: {first['msg']}; known fields: {names}"
+            ) from None
 
 
 class Section(BaseModel, metaclass=_OneLine):
@@ -92,8 +93,7 @@ def default_of(model: type[Any], name: str) -> Any:
             if info.is_required()
             else info.get_default(call_default_factory=True, validated_data={})
         )
-    fields_by_name = {field.name: field for field in dataclass_fields(model)}
-    field = fields_by_name[name]
+    field = model.__dataclass_fields__[name]
     if field.default_factory is not MISSING:
         return field.default_factory()
     return REQUIRED if field.default is MISSING else field.default
@@ -106,7 +106,7 @@ def held_by_name(model: type[Any], name: str) -> type[Any] | None:
     hint = get_type_hints(model).get(name)
     if get_origin(hint) is not Mapping:
         return None
-    value_type: type[Any] = get_args(hint)[-1]
+    value_type = get_args(hint)[-1]
     return value_type if is_options_type(value_type) else None
 
 
@@ -118,13 +118,8 @@ def commented_lines(holder: Any, depth: int = 0) -> list[str]:
         value = getattr(holder, name)
         comment = f"{indent}# {description}"
         if is_options_type(type(value)):
-            section_lines = commented_lines(value, depth + 1)
-            if section_lines:
-                lines += [
-                    comment,
-                    f"{indent}{name}:",
-                    *section_lines,
-                ]
+            if section_lines := commented_lines(value, depth + 1):
+                lines += [comment, f"{indent}{name}:", *section_lines]
         else:
             default = json.dumps(value, default=str)
             lines += [comment, f"{indent}{name}: {default}"]
@@ -152,19 +147,20 @@ def anchored(value: Any, folder: Path) -> Any:
     if isinstance(value, Path):
         return path_of(value, folder)
     if isinstance(value, BaseModel):
-        names = type(value).model_fields
-        update = {name: anchored(getattr(value, name), folder) for name in names}
-        return value.model_copy(update=update)
+        return value.model_copy(
+            update={
+                name: anchored(getattr(value, name), folder)
+                for name in type(value).model_fields
+            }
+        )
     if is_dataclass(value) and not isinstance(value, type):
-        changes = {
-            entry.name: _anchored_field(
-                entry,
-                getattr(value, entry.name),
-                folder,
-            )
-            for entry in dataclass_fields(value)
-        }
-        return replace(value, **changes)
+        return replace(
+            value,
+            **{
+                entry.name: _anchored_field(entry, getattr(value, entry.name), folder)
+                for entry in dataclass_fields(value)
+            },
+        )
     if isinstance(value, Mapping):
         return {name: anchored(member, folder) for name, member in value.items()}
     if isinstance(value, tuple):

@@ -126,19 +126,23 @@ def _fetch_row(
         )
         return replace(row, verdict=unjudged(Status.TOOL_ERROR, reason))
     files = {role: _file(folder, address) for role, address in row.addresses.items()}
-    failed_roles = (role for role, path in files.items() if path in reasons)
     images = dict(row.sample.images)
     for role, path in files.items():
         images[role] = Image(path, row.addresses[role])
     sample = replace(row.sample, images=images)
-    failed_role = next(failed_roles, None)
+    failed_role = next((role for role, path in files.items() if path in reasons), None)
     if failed_role is None:
         return replace(row, sample=sample, verdict=absence(sample))
     address = redacted(row.addresses[failed_role])[:_MOST_CHARACTERS]
     reason = reasons[files[failed_role]]
-    problem = f"cannot download the {failed_role} image from {address}: {reason}"
-    verdict = unjudged(Status.TOOL_ERROR, problem)
-    return replace(row, sample=sample, verdict=verdict)
+    return replace(
+        row,
+        sample=sample,
+        verdict=unjudged(
+            Status.TOOL_ERROR,
+            f"cannot download the {failed_role} image from {address}: {reason}",
+        ),
+    )
 
 
 def allowed_hosts(names: Sequence[str]) -> Hosts:
@@ -170,9 +174,9 @@ def is_allowed(text: str, allowed: Hosts) -> bool:
         address.host
     ):  # names that lead to private ones are refused later
         return True
-    usual = address.port == PORTS[address.scheme]
-    any_port = (address.host, None)
-    return (address.host, address.port) in allowed or (usual and any_port in allowed)
+    return (address.host, address.port) in allowed or (
+        address.port == PORTS[address.scheme] and (address.host, None) in allowed
+    )
 
 
 def _file(folder: Path, address: str) -> Path:

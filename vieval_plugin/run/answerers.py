@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 from tqdm import tqdm
 
@@ -21,6 +21,7 @@ from vieval_plugin.backends.cache.store_file import NoLocks
 from vieval_plugin.backends.http.openai import Sampling
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.metrics.network_metrics import Scorers
+from vieval_plugin.backends.reply_checks import NumberedQuestion
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.judges.protocol import Reply
 from vieval_plugin.run.backbones import JUDGE, Backbones
@@ -28,11 +29,8 @@ from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.router import AnswerBatch, Question, refuse_questions
 from vieval_plugin.run.runner import judge_each, judge_in_batches
-from vieval_plugin.run.scheduler import Outcome
+from vieval_plugin.run.scheduler import OnOutcome, Outcome
 from vieval_plugin.text.errors import VievalError
-
-#: Takes an outcome as it comes, with its job's number.
-OnOutcome: TypeAlias = Callable[[int, Outcome], None]
 
 
 @contextmanager
@@ -90,11 +88,11 @@ class Answerer(Protocol):
         """
 
 
+@dataclass(frozen=True)
 class ServerAnswerer:
     """An OpenAI-compatible server as the judge's backbone, each sample at its own pace."""
 
-    def __init__(self, backbone: Backbone) -> None:
-        self._backbone = backbone
+    backbone: Backbone
 
     def judge(
         self,
@@ -107,12 +105,15 @@ class ServerAnswerer:
         """Judge by the server and the options' other backbones, on an event loop of this run;
         see `Answerer.judge`.
         """
-        by_name = {**options.backbones, JUDGE: self._backbone}
-        live = self._backbone.num_concurrent
+        by_name = {**options.backbones, JUDGE: self.backbone}
+        live = self.backbone.num_concurrent
 
         async def ask_server() -> None:
             async with Backbones(
-                by_name, store, progress.usage, options.statistics.seed
+                by_name,
+                store,
+                progress.usage,
+                options.statistics.seed,
             ) as backbones:
                 await judge_each(
                     jobs,
@@ -128,11 +129,11 @@ class ServerAnswerer:
             asyncio.run(ask_server())
 
 
+@dataclass(frozen=True)
 class MetricAnswerer:
     """Pixel metrics, and the network metrics of `scorers`; judges that ask a model are refused."""
 
-    def __init__(self, scorers: Scorers | None = None) -> None:
-        self._scorers = scorers
+    scorers: Scorers
 
     def judge(
         self,
@@ -150,7 +151,7 @@ class MetricAnswerer:
                 progress,
                 store,
                 bar,
-                self._scorers,
+                self.scorers,
             )
         _hand_on(outcomes, on_outcome)
 
@@ -180,8 +181,12 @@ class BatchAnswerer:
                 update={"store": options.store.model_copy(update={"use": False})}
             )
         with opened_store(options) as store:
-            answer = self.make_answer(jobs, store, progress.usage)
-            outcomes = judge_in_batches(jobs, answer, progress, store)
+            outcomes = judge_in_batches(
+                jobs,
+                self.make_answer(jobs, store, progress.usage),
+                progress,
+                store,
+            )
         _hand_on(outcomes, on_outcome)
 
 
@@ -197,7 +202,7 @@ class InProcessBackend(Protocol):
     sampling: Sampling
 
     def answer(
-        self, questions: list[tuple[int, Question]], repeats: Sequence[int]
+        self, questions: list[NumberedQuestion], repeats: Sequence[int]
     ) -> list[Reply]:
         """Replies to questions, in order; each comes with its program's number, an index into
         `repeats`.
@@ -298,7 +303,10 @@ class CallAnswerer:
                 if not self.threads:
                     return call(question, repeat)
                 return await asyncio.get_running_loop().run_in_executor(
-                    pool, call, question, repeat
+                    pool,
+                    call,
+                    question,
+                    repeat,
                 )
 
             asyncio.run(

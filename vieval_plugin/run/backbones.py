@@ -91,18 +91,13 @@ class Backbones:
         return self._opened[name]
 
     def _backend(self, name: str) -> OpenAIBackend:
-        batch = (
-            replace(self._batch, folder=self._batch.folder / name)
-            if self._batch
-            else None
-        )
         return backend_of(
             name,
             self._by_name[name],
             self._usage,
             self._store,
             self._seed,
-            batch,
+            self._batch and replace(self._batch, folder=self._batch.folder / name),
         )
 
 
@@ -115,13 +110,15 @@ def backend_of(
     batch: BatchOptions | None = None,
 ) -> OpenAIBackend:
     """The backend of a backbone, which a run or a check opens."""
-    extra = dict(backbone.extra)
-    sampling = Sampling(backbone.temperature, backbone.max_tokens, extra)
     return OpenAIBackend(
         backbone.model,
         server_options(name, backbone),
         usage=usage,
-        sampling=sampling,
+        sampling=Sampling(
+            backbone.temperature,
+            backbone.max_tokens,
+            dict(backbone.extra),
+        ),
         store=store,
         max_pixels=backbone.max_pixels,
         seed=seed,
@@ -158,13 +155,9 @@ def named_backbone(
     if model and in_files:
         base_url = base_url or ["http://batches.invalid/v1"]
     if bool(model) != bool(base_url):
-        flag = "--base-url"
-        missing = "--model"
-        variable = MODEL_ENV_VAR
+        flag, missing, variable = "--base-url", "--model", MODEL_ENV_VAR
         if model:
-            flag = "--model"
-            missing = "--base-url"
-            variable = BASE_URL_ENV_VAR
+            flag, missing, variable = missing, flag, BASE_URL_ENV_VAR
         raise VievalError(
             f"{flag} is set but {missing} is missing; pass {missing}, set "
             f"{variable}, or omit both and set backbones.{JUDGE} in the "

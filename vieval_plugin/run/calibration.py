@@ -108,8 +108,10 @@ class Calibration:
         """Scores of an image, with the calibrated score if its task type has labels."""
         if self.aspect not in scores or kind not in self.knots:
             return scores
-        calibrated = np.interp(scores[self.aspect], *self.knots[kind])
-        return {**scores, self.name: float(calibrated)}
+        return {
+            **scores,
+            self.name: float(np.interp(scores[self.aspect], *self.knots[kind])),
+        }
 
     def require(self, provenance: Provenance) -> None:
         """Raise VievalError for verdicts of another judge, setting, backbone or
@@ -125,25 +127,18 @@ class Calibration:
             other = getattr(provenance, field_name) or "none"
             if own != other:
                 word = "wording" if field_name == "pack_hash" else field_name
-                reason = (
-                    f"the calibration is for the {word} {own}, but the verdicts use "
-                    f"{other}"
-                )
                 raise VievalError(
-                    f"{reason}; create one for these verdicts with `vieval calibrate`"
+                    f"the calibration is for the {word} {own}, but the verdicts use "
+                    f"{other}; create one for these verdicts with `vieval calibrate`"
                 )
 
     def require_kinds(self, kinds: Iterable[str]) -> None:
         """Raise VievalError for task types without labels."""
-        task_types = {*self.knots, *self.refused}
-        if unknown := sorted(set(kinds) - task_types):
+        if unknown := sorted(set(kinds) - {*self.knots, *self.refused}):
             calibrated = enumeration([*self.knots], "or")
-            reason = (
-                f"the calibration is for task type {calibrated}, but some samples have type "
-                f"{unknown[0] or 'none'}"
-            )
             raise VievalError(
-                f"{reason}; label samples of that type and calibrate again"
+                f"the calibration is for task type {calibrated}, but some samples have "
+                f"type {unknown[0] or 'none'}; label samples of that type and calibrate again"
             )
 
 
@@ -162,8 +157,7 @@ def read_calibration(path: Path) -> Calibration:
     try:
         with path.open("rb") as file:
             text = file.read(_LARGEST)
-        digest = hashlib.sha256(text).hexdigest()[:16]
-        document = {**read_json(text), "hash": digest}
+        document = {**read_json(text), "hash": hashlib.sha256(text).hexdigest()[:16]}
         calibration = _CALIBRATION.validate_json(json.dumps(document), strict=True)
         if not calibration.knots or calibration.labels < 1:
             raise ValueError(
@@ -182,10 +176,9 @@ def read_calibration(path: Path) -> Calibration:
                     "scores and ratings must have the same length and be in increasing order"
                 )
     except (OSError, ValueError, TypeError) as error:
-        reason = line_of(error, 100)
         raise VievalError(
-            f"{path}: not a calibration ({reason}); use a file written by `vieval "
-            "calibrate`"
+            f"{path}: not a calibration ({line_of(error, 100)}); use a file written by "
+            "`vieval calibrate`"
         ) from None
     return calibration
 

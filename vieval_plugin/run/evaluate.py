@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vieval_plugin.config import Backbone, Config, resolved
+from vieval_plugin.config import Backbone, Config, Options, resolved
 from vieval_plugin.judges.arguments import named_arguments, require, require_all
 from vieval_plugin.judges.contests import Contest, Judged
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Verdict
@@ -33,7 +32,7 @@ def evaluate(
     judge: str = "viescore",
     setting: str | None = None,
     backbone: Backbone | None = None,
-    options: Config | Mapping[str, Any] | None = None,
+    options: Options = None,
     progress: Progress | None = None,
     bar: bool = False,
 ) -> list[Verdict]:
@@ -77,14 +76,17 @@ async def evaluate_async(
     judge: str = "viescore",
     setting: str | None = None,
     backbone: Backbone | None = None,
-    options: Config | Mapping[str, Any] | None = None,
+    options: Options = None,
     progress: Progress | None = None,
     bar: bool = False,
 ) -> list[Verdict]:
     """`evaluate` for a running event loop."""
     options = resolved(options)
     checked_samples = require_all(
-        samples, (Sample, Contest), "samples", "a list of Sample or Contest objects"
+        samples,
+        (Sample, Contest),
+        "samples",
+        "a list of Sample or Contest objects",
     )
     require(judge, str, "judge", "the name of a judge; `vieval tasks` lists them")
     require(setting, (str, type(None)), "setting", "a string")
@@ -95,10 +97,9 @@ async def evaluate_async(
         "Backbone(model=..., base_url=...)",
     )
     require(progress, (Progress, type(None)), "progress", "a Progress object")
-    prepared = prepare(judge, setting, options, backbone)
     outcomes = await outcomes_of(
         checked_samples,
-        prepared,
+        prepare(judge, setting, options, backbone),
         options,
         backbone,
         progress or Progress(),
@@ -160,7 +161,7 @@ def score_matrix(
     *,
     judge: str = "vqascore",
     backbone: Backbone | None = None,
-    options: Config | Mapping[str, Any] | None = None,
+    options: Options = None,
     progress: Progress | None = None,
     bar: bool = False,
 ) -> NDArray[np.float64]:
@@ -175,7 +176,10 @@ def score_matrix(
             consistency.
     """
     outputs = require_all(
-        images, Image, "images", 'a list of Image, such as Image(pathlib.Path("x.png"))'
+        images,
+        Image,
+        "images",
+        'a list of Image, such as Image(pathlib.Path("x.png"))',
     )
     prompts = require_all(texts, str, "texts", "a list of strings")
     options = resolved(options)
@@ -190,13 +194,11 @@ def score_matrix(
     for i, image in enumerate(outputs):
         for t, text in enumerate(prompts):
             sample_id = SampleId(OWN, "tig", "", f"{i}#{t}")
-            images_by_role = {"output": image}
-            texts = {"prompt": text}
             pairs.append(
                 Sample(
                     sample_id,
-                    images_by_role,
-                    texts,
+                    {"output": image},
+                    {"prompt": text},
                     group=str(i),
                     place=(i, t),
                 )
@@ -209,5 +211,6 @@ def score_matrix(
         progress=progress,
         bar=bar,
     )
-    scores = [verdict.scores.get(_RATED, math.nan) for verdict in verdicts]
-    return np.array(scores, dtype=float).reshape(len(outputs), len(prompts))
+    return np.array(
+        [verdict.scores.get(_RATED, math.nan) for verdict in verdicts], dtype=float
+    ).reshape(len(outputs), len(prompts))

@@ -33,12 +33,13 @@ from vieval_plugin.records import (
     unjudged,
     unjudged_json,
 )
+from vieval_plugin.run import scheduler
 from vieval_plugin.run.evaluate import outcomes_of
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.text.untrusted import is_below, real
-from vieval_plugin.text.yaml_json import read_json
+from vieval_plugin.text.yaml_json import JsonObject, read_json
 
 #: Below the working folder, and where lmms-eval's generators save unless they are told otherwise.
 _LOGS = Path("logs")
@@ -149,14 +150,14 @@ def read_answer(text: str, number: int) -> Answer:
     path = Path(stripped)
     try:
         if stripped and path.is_dir():
-            return Answer(tuple(_folder_images(path, number)), "")
+            return Answer(tuple(_folder_images(path, number)))
         is_line = bool(stripped) and "\n" not in stripped
         is_path = is_line and (
             path.is_file() or (bool(path.suffix) and path.is_absolute())
         )
     except (OSError, ValueError):  # words too long for a path, or with what no path has
         is_path = False
-    return Answer((path,), "") if is_path else Answer((), stripped)
+    return Answer((path,)) if is_path else Answer((), stripped)
 
 
 def _parse_answer(text: str) -> Answer:
@@ -164,15 +165,10 @@ def _parse_answer(text: str) -> Answer:
         document = read_json(text)
     except (ValueError, RecursionError):
         return Answer((), text)
-    if not isinstance(document, dict) or not isinstance(
-        document.get("images", []), list
-    ):
+    listed = document.get("images", []) if isinstance(document, dict) else None
+    if not isinstance(listed, list):
         return Answer((), text)
-    images = tuple(
-        Path(path)
-        for path in document.get("images", [])
-        if isinstance(path, str) and path
-    )
+    images = tuple(Path(path) for path in listed if isinstance(path, str) and path)
     status = document.get("status")
     failed = Status(status) if status in _FAILED else Status.NO_IMAGE
     return Answer(
@@ -183,7 +179,7 @@ def _parse_answer(text: str) -> Answer:
     )
 
 
-def _cost(amounts: Mapping[str, Any]) -> dict[str, float]:
+def _cost(amounts: JsonObject) -> dict[str, float]:
     return {
         name: float(amount) for name, amount in amounts.items() if _is_amount(amount)
     }
@@ -200,8 +196,7 @@ def _folder_images(folder: Path, number: int) -> Iterator[Path]:
     numbered = re.compile(rf"0*{number}_s(\d+)\.(png|jpe?g|webp)", re.IGNORECASE)
     images = []
     for path in folder.iterdir():
-        match = numbered.fullmatch(path.name)
-        if match:
+        if match := numbered.fullmatch(path.name):
             images.append((int(match[1]), path))
     yield from (path for _, path in sorted(images))
 
@@ -227,22 +222,23 @@ def generated_images(
     generated = []
     for turn, answer in enumerate(answers):
         spent = tokens[turn] if turn < len(tokens) else None
-        cost = {**(answer.cost or {}), **_cost({_TOKENS: spent})}
+        costs = {**(answer.cost or {}), **_cost({_TOKENS: spent})}
+        cost_of_image = {name: value / expected for name, value in costs.items()}
         for index in range(expected):
             identity = replace(
-                conditions.id, image_model=image_model, draw=turn * expected + index
+                conditions.id,
+                image_model=image_model,
+                draw=turn * expected + index,
             )
             path, reason = _output(answer, index, conditions, trusted)
             images = {**conditions.images, **({"output": Image(path)} if path else {})}
             more = len(answer.images) > expected and index == 0
-            cost_of_image = {name: value / expected for name, value in cost.items()}
             sample = replace(conditions, id=identity, images=images)
             status = Status.NO_IMAGE if index < len(answer.images) else answer.status
-            origin = Generation(str(path) if path else "", cost_of_image)
             generated.append(
                 GeneratedImage(
                     sample,
-                    origin,
+                    Generation(str(path) if path else "", cost_of_image),
                     reason,
                     (MORE_IMAGES,) if more else (),
                     status,
@@ -264,18 +260,14 @@ def _output(
     if answer.status is not Status.NO_IMAGE:
         return None, text or f"the generator returned only the status {answer.status}"
     if answer.images:
-        count = len(answer.images)
-        number = index + 1
         return (
             None,
-            f"the generator returned {count} images, so image {number} is missing",
+            f"the generator returned {len(answer.images)} images, so image "
+            f"{index + 1} is missing",
         )
-    return (
-        None,
-        f"the generator returned only text: {text!r}"
-        if text
-        else "the generator returned nothing",
-    )
+    if text:
+        return None, f"the generator returned only text: {text!r}"
+    return None, "the generator returned nothing"
 
 
 async def judge_generated(
@@ -286,11 +278,13 @@ async def judge_generated(
     bar: bool,
 ) -> list[Outcome]:
     """Judge all images together; return outcomes in order."""
-    verdicts = map(missing_image_verdict, images)
-    decided = {number: verdict for number, verdict in enumerate(verdicts) if verdict}
-    samples = [image.sample for image in images]
+    decided = {
+        number: verdict
+        for number, verdict in enumerate(map(missing_image_verdict, images))
+        if verdict
+    }
     outcomes = await outcomes_of(
-        samples,
+        [image.sample for image in images],
         prepared,
         options,
         None,
@@ -300,8 +294,10 @@ async def judge_generated(
     )
     for image in images:
         progress.findings.update(image.findings)
-    pairs = zip(images, outcomes, strict=True)
-    return [add_findings(image, outcome) for image, outcome in pairs]
+    return [
+        add_findings(image, outcome)
+        for image, outcome in zip(images, outcomes, strict=True)
+    ]
 
 
 def missing_image_verdict(image: GeneratedImage) -> Verdict | None:
@@ -311,10 +307,7 @@ def missing_image_verdict(image: GeneratedImage) -> Verdict | None:
 
 def add_findings(image: GeneratedImage, outcome: Outcome) -> Outcome:
     """An outcome with the findings of the generation."""
-    verdict = outcome.verdict
-    return replace(
-        outcome, verdict=replace(verdict, findings=(*verdict.findings, *image.findings))
-    )
+    return scheduler.add_findings(outcome, image.findings)
 
 
 def judged_response(
@@ -325,12 +318,11 @@ def judged_response(
     """The response that a host stores for a judged image."""
     spent = outcome.input_tokens + outcome.output_tokens
     cost = {**image.generation.cost, **({_JUDGING: float(spent)} if spent else {})}
-    judged = fingerprint(image.sample)
     return response_json(
         image.sample.id,
         outcome.verdict,
         source,
-        judged,
+        fingerprint(image.sample),
         replace(image.generation, cost=cost),
     )
 
@@ -341,16 +333,17 @@ def unjudged_response(
     setting: str,
 ) -> str:
     """The response that a host stores for an image that this judge is to judge later."""
-    pending = Unjudged(
-        image.sample,
-        image.generation,
-        judge,
-        setting,
-        image.reason,
-        image.findings,
-        image.status,
+    return unjudged_json(
+        Unjudged(
+            image.sample,
+            image.generation,
+            judge,
+            setting,
+            image.reason,
+            image.findings,
+            image.status,
+        )
     )
-    return unjudged_json(pending)
 
 
 def prompt_of(conditions: Sample) -> str:
@@ -360,11 +353,10 @@ def prompt_of(conditions: Sample) -> str:
     >>> prompt_of(Sample(SampleId("b", "sdie", "", "1"), {}, {"subject": "dog"}))
     'Replace the dog of the first image by the dog of the second image, and change nothing else.'
     """
-    texts = conditions.texts
     for name in ("instruction", "prompt"):
-        if texts.get(name, "").strip():
-            return texts[name]
-    subject = texts.get("subject", "subject")
+        if conditions.texts.get(name, "").strip():
+            return conditions.texts[name]
+    subject = conditions.texts.get("subject", "subject")
     return (
         f"Replace the {subject} of the first image by the {subject} of the second image, "
         "and change nothing else."
@@ -386,11 +378,12 @@ def write_conditions(conditions: Sample, folder: Path) -> Sample:
     def file(image: Image) -> Image:
         if not isinstance(image.source, bytes):
             return Image(image.source.absolute())
-        digest = hashlib.sha256(image.source).hexdigest()
-        path = folder / f"{digest[:32]}.png"
+        path = folder / f"{hashlib.sha256(image.source).hexdigest()[:32]}.png"
         if not path.is_file():
             write_whole(path, image.source, "data")
         return Image(path)
 
-    images = {role: file(image) for role, image in conditions.images.items()}
-    return replace(conditions, images=images)
+    return replace(
+        conditions,
+        images={role: file(image) for role, image in conditions.images.items()},
+    )

@@ -12,7 +12,7 @@ from vieval_plugin.judges.contests import Judged, candidates_of, contest_verdict
 from vieval_plugin.judges.protocol import Sample
 from vieval_plugin.judges.spec import missing_inputs_reason
 from vieval_plugin.run.prepare import PreparedJudge
-from vieval_plugin.run.scheduler import Outcome
+from vieval_plugin.run.scheduler import Outcome, combined
 
 
 @dataclass(frozen=True)
@@ -88,12 +88,11 @@ class JobsSplitByCandidate:
         owned_parts = [
             part for part in dict.fromkeys(parts) if self.owners[part] == number
         ]
-        owned_outcomes = [self._outcomes[part] for part in owned_parts]
         verdicts = [self._outcomes[part].verdict for part in parts]
-        tokens_in = sum(outcome.input_tokens for outcome in owned_outcomes)
-        tokens_out = sum(outcome.output_tokens for outcome in owned_outcomes)
-        calls = sum(outcome.calls for outcome in owned_outcomes)
-        return Outcome(contest_verdict(verdicts), tokens_in, tokens_out, calls)
+        return combined(
+            contest_verdict(verdicts),
+            [self._outcomes[part] for part in owned_parts],
+        )
 
 
 def _key(job: Job, judged: Judged) -> Hashable:
@@ -102,8 +101,7 @@ def _key(job: Job, judged: Judged) -> Hashable:
     """
     assert isinstance(judged, Sample)
     images = tuple((role, image.source) for role, image in judged.images.items())
-    texts = tuple(judged.texts.items())
-    return job.judge, job.repeat, judged.id, images, texts
+    return job.judge, job.repeat, judged.id, images, tuple(judged.texts.items())
 
 
 def announced(jobs: Sequence[Job]) -> str:
@@ -126,8 +124,7 @@ def announced(jobs: Sequence[Job]) -> str:
         _job_title(*key, number, applicable_count[key], calls[key])
         for key, number in counts.items()
     ]
-    asks_models = bool(set(calls.values()) - {"0"})
-    is_stored = asks_models and config.current().store_path()
+    is_stored = (set(calls.values()) - {"0"}) and config.current().store_path()
     stored = ", minus cached answers" if is_stored else ""
     return f"to judge: {'; '.join(lines)}{stored}"
 
@@ -154,7 +151,6 @@ def times(number: int, calls: str) -> str:
     """
 
     def multiplied(match: re.Match[str]) -> str:
-        product = number * int(match[0])
-        return f"{product:,}"
+        return f"{number * int(match[0]):,}"
 
     return re.sub(r"\d+", multiplied, calls)

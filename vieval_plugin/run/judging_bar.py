@@ -62,17 +62,18 @@ def judging_bar(
                 failures = [
                     f"{status} {n}" for status, n in progress.failures().items()
                 ]
-                elapsed = time.monotonic() - began
-                meter = tqdm.format_meter(
-                    done,
-                    total or 0,
-                    elapsed,
-                    0,
-                    "Judging",
-                    unit=unit,
-                    postfix=", ".join(failures),
+                say(
+                    tqdm.format_meter(
+                        done,
+                        total or 0,
+                        time.monotonic() - began,
+                        0,
+                        "Judging",
+                        unit=unit,
+                        postfix=", ".join(failures),
+                    ),
+                    file=sys.stderr,
                 )
-                say(meter, file=sys.stderr)
 
         def say_silence(seconds: float, is_first: bool) -> None:
             if has_bar:

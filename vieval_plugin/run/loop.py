@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
+from contextlib import closing
 from typing import Any, TypeVar
 
 from vieval_plugin.backends.concurrency import DaemonPool
@@ -35,12 +36,6 @@ class LoopThread:
         )  # whoever lets go of the last reference closes, which may be anywhere
         self._thread = threading.Thread(target=self._run, name="vieval", daemon=True)
         self._thread.start()
-
-    def __enter__(self) -> LoopThread:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def begin(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Start work in the loop; the future may be waited for from any thread. VievalError once
@@ -123,5 +118,5 @@ def run(work: Coroutine[Any, Any, T]) -> T:
             return await work
 
         return asyncio.run(set_daemon_pool())
-    with LoopThread() as loop:
+    with closing(LoopThread()) as loop:
         return loop.call(work)

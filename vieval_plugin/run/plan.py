@@ -33,6 +33,7 @@ from vieval_plugin.stats.non_inferiority import smallest_difference
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.wording import plural
 
+_LARGEST_SAMPLES = "if every sample needs as many calls as the largest in the pilot"
 _LONGEST_ANSWERS = "if every answer reaches max_tokens"
 PILOT = 8
 #: The environment variable that has a host's run planned instead of made.
@@ -92,13 +93,12 @@ def pilot_of(
         raise VievalError(
             f"none of the {len(results)} pilot samples could be judged: {reason[:300]}"
         )
-    costs = tuple(usage for _, usage in results)
     return Pilot(
         judge,
         asks_a_model,
         seed,
         samples,
-        costs,
+        tuple(usage for _, usage in results),
         wall,
         statuses,
         reason,
@@ -112,8 +112,9 @@ def to_ask(judged: Sequence[Judged], prepared: PreparedJudge) -> list[Judged]:
 
 def obstacle(judged: Judged, prepared: PreparedJudge) -> str:
     """Reason that a judge is not asked about a sample, in words; empty where it is."""
-    applies = prepared.takes_apart(judged)
-    reason = "" if applies else missing_inputs_reason(prepared.spec, judged)
+    reason = ""
+    if not prepared.takes_apart(judged):
+        reason = missing_inputs_reason(prepared.spec, judged)
     return reason or absent_image(judged)
 
 
@@ -129,10 +130,13 @@ async def pilot(
     Raises:
         VievalError: there is nothing to ask about, or none of them could be judged.
     """
-    _require_samples(samples, prepared)
+    if not samples:
+        raise VievalError(
+            f"{prepared.spec.name} cannot judge any of these samples, so there is "
+            "nothing to plan"
+        )
     seed = options.statistics.seed
-    numbers = pilot_numbers(len(samples), seed)
-    first, *further = [samples[number] for number in numbers]
+    first, *further = [samples[number] for number in pilot_numbers(len(samples), seed)]
     with (
         _set_store(options) as options_with_store,
         tqdm(total=1 + len(further), desc="Pilot", unit="sample") as progress_bar,
@@ -153,11 +157,8 @@ async def pilot(
             if usage.cached:  # what a stored reply took is known of texts only
                 usage.input_tokens = sum(outcome.input_tokens for outcome in outcomes)
                 usage.output_tokens = sum(outcome.output_tokens for outcome in outcomes)
-            usages = chain([usage], repeat(Usage()))
-            return [
-                (outcome.verdict, cost)
-                for outcome, cost in zip(outcomes, usages, strict=False)
-            ]
+            verdicts = (outcome.verdict for outcome in outcomes)
+            return list(zip(verdicts, chain([usage], repeat(Usage())), strict=False))
 
         results = await results_of(first)
         started = time.monotonic()
@@ -167,23 +168,14 @@ async def pilot(
             )
         elif further:  # measured in batches, by what is loaded once
             results += await results_of(*further)
-    wall = time.monotonic() - started
     return pilot_of(
         prepared.spec.name,
         prepared.asks_a_model,
         seed,
         len(samples),
         results,
-        wall,
+        time.monotonic() - started,
     )
-
-
-def _require_samples(samples: Sequence[Judged], prepared: PreparedJudge) -> None:
-    if not samples:
-        raise VievalError(
-            f"{prepared.spec.name} cannot judge any of these samples, so there is "
-            "nothing to plan"
-        )
 
 
 def pilot_numbers(population: int, seed: int) -> list[int]:
@@ -202,12 +194,11 @@ def _set_store(options: Config) -> Iterator[Config]:
         yield options
         return
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "replies.sqlite"
         store = options.store.model_copy(
             update={
                 "use": True,
                 "max_age": None,
-                "path": path,
+                "path": Path(folder) / "replies.sqlite",
             }
         )
         yield options.model_copy(update={"store": store})
@@ -229,15 +220,15 @@ def plan(
     """
     counts = [f"{status} {count}" for status, count in trial.statuses.most_common()]
     by = f" by {backbone.model}" if backbone else ""
-    calls = "no calls"
-    if any(trial.questions):
-        calls = f"about {_calls(trial):,.0f} calls"
-    title = f"plan: {trial.judge}{by}, {trial.samples} samples: {calls}"
-    pilot_title = f"pilot of {len(trial.costs)} (seed {trial.seed})"
-    lines = [title, f"{pilot_title}: {', '.join(counts)}"]
+    asked = any(trial.questions)
+    calls = f"about {_calls(trial):,.0f} calls" if asked else "no calls"
+    lines = [
+        f"plan: {trial.judge}{by}, {trial.samples} samples: {calls}",
+        f"pilot of {len(trial.costs)} (seed {trial.seed}): {', '.join(counts)}",
+    ]
     if any(not status.usable for status in trial.statuses):
         lines.append(f"first failure: {trial.reason[:300]}")
-    if any(trial.questions):
+    if asked:
         tokens_in = _total_of_known(
             [cost.input_tokens for cost in trial.costs], trial.samples
         )
@@ -246,11 +237,13 @@ def plan(
         )
         first_count, *later_counts = trial.questions
         most_calls = first_count + max(later_counts, default=0) * (trial.samples - 1)
-        by_calls = "if every sample needs as many calls as the largest in the pilot"
-        lines.append(f"calls: {_cost_range(_calls(trial), most_calls, by_calls)}")
-        lines.append(f"tokens in: {_cost_range(tokens_in)}{_cached_share(trial)}")
+        calls = _cost_range(_calls(trial), most_calls, _LARGEST_SAMPLES)
         output = _cost_range(tokens_out, _most_output(trial), _LONGEST_ANSWERS)
-        lines.append(f"tokens out: {output}")
+        lines += [
+            f"calls: {calls}",
+            f"tokens in: {_cost_range(tokens_in)}{_cached_share(trial)}",
+            f"tokens out: {output}",
+        ]
     else:
         lines.append("calls: 0, tokens: 0, price: 0")
     lines.append(f"seconds: {_seconds(trial, backbone)}")
@@ -268,8 +261,7 @@ def _cached_share(trial: Pilot) -> str:
     """Share of the pilot's tokens that the server had cached, in words."""
     cached = sum(cost.cached_tokens for cost in trial.costs)
     tokens = sum(cost.input_tokens for cost in trial.costs)
-    share = cached / max(tokens, 1)
-    return f", {share:.0%} cached in the pilot" if cached else ""
+    return f", {cached / max(tokens, 1):.0%} cached in the pilot" if cached else ""
 
 
 def _calls(trial: Pilot) -> float:
@@ -288,8 +280,7 @@ def _most_output(trial: Pilot) -> float:
     """Upper limit of the tokens of all answers; NaN if unknown."""
     if len(trial.costs) == trial.samples:  # nothing is left to be asked
         return math.nan
-    limit = max(cost.output_limit for cost in trial.costs)
-    return limit * trial.samples or math.nan
+    return max(cost.output_limit for cost in trial.costs) * trial.samples or math.nan
 
 
 def _seconds(trial: Pilot, backbone: Backbone | None) -> str:
@@ -343,9 +334,11 @@ def _price(
         [cost.output_tokens for cost in known_costs], trial.samples
     )
     highest = priced + (_most_output(trial) - output) * backbone.price_output / 1e6
-    factor = PRICE if by_batches else 1.0
+    factor, by = 1.0, ""
+    if by_batches:
+        factor = PRICE
+        by = f" with batches, half of {priced:.4g} without them"
     paid = _cost_range(factor * priced, factor * highest, _LONGEST_ANSWERS, ".4g")
-    by = f" with batches, half of {priced:.4g} without them" if by_batches else ""
     return f"{paid}{by}, at {rate_in} and {rate_out}"
 
 
@@ -374,9 +367,7 @@ def _cost_range(
 
 
 def _short(seconds: float) -> str:
-    if seconds >= 10:
-        return f"{seconds:,.0f}"
-    return f"{seconds:.1f}"
+    return f"{seconds:,.0f}" if seconds >= 10 else f"{seconds:.1f}"
 
 
 def detectable_difference(samples: Sequence[Judged]) -> str:

@@ -102,19 +102,18 @@ class PreparedJudge:
                 Status.NO_IMAGE if is_failure else Status.NOT_APPLICABLE, reason
             )
         verdict = yield from self.judge(judged)  # type: ignore[arg-type]  # `missing_inputs_reason` has seen that it is what is judged
-        scores = verdict.scores
-        if self.calibration:
-            scores = self.calibration.added(scores, judged.kind)
-        return replace(verdict, scores=scores)
+        if self.calibration is None:
+            return verdict
+        return replace(
+            verdict, scores=self.calibration.added(verdict.scores, judged.kind)
+        )
 
 
 def _require_setting(spec: JudgeSpec, setting: str) -> None:
     if setting and setting not in spec.settings:
-        settings = (
-            f"known settings: {', '.join(spec.settings)}"
-            if spec.settings
-            else "it has no settings"
-        )
+        settings = "it has no settings"
+        if spec.settings:
+            settings = f"known settings: {', '.join(spec.settings)}"
         raise VievalError(f"unknown setting {setting!r} of {spec.name}; {settings}")
 
 
@@ -138,7 +137,11 @@ def prepare(
     pack = spec.file
     if pack is None and spec.pack:
         pack = _pack(spec.pack(judge_options, setting))
-        _require_own_pack(pack, name)
+        if pack.judge != name:
+            raise VievalError(
+                f"prompt pack {pack.name} is for {pack.judge}, not for {name}; change the "
+                f"option judges.{name}.pack"
+            )
     if pack:
         pack = replace(pack, reminders=options.judges.reminders)
     pack_fields = (pack.name, pack.hash) if pack else ("", "")
@@ -151,10 +154,9 @@ def prepare(
         from vieval_plugin.run.calibration import read_calibration
 
         calibration = read_calibration(options.calibration)
-    labels = tuple(spec.setting_labels(judge_options, setting))
     provenance = Provenance(
         name,
-        labels,
+        tuple(spec.setting_labels(judge_options, setting)),
         spec.aspects,
         "",
         *pack_fields,
@@ -162,28 +164,16 @@ def prepare(
         options=options.resolved(spec),
         calibration=calibration.described if calibration else (),
     )
-    judge = spec.build(judge_options, pack, setting)
-    calls = "0" if spec.scored else spec.calls(judge_options, setting)
-    rounds = spec.rounds(judge_options, setting)
-    uses_tools = spec.uses_tools(judge_options, setting)
     return PreparedJudge(
         spec,
-        judge,
+        spec.build(judge_options, pack, setting),
         provenance,
         setting,
-        calls,
-        rounds,
-        uses_tools,
+        "0" if spec.scored else spec.calls(judge_options, setting),
+        spec.rounds(judge_options, setting),
+        spec.uses_tools(judge_options, setting),
         calibration,
     )
-
-
-def _require_own_pack(pack: Pack, judge: str) -> None:
-    if pack.judge != judge:
-        raise VievalError(
-            f"prompt pack {pack.name} is for {pack.judge}, not for {judge}; change the "
-            f"option judges.{judge}.pack"
-        )
 
 
 def setting_of(source: Provenance) -> str:
@@ -195,12 +185,10 @@ def setting_of(source: Provenance) -> str:
     """
     spec = judge_registry.judge_of_results(source.judge, source.options)
     if spec is None:
-        judge_files = source.options.get("judge_files") or ()
-        files = ", ".join(map(str, judge_files)) or "none"
-        remedy = f"put its file into the folder set by {judge_registry.FOLDER_VARIABLE}"
+        files = ", ".join(map(str, source.options.get("judge_files") or ())) or "none"
         raise VievalError(
-            f"unknown judge {source.judge!r} (judge files in the results: "
-            f"{files}); {remedy}"
+            f"unknown judge {source.judge!r} (judge files in the results: {files}); put "
+            f"its file into the folder set by {judge_registry.FOLDER_VARIABLE}"
         )
     return next(
         (setting for setting in spec.settings if setting in source.settings), spec.plain

@@ -60,13 +60,15 @@ class Progress:
         """Answers so far, from a model, the cache or a measurement, and failed calls."""
         u = self.usage
         answers = u.calls + u.cached + u.repeated + u.measured
-        return answers + sum(u.retries.values()) + self.statuses.total()
+        return answers + u.retries.total() + self.statuses.total()
 
     def __add__(self, progress: Progress) -> Progress:
-        counts = {
-            name: value + getattr(progress, name) for name, value in vars(self).items()
-        }
-        return Progress(**counts)
+        return Progress(
+            **{
+                name: value + getattr(progress, name)
+                for name, value in vars(self).items()
+            }
+        )
 
     def count(self, verdict: Verdict, judge: str = "") -> None:
         """Record how a verdict of a judge came out."""
@@ -100,15 +102,14 @@ class Progress:
         if u.cached_tokens:
             cached = f" ({u.cached_tokens / u.input_tokens:.0%} cached)"
         price = f", price: {u.price:.4g}" if u.price else ""
-        calls = f"calls: {u.calls}{probes}, from the cache: {u.cached}{repeated}"
-        tokens = f"tokens in: {u.input_tokens}{cached}, out: {u.output_tokens}"
-        cost = f"{calls}, {tokens}{price}"
         verdicts, *noted = self.verdict_lines()
-        is_free = not (
-            u.calls or u.cached or u.repeated or u.retries or u.failures
-        )  # as a metric of pixels is
-        cost_lines = [] if is_free else [cost, *self._savings()]
-        lines = [verdicts, *cost_lines, *noted]
+        lines = [verdicts]
+        # a metric of pixels is free
+        if u.calls or u.cached or u.repeated or u.retries or u.failures:
+            calls = f"calls: {u.calls}{probes}, from the cache: {u.cached}{repeated}"
+            tokens = f"tokens in: {u.input_tokens}{cached}, out: {u.output_tokens}"
+            lines += [f"{calls}, {tokens}{price}", *self._savings()]
+        lines += noted
         if failed := list(self.failures()):
             anchor = failed[0] if len(failed) == 1 else "statuses"
             page = docs_url(f"reference/results.md#{anchor}")
@@ -127,16 +128,17 @@ class Progress:
     def _savings(self) -> list[str]:
         """Lines on questions that were left out, for each reason, and on batches."""
         u = self.usage
-        left_out = self.left_out
         mean_price = u.price / u.calls if u.calls else 0.0
-        total = u.calls + u.cached + u.repeated + left_out.total()
+        total = u.calls + u.cached + u.repeated + self.left_out.total()
         lines = []
-        for reason, number in left_out.items():
+        for reason, number in self.left_out.items():
             price = ""
             if mean_price:
                 price = f", about {number * mean_price:.4g} at the mean price per call"
-            questions = f"{plural(number, 'question')}, {number / total:.0%} of all"
-            lines.append(f"{reason}: {questions}{price}")
+            lines.append(
+                f"{reason}: {plural(number, 'question')}, {number / total:.0%} of "
+                f"all{price}"
+            )
         if u.saved_by_batches:
             lines.append(f"saved by batches: {u.saved_by_batches:.4g}")
         return lines
@@ -157,11 +159,10 @@ class Progress:
             unread = self.unread[judge]
             judge_words = f" of {judge}" if judge else ""
             if unread >= _ENOUGH_UNREAD and times > unread / 2:
-                notice = (
-                    f"{times} of {unread} unreadable replies{judge_words} have the "
-                    "same wording"
+                lines.append(
+                    f"ONE WORDING: {times} of {unread} unreadable replies{judge_words} "
+                    f"have the same wording: {wording[:_SHOWN]!r}"
                 )
-                lines.append(f"ONE WORDING: {notice}: {wording[:_SHOWN]!r}")
         return lines
 
     def _reading_lines(self) -> list[str]:
@@ -172,8 +173,10 @@ class Progress:
         lines = []
         if verdicts >= _FEWEST_VERDICTS and unread > _MOST_UNREAD * verdicts:
             remedy = _LONGER if self.cut > unread / 2 else _SCHEMAS
-            share = f"{unread} of {plural(verdicts, 'verdict')}"
-            lines.append(f"YOUR JUDGE CANNOT BE READ: {share} are unreadable; {remedy}")
+            lines.append(
+                f"YOUR JUDGE CANNOT BE READ: {unread} of {plural(verdicts, 'verdict')} "
+                f"are unreadable; {remedy}"
+            )
         if verdicts >= _FEWEST_VERDICTS and confirmed > _MOST_CONFIRMED * verdicts:
             lines.append(
                 f"ASKED TWICE: {plural(confirmed, 'answer')} had text around the "

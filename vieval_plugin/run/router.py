@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import Future
 from typing import TypeAlias
 
 from vieval_plugin.backends.cache.store import Store
+from vieval_plugin.backends.http.image_encoding import asked_images
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.image_tools import object_detector
 from vieval_plugin.backends.image_tools.text_reader import TextReader
 from vieval_plugin.backends.image_tools.tools import Threads, run
 from vieval_plugin.backends.metrics.batcher import Batcher, Instrument
 from vieval_plugin.backends.metrics.network_metrics import Scorers
+from vieval_plugin.backends.reply_checks import NumberedQuestion
+from vieval_plugin.backends.reply_checks import Question as Question
 from vieval_plugin.judges import objects, probabilities, tools
 from vieval_plugin.judges.protocol import (
     Ask,
@@ -36,10 +38,8 @@ from vieval_plugin.text.errors import VievalError
 ASKS_A_MODEL = (
     "this judge asks a model, but this run only measures images; use another --model"
 )
-
-Question: TypeAlias = Chat | Likelihood
 #: Answers questions of models in one go, in order; each comes with its program's number.
-AnswerBatch: TypeAlias = Callable[[list[tuple[int, Question]]], list[Reply]]
+AnswerBatch: TypeAlias = Callable[[list[NumberedQuestion]], list[Reply]]
 #: Answers one question of a model, which comes with its program's number.
 AnswerOne: TypeAlias = Callable[[int, Question], Awaitable[Reply]]
 
@@ -94,9 +94,9 @@ class Router:
         questions of models.
         """
         replies: dict[int, Reply] = {}
-        questions: list[tuple[int, tuple[int, Question]]] = []
-        measures: list[tuple[int, Measure | UseTool]] = []
-        running: dict[int, Future[Reply]] = {}
+        questions = []
+        measures = []
+        running = {}
         for index, (number, ask) in enumerate(asks):
             if isinstance(ask, Measure) or (
                 isinstance(ask, UseTool) and self._goes_in_batches(ask)
@@ -118,13 +118,7 @@ class Router:
         """Decode the images of a question whose judge's tools may want them too: once for them
         and for the model.
         """
-        pictures = [
-            part
-            for message in question.messages
-            for part in message.parts
-            if isinstance(part, Image)
-        ]
-        await asyncio.to_thread(self._threads.look, pictures)
+        await asyncio.to_thread(self._threads.look, asked_images(question))
 
     async def answer_one(
         self,
@@ -147,7 +141,7 @@ def question_of(ask: Ask) -> Question | None:
     return ask if isinstance(ask, (Chat, Likelihood)) else None
 
 
-def refuse_questions(_questions: list[tuple[int, Question]]) -> list[Reply]:
+def refuse_questions(_questions: list[NumberedQuestion]) -> list[Reply]:
     """The answer of a run that has no model: it is told which judge needs one."""
     raise VievalError(ASKS_A_MODEL)
 

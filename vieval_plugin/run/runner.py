@@ -18,6 +18,7 @@ from collections.abc import (
 from contextlib import nullcontext
 from dataclasses import replace
 from operator import itemgetter
+from typing import TypeAlias
 
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.metrics.network_metrics import Scorers
@@ -28,11 +29,14 @@ from vieval_plugin.run.judging_bar import judging_bar
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.router import AnswerBatch, Question, Router
 from vieval_plugin.run.scheduler import (
+    OnOutcome,
     Outcome,
     one_by_one,
     run_concurrently,
     run_in_batches,
 )
+
+AnswerQuestion: TypeAlias = Callable[[Question, int], Awaitable[Reply]]
 
 
 def judge_in_batches(
@@ -54,12 +58,14 @@ def judge_in_batches(
 
     def ask(asks: list[tuple[int, Ask]]) -> list[Reply]:
         owners = split_contests.owners
-        owned_asks = [(owners[number], question) for number, question in asks]
-        return router.answer_batch(owned_asks, answer)
+        return router.answer_batch(
+            [(owners[number], question) for number, question in asks], answer
+        )
 
     with Router(progress.usage, store, bar, scorers) as router:
-        programs = [job.judge.program(job.judged) for job in split_contests.jobs]
-        outcomes = run_in_batches(programs, ask)
+        outcomes = run_in_batches(
+            [job.judge.program(job.judged) for job in split_contests.jobs], ask
+        )
     outcomes = list(map(_examined, split_contests.jobs, outcomes))
     assembled = list[tuple[int, Outcome]]()
     for number, outcome in enumerate(outcomes):
@@ -71,9 +77,9 @@ def judge_in_batches(
 
 async def judge_each(
     jobs: Iterable[Job],
-    answer: Callable[[Question, int], Awaitable[Reply]],
+    answer: AnswerQuestion,
     progress: Progress,
-    on_outcome: Callable[[int, Outcome], None],
+    on_outcome: OnOutcome,
     *,
     live: int,
     store: Store | None = None,
@@ -108,15 +114,15 @@ async def judge_each(
 async def run_jobs(
     router: Router,
     jobs: Iterable[Job] | AsyncIterable[Job],
-    answer: Callable[[Question, int], Awaitable[Reply]],
-    on_outcome: Callable[[int, Outcome], None],
+    answer: AnswerQuestion,
+    on_outcome: OnOutcome,
     *,
     live: int,
 ) -> None:
     """Judge jobs as they are read, `live` at a time and no more in memory; outcomes are handed
     on by the jobs' number.
     """
-    under_way: dict[int, Job] = {}
+    under_way = {}
 
     async def programs() -> AsyncIterator[Program]:
         number = 0

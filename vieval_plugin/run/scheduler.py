@@ -18,7 +18,7 @@ from collections.abc import (
 )
 from dataclasses import dataclass, field, replace
 from itertools import chain, count
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from vieval_plugin.backends.concurrency import gather_or_cancel
 from vieval_plugin.judges.protocol import (
@@ -55,6 +55,29 @@ class Outcome:
     seconds: float = field(default=0.0, compare=False)
 
 
+def combined(verdict: Verdict, outcomes: Sequence[Outcome]) -> Outcome:
+    """A verdict with the tokens and calls of several outcomes."""
+    return Outcome(
+        verdict,
+        sum(outcome.input_tokens for outcome in outcomes),
+        sum(outcome.output_tokens for outcome in outcomes),
+        sum(outcome.calls for outcome in outcomes),
+    )
+
+
+AnswerAsk: TypeAlias = Callable[[int, Ask], Awaitable[Reply]]
+#: Takes an outcome as it comes, with its job's number.
+OnOutcome: TypeAlias = Callable[[int, Outcome], None]
+
+
+def add_findings(outcome: Outcome, findings: Iterable[str]) -> Outcome:
+    """An outcome with further findings in its verdict."""
+    verdict = outcome.verdict
+    return replace(
+        outcome, verdict=replace(verdict, findings=(*verdict.findings, *findings))
+    )
+
+
 @dataclass
 class _Live:
     """A program under way."""
@@ -81,10 +104,8 @@ class _Live:
             if isinstance(reply, (Text, Probabilities, Measurement)):
                 self.notes |= dict.fromkeys(reply.notes)
         try:
-            if replies is None:
-                self.asks = list(next(self.program))
-            else:
-                self.asks = list(self.program.send(replies))
+            # a program is begun by None
+            self.asks = list(self.program.send(replies))  # type: ignore[arg-type]
             return None
         except StopIteration as end:
             return self._outcome(_writable(end.value))
@@ -133,12 +154,13 @@ def _is_finite(number: object) -> bool:
 
 
 def _broken(error: Exception) -> Verdict:
-    message = line_of(error)
-    reason = message
+    reason = line_of(error)
     if not isinstance(error, VievalError):
-        reason = f"the judge's program failed: {type(error).__name__}: {message}"
+        reason = f"the judge's program failed: {type(error).__name__}: {reason}"
     return Verdict(
-        {}, Status.TOOL_ERROR, trace=(Step(BROKEN, Status.TOOL_ERROR, reason=reason),)
+        {},
+        Status.TOOL_ERROR,
+        trace=(Step(BROKEN, Status.TOOL_ERROR, reason=reason),),
     )
 
 
@@ -152,13 +174,12 @@ def run_in_batches(
     program's number, replies go back in the asks' order, outcomes come in the programs'. An
     exception in a program is its sample's failure, one in `answer` ends the run.
     """
-    outcomes: dict[int, Outcome] = {}
+    outcomes = {}
     live = {number: _Live(program) for number, program in enumerate(programs)}
     replies: dict[int, list[Reply]] | None = None
     while live:
         for number in list(live):
-            program_replies = None if replies is None else replies[number]
-            outcome = live[number].advance(program_replies)
+            outcome = live[number].advance(None if replies is None else replies[number])
             if outcome is not None:
                 outcomes[number] = outcome
                 del live[number]
@@ -174,10 +195,10 @@ def run_in_batches(
 
 async def run_concurrently(
     programs: Iterable[Program] | AsyncIterable[Program],
-    answer: Callable[[int, Ask], Awaitable[Reply]],
+    answer: AnswerAsk,
     *,
     live: int,
-    on_outcome: Callable[[int, Outcome], None],
+    on_outcome: OnOutcome,
 ) -> None:
     """Advance each program as soon as its own replies are in, `live` of them at a time, started in
     order.
@@ -204,7 +225,7 @@ async def run_concurrently(
 
 async def ends(
     program: Program,
-    answer: Callable[[int, Ask], Awaitable[Reply]],
+    answer: AnswerAsk,
     deferred: type[Exception],
 ) -> bool:
     """Advance a program as far as there are answers; whether it ended, and none of them was
@@ -238,7 +259,7 @@ async def one_by_one(iterable: Iterable[T] | AsyncIterable[T]) -> AsyncIterator[
 async def _drive(
     number: int,
     program: Program,
-    answer: Callable[[int, Ask], Awaitable[Reply]],
+    answer: AnswerAsk,
 ) -> Outcome:
     running = _Live(program)
     started = time.monotonic()

@@ -17,7 +17,7 @@ from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.judging_bar import judging_bar
 from vieval_plugin.run.prepare import PreparedJudge, prepare
 from vieval_plugin.run.progress import Progress
-from vieval_plugin.run.scheduler import Outcome
+from vieval_plugin.run.scheduler import Outcome, add_findings
 from vieval_plugin.run.session import Session
 from vieval_plugin.run.strict import require_texts
 from vieval_plugin.run.verdict_lines import run_hash, verdict_line
@@ -43,10 +43,10 @@ class Request:
 
     def sources(self, label: str) -> list[Provenance]:
         """The origins of the verdicts, one a judge, each with the label."""
-        sources = (
-            provenance_of(judge, self.current, self.backbone) for judge in self.judges
-        )
-        return [replace(source, label=label) for source in sources]
+        return [
+            replace(provenance_of(judge, self.current, self.backbone), label=label)
+            for judge in self.judges
+        ]
 
 
 def request_of(
@@ -166,17 +166,19 @@ async def score_into(
         row: SampleRow,
         outcome: Outcome,
     ) -> None:
-        findings = (*outcome.verdict.findings, *row.findings)
-        outcome = replace(outcome, verdict=replace(outcome.verdict, findings=findings))
-        line = verdict_line(
-            number,
-            row.sample,
-            outcome,
-            provenance,
+        log.append(
             run,
-            folder,
+            number,
+            verdict_line(
+                number,
+                row.sample,
+                add_findings(outcome, row.findings),
+                provenance,
+                run,
+                folder,
+            ),
+            progress.usage,
         )
-        log.append(run, number, line, progress.usage)
         update(1)
 
     def open_rows() -> Iterator[tuple[int, SampleRow]]:

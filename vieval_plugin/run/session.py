@@ -36,7 +36,7 @@ from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.router import Question, Router, question_of
 from vieval_plugin.run.runner import judge_each, run_jobs
-from vieval_plugin.run.scheduler import Outcome, ends, one_by_one
+from vieval_plugin.run.scheduler import Outcome, combined, ends, one_by_one
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.escaping import say
 from vieval_plugin.text.wording import plural
@@ -131,18 +131,16 @@ class Session:
                 opened_store(self._options, self._asks_a_model)
             )
             usage = self._progress.usage
-            seed = self._options.statistics.seed
             backbones = Backbones(
                 self._by_name,
                 self._store,
                 usage,
-                seed,
+                self._options.statistics.seed,
                 self._batch,
             )
             self._backbones = await stack.enter_async_context(backbones)
-            scorers = Scorers(self._options.scorers)
             self._router = stack.enter_context(
-                Router(usage, self._store, scorers=scorers)
+                Router(usage, self._store, scorers=Scorers(self._options.scorers))
             )
             self._stack = stack.pop_all()
         return self
@@ -167,7 +165,9 @@ class Session:
         for sample in judged:
             if prepared.asks_a_model and not absence(sample):
                 await count_of(
-                    prepared.program(sample), self._backbones.look_up, totals
+                    prepared.program(sample),
+                    self._backbones.look_up,
+                    totals,
                 )
 
     async def ask_in_waves(self, jobs: Callable[[], Iterable[Job]]) -> None:
@@ -195,8 +195,10 @@ class Session:
             if not waiting:
                 return
             samples = plural(waiting, "sample")
-            line = f"vieval: wave {wave}: waiting for answers on {samples}"
-            say(line, file=sys.stderr)
+            say(
+                f"vieval: wave {wave}: waiting for answers on {samples}",
+                file=sys.stderr,
+            )
             await self._backbones.settle()
 
     async def judge(
@@ -232,9 +234,8 @@ class Session:
         def keep_outcome(index: int, outcome: Outcome) -> None:
             outcomes[unjudged_numbers[index]] = outcome
 
-        jobs = [Job(samples[number], prepared) for number in unjudged_numbers]
         await judge_each(
-            jobs,
+            [Job(samples[number], prepared) for number in unjudged_numbers],
             self._backbones.answer,
             self._progress,
             keep_outcome,
@@ -277,7 +278,7 @@ class Session:
             VievalError: its server is away, or the judge cannot run.
         """
         asked_again: Counter[Path] = Counter()
-        outcomes: list[Outcome] = []
+        outcomes = []
 
         async def answer(question: Question, number: int) -> Reply:
             return await self._backbones.answer(
@@ -285,10 +286,9 @@ class Session:
             )
 
         for _ in range(attempts):
-            job = Job(judged, prepared, repeat)
             await run_jobs(
                 self._router,
-                [job],
+                [Job(judged, prepared, repeat)],
                 answer,
                 lambda _, outcome: outcomes.append(outcome),
                 live=1,
@@ -296,9 +296,7 @@ class Session:
             if not (failed := unanswered(outcomes[-1].verdict)):
                 break
             asked_again.update(failed)
-        tokens_in = sum(outcome.input_tokens for outcome in outcomes)
-        tokens_out = sum(outcome.output_tokens for outcome in outcomes)
-        return Outcome(outcomes[-1].verdict, tokens_in, tokens_out)
+        return combined(outcomes[-1].verdict, outcomes)
 
     async def judge_stream(
         self,
@@ -312,7 +310,7 @@ class Session:
 
         `repeat` is the number of these verdicts among those on the same.
         """
-        under_way: dict[int, tuple[K, SampleRow]] = {}
+        under_way = {}
 
         async def jobs() -> AsyncIterator[Job]:
             indexes = count()
@@ -360,7 +358,6 @@ async def ask_in_batches(
             answered; what was sent is kept.
     """
     reminders = options.judges.reminders
-    again = f"each sent up to {MOST_SENDS} times if batches expire or fail"
     for prepared in judges:
         name = prepared.spec.name
         if prepared.uses_tools:
@@ -369,11 +366,17 @@ async def ask_in_batches(
                 "would be a separate batch; run it without --batch"
             )
         questions = plural(prepared.rounds, "question")
-        dependent = f"{questions} in a row, {plural(reminders, 're-ask')} for each"
         waves = plural(prepared.rounds * (1 + reminders), "wave")
-        limit = f"at most {waves} ({dependent}), {again}"
-        say(f"vieval: {name} with batches: {limit}", file=sys.stderr)
+        say(
+            f"vieval: {name} with batches: at most {waves} ({questions} in a row, "
+            f"{plural(reminders, 're-ask')} for each), each sent up to {MOST_SENDS} times "
+            "if batches expire or fail",
+            file=sys.stderr,
+        )
     async with Session(
-        options, backbone, Progress(), batch=replace(batch, sends=True)
+        options,
+        backbone,
+        Progress(),
+        batch=replace(batch, sends=True),
     ) as session:
         await session.ask_in_waves(jobs)

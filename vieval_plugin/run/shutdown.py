@@ -133,7 +133,9 @@ def _error_file(text: str) -> Path | None:
         with contextlib.suppress(OSError):
             folder.mkdir(0o700, parents=True, exist_ok=True)
             descriptor, path = tempfile.mkstemp(
-                ".txt", f"{name}-", folder
+                ".txt",
+                f"{name}-",
+                folder,
             )  # which nobody else may read
             with open(descriptor, "w", encoding="utf-8") as file:
                 file.write(text)

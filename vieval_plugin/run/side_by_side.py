@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
@@ -34,7 +34,7 @@ from vieval_plugin.run.evaluate import outcomes_of, provenance_of
 from vieval_plugin.run.generated import Answer, prompt_of, read_answer
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.progress import Progress
-from vieval_plugin.run.scheduler import Outcome
+from vieval_plugin.run.scheduler import add_findings
 from vieval_plugin.text.errors import VievalError
 
 #: Folder of a build's images until it is ranked: a run that was stopped goes on, and the next build
@@ -65,16 +65,12 @@ def _decided(rows: Sequence[SampleRow], judged: Sequence[Judged]) -> dict[int, V
         for row in rows
         if row.verdict and row.verdict.status is not Status.NO_IMAGE
     }
-    decided: dict[int, Verdict] = {}
+    decided = {}
     for number, item in enumerate(judged):
         for sample in candidates_of(item):
             if sample.id in by_sample:
                 decided[number] = by_sample[sample.id]
     return decided
-
-
-def _add_findings(verdict: Verdict, row: SampleRow) -> Verdict:
-    return replace(verdict, findings=(*verdict.findings, *row.findings))
 
 
 async def judge_folders(
@@ -105,13 +101,15 @@ async def judge_folders(
         VievalError: a judge of contests has no two image models with an image of one prompt.
     """
     rows = list(source)
-    contests = contests_between(rows) if prepared.spec.rates == "contest" else []
-    if prepared.spec.rates == "contest" and not contests:
-        raise VievalError(
-            f"{prepared.spec.name} compares image models, but {source.name} has "
-            "no prompt with images of two models"
-        )
-    judged: list[Judged] = list(contests) or [row.sample for row in rows]
+    contests = prepared.spec.rates == "contest"
+    judged = [row.sample for row in rows]
+    if contests:
+        judged = [*contests_between(rows)]
+        if not judged:
+            raise VievalError(
+                f"{prepared.spec.name} compares image models, but {source.name} has "
+                "no prompt with images of two models"
+            )
     decided = _decided(rows, judged)
     outcomes = await outcomes_of(
         judged,
@@ -122,14 +120,17 @@ async def judge_folders(
         bar,
         decided,
     )
-    failed = [number for number in _failed_calls(outcomes) if number not in decided]
+    failed = [
+        number
+        for number, outcome in enumerate(outcomes)
+        if outcome.verdict.status in FAILED_CALLS and number not in decided
+    ]
     if failed:
         progress.statuses -= Counter(
             outcomes[number].verdict.status for number in failed
         )
-        failed_items = [judged[number] for number in failed]
         again = await outcomes_of(
-            failed_items,
+            [judged[number] for number in failed],
             prepared,
             options,
             backbone,
@@ -138,19 +139,11 @@ async def judge_folders(
         )
         for number, outcome in zip(failed, again, strict=True):
             outcomes[number] = outcome
-    verdicts = [outcome.verdict for outcome in outcomes]
     if not contests:
-        verdicts = list(map(_add_findings, verdicts, rows))
+        outcomes = list(map(add_findings, outcomes, (row.findings for row in rows)))
+    verdicts = [outcome.verdict for outcome in outcomes]
     provenance = provenance_of(prepared, options, backbone)
     return judged, verdicts, replace(provenance, label=label)
-
-
-def _failed_calls(outcomes: Iterable[Outcome]) -> list[int]:
-    return [
-        number
-        for number, outcome in enumerate(outcomes)
-        if outcome.verdict.status in FAILED_CALLS
-    ]
 
 
 def contests_between(rows: Sequence[SampleRow]) -> list[Contest]:
@@ -164,15 +157,14 @@ def contests_between(rows: Sequence[SampleRow]) -> list[Contest]:
     for (kind, uid, draw), candidates in by_prompt.items():
         for first, second in combinations(candidates, 2):
             name = f"{uid} {first.id.image_model} {second.id.image_model}"
-            identity = SampleId(
-                OWN,
-                kind,
-                "",
-                name,
-                draw,
+            contests.append(
+                Contest(
+                    SampleId(OWN, kind, "", name, draw),
+                    (first, second),
+                    group=first.group,
+                    tags=first.tags,
+                )
             )
-            pair = (first, second)
-            contests.append(Contest(identity, pair, group=first.group, tags=first.tags))
     return contests
 
 
@@ -200,11 +192,10 @@ def image_server(
         return None
     if not (url and model) or len(folders) > 1 or folders[0].is_file():
         raise VievalError(NO_FOLDER)
-    server = ServerOptions((url,), key)
     return partial(
         make_images,
         model=model,
-        server=server,
+        server=ServerOptions((url,), key),
         folder=folders[0],
         seed=seed,
     )
@@ -273,30 +264,30 @@ def make_images(
     answers = [read_answer(text, 0) for text in texts]
     _require_images(answers, model)
     refused = list(_write_outputs(samples, answers, folder))
-    notes = []
-    for sample, text in refused[:1]:
-        if text:
-            notes.append(f"{model} refused {sample.id.uid}: {text[:_SHOWN]}")
-    generated = sum(bool(answer.images) for answer in answers)
-    share = f"{generated} of {len(answers)}"
-    line = f"{model} generated {share} images in {folder} (seed {seed})"
+    lines = []
     if usage.cached:
-        stopped = (
+        lines.append(
             f"{usage.cached} images in {folder} are from an interrupted run; "
             "remove the folder if they are from another build"
         )
-        return [stopped, line, *notes]
-    return [line, *notes]
+    generated = sum(bool(answer.images) for answer in answers)
+    lines.append(
+        f"{model} generated {generated} of {len(answers)} images in {folder} (seed "
+        f"{seed})"
+    )
+    for sample, text in refused[:1]:
+        if text:
+            lines.append(f"{model} refused {sample.id.uid}: {text[:_SHOWN]}")
+    return lines
 
 
 def _require_images(answers: Sequence[Answer], model: str) -> None:
     failed = [answer for answer in answers if answer.status in FAILED_CALLS]
     if failed:
         reason = failed[0].text[:_SHOWN]
-        share = f"{len(failed)} of {len(answers)}"
-        problem = f"{share} images were not generated ({reason})"
         raise VievalError(
-            f"{model}: {problem}; run the same command again to generate only these"
+            f"{model}: {len(failed)} of {len(answers)} images were not generated "
+            f"({reason}); run the same command again to generate only these"
         )
 
 

@@ -61,11 +61,10 @@ def require_any_of_first(
     allowed = allowed_hosts(hosts)
     problems = [_misreading(row, specs, allowed) for row in first]
     if len(first) == FIRST and all(problems):
-        problem = f"{first[0].place}: {problems[0]}"
         raise VievalError(
             f"{name}: none of the first {FIRST} rows can be judged, so no questions "
-            f"were asked; {problem}; correct the table, or choose its columns with "
-            "--columns"
+            f"were asked; {first[0].place}: {problems[0]}; correct the table, or choose "
+            "its columns with --columns"
         )
 
 
@@ -90,10 +89,9 @@ def _misreading(
         return reasons[0] if all(reasons) else ""
     for role, address in row.addresses.items():
         if role not in OUTPUTS and not is_allowed(address, allowed):
-            reason = address_among({role: address})
             return (
-                f"{reason}; pass --allow-urls HOST to download it, or --columns "
-                f"{role}= to ignore the column"
+                f"{address_among({role: address})}; pass --allow-urls HOST to download "
+                f"it, or --columns {role}= to ignore the column"
             )
     outputs = (sample.images.get("output") for sample in candidates_of(row.sample))
     absent_images = (image for image in outputs if image and not is_there(image))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 from textwrap import shorten
 
@@ -58,11 +57,9 @@ class ScoreSummary:
         )
         counts.samples += 1
         choice = verdict.choice
-        score_sets = choice.scores if choice else (verdict.scores,)
-        pairs = (scores.items() for scores in score_sets)
-        for aspect, score in chain.from_iterable(pairs):
-            counts.sums[aspect] += score  # type: ignore[assignment]  # a counter adds floats as well
-            counts.scored[aspect] += 1
+        for scores in choice.scores if choice else (verdict.scores,):
+            counts.sums.update(scores)
+            counts.scored.update(scores.keys())
         if choice and verdict.status.usable:
             counts.scored[CHOICE] += 1
         if not verdict.status.usable:
@@ -71,8 +68,8 @@ class ScoreSummary:
                 (step.failure for step in verdict.trace if not step.status.usable), ""
             )
             reason = shorten(failure, _LONGEST_REASON, placeholder=" ...")
-            cause = reason if verdict.status is Status.NOT_APPLICABLE else ""
-            key = str(verdict.status), cause
+            is_cause = verdict.status is Status.NOT_APPLICABLE
+            key = str(verdict.status), reason if is_cause else ""
             self.failures[key] += 1
             self.first.setdefault(key, f"{identity}: {reason}")
 
@@ -90,13 +87,12 @@ class ScoreSummary:
         means.sort(reverse=True)
         if not means:
             decided = sum(counts.scored[CHOICE] for counts in self.by_group.values())
-            return (
-                f"{judge}: {f'{decided} contests decided' if decided else 'no scores'}"
+            return f"{judge}: " + (
+                f"{decided} contests decided" if decided else "no scores"
             )
-        hidden = len(means) - _MOST_MODELS
         shown_means = means[:_MOST_MODELS]
         models = [f"{model} {mean:.3f}".strip() for mean, model in shown_means]
-        if hidden > 0:
+        if hidden := len(means) - len(shown_means):
             models.append(f"{hidden} more below")
         return f"{judge}, mean {aspect}: {', '.join(models)}"
 
@@ -108,8 +104,9 @@ class ScoreSummary:
         and how many samples the judge does not apply to, where there are some. What it applies to
         nowhere has no line.
         """
-        groups = self.by_group.items()
-        applicable = {key: counts for key, counts in groups if counts.applicable}
+        applicable = {
+            key: counts for key, counts in self.by_group.items() if counts.applicable
+        }
         applicable = applicable or self.by_group
         by_kind = len({kind for _, kind in applicable}) > 1
         unasked = any(
@@ -144,22 +141,22 @@ class ScoreSummary:
         Of samples that could not be judged every reason has a line: it says what to put into the
         file.
         """
-        lines = []
-        for key, n in self.failures.items():
-            status, _ = key
-            lines.append(f"{status} {n}, first: {self.first[key]}")
-        return lines
+        return [
+            f"{key[0]} {n}, first: {self.first[key]}"
+            for key, n in self.failures.items()
+        ]
 
     def next_step(self, path: Path) -> list[str]:
         """The command to run next where several image models have scores; nothing where one has."""
         models = {
             model for (model, _), counts in self.by_group.items() if counts.scored
         }
-        line = (
+        if len(models) < 2:
+            return []
+        return [
             f"next: `vieval rank {path}` shows which generator is best, and whether "
             "the difference is significant"
-        )
-        return [line] if len(models) > 1 else []
+        ]
 
 
 def failures(verdicts: Iterable[tuple[SampleId, Verdict]]) -> list[str]:

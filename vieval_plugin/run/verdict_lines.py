@@ -36,23 +36,20 @@ if TYPE_CHECKING:
     from vieval_plugin.backends.http.server import Usage
     from vieval_plugin.readers.samples import SampleSource
 
-_CONNECTION = (
-    "base_url",
-    "api_key_env",
-    "num_concurrent",
-    "timeout",
-    "retries",
-    "patience",
-)
 #: Options of a backbone or scorer that change no answer.
 TRANSPORT = frozenset(
-    (
-        *_CONNECTION,
+    {
+        "base_url",
+        "api_key_env",
+        "num_concurrent",
+        "timeout",
+        "retries",
+        "patience",
         "device",
         "price_input",
         "price_cached_input",
         "price_output",
-    )
+    }
 )
 _PACKAGES = (
     "numpy",
@@ -104,9 +101,8 @@ def identity_of(provenance: Provenance) -> JsonObject:
     options = {
         name: fields["options"].get(name) for name in ("judges", "backbones", "scorers")
     }
-    text = json.dumps({**fields, "options": _less_transport(options)})
-    document: JsonObject = json.loads(text)
-    return document
+    fields["options"] = _less_transport(options)
+    return dict(json.loads(json.dumps(fields)))
 
 
 def _less_transport(value: Any) -> Any:
@@ -126,8 +122,8 @@ def run_hash(provenance: Provenance) -> str:
 
 
 def differing(
-    inputs: Mapping[str, Any],
-    runs: Mapping[str, Any],
+    inputs: JsonObject,
+    runs: JsonObject,
     inputs_now: Inputs,
     runs_now: Mapping[str, Provenance],
 ) -> str:
@@ -137,15 +133,12 @@ def differing(
     if inputs["fingerprint"] != inputs_now.fingerprint:
         text = f"{inputs['name']} ({inputs['total']} samples)"
         text_now = f"{inputs_now.name} ({inputs_now.total} samples)"
-        if text == text_now:
-            return f"with {text}, which has changed since"
-        return f"with {text}, now {text_now}"
+        change = "which has changed since" if text == text_now else f"now {text_now}"
+        return f"with {text}, {change}"
     return differing_judges(runs, runs_now)
 
 
-def differing_judges(
-    runs: Mapping[str, Any], runs_now: Mapping[str, Provenance]
-) -> str:
+def differing_judges(runs: JsonObject, runs_now: Mapping[str, Provenance]) -> str:
     """The first difference between the judges of a run that was begun and of this one, as
     `differing`.
     """
@@ -179,26 +172,22 @@ def require_same_judges(path: Path, runs: Mapping[str, Provenance]) -> None:
         )
 
 
-def differing_runs(earlier: Mapping[str, Any], current: Mapping[str, Any]) -> str:
+def differing_runs(earlier: JsonObject, current: JsonObject) -> str:
     """The first difference between two runs by `identity_of` or in its form, in words;
     empty if they are the same.
     """
     fields = dict(flat(earlier))
     for name, value in flat(current):
         if fields.get(name) != value:
-            earlier_text = _option_text(fields.get(name))
-            begun_with = f"without {name}"
-            if earlier_text:
-                begun_with = f"with {name} {earlier_text}"
+            text = _option_text(fields.get(name))
+            begun_with = f"with {name} {text}" if text else f"without {name}"
             return f"{begun_with}, now {_option_text(value) or f'without {name}'}"
     return ""
 
 
 def _option_text(value: Any) -> str:
     """A value in words; empty for one that says nothing."""
-    if value is None or value in ("", [], ()):
-        return ""
-    return str(value)
+    return "" if value in (None, "", [], ()) else str(value)
 
 
 def flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
@@ -220,8 +209,7 @@ def runs_document(
     """The document of the file beside verdicts: inputs, versions, and of each run its origin and
     what it cost.
     """
-    versions = {"python": platform.python_version(), **versions_of(*_PACKAGES)}
-    described: dict[str, JsonObject] = {}
+    described = {}
     for name, provenance in runs.items():
         described[name] = {"provenance": asdict(provenance)}
         if name in usage:
@@ -229,19 +217,19 @@ def runs_document(
     return {
         "vieval": SCHEMA,
         "inputs": asdict(inputs),
-        "versions": versions,
+        "versions": {"python": platform.python_version(), **versions_of(*_PACKAGES)},
         "runs": described,
     }
 
 
 @contextlib.contextmanager
-def write_run_file(path: Path, document: Mapping[str, Any]) -> Iterator[None]:
+def write_run_file(path: Path, document: JsonObject) -> Iterator[None]:
     """Write the file that stands beside verdicts, which are written within.
 
     Until they are, it has the runs of the verdicts that were there before as well: whatever ends
     the process, what is there can be read.
     """
-    earlier: Mapping[str, Any] = {}
+    earlier = {}
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         earlier = dict(read_json(run_file(path).read_text(encoding="utf-8"))["runs"])
     _write_json(run_file(path), {**document, "runs": {**earlier, **document["runs"]}})
@@ -249,7 +237,7 @@ def write_run_file(path: Path, document: Mapping[str, Any]) -> Iterator[None]:
     _write_json(run_file(path), document)
 
 
-def _write_json(path: Path, document: Mapping[str, Any]) -> None:
+def _write_json(path: Path, document: JsonObject) -> None:
     write_whole(path, [json.dumps(document, indent=1, allow_nan=False), "\n"])
 
 
@@ -273,35 +261,28 @@ def verdict_line(
         run: the run's hash.
         folder: of the file that the line is for, where relative paths start.
     """
-    identity = {
-        "uid": judged.id.uid,
-        "image_model": judged.id.image_model,
-        "kind": judged.kind,
-    }
     # the group of a contest stands with its candidates
     is_grouped = isinstance(judged, Sample) and judged.group != judged.id.uid
-    group = judged.group if is_grouped else ""
     extras = {
         "draw": judged.id.draw,
         "tags": judged.tags,
         "category": getattr(judged, "category", ""),
-        "group": group,
-    }
-    by = {
-        "judge": provenance.judge,
-        "model": provenance.backbone,
-        "setting": provenance.setting,
-        "run": run,
+        "group": judged.group if is_grouped else "",
     }
     tokens = (outcome.input_tokens, outcome.output_tokens)
     document = {
         "vieval": SCHEMA,
         "row": number,
-        **identity,
+        "uid": judged.id.uid,
+        "image_model": judged.id.image_model,
+        "kind": judged.kind,
+        **{name: value for name, value in extras.items() if value},
+        **_compact(verdict_document(outcome.verdict)),
+        "judge": provenance.judge,
+        "model": provenance.backbone,
+        "setting": provenance.setting,
+        "run": run,
     }
-    document |= {name: value for name, value in extras.items() if value}
-    document |= _compact(verdict_document(outcome.verdict))
-    document |= by
     if any(tokens):
         document["tokens"] = tokens
     document |= _texts_and_images(judged, folder)
@@ -321,24 +302,24 @@ def _texts_and_images(judged: Judged, folder: Path) -> JsonObject:
             role: image_json(image, folder) for role, image in judged.images.items()
         }
         return {"texts": dict(judged.texts), "images": images}
-    candidates = []
-    for candidate in judged.candidates:
-        identity = {
+    candidates = [
+        {
             "image_model": candidate.id.image_model,
             "uid": candidate.id.uid,
             "draw": candidate.id.draw,
+            **_texts_and_images(candidate, folder),
         }
-        candidates.append({**identity, **_texts_and_images(candidate, folder)})
+        for candidate in judged.candidates
+    ]
     return {"group": judged.group, "candidates": candidates}
 
 
-def _compact(verdict: Mapping[str, Any]) -> JsonObject:
+def _compact(verdict: JsonObject) -> JsonObject:
     """A verdict without empty fields, which readers fill in."""
     fields = {
         name: value for name, value in verdict.items() if value or name in _ALWAYS
     }
-    steps = [_compact_step(step) for step in verdict["trace"]]
-    return {**fields, "trace": steps}
+    return {**fields, "trace": [_compact_step(step) for step in verdict["trace"]]}
 
 
 def _compact_step(step: JsonObject) -> JsonObject:
@@ -364,9 +345,8 @@ def image_json(image: Image, folder: Path) -> JsonObject:
             "row": origin.row,
             "column": origin.column,
         }
-    elif isinstance(image.source, Path) and (
-        is_there(image) or not origin
-    ):  # an address that nobody fetched is no path
+    # an address that nobody fetched is no path
+    elif isinstance(image.source, Path) and (is_there(image) or not origin):
         path = _path(image.source, folder)
         document["file"] = path if is_there(image) else redacted(path)
     if isinstance(origin, str) and origin:
@@ -387,8 +367,7 @@ def _path(path: Path, folder: Path) -> str:
         return absolute.as_posix()
     if common != Path(common.anchor):
         absolute = Path(os.path.relpath(absolute, start))
-    text = absolute.as_posix()
-    return text.encode(errors="replace").decode()
+    return absolute.as_posix().encode(errors="replace").decode()
 
 
 def write_verdicts(
@@ -420,11 +399,10 @@ def write_runs(
         for run, (judged, verdicts, provenance) in by_hash.items():
             pairs = zip(judged, verdicts, strict=True)
             for number, (sample, verdict) in enumerate(pairs):
-                outcome = Outcome(verdict)
                 yield verdict_line(
                     number,
                     sample,
-                    outcome,
+                    Outcome(verdict),
                     provenance,
                     run,
                     path.parent,

@@ -22,7 +22,7 @@ from vieval_plugin.judges.protocol import FAILED_CALLS, Status
 from vieval_plugin.records import Provenance
 from vieval_plugin.run.verdict_lines import Inputs, differing, runs_document
 from vieval_plugin.text.errors import VievalError
-from vieval_plugin.text.yaml_json import read_json
+from vieval_plugin.text.yaml_json import JsonObject, read_json
 
 if TYPE_CHECKING:
     from vieval_plugin.backends.http.server import Usage
@@ -127,29 +127,35 @@ class VerdictLog:
         """Write a verdict at once; `usage` is what the run has cost in this attempt, which is
         noted now and then.
         """
-        offsets = self._offsets[run]
-        offsets.extend([_NO_OFFSET] * (row + 1 - len(offsets)))
-        offsets[row] = self._write(line)
+        self._set_offset(run, row, self._write(line))
         if row % _USAGE_EVERY == 0:
             self.note_usage(run, usage)
+
+    def _set_offset(self, run: str, row: int, offset: int) -> None:
+        offsets = self._offsets[run]
+        offsets.extend([_NO_OFFSET] * (row + 1 - len(offsets)))
+        offsets[row] = offset
 
     def note_usage(self, run: str, usage: Usage) -> None:
         """Record the cost of a run in this attempt."""
         self._usage[run][self._attempt] = usage
-        counts = usage.json_values()
-        line = {
-            "run": run,
-            "attempt": self._attempt,
-            "usage": counts,
-        }
-        self._write(json.dumps(line))
+        self._write(
+            json.dumps(
+                {
+                    "run": run,
+                    "attempt": self._attempt,
+                    "usage": usage.json_values(),
+                }
+            )
+        )
 
     def usage(self, *runs: str) -> Usage:
         """The cost of runs in all attempts."""
         from vieval_plugin.backends.http.server import Usage
 
-        usages = (usage for run in runs for usage in self._usage[run].values())
-        return sum(usages, Usage())
+        return sum(
+            (usage for run in runs for usage in self._usage[run].values()), Usage()
+        )
 
     def lines(self, run: str) -> Iterator[str]:
         """The lines of a run in the samples' order."""
@@ -234,11 +240,12 @@ class VerdictLog:
                 self._attempt = max(self._attempt, document["attempt"] + 1)
                 self._usage[run][document["attempt"]] = usage_of(document["usage"])
                 return
-            row = document["row"]
-            offsets = self._offsets[run]
-            offsets.extend([_NO_OFFSET] * (row + 1 - len(offsets)))
             is_failed = document["status"] in (*FAILED_CALLS, Status.NO_IMAGE)
-            offsets[row] = _NO_OFFSET if is_failed else self._end
+            self._set_offset(
+                run,
+                document["row"],
+                _NO_OFFSET if is_failed else self._end,
+            )
         except (
             ValueError,
             KeyError,
@@ -252,30 +259,27 @@ class VerdictLog:
             ) from None
 
 
-def usage_of(document: Mapping[str, Any]) -> Usage:
+def usage_of(document: JsonObject) -> Usage:
     """The inverse of `Usage.as_json`."""
     from vieval_plugin.backends.http.server import Usage
 
-    counters = {
-        name: Counter(count)
+    counts: JsonObject = {
+        name: Counter(count) if isinstance(count, dict) else count
         for name, count in document.items()
-        if isinstance(count, dict)
     }
-    return Usage(**{**document, **counters})
+    return Usage(**counts)
 
 
 #: Fields of the first line of a file of verdicts which is not complete.
 HEADER = frozenset({"inputs", "runs"})
 
 
-def read_header(line: str) -> Mapping[str, Any] | None:
+def read_header(line: str) -> JsonObject | None:
     """The document that a file of verdicts which is not complete begins with; None for another
     line.
     """
-    try:
+    with contextlib.suppress(ValueError):
         document = read_json(line)
-    except ValueError:
-        return None
-    return (
-        document if isinstance(document, dict) and document.keys() >= HEADER else None
-    )
+        if isinstance(document, dict) and document.keys() >= HEADER:
+            return document
+    return None

@@ -75,14 +75,18 @@ class Front:
 
 
 def _add_reward_routes(
-    app: web.Application, front: Front, prefix: str, rewards: tuple[Reward, ...]
+    app: web.Application,
+    front: Front,
+    prefix: str,
+    rewards: tuple[Reward, ...],
 ) -> None:
     for protocol in PROTOCOLS:
         at_root = protocol.all_rewards or len(rewards) == 1
         if (prefix and not protocol.all_rewards) or (at_root and not prefix):
-            handler = _judging(front, protocol, rewards)
             app.router.add_post(
-                f"{prefix}{protocol.path}", handler, expect_handler=_answer_expect
+                f"{prefix}{protocol.path}",
+                _judging(front, protocol, rewards),
+                expect_handler=_answer_expect,
             )
     # clients ask for health beside the address that they post to: below each reward and its
     # group, and for UniRL
@@ -118,7 +122,9 @@ def application(front: Front) -> web.Application:
     counts.add_level("jobs_under_way", "Running judgements", lambda: jobs.under_way)
     counts.add_level("requests_open", "Open requests", lambda: front.requests)
     counts.add_level(
-        "connections_open", "Open connections", lambda: front.connections()
+        "connections_open",
+        "Open connections",
+        lambda: front.connections(),
     )
 
     async def metrics(request: web.Request) -> web.Response:
@@ -137,8 +143,11 @@ def page(rewards: Sequence[Reward]) -> Handler:
     """
     script = (_HOME / "page.js").read_text(encoding="utf-8")
     style = style_sheet(_HOME / "page.css")
-    variables = {"rewards": rewards, "script": Markup(script), "style": Markup(style)}
-    body = template(_HOME / "page.html.jinja").render(variables)
+    body = template(_HOME / "page.html.jinja").render(
+        rewards=rewards,
+        script=Markup(script),
+        style=Markup(style),
+    )
     headers = {
         "Content-Type": "text/html; charset=utf-8",
         "Content-Security-Policy": (
@@ -167,7 +176,8 @@ def _health(service: Service, rewards: Sequence[Reward]) -> Handler:
     async def handle(request: web.Request) -> web.StreamResponse:
         fault = await service.fault(rewards, HEALTH_TIMEOUT)
         return web.json_response(
-            health_document(rewards, fault), status=503 if fault else 200
+            health_document(rewards, fault),
+            status=503 if fault else 200,
         )
 
     return handle
@@ -188,24 +198,34 @@ def _judging(front: Front, protocol: Protocol, rewards: tuple[Reward, ...]) -> H
             )
         if front.requests > bounds.waiting:
             raise RequestRefused(
-                429, "too many requests are waiting; retry later", retry_after=2
+                429,
+                "too many requests are waiting; retry later",
+                retry_after=2,
             )
         with front.bodies.reserved() as reserve:
             body = await front.bodies.read(request, reserve)
             loop = asyncio.get_running_loop()
             try:
                 entries = await loop.run_in_executor(
-                    front.pool, protocol.read, body, reading
+                    front.pool,
+                    protocol.read,
+                    body,
+                    reading,
                 )
             except VievalError as error:
                 raise RequestRefused(400, str(error)) from None
             del body
             values = await front.service.values(
-                entries, rewards, protocol.deadline - (time.monotonic() - start)
+                entries,
+                rewards,
+                protocol.deadline - (time.monotonic() - start),
             )
             _log_request(protocol, values, time.monotonic() - start)
             return await loop.run_in_executor(
-                front.pool, protocol.write, entries, values
+                front.pool,
+                protocol.write,
+                entries,
+                values,
             )
 
     return handle
@@ -215,10 +235,8 @@ def _protocol_at(path: str) -> Protocol:
     """The protocol whose form an answer on a path has, also where nothing is there; ours where
     none is meant.
     """
-    return next(
-        (protocol for protocol in PROTOCOLS if path.endswith(protocol.path)),
-        judge_v1.PROTOCOL,
-    )
+    protocols = (protocol for protocol in PROTOCOLS if path.endswith(protocol.path))
+    return next(protocols, judge_v1.PROTOCOL)
 
 
 async def _answer_expect(request: web.Request) -> web.StreamResponse | None:
@@ -227,8 +245,10 @@ async def _answer_expect(request: web.Request) -> web.StreamResponse | None:
     """
     expectation = request.headers["Expect"]
     if expectation.lower() != "100-continue":
-        reason = f"Expect: {expectation[:100]} is not supported; send 100-continue or omit it"
-        return _protocol_at(request.path).refuse(reason, 417)
+        return _protocol_at(request.path).refuse(
+            f"Expect: {expectation[:100]} is not supported; send 100-continue or omit it",
+            417,
+        )
     await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
     request.writer.output_size = 0  # which is that of the answer alone
     return None
@@ -270,17 +290,19 @@ def _around_requests(front: Front) -> Middleware:
         except Exception as error:
             _log.exception("internal error")
             response = protocol.refuse(
-                f"internal server error: {type(error).__name__}", 500
+                f"internal server error: {type(error).__name__}",
+                500,
             )
         finally:
             connection.end_request()
             front.requests -= 1
             metrics = front.service.metrics
-            is_post = request.method == "POST"
             code = str(response.status) if response else "gone"
-            metrics.requests.labels(protocol.name if is_post else "get", code).inc()
-            if is_post:
+            name = "get"
+            if request.method == "POST":
+                name = protocol.name
                 metrics.note_duration(time.monotonic() - start)
+            metrics.requests.labels(name, code).inc()
         return response
 
     return around
@@ -307,9 +329,10 @@ def _log_request(protocol: Protocol, values: Values, seconds: float) -> None:
         for value in by_name.values()
         if value.value is None or value.imputed
     ]
-    statuses = ", ".join(sorted({str(value.status) for value in failed}))
-    samples = f"{len(values)} samples in {seconds:.1f} s"
-    failures = f"{len(failed)} without a reward ({statuses})"
     if failed:
-        line = f"{protocol.name}: {samples}, {failures}"
+        statuses = ", ".join(sorted({str(value.status) for value in failed}))
+        line = (
+            f"{protocol.name}: {len(values)} samples in {seconds:.1f} s, {len(failed)} "
+            f"without a reward ({statuses})"
+        )
         _log.info("%s", console(redacted(line)))

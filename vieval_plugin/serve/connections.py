@@ -40,12 +40,11 @@ class Connections:
         and can be.
         """
         if len(self.open) >= self._bounds.connections:
-            silent = (
-                connection for connection in self.open if connection.has_asked_nothing()
-            )
-            if (oldest := next(silent, None)) is None:
-                return False
-            self._cut(oldest)
+            for connection in self.open:
+                if connection.has_asked_nothing():
+                    self._cut(connection)
+                    return True
+            return False
         return True
 
     async def close(self) -> None:
@@ -56,10 +55,9 @@ class Connections:
     async def _sweep(self) -> None:
         while True:
             await asyncio.sleep(_SWEEP)
-            for connection in [
-                connection for connection in self.open if connection.is_overdue()
-            ]:
-                self._cut(connection)
+            for connection in list(self.open):
+                if connection.is_overdue():
+                    self._cut(connection)
 
     def _cut(self, connection: Connection) -> None:
         self.open.pop(connection, None)
@@ -79,7 +77,10 @@ class Connection(web.RequestHandler):
     # One for which there was no room stays unknown to aiohttp, and is closed at once.
 
     def __init__(
-        self, connections: Connections, server: web.Server, bounds: Bounds
+        self,
+        connections: Connections,
+        server: web.Server,
+        bounds: Bounds,
     ) -> None:
         super().__init__(
             server,
@@ -100,7 +101,8 @@ class Connection(web.RequestHandler):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         if not self._connections.has_room() and isinstance(
-            transport, asyncio.Transport
+            transport,
+            asyncio.Transport,
         ):
             transport.abort()
             return
@@ -140,9 +142,8 @@ class Connection(web.RequestHandler):
 
     def begin_request(self) -> None:
         """Note that a whole header has come."""
-        self._requests = self._requests + 1
-        self._waits_since = None
-        self._answered_at = None
+        self._requests += 1
+        self._waits_since = self._answered_at = None
 
     def end_request(self) -> None:
         """Note that a request is answered."""

@@ -73,7 +73,8 @@ class Health:
         self._tries = [task for task in self._tries if not task.done()]
         now = time.monotonic()
         if not self._tries or now - self._last_try > max(
-            NEXT_TRY, 2 * self._usual_seconds
+            NEXT_TRY,
+            2 * self._usual_seconds,
         ):
             for renewed in self._tries[1:]:
                 renewed.cancel()
@@ -101,8 +102,7 @@ def probe(judge: PreparedJudge, kind: str) -> Judged:
     """
     needs = judge.spec.needs
     if kind not in needs:
-        named_kinds = (name for name in needs if name != EVERY_KIND)
-        kind = next(named_kinds, kind or "tig")
+        kind = next((name for name in needs if name != EVERY_KIND), kind or "tig")
     needed = needs.get(kind, needs.get(EVERY_KIND, Needs()))
     common = INPUTS.get(kind, Needs())
     roles = dict.fromkeys(map(_first_name, (*needed.images, *common.images)))

@@ -71,7 +71,9 @@ class RunLoop:
     # waiters are dropped when their turn comes.
 
     def __init__(
-        self, judge: Callable[[KeyedJob], Awaitable[Outcome]], live: int
+        self,
+        judge: Callable[[KeyedJob], Awaitable[Outcome]],
+        live: int,
     ) -> None:
         self._judge = judge
         self._live = live
@@ -100,13 +102,18 @@ class RunLoop:
         try:
             if queued:
                 await asyncio.wait(
-                    {entry.outcome for entry in queued}, timeout=max(timeout, 0.0)
+                    {entry.outcome for entry in queued},
+                    timeout=max(timeout, 0.0),
                 )
         finally:
             for entry in queued:
                 entry.waiters -= 1
-        reason = f"not judged within {timeout:.0f} s, the time limit of this client"
-        late = Outcome(unjudged(Status.API_ERROR, reason))
+        late = Outcome(
+            unjudged(
+                Status.API_ERROR,
+                f"not judged within {timeout:.0f} s, the time limit of this client",
+            )
+        )
         return [
             entry.outcome.result() if entry.outcome.done() else late for entry in queued
         ]

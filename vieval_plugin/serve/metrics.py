@@ -35,7 +35,8 @@ class Metrics(Collector):
         self.rewards = self._counter("rewards", "Rewards", "reward", "outcome")
         self.groups = self._counter("groups", "Groups of rewards", "reward", "values")
         self._seconds = self._counter(
-            "request_seconds", "Total duration of POST requests in seconds"
+            "request_seconds",
+            "Total duration of POST requests in seconds",
         )
         self._durations = Histogram(
             "vieval_request_duration_seconds",
@@ -62,7 +63,9 @@ class Metrics(Collector):
         """The counts of `usage`."""
         usage = self._usage
         failures = CounterMetricFamily(
-            "vieval_backbone_failures", "Failed calls to backbones", labels=("kind",)
+            "vieval_backbone_failures",
+            "Failed calls to backbones",
+            labels=("kind",),
         )
         for kind, number in usage.failures.items():
             failures.add_metric((kind,), number)

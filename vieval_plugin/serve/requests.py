@@ -43,7 +43,8 @@ class Bodies:
         """
         if "Content-Encoding" in request.headers:
             raise RequestRefused(
-                415, "compressed bodies are not supported; send the body uncompressed"
+                415,
+                "compressed bodies are not supported; send the body uncompressed",
             )
         if (request.content_length or 0) > self.bounds.body:
             raise self.too_large()
@@ -55,15 +56,19 @@ class Bodies:
                     content += chunk
         except TimeoutError:
             raise RequestRefused(
-                408, f"the body did not arrive within {self.bounds.body_seconds:g} s"
+                408,
+                f"the body did not arrive within {self.bounds.body_seconds:g} s",
             ) from None
         if not request.content_type.startswith("multipart/"):
             return Body(bytes(content))
         boundary = parse_mimetype(request.headers["Content-Type"]).parameters.get(
-            "boundary", ""
+            "boundary",
+            "",
         )
         files = await asyncio.to_thread(
-            _parts_of, bytes(content), boundary.encode(errors="surrogateescape")
+            _parts_of,
+            bytes(content),
+            boundary.encode(errors="surrogateescape"),
         )
         if _REQUEST_PART not in files:
             raise RequestRefused(400, f"the body must have a part {_REQUEST_PART!r}")
@@ -128,7 +133,8 @@ def _parts_of(content: bytes, boundary: bytes) -> dict[str, bytes]:
         files[_name_of(content[begin:header], number)] = content[header + 4 : end]
         begin = end + 2
     raise RequestRefused(
-        413, f"the body has more than {_MOST_PARTS} parts; send several requests"
+        413,
+        f"the body has more than {_MOST_PARTS} parts; send several requests",
     )
 
 
@@ -137,7 +143,6 @@ def _name_of(header: bytes, number: int) -> str:
     for line in header.decode(errors="replace").split("\r\n"):
         if line.lower().startswith("content-disposition:"):
             parameters = {key.lower(): value for key, value in _PARAMETER.findall(line)}
-            name = str(parameters.get("name", ""))
-            if name.strip('"'):
-                return name.strip('"')
+            if name := str(parameters.get("name", "")).strip('"'):
+                return name
     raise RequestRefused(400, f"part {number} of the body has no name")

@@ -75,11 +75,13 @@ async def listening(setup: ServerSetup) -> AsyncIterator[tuple[int, Front]]:
     """
     options = _limit_connections(setup.options)
     progress = Progress()
-    asks_a_model = any(
-        term.judge.asks_a_model for reward in setup.rewards for term in reward.terms
-    )
     async with Session(
-        setup.current, setup.backbone, progress, asks_a_model
+        setup.current,
+        setup.backbone,
+        progress,
+        any(
+            term.judge.asks_a_model for reward in setup.rewards for term in reward.terms
+        ),
     ) as session:
         service = Service(setup.rewards, session, progress, options)
         front = Front(
@@ -137,14 +139,16 @@ async def serve(setup: ServerSetup, announce: Callable[[int], None]) -> None:
 
 async def _opened(connections: Connections, options: ServeOptions) -> asyncio.Server:
     try:
-        loop = asyncio.get_running_loop()
-        return await loop.create_server(
-            connections, options.host, options.port, backlog=_BACKLOG
+        return await asyncio.get_running_loop().create_server(
+            connections,
+            options.host,
+            options.port,
+            backlog=_BACKLOG,
         )
     except OSError as error:
-        address = f"{options.host} port {options.port}"
         raise VievalError(
-            f"cannot listen on {address}: {error.strerror}; pass another --port"
+            f"cannot listen on {options.host} port {options.port}: {error.strerror}; "
+            "pass another --port"
         ) from None
 
 

@@ -24,7 +24,8 @@ TOKEN_VARIABLE = "VIEVAL_SERVE_TOKEN"
 _SHORTEST_TOKEN = 16
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 _SERVER = re.compile(
-    r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?", re.IGNORECASE
+    r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?",
+    re.IGNORECASE,
 )  # host[:port], and nothing else
 _SCHEME = "http://"
 
@@ -41,7 +42,9 @@ class Guard:
     token: str = field(default="", repr=False)
 
     def refusal(
-        self, headers: Mapping[str, str], target: str = "/"
+        self,
+        headers: Mapping[str, str],
+        target: str = "/",
     ) -> RequestRefused | None:
         """Reason not to heed a request with these headers for a target; None for one that is
         heeded.
@@ -57,20 +60,24 @@ class Guard:
                     f"unknown host {name[:100]!r}; pass --allow-host to allow it",
                 )
         if (origin := headers.get("Origin")) is not None:
-            page = (
-                _server_of(origin.removeprefix(_SCHEME))
-                if origin.startswith(_SCHEME)
-                else None
-            )
+            page = None
+            if origin.startswith(_SCHEME):
+                page = _server_of(origin.removeprefix(_SCHEME))
             if page is None or page != _server_of(host):
                 return RequestRefused(
-                    403, f"requests from {origin[:100]!r} are not allowed"
+                    403,
+                    f"requests from {origin[:100]!r} are not allowed",
                 )
         if headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
             return RequestRefused(403, "requests from other sites are not allowed")
         if self.token and not self._is_known(headers.get("Authorization", "")):
-            remedy = "send Authorization: Bearer TOKEN, or use http://user:TOKEN@host as the address"
-            return RequestRefused(401, f"missing or wrong token; {remedy}")
+            return RequestRefused(
+                401,
+                (
+                    "missing or wrong token; send Authorization: Bearer TOKEN, or use "
+                    "http://user:TOKEN@host as the address"
+                ),
+            )
         return None
 
     def _is_ours(self, host: str) -> bool:
@@ -96,7 +103,10 @@ def _server_of(name: str) -> ParsedAddress | None:
 
 
 def guard_of(
-    host: str, hosts: tuple[str, ...], token: str, without_token: bool
+    host: str,
+    hosts: tuple[str, ...],
+    token: str,
+    without_token: bool,
 ) -> Guard:
     """The rules of a server that listens on an address.
 
@@ -119,10 +129,10 @@ def guard_of(
         )
     loopback = is_loopback(host)
     if not (loopback or token or without_token):
-        remedy = f"set {TOKEN_VARIABLE} to require a token, or pass --no-token"
         page = docs_url("tutorials/reward.md#who-may-call")
         raise VievalError(
-            f"--host {host} is reachable from other machines; {remedy}; see {page}"
+            f"--host {host} is reachable from other machines; set {TOKEN_VARIABLE} to "
+            f"require a token, or pass --no-token; see {page}"
         )
     machine_names = () if loopback else (socket.gethostname(), socket.getfqdn())
     names = frozenset(

@@ -85,7 +85,10 @@ class Service:
         return next(filter(None, faults), "")
 
     async def values(
-        self, entries: Sequence[RequestEntry], rewards: Sequence[Reward], timeout: float
+        self,
+        entries: Sequence[RequestEntry],
+        rewards: Sequence[Reward],
+        timeout: float,
     ) -> Results:
         """The values of each entry, by the name of the reward.
 
@@ -97,13 +100,18 @@ class Service:
         start = time.monotonic()
         results: Results = [{} for _ in entries]
         batches, jobs = await asyncio.to_thread(
-            self._planned, entries, rewards, results
+            self._planned,
+            entries,
+            rewards,
+            results,
         )
         outcomes = await self.loop.outcomes(jobs, timeout - (time.monotonic() - start))
         repeats: dict[tuple[int, str], list[RewardValue]] = {}
         for batch in batches:
             for position, value in zip(
-                batch.positions, _values_of(batch, outcomes), strict=True
+                batch.positions,
+                _values_of(batch, outcomes),
+                strict=True,
             ):
                 repeats.setdefault((position, batch.reward.name), []).append(value)
         for (position, name), values in repeats.items():
@@ -117,13 +125,9 @@ class Service:
         """Count rewards and groups in the metrics by their outcome."""
         for by_name in results:
             for name, value in by_name.items():
-                outcome = (
-                    "imputed"
-                    if value.imputed
-                    else "failed"
-                    if value.value is None
-                    else "ok"
-                )
+                outcome = "failed" if value.value is None else "ok"
+                if value.imputed:
+                    outcome = "imputed"
                 self.metrics.rewards.labels(name, outcome).inc()
         for name, positions in _groups(entries, results):
             numbers = [
@@ -142,38 +146,39 @@ class Service:
         results: Results,
     ) -> tuple[list[_Batch], list[KeyedJob]]:
         """The batches of a request and their jobs; what cannot be judged gets its value here."""
-        batches: list[_Batch] = []
+        batches = []
         jobs: list[KeyedJob] = []
         digests: dict[Image, str] = {}
         names = tuple(reward.name for reward in rewards)
-        requested = [
-            names if entry.rewards is None else entry.rewards for entry in entries
-        ]
         for reward in self.rewards.values():
             positions = [
                 position
-                for position, entry_names in enumerate(requested)
-                if reward.name in entry_names
+                for position, entry in enumerate(entries)
+                if reward.name in (names if entry.rewards is None else entry.rewards)
             ]
             for group in _batched(reward, entries, positions, results):
-                judged = [
-                    item
-                    for position in group
-                    if (item := entries[position].judged) is not None
-                ]
+                judged = tuple(
+                    item for position in group if (item := entries[position].judged)
+                )
                 for repeat in range(self.options.repeats):
                     spans = []
                     for term in reward.terms:
                         start = len(jobs)
                         for item in term.to_judge(judged):
-                            key = term.judge, repeat, _key(item, digests)
-                            jobs.append(KeyedJob(key, item, term.judge, repeat))
+                            jobs.append(
+                                KeyedJob(
+                                    (term.judge, repeat, _key(item, digests)),
+                                    item,
+                                    term.judge,
+                                    repeat,
+                                )
+                            )
                         spans.append((start, len(jobs)))
                     batches.append(
                         _Batch(
                             reward,
                             tuple(group),
-                            tuple(judged),
+                            judged,
                             tuple(spans),
                         )
                     )
@@ -181,14 +186,17 @@ class Service:
 
     async def _judge(self, job: KeyedJob) -> Outcome:
         calls_before = self.progress.usage.calls
-        attempts = self.options.attempts
-        repeats = self.options.repeats
         judging = self._session.outcome(
-            job.judged, job.judge, attempts, job.repeat, repeats
+            job.judged,
+            job.judge,
+            self.options.attempts,
+            job.repeat,
+            self.options.repeats,
         )
         outcome = await outcome_or_failure(judging)
-        status = str(outcome.verdict.status)
-        self.metrics.verdicts.labels(job.judge.spec.name, status).inc()
+        self.metrics.verdicts.labels(
+            job.judge.spec.name, str(outcome.verdict.status)
+        ).inc()
         # a verdict from the store alone does not show that a backbone is well
         stored = (
             job.judge.asks_a_model
@@ -219,22 +227,22 @@ def _batched(
     """The positions of entries that can be judged, in batches: groups, contests one by one, or
     all samples at once.
     """
-    pooled: list[int] = []
+
+    def refuse(position: int, status: Status, reason: str) -> None:
+        results[position][reward.name] = RewardValue(None, status, reason)
+
+    pooled = []
     by_group: dict[str, list[int]] = {}
     for position in positions:
         entry = entries[position]
         if entry.judged is None:
-            results[position][reward.name] = RewardValue(
-                None, Status.TOOL_ERROR, entry.fault
-            )
+            refuse(position, Status.TOOL_ERROR, entry.fault)
         elif isinstance(entry.judged, Contest):
             yield [position]
         elif not reward.groupwise:
             pooled.append(position)
         elif not entry.group:
-            results[position][reward.name] = RewardValue(
-                None, Status.NOT_APPLICABLE, _NO_GROUP
-            )
+            refuse(position, Status.NOT_APPLICABLE, _NO_GROUP)
         else:
             by_group.setdefault(entry.group, []).append(position)
     if pooled:
@@ -244,9 +252,7 @@ def _batched(
             yield members
         else:
             reason = f"group {group!r} must have at least 2 samples to compare, got 1"
-            results[members[0]][reward.name] = RewardValue(
-                None, Status.NOT_APPLICABLE, reason
-            )
+            refuse(members[0], Status.NOT_APPLICABLE, reason)
 
 
 def _values_of(batch: _Batch, outcomes: Sequence[Outcome]) -> list[RewardValue]:
@@ -270,7 +276,9 @@ def _values_of(batch: _Batch, outcomes: Sequence[Outcome]) -> list[RewardValue]:
 
 
 def _impute(
-    entries: Sequence[RequestEntry], results: Results, max_share: float
+    entries: Sequence[RequestEntry],
+    results: Results,
+    max_share: float,
 ) -> None:
     """Give failed members of groups the mean of the others; where that is not allowed they stay
     failed, and say why.
@@ -301,7 +309,7 @@ def _groups(
 
 def _key(judged: Judged, digests: dict[Image, str]) -> str:
     """Content of what is judged: kind, texts and images of each candidate."""
-    parts: list[str] = []
+    parts = []
     for sample in candidates_of(judged):
         texts = [f"{name}={text}" for name, text in sorted(sample.texts.items())]
         for image in sample.images.values():

@@ -49,12 +49,11 @@ class Leases:
                 break
             if waited > _SILENT_WAIT and not self._wait_announced:
                 self._wait_announced = True
-                message = (
-                    "waiting for another process that is asking the same questions "
-                    f"(up to {self._longest_wait:.0f} s per question)"
-                )
                 tqdm.write(
-                    f"vieval: {self._store.path}: {message}",
+                    (
+                        f"vieval: {self._store.path}: waiting for another process that is asking "
+                        f"the same questions (up to {self._longest_wait:.0f} s per question)"
+                    ),
                     file=sys.stderr,
                 )
             await asyncio.sleep(_POLL_INTERVAL * (0.5 + random.random()))
@@ -83,8 +82,7 @@ class Leases:
     async def _renew(self) -> None:
         while True:
             await asyncio.sleep(_RENEWAL_INTERVAL)
-            stored_keys = self._stored_keys
-            self._stored_keys = []
+            stored_keys, self._stored_keys = self._stored_keys, []
             self._store.release(stored_keys)
             if self._leased_keys:
                 self._store.renew_leases()

@@ -30,12 +30,11 @@ from vieval_plugin.backends.cache.store_file import (
     left_behind,
     locked,
 )
-from vieval_plugin.backends.reply_checks import Answer, fault
+from vieval_plugin.backends.reply_checks import Answer, Question, fault
 from vieval_plugin.judges.protocol import (
     Box,
     Chat,
     Image,
-    Likelihood,
     Measurement,
     Message,
     Probabilities,
@@ -75,14 +74,14 @@ _KINDS: Mapping[str, Callable[..., Answer]] = {
 }
 
 
-def key_of(parts: Mapping[str, Any]) -> str:
+def key_of(parts: JsonObject) -> str:
     """The key of a question: a hash of everything its answer depends on (model, parameters,
     messages, image digests).
     """
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
-def question(ask: Chat | Likelihood, digest: Callable[[Image], str]) -> JsonObject:
+def question(ask: Question, digest: Callable[[Image], str]) -> JsonObject:
     """The content of a question, for its key: messages with images by `digest`, and the schema
     or the continuations.
     """
@@ -229,16 +228,16 @@ class Store:
 
     def renew_leases(self) -> None:
         """Extend the leases of this process."""
-        owned = {"owner": self._owner, **_lease()}
         self._write_unless_locked(
-            "UPDATE claims SET until = :now + :lease WHERE owner = :owner", owned
+            "UPDATE claims SET until = :now + :lease WHERE owner = :owner",
+            {"owner": self._owner, **_lease()},
         )
 
     def release(self, keys: Iterable[str]) -> None:
         """Give up leases: what is stored needs none, and what failed may be asked by another."""
-        owned = [{"key": key, "owner": self._owner} for key in keys]
         self._write_unless_locked(
-            "DELETE FROM claims WHERE key = :key AND owner = :owner", *owned
+            "DELETE FROM claims WHERE key = :key AND owner = :owner",
+            *[{"key": key, "owner": self._owner} for key in keys],
         )
 
     def remembered(self, name: str) -> str | None:
@@ -264,21 +263,12 @@ class Store:
 
     def export(self) -> Iterator[JsonObject]:
         """Replies of the store, by key."""
-        keys = [key for (key,) in self._rows("SELECT key FROM replies ORDER BY key")]
-        for key in keys:
+        for (key,) in self._rows("SELECT key FROM replies ORDER BY key"):
             for model, reply, stored, check in self._rows(
                 "SELECT model, reply, stored, checksum FROM replies WHERE key = ?",
                 (key,),
             ):
-                if (
-                    self._read(
-                        key,
-                        model,
-                        reply,
-                        check,
-                    )
-                    is not None
-                ):
+                if self._read(key, model, reply, check):
                     yield {
                         "key": key,
                         "model": model,
@@ -300,9 +290,8 @@ class Store:
         """Delete the facts about servers of a model, or of all, but no reply; returns their
         number.
         """
-        model_condition = "(:model IS NULL OR instr(name, ' ' || :model || ' ') > 0)"
         return self._write(
-            f"{_FORGET} AND {model_condition}",
+            f"{_FORGET} AND (:model IS NULL OR instr(name, ' ' || :model || ' ') > 0)",
             {"model": model},
         )
 
@@ -330,12 +319,11 @@ class Store:
                 "DELETE FROM claims WHERE owner = :owner", {"owner": self._owner}
             )
             if self._spool.rows:
-                message = (
-                    f"{len(self._spool.rows)} replies were saved to {self._spool.path} for "
-                    "the next run"
-                )
                 tqdm.write(
-                    f"vieval: {locked(self.path)}; {message}",
+                    (
+                        f"vieval: {locked(self.path)}; {len(self._spool.rows)} replies were saved "
+                        f"to {self._spool.path} for the next run"
+                    ),
                     file=sys.stderr,
                 )
         finally:
@@ -368,14 +356,13 @@ class Store:
             pass
         if not self._damage_announced:
             self._damage_announced = True
-            message = "ignoring damaged replies"
             tqdm.write(
-                f"vieval: {self.path}: {message}",
+                f"vieval: {self.path}: ignoring damaged replies",
                 file=sys.stderr,
             )
-        damaged = {"key": key, "checksum": check}
         self._write_unless_locked(
-            "DELETE FROM replies WHERE key = :key AND checksum = :checksum", damaged
+            "DELETE FROM replies WHERE key = :key AND checksum = :checksum",
+            {"key": key, "checksum": check},
         )
         return None
 
@@ -390,10 +377,12 @@ class Store:
         owners = [
             str(owner) for (owner,) in self._rows("SELECT DISTINCT owner FROM claims")
         ]
-        dead = [{"owner": owner} for owner in owners if _is_dead(owner)]
-        self._write_unless_locked("DELETE FROM claims WHERE owner = :owner", *dead)
+        self._write_unless_locked(
+            "DELETE FROM claims WHERE owner = :owner",
+            *[{"owner": owner} for owner in owners if _is_dead(owner)],
+        )
 
-    def _spool_row(self, row: Mapping[str, Any]) -> None:
+    def _spool_row(self, row: JsonObject) -> None:
         """Keep a reply beside the store until the store is free."""
         try:
             self._spool.add(row)
@@ -401,15 +390,15 @@ class Store:
             raise self._failed(error) from None
         if not self._lock_announced:
             self._lock_announced = True
-            message = f"saving replies to {self._spool.path} until it is unlocked"
             tqdm.write(
-                f"vieval: {locked(self.path)}; {message}",
+                (
+                    f"vieval: {locked(self.path)}; saving replies to {self._spool.path} until "
+                    "it is unlocked"
+                ),
                 file=sys.stderr,
             )
 
-    def _write_unless_locked(
-        self, statement: str, *values: Mapping[str, Any]
-    ) -> int | None:
+    def _write_unless_locked(self, statement: str, *values: JsonObject) -> int | None:
         """Run a statement for each of some values; how many rows it changed, None while another
         has the store locked.
         """
@@ -419,7 +408,6 @@ class Store:
             if self._spool.rows:
                 # what is of an earlier run is replaced, as it would have been then
                 bounds = self._bounds()
-                rows = self._spool.rows.values()
                 self._run_transaction(
                     [
                         (
@@ -430,7 +418,7 @@ class Store:
                                 **row,
                             },
                         )
-                        for row in rows
+                        for row in self._spool.rows.values()
                     ]
                 )
                 self._spool.clear()
@@ -443,9 +431,7 @@ class Store:
         self._locked_until = time.monotonic() + LOCK_RETRY_DELAY
         return None
 
-    def _run_transaction(
-        self, statements: Iterable[tuple[str, Mapping[str, Any]]]
-    ) -> int:
+    def _run_transaction(self, statements: Iterable[tuple[str, JsonObject]]) -> int:
         """Run statements in one transaction; how many rows they changed."""
         self._database.execute("BEGIN IMMEDIATE")
         try:
@@ -459,7 +445,7 @@ class Store:
             raise
         return row_count
 
-    def _write(self, statement: str, values: Mapping[str, Any] | None = None) -> int:
+    def _write(self, statement: str, values: JsonObject | None = None) -> int:
         """Run a statement as soon as no other process has the store locked; how many rows it
         changed.
         """
@@ -468,7 +454,7 @@ class Store:
         )
 
     def _rows(
-        self, statement: str, values: Mapping[str, Any] | Sequence[Any] = ()
+        self, statement: str, values: JsonObject | Sequence[Any] = ()
     ) -> list[Any]:
         return self._wait_turn(
             lambda: self._database.execute(statement, values).fetchall()
@@ -481,8 +467,10 @@ class Store:
             raise self._failed(error) from None
 
     def _failed(self, error: Exception) -> VievalError:
-        remedy = "free disk space, or set store.path to another file"
-        return VievalError(f"{self.path}: the reply cache failed ({error}); {remedy}")
+        return VievalError(
+            f"{self.path}: the reply cache failed ({error}); free disk space, or set "
+            "store.path to another file"
+        )
 
 
 def _lease() -> dict[str, float]:
@@ -491,15 +479,13 @@ def _lease() -> dict[str, float]:
 
 def _is_dead(owner: str) -> bool:
     """Return whether the process that took a lease is known to be gone."""
-    host, _, process = owner.partition(" ")
-    number = process.partition(" ")[0]
+    host, number, *_ = [*owner.split(" "), ""]
     is_local = os.name == "posix" and host == socket.gethostname()
-    if not is_local or not number.isdecimal():
-        return False
-    try:
-        os.kill(int(number), 0)
-    except (ProcessLookupError, OverflowError):
-        return True
-    except PermissionError:
-        pass
+    if is_local and number.isdecimal():
+        try:
+            os.kill(int(number), 0)
+        except (ProcessLookupError, OverflowError):
+            return True
+        except PermissionError:
+            pass
     return False

@@ -14,7 +14,7 @@ import sqlite3
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 from shlex import quote
@@ -24,6 +24,7 @@ from tqdm import tqdm
 
 from vieval_plugin.text.errors import VievalError, docs_url
 from vieval_plugin.text.untrusted import real
+from vieval_plugin.text.yaml_json import JsonObject
 
 SCHEMA = 3
 TURN = 1.0  # seconds that SQLite waits for another process's turn, and with it all of this process
@@ -79,10 +80,10 @@ def _require_locks(path: Path) -> None:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             if error.errno in _NO_LOCKS:
-                reason = (
-                    f"{path}: the file system does not support locks ({error.strerror})"
-                )
-                raise NoLocks(f"{reason}; set store.path to a local file") from None
+                raise NoLocks(
+                    f"{path}: the file system does not support locks ({error.strerror}); set "
+                    "store.path to a local file"
+                ) from None
 
 
 def wait_turn(path: Path, act: Callable[[], _Result]) -> _Result:
@@ -128,7 +129,10 @@ def _opened(path: Path) -> sqlite3.Connection:
     # SQLite gives the files beside it (-wal, -shm) the mode of this one
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     database = sqlite3.connect(
-        path, timeout=TURN, isolation_level=None, check_same_thread=False
+        path,
+        timeout=TURN,
+        isolation_level=None,
+        check_same_thread=False,
     )
     # what cannot be decoded is for the checksum to find
     database.text_factory = lambda data: data.decode("utf-8", "replace")
@@ -206,11 +210,10 @@ def _has_tables(database: sqlite3.Connection, path: Path) -> bool:
     if row is None or "replies" not in names:
         raise _unusable(path, "it belongs to another program")
     if row[0] != str(SCHEMA):
-        command = f"mv {quote(str(path))} {quote(f'{path}.old')}"
         page = docs_url("reference/results.md#reports-and-the-reply-cache")
         raise VievalError(
-            f"{path}: the reply cache must have schema {SCHEMA}, got {row[0]}; run "
-            f"`{command}` to start a new one; see {page}"
+            f"{path}: the reply cache must have schema {SCHEMA}, got {row[0]}; run `mv "
+            f"{quote(str(path))} {quote(f'{path}.old')}` to start a new one; see {page}"
         )
     return True
 
@@ -248,12 +251,13 @@ class Spool:
     """
 
     def __init__(self, store: Path) -> None:
-        suffix = f"spool-{os.getpid()}-{secrets.token_hex(4)}"
-        self.path = store.with_name(f"{store.name}.{suffix}")
-        self.rows: dict[str, Mapping[str, Any]] = {}
+        self.path = store.with_name(
+            f"{store.name}.spool-{os.getpid()}-{secrets.token_hex(4)}"
+        )
+        self.rows: dict[str, JsonObject] = {}
         self._files = {self.path}
 
-    def add(self, row: Mapping[str, Any]) -> None:
+    def add(self, row: JsonObject) -> None:
         """Keep a row, in the file before this returns; OSError where it cannot be written."""
         appending = os.O_WRONLY | os.O_APPEND | os.O_CREAT
         descriptor = os.open(self.path, appending, 0o600)
@@ -283,7 +287,7 @@ def left_behind(store: Path) -> list[Path]:
     return sorted(store.parent.glob(f"{glob.escape(store.name)}.spool-*"))
 
 
-def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
+def _rows(path: Path) -> Iterator[JsonObject]:
     """The rows of a file; half a row and one that was changed are passed over."""
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
@@ -293,7 +297,9 @@ def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
         with suppress(ValueError, RecursionError):
             row = json.loads(line)
             if _is_row(row) and row["checksum"] == checksum(
-                row["key"], row["model"], row["reply"]
+                row["key"],
+                row["model"],
+                row["reply"],
             ):
                 yield row
 

@@ -28,6 +28,7 @@ from vieval_plugin.backends.http.faults import (
     Refused,
     fault_in,
     fault_of,
+    json_object,
     parsed_json,
 )
 from vieval_plugin.backends.http.image_encoding import File, FormBody, request_json
@@ -73,6 +74,10 @@ _TABLES = """
 CREATE TABLE IF NOT EXISTS batches (name TEXT PRIMARY KEY, file TEXT, batch TEXT, ended INTEGER);
 CREATE TABLE IF NOT EXISTS answers (request TEXT PRIMARY KEY, sends INTEGER, line TEXT, usable INTEGER);
 """
+_SPENT = (
+    "SELECT COUNT(*) FROM answers WHERE NOT usable AND sends >= ? AND NOT EXISTS (SELECT 1 "
+    "FROM batches WHERE NOT ended)"
+)
 _WRITTEN = "INSERT INTO batches VALUES (?, '', '', 0)"
 _ANEW = "DELETE FROM answers WHERE NOT usable; UPDATE answers SET sends = 0;"
 _KEEP = (
@@ -124,10 +129,8 @@ class Batches:
         self._where = redacted(self._url)
         self._waiting: set[str] = set()  # requests that are written, or under way
         self._lines = self._size = 0  # of the file that is being written
-        self._most_requests, self._most_open = (
-            MOST_REQUESTS,
-            _MOST_OPEN,
-        )  # a file, and batches in the service's queue
+        self._most_requests = MOST_REQUESTS  # a file
+        self._most_open = _MOST_OPEN  # in the service's queue
         self._silent_polls = 0
         self._has_list = True
         self._has_uploaded = False
@@ -142,19 +145,18 @@ class Batches:
                 exist_ok=True,
             )
             self._database = sqlite3.connect(
-                options.folder / "batches.sqlite", timeout=1, isolation_level=None
+                options.folder / "batches.sqlite",
+                timeout=1,
+                isolation_level=None,
             )
             if options.sends:
                 self._database.execute("PRAGMA locking_mode = EXCLUSIVE")
                 self._database.executescript(f"BEGIN EXCLUSIVE; {_TABLES} COMMIT;")
                 self._forgive()
         except (OSError, sqlite3.Error) as error:
-            remedy = (
-                "wait for the command that is using this folder, or choose another "
-                "folder"
-            )
             raise VievalError(
-                f"{options.folder}: cannot store batches here ({error}); {remedy}"
+                f"{options.folder}: cannot store batches here ({error}); wait for the "
+                "command that is using this folder, or choose another folder"
             ) from None
 
     def close(self) -> None:
@@ -167,18 +169,14 @@ class Batches:
         Without a service a command begins for each round, so only a run whose files were all
         answered is forgiven.
         """
-        spent_query = "SELECT COUNT(*) FROM answers WHERE NOT usable AND sends >= ?"
-        [(spent,)] = self._database.execute(spent_query, (MOST_SENDS,))
-        [(unended,)] = self._database.execute(
-            "SELECT COUNT(*) FROM batches WHERE NOT ended"
-        )
-        if spent and not unended:
+        [(spent,)] = self._database.execute(_SPENT, (MOST_SENDS,))
+        if spent:
             requests = plural(spent, "request")
             say(
                 f"vieval: no answer to {requests} after {MOST_SENDS} rounds; resending",
                 file=sys.stderr,
             )
-        if self._options.has_service or (spent and not unended):
+        if self._options.has_service or spent:
             self._database.executescript(f"BEGIN; {_ANEW} COMMIT;")
 
     async def post(
@@ -200,12 +198,12 @@ class Batches:
         self._server.usage.calls += 1
         problem: Again | Refused = Again("batch", "the batch returned no answer")
         sends = 0
-        forms = (
-            "SELECT request, sends, line FROM answers WHERE request BETWEEN ? AND ? ORDER BY "
-            "request = ?"
-        )
         for form, times, line in self._database.execute(
-            forms, (question, f"{question}g", request)
+            (
+                "SELECT request, sends, line FROM answers WHERE request BETWEEN ? AND ? ORDER BY "
+                "request = ?"
+            ),
+            (question, f"{question}g", request),
         ):
             try:
                 return _answer(
@@ -215,13 +213,14 @@ class Batches:
                 )
             except (Again, Refused) as failure:
                 if form == request or not self._options.sends:
-                    problem = failure
-                    sends = times
+                    problem, sends = failure, times
         if isinstance(problem, Refused):
             raise problem
         if not self._options.sends or sends >= MOST_SENDS:
             raise Refused(
-                Status.API_ERROR, problem.kind, f"{problem.reason}, {sends} times"
+                Status.API_ERROR,
+                problem.kind,
+                f"{problem.reason}, {sends} times",
             )
         async with self._turn:
             if request not in self._waiting:
@@ -246,27 +245,10 @@ class Batches:
                     has_moved |= await self._advance(*row)
                 except Again as again:  # which holds no other batch up
                     problem = again
-            self._silent_polls = (
-                self._silent_polls + 1 if problem and not has_moved else 0
-            )
-            if (
-                problem
-                and self._silent_polls >= _ANNOUNCED_POLLS
-                and not (self._has_list or self._has_uploaded)
-            ):
-                raise VievalError(
-                    f"{self._where} does not accept files ({problem.reason}); "
-                    f"{_WITHOUT_BATCHES}"
-                )
-            if problem and self._silent_polls > _SILENT_POLLS:
-                raise VievalError(
-                    f"{self._where}: {problem.reason}; run the same command to resume"
-                )
-            if problem and self._silent_polls == _ANNOUNCED_POLLS:
-                say(
-                    f"vieval: {self._where}: {problem.reason}; still trying",
-                    file=sys.stderr,
-                )
+            if problem and not has_moved:
+                self._note_silence(problem.reason)
+            else:
+                self._silent_polls = 0
             if not (has_moved or self._options.has_service):
                 raise VievalError(self._to_be_answered([name for name, *_ in rows]))
             delay = _POLL if has_moved else min(1.5 * delay, _LONGEST_POLL)
@@ -274,19 +256,31 @@ class Batches:
         if not remaining:
             self._waiting.clear()
 
+    def _note_silence(self, reason: str) -> None:
+        self._silent_polls += 1
+        is_announced = self._silent_polls >= _ANNOUNCED_POLLS
+        if is_announced and not (self._has_list or self._has_uploaded):
+            raise VievalError(
+                f"{self._where} does not accept files ({reason}); {_WITHOUT_BATCHES}"
+            )
+        if self._silent_polls > _SILENT_POLLS:
+            raise VievalError(
+                f"{self._where}: {reason}; run the same command to resume"
+            )
+        if self._silent_polls == _ANNOUNCED_POLLS:
+            say(f"vieval: {self._where}: {reason}; still trying", file=sys.stderr)
+
     def _to_be_answered(self, names: Sequence[str]) -> str:
         """The line on files that the user is to have answered."""
         file, *queued = map(self._requests_of, names)
         answers = file.with_suffix(".answers.jsonl")
-        command = f"vllm run-batch -i {file} -o {answers} --model {self._model}"
         further = ""
         if queued:
-            queued_names = enumeration([batch_file.name for batch_file in queued])
-            further = f" (likewise for {queued_names})"
+            further = f" (likewise for {enumeration([path.name for path in queued])})"
         files = plural(len(names), "file")
         return (
-            f"process {files} of requests, for example with `{command}`{further}; "
-            "then run the same command again"
+            f"process {files} of requests, for example with `vllm run-batch -i {file} -o "
+            f"{answers} --model {self._model}`{further}; then run the same command again"
         )
 
     def _requests_of(self, name: str) -> Path:
@@ -303,8 +297,8 @@ class Batches:
             await self.settle(_MOST_OPEN)
         with self._requests_of("unsent").open("ab" if self._size else "wb") as file:
             file.write(line)
-        self._lines = self._lines + 1
-        self._size = self._size + len(line)
+        self._lines += 1
+        self._size += len(line)
         self._waiting.add(request)
 
     def _end_file(self) -> None:
@@ -322,16 +316,15 @@ class Batches:
     def _cut(self, name: str, lines: Sequence[bytes]) -> None:
         """Split a file of requests into two halves."""
         self._most_requests = half = (len(lines) + 1) // 2
-        halves = {
-            _digest(f"{name} 0".encode()): lines[:half],
-            _digest(f"{name} {half}".encode()): lines[half:],
-        }
-        for name_of_half, requests in halves.items():
-            self._requests_of(name_of_half).write_bytes(b"".join(requests))
+        names = []
+        for start in (0, half):
+            names.append(_digest(f"{name} {start}".encode()))
+            requests = b"".join(lines[start : start + half])
+            self._requests_of(names[-1]).write_bytes(requests)
         self._end(
             name,
             _WRITTEN,
-            [(name_of_half,) for name_of_half in halves],
+            [(name_of_half,) for name_of_half in names],
         )
 
     def _end(self, name: str, note: str, rows: Iterable[tuple[Any, ...]]) -> None:
@@ -360,10 +353,15 @@ class Batches:
                 self._end(name, _KEEP, ())  # its requests are written again
                 return True
             content = File(
-                f"vieval-{name}.jsonl", self._requests_of(name), "application/jsonl"
+                f"vieval-{name}.jsonl",
+                self._requests_of(name),
+                "application/jsonl",
             )
             return await self._create(
-                "file", file, name, FormBody(purpose="batch", file=[content])
+                "file",
+                file,
+                name,
+                FormBody(purpose="batch", file=[content]),
             )
         if batch in ("", _REQUESTED):
             if file in self._processing and await self._is_processing(file):
@@ -372,10 +370,9 @@ class Batches:
                 "input_file_id": file,
                 "endpoint": f"/v1/{CHAT}",
                 "completion_window": "24h",
+                "metadata": {"vieval": name},
             }
-            return await self._create(
-                "batch", batch, name, {**request, "metadata": {"vieval": name}}
-            )
+            return await self._create("batch", batch, name, request)
         return await self._look(name, batch)
 
     async def _look(self, name: str, batch: str) -> bool:
@@ -396,19 +393,14 @@ class Batches:
             raise Again(
                 "batch", f"{batch} has the unknown status {redacted(said)[:60]!r}"
             )
-        counts = document.get("request_counts")
-        completed = isinstance(counts, dict) and counts.get("completed")
+        completed = json_object(document.get("request_counts")).get("completed")
         by_request = self._answers(name, await self._output_lines(document))
         if completed and not any(by_request.values()):
-            remedy = (
-                "run the same command to read the output again before sending more "
-                "requests"
+            raise VievalError(
+                f"{self._where}: {batch} completed {completed} requests, but its output "
+                "contains none of their ids; run the same command to read the output again "
+                "before sending more requests"
             )
-            reason = (
-                f"{batch} completed {completed} requests, but its output contains "
-                "none of their ids"
-            )
-            raise VievalError(f"{self._where}: {reason}; {remedy}")
         self._keep(name, by_request)
         self._most_open += 1  # what else fills the queue may have ended too
         if status == "cancelled":
@@ -418,9 +410,9 @@ class Batches:
             )
         return True
 
-    async def _output_lines(self, document: Mapping[str, Any]) -> list[bytes]:
+    async def _output_lines(self, document: JsonObject) -> list[bytes]:
         """The lines of a batch's files of outputs and errors."""
-        lines: list[bytes] = []
+        lines = []
         for file in (document.get("output_file_id"), document.get("error_file_id")):
             if _is_id(file):
                 content = await self._download(f"files/{quote(file, safe='')}/content")
@@ -451,10 +443,9 @@ class Batches:
                 self._cut(name, lines)
                 return
         self._database.execute("UPDATE batches SET file = '' WHERE name = ?", (name,))
-        remedy = "fix the cause, then run the same command to resume"
-        short_reason = redacted(reason)[:300]
         raise VievalError(
-            f"{self._where}: the service refuses {refused} ({short_reason}); {remedy}"
+            f"{self._where}: the service refuses {refused} ({redacted(reason)[:300]}); "
+            "fix the cause, then run the same command to resume"
         )
 
     def _request_lines(self, name: str) -> list[bytes]:
@@ -472,18 +463,14 @@ class Batches:
         by_request = {match[1].decode(): b"" for match in matches}
         for line in lines:
             document = parsed_json(line := line.removeprefix(codecs.BOM_UTF8))
-            request = document.get("custom_id") if isinstance(document, dict) else None
+            request = json_object(document).get("custom_id")
             if not isinstance(request, str):
                 continue
-            is_ours = (
-                request in by_request
-                if matches
-                else re.fullmatch("[0-9a-f]{40}", request)
-            )
+            is_known = request in by_request
+            is_ours = is_known if matches else re.fullmatch("[0-9a-f]{40}", request)
             earlier = by_request.get(request)
-            if is_ours and (
-                not earlier or (not _is_usable(earlier) and _is_usable(line))
-            ):
+            is_better = not earlier or (not _is_usable(earlier) and _is_usable(line))
+            if is_ours and is_better:
                 by_request[request] = line
         return by_request
 
@@ -517,15 +504,13 @@ class Batches:
                 file = str(body.get("input_file_id", ""))
                 if file and await self._is_processing(file):
                     return False
-                if refused.code not in _NO_SUCH_PATH:
-                    self._refuse(
-                        name,
-                        f"a {kind}",
-                        refused.reason,
-                    )
-                    return True
-                problem = f"{self._where} does not accept {path} ({refused.reason})"
-                raise VievalError(f"{problem}; {_WITHOUT_BATCHES}") from None
+                if refused.code in _NO_SUCH_PATH:
+                    raise VievalError(
+                        f"{self._where} does not accept {path} ({refused.reason}); "
+                        f"{_WITHOUT_BATCHES}"
+                    ) from None
+                self._refuse(name, f"a {kind}", refused.reason)
+                return True
         self._has_uploaded = True
         self._database.execute(note, (identity, name))
         return True
@@ -564,17 +549,18 @@ class Batches:
                 )
                 break
             data = page.get("data")
-            batches = data if isinstance(data, list) else []
-            documents = [entry for entry in batches if isinstance(entry, dict)]
-            entries = [entry for entry in documents if _is_id(entry.get("id"))]
+            entries = [
+                entry
+                for entry in (data if isinstance(data, list) else [])
+                if isinstance(entry, dict) and _is_id(entry.get("id"))
+            ]
             for entry in entries:
                 if _is_entry_of(entry, name):
                     return str(entry["id"])
             if not page.get("has_more") or not entries:
                 break
             last = query
-            last_id = quote(entries[-1]["id"], safe="")
-            query = f"{kind}?limit=100&after={last_id}"
+            query = f"{kind}?limit=100&after={quote(entries[-1]['id'], safe='')}"
             if query == last:
                 break
         return ""
@@ -585,7 +571,9 @@ class Batches:
         """
         try:
             return await self._server.fetch(
-                endpoint(self._url, path), _MOST_ANSWER_BYTES, allow_empty=True
+                endpoint(self._url, path),
+                _MOST_ANSWER_BYTES,
+                allow_empty=True,
             )
         except Refused as refused:
             if not 400 <= refused.code < 500:
@@ -593,16 +581,15 @@ class Batches:
             raise VievalError(f"{self._where}/{path}: {refused.reason}") from None
 
 
-def _is_entry_of(entry: Mapping[str, Any], name: str) -> bool:
+def _is_entry_of(entry: JsonObject, name: str) -> bool:
     """Return whether an entry of a service's list is our file or batch of that name."""
     if entry.get("filename") == f"vieval-{name}.jsonl":
         return True
-    metadata = entry.get("metadata")
-    is_ours = isinstance(metadata, dict) and metadata.get("vieval") == name
+    is_ours = json_object(entry.get("metadata")).get("vieval") == name
     return is_ours and entry.get("status") != "failed"
 
 
-def _has_no_id(answer: Mapping[str, Any]) -> str | None:
+def _has_no_id(answer: JsonObject) -> str | None:
     return None if _is_id(answer.get("id")) else "the answer has no id"
 
 
@@ -613,27 +600,24 @@ def _is_id(value: Any) -> TypeGuard[str]:
     )
 
 
-def _names(body: Mapping[str, Any], asked: Mapping[str, Any]) -> tuple[str, str]:
+def _names(body: JsonObject, asked: Mapping[str, Any]) -> tuple[str, str]:
     """The names of the question that a request asks, and of the request, which begins with it.
 
     A request is another form of the same question where a service refused some of its fields.
     """
-    further = asked.get("extra", {})
-    fields = {*_FORM, *further}
+    fields = {*_FORM, *asked.get("extra", {})}
     form = {name: value for name, value in body.items() if name in fields}
-    limit = [form[name] for name in LIMITS if name in form]
     messages = {name: value for name, value in body.items() if name not in form}
     question = _digest(
         request_json(
             {
                 **messages,
-                "limit": limit,
+                "limit": [form[name] for name in LIMITS if name in form],
                 "asked": dict(asked),
             }
         )
     )
-    form_digest = _digest(json.dumps(form).encode())
-    return question, question + form_digest[:8]
+    return question, question + _digest(json.dumps(form).encode())[:8]
 
 
 def _digest(content: bytes) -> str:
@@ -654,9 +638,8 @@ def _is_usable(line: bytes) -> bool:
 
 def _answer(document: Any, check: Check, url: str) -> JsonObject:
     """The answer in a line of a batch; the exception that a server's own would be for any other."""
-    line = document if isinstance(document, dict) else {}
-    response = line.get("response")
-    fields = response if isinstance(response, dict) else {}
+    line = json_object(document)
+    fields = json_object(line.get("response"))
     body = fields.get("body")
     code = fields.get("status_code")
     if isinstance(code, int) and code != 200:

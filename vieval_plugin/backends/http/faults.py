@@ -18,6 +18,7 @@ from typing import Any, TypeGuard
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.untrusted import address_of, retry_after
+from vieval_plugin.text.yaml_json import JsonObject
 
 _LONGEST, _SHORT = 300, 120  # characters of a server's sentence
 _MOST_PARSED = 4000  # characters that are searched for keys
@@ -64,7 +65,11 @@ class Denied(Refused):
     """
 
     def __init__(
-        self, code: int, reason: str, ending: str, is_about_key: bool = False
+        self,
+        code: int,
+        reason: str,
+        ending: str,
+        is_about_key: bool = False,
     ) -> None:
         kind = "connection"
         if code:
@@ -84,7 +89,11 @@ class Again(Exception):
     """This try went wrong in a way that another may not; `wait` is what the server asked for."""
 
     def __init__(
-        self, kind: str, reason: str, wait: float | None = None, limited: bool = False
+        self,
+        kind: str,
+        reason: str,
+        wait: float | None = None,
+        limited: bool = False,
     ) -> None:
         super().__init__(reason)
         self.kind = kind
@@ -209,22 +218,23 @@ UNSUPPORTED = re.compile(
 
 
 def fault_of(
-    code: int, body: bytes | bytearray, headers: Mapping[str, str], url: str
+    code: int,
+    body: bytes | bytearray,
+    headers: Mapping[str, str],
+    url: str,
 ) -> Again | Refused:
     """The fault of a response that is not 200; `url` is the base address that was called."""
     if 300 <= code < 400:
         where = _redirect_target(url, headers.get("Location", ""))
-        remedy = "set base_url to the final address"
-        reason = (
-            f"a redirect to {where}, which is not followed"
-            if where
-            else "a redirect, which is not followed"
-        )
-        problem = f"{redacted(url)} answers with HTTP {code} ({reason})"
+        target = f" to {where}" if where else ""
+        reason = f"a redirect{target}, which is not followed"
         return Denied(
             code,
             reason,
-            f"{problem}; {remedy}",
+            (
+                f"{redacted(url)} answers with HTTP {code} ({reason}); set base_url to the "
+                "final address"
+            ),
         )
     return _fault(
         _report(code, parsed_json(body), body),
@@ -233,7 +243,7 @@ def fault_of(
     )
 
 
-def fault_in(answer: Mapping[str, Any], url: str) -> Again | Refused | None:
+def fault_in(answer: JsonObject, url: str) -> Again | Refused | None:
     """The fault that the body of a response with status 200 carries, None where it carries none."""
     choice = first_choice(answer)
     for holder in (answer, {"error": choice.get("error")}):
@@ -266,25 +276,54 @@ _BROKEN_ENDS = (
 )  # fmt: skip
 
 
-def _ends(answer: Mapping[str, Any], choice: Mapping[str, Any]) -> Iterator[str]:
+def _ends(answer: JsonObject, choice: JsonObject) -> Iterator[str]:
     """The reasons why an answer ended or was never begun, in lower case."""
     for field in ("finish_reason", "native_finish_reason", "stop_reason"):
         if isinstance(reason := choice.get(field), str):
             yield reason.lower().removeprefix("finishreason.")
     for field in ("promptFeedback", "prompt_feedback"):
-        feedback = answer.get(field)
-        if isinstance(feedback, Mapping):
-            reason = feedback.get("blockReason") or feedback.get("block_reason")
-            if reason:
-                yield f"block_reason {reason}".lower()
+        feedback = json_object(answer.get(field))
+        if reason := feedback.get("blockReason") or feedback.get("block_reason"):
+            yield f"block_reason {reason}".lower()
 
 
-def first_choice(answer: Mapping[str, Any]) -> Mapping[str, Any]:
+def first_choice(answer: JsonObject) -> JsonObject:
     """The choice of an answer, empty if missing."""
     choices = answer.get("choices")
-    if not isinstance(choices, list) or not choices:
-        return {}
-    return choices[0] if isinstance(choices[0], dict) else {}
+    return json_object(choices[0] if isinstance(choices, list) and choices else None)
+
+
+# a kind's answer without a message, its problem and its remedy
+_DENIALS = {
+    "no credit": (
+        "no credit",
+        ": this key's account has no credit left",
+        "add credit",
+    ),
+    "key": ("refused", " refuses the key", KEY_REMEDY),
+    "route": (
+        "",
+        " has no provider for this model on your account",
+        "change your account settings, or use another model",
+    ),
+    "model": (
+        "not found",
+        ": model or address not found",
+        "check the model name and the address, which ends in /v1 for most servers "
+        "(not for Azure and Gemini)",
+    ),
+    "daily limit": ("", ": daily limit reached", "run again tomorrow"),
+}
+_OVERSIZES = {
+    "too many images": (
+        "too many images in one request (raise the server's limit (vLLM: "
+        "--limit-mm-per-prompt), or use a judge that sends one image)"
+    ),
+    "too long": (
+        "the request is too long for the server (lower max_pixels of the backbone, or "
+        "serve the model with a longer context)"
+    ),
+}
 
 
 def _fault(
@@ -306,42 +345,13 @@ def _fault(
             f"the server's content filter blocked the request: {message or status}",
             code,
         )
-    if kind == "no credit":
+    if kind in _DENIALS:
+        summary, problem, remedy = _DENIALS[kind]
         return Denied(
             code,
-            message or "no credit",
-            f"{server}: this key's account has no credit left ({text}); add credit",
-        )
-    if kind == "key":
-        return Denied(
-            code,
-            message or "refused",
-            f"{server} refuses the key ({text}); {KEY_REMEDY}",
-            is_about_key=True,
-        )
-    if kind == "route":
-        remedy = "change your account settings, or use another model"
-        return Denied(
-            code,
-            message,
-            f"{server} has no provider for this model on your account ({text}); "
-            f"{remedy}",
-        )
-    if kind == "model":
-        remedy = (
-            "check the model name and the address, which ends in /v1 for most servers "
-            "(not for Azure and Gemini)"
-        )
-        return Denied(
-            code,
-            message or "not found",
-            f"{server}: model or address not found ({text}); {remedy}",
-        )
-    if kind == "daily limit":
-        return Denied(
-            code,
-            message,
-            f"{server}: daily limit reached ({text}); run again tomorrow",
+            message or summary,
+            f"{server}{problem} ({text}); {remedy}",
+            is_about_key=kind == "key",
         )
     wait = retry_after(headers.get("Retry-After"))
     if kind == "rate limit":
@@ -352,31 +362,9 @@ def _fault(
             limited=True,
         )
     if kind == "server error":
-        short_text = f"{status}: {message[:_SHORT]}" if message else status
-        return Again(kind, short_text, wait)
-    if kind == "too many images":
-        remedy = (
-            "raise the server's limit (vLLM: --limit-mm-per-prompt), or use a judge that "
-            "sends one image"
-        )
-        return Refused(
-            Status.API_ERROR,
-            kind,
-            f"too many images in one request ({remedy}): {message}",
-            code,
-            report,
-        )
-    if kind == "too long":
-        remedy = (
-            "lower max_pixels of the backbone, or serve the model with a longer context"
-        )
-        return Refused(
-            Status.API_ERROR,
-            kind,
-            f"the request is too long for the server ({remedy}): {message or status}",
-            code,
-            report,
-        )
+        return Again(kind, f"{status}: {message[:_SHORT]}" if message else status, wait)
+    if kind in _OVERSIZES:
+        text = f"{_OVERSIZES[kind]}: {message or status}"
     return Refused(
         Status.API_ERROR,
         kind or status,
@@ -408,7 +396,9 @@ def _kind(report: ErrorReport) -> str:
         return "cut"
     for kind, family in _FAMILIES.items():
         if (not family.codes or code in family.codes) and re.search(
-            family.words, message, re.IGNORECASE
+            family.words,
+            message,
+            re.IGNORECASE,
         ):
             return kind
     # LiteLLM's router answers a budget of a provider that is spent with 429
@@ -426,8 +416,7 @@ def _is_unable(code: int, message: str) -> bool:
     """Return whether a server says that its model cannot take such a request."""
     if code == 404:
         return bool(_NO_IMAGES.search(message))
-    is_server_error = code >= 500 or code == 0
-    return is_server_error and bool(_UNABLE.search(message))
+    return (code >= 500 or code == 0) and bool(_UNABLE.search(message))
 
 
 _UNSUPPORTED_TYPES = (
@@ -456,13 +445,18 @@ def key_hint() -> str:
     """A remedy where no key was sent: the variable of another client that may hold it; empty
     where none is set.
     """
-    variable = next((name for name in _KEY_VARIABLES if os.environ.get(name)), "")
-    return (
-        f"; {variable} is set, so set api_key_env to {variable}, or copy its value to "
-        "OPENAI_API_KEY"
-        if variable
-        else ""
-    )
+    for name in _KEY_VARIABLES:
+        if os.environ.get(name):
+            return (
+                f"; {name} is set, so set api_key_env to {name}, or copy its value to "
+                "OPENAI_API_KEY"
+            )
+    return ""
+
+
+def json_object(value: Any) -> JsonObject:
+    """A JSON object, an empty one for an invalid value."""
+    return value if isinstance(value, dict) else {}
 
 
 def parsed_json(body: str | bytes | bytearray) -> Any:
@@ -479,7 +473,7 @@ def _report(code: int, document: Any, body: bytes | bytearray) -> ErrorReport:
     """
     if isinstance(document, list) and document:
         document = document[0]
-    fields = document if isinstance(document, dict) else {}
+    fields = json_object(document)
     error = fields.get("error")
     described = error if isinstance(error, dict) else fields
     inner_message = described.get("message")
@@ -498,13 +492,11 @@ def _report(code: int, document: Any, body: bytes | bytearray) -> ErrorReport:
             error = body[:_MOST_PARSED].decode(errors="replace")
         return ErrorReport(code, (), _sentence(error))
     types = [error.get(name) for name in ("type", "code", "status", "reason")]
-    inner = error.get("innererror")
+    inner = json_object(error.get("innererror"))
     metadata = error.get("metadata")
     parameter = error.get("param")
-    types += [inner.get("code")] if isinstance(inner, dict) else []
-    message = error.get("message")
-    texts = filter(_is_text, (message, error.get("error")))
-    text = next(texts, "")
+    types.append(inner.get("code"))
+    text = next(filter(_is_text, (error.get("message"), error.get("error"))), "")
     if isinstance(detail := error.get("detail"), (str, list)):
         text, parameter = _detail_text(detail)
     if isinstance(metadata, dict):
@@ -518,24 +510,13 @@ def _report(code: int, document: Any, body: bytes | bytearray) -> ErrorReport:
     names = tuple(
         re.sub(r"[^a-z0-9]", "", name.lower()) for name in filter(_is_text, types)
     )
-    error_code = error.get("code")
-    is_word = (
-        isinstance(error_code, str)
-        and not error_code.isdecimal()
-        and error_code not in text
-    )
-    text = text[:_MOST_PARSED]
-    if is_word:
-        text = f"{text} ({error_code})".strip()
-    sentence = _sentence(text)
-    return ErrorReport(code, names, sentence, _field_name(parameter))
-
-
-def _field_name(parameter: Any) -> str:
-    """The field of a request that an error is about; empty where it names none."""
-    if not isinstance(parameter, str) or parameter in ("None", "null"):
-        return ""
-    return parameter
+    word = error.get("code")
+    ending = ""
+    if _is_text(word) and not word.isdecimal() and word not in text:
+        ending = f" ({word})"
+    sentence = _sentence(f"{text[:_MOST_PARSED]}{ending}")
+    is_named = _is_text(parameter) and parameter not in ("None", "null")
+    return ErrorReport(code, names, sentence, str(parameter) if is_named else "")
 
 
 def _is_text(value: Any) -> TypeGuard[str]:
@@ -546,8 +527,8 @@ def _detail_text(detail: str | list[Any]) -> tuple[str, str]:
     """The sentence and the field of FastAPI's list of errors, less the input that it quotes."""
     if isinstance(detail, str):
         return detail, ""
-    texts: list[str] = []
-    fields: list[str] = []
+    texts = []
+    fields = []
     for entry in detail:
         if isinstance(entry, dict):
             location = [str(part) for part in entry.get("loc") or () if part != "body"]

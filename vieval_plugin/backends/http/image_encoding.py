@@ -19,11 +19,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import PIL.Image
 
 from vieval_plugin.backends.concurrency import SharedTasks
+from vieval_plugin.backends.reply_checks import Question
 from vieval_plugin.images import (
     JPEG,
     MAX_PIXELS,
@@ -34,14 +35,13 @@ from vieval_plugin.images import (
     upright,
 )
 from vieval_plugin.judges.protocol import (
-    Chat,
     Image,
-    Likelihood,
     Probabilities,
     Reply,
     Text,
 )
 from vieval_plugin.media import jpeg
+from vieval_plugin.text.yaml_json import JsonObject
 
 #: Notes of verdicts on images whose pixels were changed before a model saw them.
 TURNED, SHRUNK = "image re-encoded: orientation", "image re-encoded: size"
@@ -72,7 +72,10 @@ class Encoded:
     notes: tuple[str, ...] = ()
 
 
-def asked_images(ask: Chat | Likelihood) -> list[Image]:
+EncodedImages: TypeAlias = Mapping[Image, Encoded]
+
+
+def asked_images(ask: Question) -> list[Image]:
     """The images of a question, in the order of its messages."""
     return [
         part
@@ -110,7 +113,9 @@ class ImageEncoder:
 
     async def _encode_and_keep(self, image: Image) -> Encoded:
         encoded = self._recent[image] = await asyncio.to_thread(
-            encode, image, self._max_pixels
+            encode,
+            image,
+            self._max_pixels,
         )
         self._recent_bytes += len(encoded.url)
         while self._recent_bytes > self._memory and len(self._recent) > 1:
@@ -138,10 +143,14 @@ def encode(image: Image, max_pixels: int | None = None) -> Encoded:
             limit if too_large else MAX_PIXELS,
         )
         png = _encode_png(
-            picture, max_pixels if too_large else None, colour_chunks(data)
+            picture,
+            max_pixels if too_large else None,
+            colour_chunks(data),
         )
     return _encoded(
-        png, "image/png", (TURNED,) * examined.turned + (SHRUNK,) * too_large
+        png,
+        "image/png",
+        (TURNED,) * examined.turned + (SHRUNK,) * too_large,
     )
 
 
@@ -156,9 +165,8 @@ def _is_plain(image: Image, data: bytes) -> bool:
 
 
 def _encoded(data: bytes, media: str | None, notes: tuple[str, ...] = ()) -> Encoded:
-    url = f"data:{media};base64,{base64.b64encode(data).decode()}"
     return Encoded(
-        url,
+        f"data:{media};base64,{base64.b64encode(data).decode()}",
         hashlib.sha256(data).hexdigest(),
         notes,
     )
@@ -174,13 +182,13 @@ def noted(reply: Reply, notes: Iterable[str]) -> Reply:
     return reply
 
 
-def request_json(body: Mapping[str, Any]) -> bytes:
+def request_json(body: JsonObject) -> bytes:
     """A request body as JSON, in which an `Encoded` stands for its URL.
 
     URLs are put in as they are. Looking through each for characters to escape, of which they have
     none, would cost more than all else that is done for a call.
     """
-    urls: list[str] = []
+    urls = []
 
     def mark(value: Any) -> str:
         if not isinstance(value, Encoded):
@@ -220,11 +228,11 @@ class File:
     kind: str = "image/png"
 
 
-class FormBody(dict[str, Any]):
+class FormBody(JsonObject):
     """A body that is sent as `multipart/form-data`: texts, numbers, and lists of `File`."""
 
 
-def encoded(body: Mapping[str, Any]) -> tuple[Any, dict[str, str]]:
+def encoded(body: JsonObject) -> tuple[Any, dict[str, str]]:
     """The payload of a body, rebuilt for each try, and its headers."""
     if not isinstance(body, FormBody):
         return request_json(dict(body)), {"Content-Type": "application/json"}
@@ -234,11 +242,12 @@ def encoded(body: Mapping[str, Any]) -> tuple[Any, dict[str, str]]:
     for name, field in body.items():
         for value in field if isinstance(field, list) else [field]:
             if isinstance(value, File):
-                content: Any = value.content
-                if isinstance(content, Path):
-                    content = content.open("rb")
+                content = value.content
                 form.add_field(
-                    name, content, filename=value.name, content_type=value.kind
+                    name,
+                    content.open("rb") if isinstance(content, Path) else content,
+                    filename=value.name,
+                    content_type=value.kind,
                 )
             else:
                 form.add_field(name, str(value))
@@ -251,7 +260,7 @@ def encoded(body: Mapping[str, Any]) -> tuple[Any, dict[str, str]]:
 _APP0, _APP2, _APP14, _APP15, _COMMENT = 0xE0, 0xE2, 0xEE, 0xEF, 0xFE
 # pHYs is the pixels' shape, the others decide colours; critical chunks begin with a capital and
 # stay anyhow
-_COLOURS = (
+_KEPT_CHUNKS = (
     b"tRNS",
     b"gAMA",
     b"cHRM",
@@ -262,8 +271,8 @@ _COLOURS = (
     b"cLLI",
     b"sBIT",
     b"bKGD",
+    b"pHYs",
 )
-_KEPT_CHUNKS = frozenset((*_COLOURS, b"pHYs"))
 _COLOUR_CHUNKS = (b"gAMA", b"cHRM", b"sRGB", b"cICP")
 
 

@@ -22,7 +22,7 @@ from vieval_plugin.backends.concurrency import SharedTasks, gather_or_cancel
 from vieval_plugin.backends.http.batches import PRICE, Batches, BatchOptions
 from vieval_plugin.backends.http.faults import Refused, parsed_json
 from vieval_plugin.backends.http.image_encoding import (
-    Encoded,
+    EncodedImages,
     ImageEncoder,
     asked_images,
     noted,
@@ -55,7 +55,13 @@ from vieval_plugin.backends.http.sight import (
     look,
     picture_of,
 )
-from vieval_plugin.backends.reply_checks import Answer, checked, final, probabilities
+from vieval_plugin.backends.reply_checks import (
+    Answer,
+    Question,
+    checked,
+    final,
+    probabilities,
+)
 from vieval_plugin.backends.token_probabilities import (
     TokenIds,
     narrowed_bounds,
@@ -116,7 +122,7 @@ class Sampling:
     #: Further fields of a request, which replace all others; None removes one.
     extra: Mapping[str, Any] = field(default_factory=dict)
 
-    def limit(self, ask: Chat | Likelihood) -> int:
+    def limit(self, ask: Question) -> int:
         """The most tokens of an answer; one where probabilities are asked for."""
         if not isinstance(ask, Chat):
             return 1
@@ -173,7 +179,8 @@ class OpenAIBackend:
             self._where,
         )
         self._server.on_failed_try = self._negotiation.release
-        self._sight_seed = _sight_seed(seed, self._where)
+        digest = hashlib.sha256(f"{seed} {self._where}".encode()).hexdigest()
+        self._sight_seed = digest[:8]
         self._ids = TokenIds(model, self._server.post)
 
     async def __aenter__(self) -> OpenAIBackend:
@@ -190,7 +197,7 @@ class OpenAIBackend:
         if self._leases:
             await self._leases.close()
 
-    async def answer(self, ask: Chat | Likelihood, repeat: int = 0) -> Reply:
+    async def answer(self, ask: Question, repeat: int = 0) -> Reply:
         """The reply to a `Chat` or `Likelihood`; a failed call is a `Failure`, a server down for
         good a VievalError.
 
@@ -216,7 +223,7 @@ class OpenAIBackend:
             f"{NOT_SENT}{name}" for name in refused if parameters.get(name) is not None
         ]
 
-    async def look_up(self, ask: Chat | Likelihood) -> tuple[str, Answer | None] | None:
+    async def look_up(self, ask: Question) -> tuple[str, Answer | None] | None:
         """The key of a question and the reply that the store holds, if any; None where an image
         cannot be read.
 
@@ -232,11 +239,14 @@ class OpenAIBackend:
             return None
         return key, self._store.get(key) if self._store else None
 
-    async def _encoded(self, ask: Chat | Likelihood) -> dict[Image, Encoded]:
+    async def _encoded(self, ask: Question) -> EncodedImages:
         return {image: await self._images.encode(image) for image in asked_images(ask)}
 
     async def _stored_or_asked(
-        self, ask: Chat | Likelihood, images: Mapping[Image, Encoded], repeat: int
+        self,
+        ask: Question,
+        images: EncodedImages,
+        repeat: int,
     ) -> Reply:
         key = self._key(ask, images, repeat)
         self.usage.output_limit += self.sampling.limit(ask)
@@ -263,8 +273,8 @@ class OpenAIBackend:
 
     async def _ask(
         self,
-        ask: Chat | Likelihood,
-        images: Mapping[Image, Encoded],
+        ask: Question,
+        images: EncodedImages,
         repeat: int,
         key: str,
     ) -> Reply:
@@ -293,12 +303,10 @@ class OpenAIBackend:
         finally:
             self._leases.finish(key, is_stored)
 
-    async def _reply(
-        self, ask: Chat | Likelihood, images: Mapping[Image, Encoded], repeat: int
-    ) -> Reply:
+    async def _reply(self, ask: Question, images: EncodedImages, repeat: int) -> Reply:
         """Ask the server; the reply is redacted, and its numbers are validated."""
         kind = "refusal"
-        send: Send = self._server.post
+        send = self._server.post
         if self.batches:
             send = partial(
                 self.batches.post, asked={**asdict(self.sampling), "repeat": repeat}
@@ -307,7 +315,10 @@ class OpenAIBackend:
         try:
             if self._batch and self._batch.sends:
                 await self._capabilities.result(
-                    type(ask).__name__, self._try_out, ask, self._batch.has_service
+                    type(ask).__name__,
+                    self._try_out,
+                    ask,
+                    self._batch.has_service,
                 )
             await self._probe(ask, images)
             if reason := self.usage.stop_reason():
@@ -323,9 +334,7 @@ class OpenAIBackend:
         reply = checked(reply)
         return self._failed(reply, kind) if isinstance(reply, Failure) else reply
 
-    async def _probe(
-        self, ask: Chat | Likelihood, images: Mapping[Image, Encoded]
-    ) -> None:
+    async def _probe(self, ask: Question, images: EncodedImages) -> None:
         """Check at once all that an ask relies on, such as sight and schemas; VievalError where it shows
         images to a model that is blind.
         """
@@ -367,11 +376,13 @@ class OpenAIBackend:
         if self._store and not remembered and sight.sight != Sight.BLIND:
             self._store.remember(name, sight.sight)
         if sight.sight == Sight.UNKNOWN:
-            line = (
-                f"vieval: could not verify that {self.model} sees images: its reply "
-                f"does not mention a colour ({sight.evidence})"
+            tqdm.write(
+                (
+                    f"vieval: could not verify that {self.model} sees images: its reply does "
+                    f"not mention a colour ({sight.evidence})"
+                ),
+                file=sys.stderr,
             )
-            tqdm.write(line, file=sys.stderr)
         self.usage.sight[sight.sight] += 1
         return sight
 
@@ -422,7 +433,7 @@ class OpenAIBackend:
     async def _probed(
         self,
         messages: Sequence[Message],
-        images: Mapping[Image, Encoded],
+        images: EncodedImages,
         fields: Mapping[str, Any] = MappingProxyType({}),
     ) -> JsonObject:
         """Post a probe at once, with room to think before its few words; one that is cut all the
@@ -452,7 +463,10 @@ class OpenAIBackend:
         return failure
 
     async def _chat_with_room(
-        self, ask: Chat, images: Mapping[Image, Encoded], send: Send
+        self,
+        ask: Chat,
+        images: EncodedImages,
+        send: Send,
     ) -> JsonObject:
         """Post a chat; one that is cut before its first word gets a second try with more room."""
         limit = self.sampling.limit(ask)
@@ -493,7 +507,11 @@ class OpenAIBackend:
         return answer
 
     async def _chat(
-        self, ask: Chat, images: Mapping[Image, Encoded], send: Send, tokens: int
+        self,
+        ask: Chat,
+        images: EncodedImages,
+        send: Send,
+        tokens: int,
     ) -> JsonObject:
         """Post a chat in the fullest form that the server takes; a form that it refuses is not
         tried again.
@@ -527,7 +545,7 @@ class OpenAIBackend:
         Those of a schema; where no schema bounds the answer, vLLM's end to one that goes round in
         circles, if asked.
         """
-        forms: dict[str, JsonObject] = {}
+        forms = {}
         loose = remove_lengths(ask.schema or {})
         if (
             ask.schema is not None
@@ -544,14 +562,17 @@ class OpenAIBackend:
         return forms | {"": {}}
 
     async def _likelihood(
-        self, ask: Likelihood, images: Mapping[Image, Encoded], send: Send
+        self,
+        ask: Likelihood,
+        images: EncodedImages,
+        send: Send,
     ) -> Reply:
         if ask.definition == "sequence_mean":
-            reason = (
+            return Failure(
+                Status.API_ERROR,
                 f"a server cannot compute {ask.definition}; use the transformers backend "
-                "(vieval_transformers)"
+                "(vieval_transformers)",
             )
-            return Failure(Status.API_ERROR, reason)
         body = self._body(
             ask.messages,
             self.sampling.limit(ask),
@@ -569,7 +590,12 @@ class OpenAIBackend:
             return Failure(Status.API_ERROR, reason)
         if ask.definition == "beginning":
             return await prefix_probabilities(
-                answer, likeliest, ask.continuations, self._ids, body, send
+                answer,
+                likeliest,
+                ask.continuations,
+                self._ids,
+                body,
+                send,
             )
         bounds = probabilities(likeliest, ask.continuations)
         if isinstance(bounds, Failure):
@@ -582,7 +608,7 @@ class OpenAIBackend:
             send,
         )
 
-    async def _try_out(self, ask: Chat | Likelihood, has_service: bool) -> None:
+    async def _try_out(self, ask: Question, has_service: bool) -> None:
         """Post a short question in the form of another, as what the service refuses of it, it would
         of a whole file.
 
@@ -628,11 +654,16 @@ class OpenAIBackend:
         return answer
 
     async def _post(
-        self, body: JsonObject, send: Send, waits: bool = True
+        self,
+        body: JsonObject,
+        send: Send,
+        waits: bool = True,
     ) -> JsonObject:
         """Post a chat in the form that the model takes."""
         return await self._negotiation.post(
-            body, lambda sent: send(CHAT, sent, unusable), waits
+            body,
+            lambda sent: send(CHAT, sent, unusable),
+            waits,
         )
 
     async def _post_or_cut(self, body: JsonObject) -> JsonObject:
@@ -656,7 +687,7 @@ class OpenAIBackend:
         self,
         messages: Sequence[Message],
         tokens: int,
-        images: Mapping[Image, Encoded],
+        images: EncodedImages,
         fields: Mapping[str, Any] = MappingProxyType({}),
     ) -> JsonObject:
         """A request; what the user sets as `extra` replaces all else, and None removes a field."""
@@ -671,9 +702,7 @@ class OpenAIBackend:
         body |= {**fields, **extra}
         return {name: value for name, value in body.items() if value is not None}
 
-    def _key(
-        self, ask: Chat | Likelihood, images: Mapping[Image, Encoded], repeat: int
-    ) -> str:
+    def _key(self, ask: Question, images: EncodedImages, repeat: int) -> str:
         """The key of a question in the store: everything its answer depends on, images by
         digest.
         """
@@ -691,8 +720,7 @@ class OpenAIBackend:
         return await self._schema_support() != _NOT_ENFORCED
 
     async def _schema_support(self) -> str:
-        support: str = await self._capabilities.result("schemas", self._probe_schemas)
-        return support
+        return await self._capabilities.result("schemas", self._probe_schemas)
 
     async def _probe_schemas(self) -> str:
         name = f"schemas of {self._where}"
@@ -728,29 +756,28 @@ class OpenAIBackend:
         return support
 
 
-def _sight_seed(seed: int, where: str) -> str:
-    return hashlib.sha256(f"{seed} {where}".encode()).hexdigest()[:8]
-
-
 def message_document(message: Message, url_of: Callable[[Image], Any]) -> JsonObject:
     """A message as servers and engines take it: its texts as one, and where it has images its
     parts in order.
     """
     if not any(isinstance(part, Image) for part in message.parts):
         return {"role": message.role, "content": "\n\n".join(map(str, message.parts))}
-    content: list[JsonObject] = []
-    for part in message.parts:
-        if isinstance(part, Image):
-            content.append({"type": "image_url", "image_url": {"url": url_of(part)}})
-        else:
-            content.append({"type": "text", "text": part})
+    content = [
+        {"type": "image_url", "image_url": {"url": url_of(part)}}
+        if isinstance(part, Image)
+        else {"type": "text", "text": part}
+        for part in message.parts
+    ]
     return {"role": message.role, "content": content}
 
 
 def remove_lengths(schema: Mapping[str, Any]) -> JsonObject:
     """A schema less the bounds on the lengths of texts, which not every API takes."""
-    names = [name for name in schema if name not in ("minLength", "maxLength")]
-    return {name: _loose(schema[name]) for name in names}
+    return {
+        name: _loose(value)
+        for name, value in schema.items()
+        if name not in ("minLength", "maxLength")
+    }
 
 
 def _loose(value: Any) -> Any:

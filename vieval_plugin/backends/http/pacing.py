@@ -174,7 +174,11 @@ class Address:
         return sum(self._told_to_wait.values()) >= MAJORITY * len(self._told_to_wait)
 
     def start_rest_period(
-        self, seconds: float, now: float, jitter: random.Random, limited: bool
+        self,
+        seconds: float,
+        now: float,
+        jitter: random.Random,
+        limited: bool,
     ) -> None:
         """Leave the address alone for as long as it asks; it is believed more with each rest in a
         row.

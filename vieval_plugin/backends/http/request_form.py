@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import re
 import sys
 from collections.abc import Awaitable, Callable, Mapping
@@ -86,7 +87,7 @@ class RequestForm:
     #: True where it answers in a stream only.
     streams: bool = False
 
-    def applied(self, body: Mapping[str, Any]) -> JsonObject:
+    def applied(self, body: JsonObject) -> JsonObject:
         """A request in this form."""
         renamed = dict.fromkeys(LIMITS, self.limit) if self.limit else {}
         fields = {renamed.get(name, name): value for name, value in body.items()}
@@ -98,7 +99,7 @@ class RequestForm:
                 fields[name] = max(capped, self.lowest.get(name, capped))
         return fields | STREAMED if self.streams else fields
 
-    def taught_by(self, refused: Refused, sent: Mapping[str, Any]) -> RequestForm:
+    def taught_by(self, refused: Refused, sent: JsonObject) -> RequestForm:
         """The form that a refusal of a request teaches; the same where it names no field as
         unsupported.
         """
@@ -109,26 +110,26 @@ class RequestForm:
         for name in named_fields(refused, sent):
             bounded = "top_logprobs" if name == "logprobs" else name
             value = sent.get(bounded)
-            number = None
-            if bounded in _BOUNDED and isinstance(value, (int, float)):
-                number = value
-            allowed = 0 if number is None else _bound(message, number)
+            is_bounded = bounded in _BOUNDED and isinstance(value, (int, float))
+            number: Any = value if is_bounded else math.inf
+            allowed = _bound(message, number) if is_bounded else 0
             other_limit = next(
                 (limit for limit in LIMITS if name in LIMITS and limit != name), ""
             )
             if other_limit and other_limit in message:
                 form = replace(form, limit=other_limit)
-            elif allowed and number is not None and allowed > number:
+            elif allowed and allowed > number:
                 form = replace(form, lowest={**form.lowest, bounded: allowed})
             elif allowed:
                 form = replace(form, highest={**form.highest, bounded: allowed})
             elif name == "top_logprobs" and "logprobs" in form.refused:
                 continue
-            elif name == "top_logprobs" and number is not None and number > _FEWER:
+            elif name == "top_logprobs" and is_bounded and number > _FEWER:
                 form = replace(form, highest={**form.highest, name: _FEWER})
             elif name not in QUESTION_FIELDS:
-                refused_fields = dict.fromkeys((*form.refused, name))
-                form = replace(form, refused=tuple(refused_fields))
+                form = replace(
+                    form, refused=tuple(dict.fromkeys((*form.refused, name)))
+                )
         return form
 
     def differences(self, earlier: RequestForm) -> str:
@@ -153,7 +154,7 @@ class RequestForm:
         return enumeration(parts) if parts else ""
 
 
-def named_fields(refused: Refused, sent: Mapping[str, Any]) -> list[str]:
+def named_fields(refused: Refused, sent: JsonObject) -> list[str]:
     """The fields of a request that its refusal names as unsupported; none for a limit that was
     reached.
     """
@@ -185,9 +186,11 @@ def _bound(message: str, sent: Any) -> int:
     """
     numerals = re.findall(r"(?<![\w.])\d[\d,]{0,8}(?![\w.]*\w)", message)
     numbers = [int(numeral.replace(",", "")) for numeral in numerals]
-    smaller = [number for number in numbers if 0 < number < sent]
     larger = [number for number in numbers if sent < number < 400]
-    return max(smaller) if smaller else min(larger, default=0)
+    return max(
+        (number for number in numbers if 0 < number < sent),
+        default=min(larger, default=0),
+    )
 
 
 class Negotiation:
@@ -204,12 +207,14 @@ class Negotiation:
         if store and (document := store.remembered(name)):
             remembered = json.loads(document)
             self._tried = set(remembered.pop("tried"))
-            self.form = RequestForm(
-                **{**remembered, "refused": tuple(remembered["refused"])}
-            )
+            remembered["refused"] = tuple(remembered["refused"])
+            self.form = RequestForm(**remembered)
 
     async def post(
-        self, body: Mapping[str, Any], send: Send, waits: bool = True
+        self,
+        body: JsonObject,
+        send: Send,
+        waits: bool = True,
     ) -> JsonObject:
         """Send a request in the form that the model takes; of requests with fields that none had,
         one goes first.
@@ -246,7 +251,7 @@ class Negotiation:
         self.form = form
         self._remember()
 
-    async def _send(self, body: Mapping[str, Any], send: Send) -> JsonObject:
+    async def _send(self, body: JsonObject, send: Send) -> JsonObject:
         is_new = not body.keys() <= self._tried
         while True:
             form = self.form
@@ -280,15 +285,14 @@ class Negotiation:
             self._remember()
         return answer
 
-    def _give_room(self, body: Mapping[str, Any]) -> None:
+    def _give_room(self, body: JsonObject) -> None:
         """Give a model that thinks more room from now on."""
         if self.form.room == 1 and "logprobs" not in body:
             self.learn(replace(self.form, room=MORE_ROOM))
 
     def _remember(self) -> None:
         if self._store:
-            document = {"tried": sorted(self._tried), **asdict(self.form)}
             self._store.remember(
                 self._name,
-                json.dumps(document),
+                json.dumps({"tried": sorted(self._tried), **asdict(self.form)}),
             )

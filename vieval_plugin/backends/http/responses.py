@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from vieval_plugin.backends.http.faults import Again, parsed_json
+from vieval_plugin.backends.http.faults import Again, json_object, parsed_json
 from vieval_plugin.backends.reply_checks import log_probability
 from vieval_plugin.judges.protocol import Failure, Reply, Status, Text
 from vieval_plugin.judges.wrapping import is_only_thinking
@@ -21,8 +21,6 @@ CUT = {
     "max_tokens": True,
     "MAX_TOKENS": True,
     "model_length": True,
-}
-CUT |= {
     "model_context_window_exceeded": True,
     "FinishReason.MAX_TOKENS": True,
     "end_turn": False,
@@ -39,7 +37,7 @@ def answer_of(body: bytes | bytearray) -> JsonObject:
     return answer
 
 
-def unusable(answer: Mapping[str, Any]) -> str | None:
+def unusable(answer: JsonObject) -> str | None:
     """The fault of an answer that has no message to read, else None; one that was cut before its
     first word is empty.
     """
@@ -47,7 +45,6 @@ def unusable(answer: Mapping[str, Any]) -> str | None:
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         return "the answer has no choices"
     message = choices[0].get("message")
-    end = choices[0].get("finish_reason")
     if not isinstance(message, dict):
         return "the choice has no message"
     content = message.get("content")
@@ -55,28 +52,29 @@ def unusable(answer: Mapping[str, Any]) -> str | None:
     is_content = isinstance(content, (str, list, type(None)))
     if not is_content or not isinstance(refusal, (str, type(None))):
         return "the content of the message is not text"
-    is_cut = CUT.get(str(end))
+    is_cut = CUT.get(str(finish_reason(answer)))
     if content is None and not refusal and not is_cut and not thinking_of(answer):
         return "the message has no content"
     return None
 
 
-def reply_of(answer: Mapping[str, Any]) -> Reply:
+def reply_of(answer: JsonObject) -> Reply:
     """The text of a usable answer, or the refusal that it is."""
     message = answer["choices"][0]["message"]
     if message.get("refusal"):
-        reason = str(message["refusal"]).encode("utf-8", "replace").decode()
-        return Failure(Status.REFUSAL, reason)
+        return Failure(
+            Status.REFUSAL, str(message["refusal"]).encode("utf-8", "replace").decode()
+        )
     text = text_of(answer)
     cut = CUT.get(str(finish_reason(answer)))
     if not text.strip() and not cut and (field := thinking_of(answer)):
-        remedy = (
-            "turn thinking off (`chat_template_kwargs` in `extra`), or fix the server's "
-            "reasoning parser"
-        )
         return Failure(
             Status.API_ERROR,
-            f"the whole reply is in `{field}`, and `content` is empty; {remedy}",
+            (
+                f"the whole reply is in `{field}`, and `content` is empty; turn thinking "
+                "off (`chat_template_kwargs` in `extra`), or fix the server's reasoning "
+                "parser"
+            ),
         )
     return Text(
         text,
@@ -85,20 +83,19 @@ def reply_of(answer: Mapping[str, Any]) -> Reply:
     )
 
 
-def thinking_of(answer: Mapping[str, Any]) -> str:
+def thinking_of(answer: JsonObject) -> str:
     """The field of an answer that holds thinking, empty where none does."""
     message = answer["choices"][0]["message"]
     return next((field for field in _THINKING if message.get(field)), "")
 
 
-def is_starved(answer: Mapping[str, Any]) -> bool:
+def is_starved(answer: JsonObject) -> bool:
     """Return whether the token limit cut an answer before its first word."""
-    if not CUT.get(str(finish_reason(answer))):
-        return False
-    return is_only_thinking(text_of(answer))
+    is_cut = CUT.get(str(finish_reason(answer)))
+    return bool(is_cut) and is_only_thinking(text_of(answer))
 
 
-def text_of(answer: Mapping[str, Any]) -> str:
+def text_of(answer: JsonObject) -> str:
     """The text of an answer; some servers send it in parts, of which those of another type
     (`thinking`) are no answer.
 
@@ -114,32 +111,32 @@ def text_of(answer: Mapping[str, Any]) -> str:
     return str(content).encode("utf-8", "replace").decode()
 
 
-def takes_lengths(answer: Mapping[str, Any]) -> bool:
+def takes_lengths(answer: JsonObject) -> bool:
     """Return whether an answer has fields of vLLM, SGLang or llama.cpp, whose schemas bound the
     lengths of texts.
 
     OpenAI's strict mode refuses such bounds.
     """
-    if answer.keys() & {"prompt_logprobs", "timings"}:
-        return True
-    return "matched_stop" in answer["choices"][0]
+    has_own_field = bool(answer.keys() & {"prompt_logprobs", "timings"})
+    return has_own_field or "matched_stop" in answer["choices"][0]
 
 
-def finish_reason(answer: Mapping[str, Any]) -> Any:
+def finish_reason(answer: JsonObject) -> Any:
     """The reason why an answer ends where it does: `stop` for a complete one, `length` where its
     token limit cut it.
     """
     return answer["choices"][0].get("finish_reason")
 
 
-def tokens_of(answer: Mapping[str, Any]) -> tuple[int | None, int | None]:
+def tokens_of(answer: JsonObject) -> tuple[int | None, int | None]:
     """Tokens in and out, those of thinking among the latter, as far as the server tells."""
-    usage = _object(answer.get("usage"))
+    usage = json_object(answer.get("usage"))
     input_tokens = _count(usage.get("prompt_tokens"))
     output_tokens = _count(usage.get("completion_tokens"))
     if input_tokens is not None and output_tokens is not None:
         # xAI and Gemini leave thinking out of `completion_tokens`, and count it in the total
-        thinking = thinking_tokens_of(answer)
+        details = json_object(usage.get("completion_tokens_details"))
+        thinking = _count(details.get("reasoning_tokens")) or 0
         total = _count(usage.get("total_tokens")) or 0
         if thinking > output_tokens:
             output_tokens += thinking
@@ -147,29 +144,18 @@ def tokens_of(answer: Mapping[str, Any]) -> tuple[int | None, int | None]:
     return input_tokens, output_tokens
 
 
-def thinking_tokens_of(answer: Mapping[str, Any]) -> int:
-    """Tokens of thinking, 0 where the server does not tell."""
-    details = _object(_object(answer.get("usage")).get("completion_tokens_details"))
-    return _count(details.get("reasoning_tokens")) or 0
-
-
-def _object(value: Any) -> JsonObject:
-    """A JSON object, an empty one for an invalid value."""
-    return value if isinstance(value, dict) else {}
-
-
 def _count(number: Any) -> int | None:
     """A number of tokens, None for an invalid value."""
     return number if type(number) is int and 0 <= number < _MOST_TOKENS else None
 
 
-def cached_tokens_of(answer: Mapping[str, Any]) -> int:
+def cached_tokens_of(answer: JsonObject) -> int:
     """Cached input tokens, at most all input tokens; 0 where the server does not report them.
 
     OpenAI and vLLM report them among the details, DeepSeek and Moonshot beside the totals.
     """
-    usage = _object(answer.get("usage"))
-    details = _object(usage.get("prompt_tokens_details"))
+    usage = json_object(answer.get("usage"))
+    details = json_object(usage.get("prompt_tokens_details"))
     counts = (
         details.get("cached_tokens"),
         usage.get("prompt_cache_hit_tokens"),
@@ -180,7 +166,7 @@ def cached_tokens_of(answer: Mapping[str, Any]) -> int:
     return min(cached_tokens, input_tokens or 0)
 
 
-def first_token(answer: Mapping[str, Any]) -> dict[str, float]:
+def first_token(answer: JsonObject) -> dict[str, float]:
     """Log-probabilities of the likeliest first tokens by their text, none if there are none; of two
     alike the sum.
 
@@ -232,9 +218,9 @@ def whole_answer(body: bytes | bytearray) -> bytes:
     >>> whole_answer(b'data: {"choices": [{"delta": {"content": "Hi"}, "finish_reason": "stop"}]}\\n\\n')
     b'{"choices": [{"message": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}]}'
     """
-    answer: JsonObject = {}
-    message: JsonObject = {"role": "assistant"}
-    choice: JsonObject = {"message": message, "finish_reason": None}
+    answer = {}
+    message = {"role": "assistant"}
+    choice = {"message": message, "finish_reason": None}
     is_complete = False
     for data in _events(body):
         if data == _END:
@@ -259,7 +245,7 @@ def _events(body: bytes | bytearray) -> Iterator[str]:
     """The data of each event; comments, such as those that keep a connection alive, and other
     fields are left out.
     """
-    lines: list[str] = []
+    lines = []
     for line in body.decode("utf-8", "replace").splitlines():
         if line.startswith("data:"):
             lines.append(line.removeprefix("data:").removeprefix(" "))
@@ -270,23 +256,22 @@ def _events(body: bytes | bytearray) -> Iterator[str]:
         yield "\n".join(lines)
 
 
-def _first_choices(event: Mapping[str, Any]) -> Iterator[JsonObject]:
+def _first_choices(event: JsonObject) -> Iterator[JsonObject]:
     choices = event.get("choices")
     for choice in choices if isinstance(choices, list) else []:
         if isinstance(choice, dict) and choice.get("index", 0) == 0:
             yield choice
 
 
-def _add(choice: JsonObject, message: JsonObject, part: Mapping[str, Any]) -> None:
+def _add(choice: JsonObject, message: JsonObject, part: JsonObject) -> None:
     """Add a part of a choice: texts to texts, log-probabilities to the list, and its end."""
-    delta = _object(part.get("delta") or part.get("message"))
+    delta = json_object(part.get("delta") or part.get("message"))
     for name in _TEXTS:
         if isinstance(text := delta.get(name), str):
             message[name] = message.get(name, "") + text
-    logprobs = part.get("logprobs")
-    if isinstance(logprobs, dict) and isinstance(logprobs.get("content"), list):
-        listed = choice.setdefault("logprobs", {"content": []})
-        listed["content"] += logprobs["content"]
+    logprobs = json_object(part.get("logprobs")).get("content")
+    if isinstance(logprobs, list):
+        choice.setdefault("logprobs", {"content": []})["content"] += logprobs
     for name, value in part.items():
         is_added = name in ("delta", "message", "logprobs", "index")
         if not is_added and value is not None:

@@ -55,7 +55,10 @@ def connector(ca_file: Path | None = None) -> Any:
 
     class Connector(aiohttp.TCPConnector):
         async def connect(
-            self, req: Any, traces: Any, timeout: Any
+            self,
+            req: Any,
+            traces: Any,
+            timeout: Any,
         ) -> aiohttp.connector.Connection:
             while True:
                 connection = await super().connect(req, traces, timeout)
@@ -92,32 +95,23 @@ def connection_fault(error: Exception, server: str, by: str = "") -> Again | Den
     """
     import aiohttp
 
+    reason = remedy = ""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         reason = f"its certificate is not valid ({_cause(error.certificate_error)})"
-        return Denied(
-            0,
-            reason,
-            f"{server}: {reason}; set SSL_CERT_FILE to your certificate authority's file",
-        )
-    if isinstance(error, (aiohttp.ClientSSLError, ssl.SSLError)):
+        remedy = "set SSL_CERT_FILE to your certificate authority's file"
+    elif isinstance(error, (aiohttp.ClientSSLError, ssl.SSLError)):
         reason = f"no TLS connection ({_cause(error)})"
-        return Denied(
-            0,
-            reason,
-            f"{server}: {reason}; check whether the address must begin with http:// or https://",
-        )
-    if (
+        remedy = "check whether the address must begin with http:// or https://"
+    elif (
         isinstance(error, aiohttp.ClientResponseError)
         # in the words of both parsers of aiohttp, by version
         and re.search("status line|Expected HTTP/", error.message)
     ):
         message = " ".join(redacted(error.message).split())
         reason = f"the server does not speak HTTP ({message[:_LONGEST_CAUSE]})"
-        return Denied(
-            0,
-            reason,
-            f"{server}: {reason}; check the address and its port",
-        )
+        remedy = "check the address and its port"
+    if reason:
+        return Denied(0, reason, f"{server}: {reason}; {remedy}")
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return Again(
             "connection", f"no connection{by} (its host name cannot be resolved)"
@@ -186,13 +180,10 @@ class ServerOptions:
         """Seconds that a question may take with all its tries, each of which may count as half
         of one.
         """
-        turns = (
-            60 * self.concurrent / self.requests_per_minute
-            if self.requests_per_minute
-            else 0.0
-        )
-        half_tries = 2 * (self.retries + 1)
-        return half_tries * (self.longest_try + turns) + self.patience
+        longest = self.longest_try
+        if self.requests_per_minute:
+            longest += 60 * self.concurrent / self.requests_per_minute
+        return 2 * (self.retries + 1) * longest + self.patience
 
     @property
     def sent_headers(self) -> dict[str, str]:
@@ -274,10 +265,9 @@ class Usage:
         }
 
     def __add__(self, usage: Usage) -> Usage:
-        sums = {
-            name: value + getattr(usage, name) for name, value in vars(self).items()
-        }
-        return Usage(**sums)
+        return Usage(
+            **{name: value + getattr(usage, name) for name, value in vars(self).items()}
+        )
 
 
 class Server:
@@ -286,7 +276,11 @@ class Server:
     """
 
     def __init__(
-        self, options: ServerOptions, usage: Usage, seed: int = 0, chats: bool = True
+        self,
+        options: ServerOptions,
+        usage: Usage,
+        seed: int = 0,
+        chats: bool = True,
     ) -> None:
         self._chats = chats
         self.options = options
@@ -320,17 +314,15 @@ class Server:
         urls = [address.url for address in self._addresses]
         url_with_user = next(filter(user_of, urls), None)
         if url_with_user and "Authorization" in headers:
-            remedy = (
-                "remove one of the two (the key comes from OPENAI_API_KEY unless "
-                "api_key_env sets another variable)"
-            )
             raise VievalError(
                 f"{redacted(url_with_user)}: an address with a user and password cannot be "
-                f"combined with a key; {remedy}"
+                "combined with a key; remove one of the two (the key comes from "
+                "OPENAI_API_KEY unless api_key_env sets another variable)"
             )
-        longest = self.options.longest_try
         timeout = aiohttp.ClientTimeout(
-            total=longest, sock_connect=_CONNECT, sock_read=self.options.timeout
+            total=self.options.longest_try,
+            sock_connect=_CONNECT,
+            sock_read=self.options.timeout,
         )
         self._session = aiohttp.ClientSession(
             headers=headers,
@@ -346,7 +338,10 @@ class Server:
             await self._session.close()
 
     async def post(
-        self, path: str, body: JsonObject, check: Check = lambda answer: None
+        self,
+        path: str,
+        body: JsonObject,
+        check: Check = lambda answer: None,
     ) -> JsonObject:
         """The JSON object a server answers with; one that `check` finds unusable is asked for
         again.
@@ -381,7 +376,12 @@ class Server:
             request.failed(problem.limited, with_most=rests)
             if request.spent or late:
                 await self._give_up_or_go_on(
-                    request, address, problem, started, silent if late else None, body
+                    request,
+                    address,
+                    problem,
+                    started,
+                    silent if late else None,
+                    body,
                 )
             self.usage.retries[problem.kind] += 1
             patience_left = self.options.patience - silent
@@ -412,7 +412,7 @@ class Server:
         problem: Again,
         started: float,
         late: float | None,
-        body: Mapping[str, Any],
+        body: JsonObject,
     ) -> None:
         """Raise `Refused` for a request that has had its tries, VievalError for a server that has
         had its time.
@@ -421,7 +421,9 @@ class Server:
         if patience allows it.
         """
         refused = Refused(
-            Status.API_ERROR, problem.kind, f"{problem.reason}, {request.sends} times"
+            Status.API_ERROR,
+            problem.kind,
+            f"{problem.reason}, {request.sends} times",
         )
         if request.spent and self._last_answer > started:
             raise refused
@@ -430,11 +432,11 @@ class Server:
             if request.server_is_well():
                 raise refused
         elif late is not None:
-            outage = f"{redacted(address.url)} has not answered for {late:.0f} s"
-            remedy = "check the server and run again (earlier answers are kept)"
             page = docs_url("reference/results.md#servers")
             raise VievalError(
-                f"{outage} (last error: {problem.reason}); {remedy}; see {page}"
+                f"{redacted(address.url)} has not answered for {late:.0f} s (last error: "
+                f"{problem.reason}); check the server and run again (earlier answers are "
+                f"kept); see {page}"
             )
         elif request.server_is_away(time.monotonic(), self._last_answer):
             raise refused
@@ -448,10 +450,11 @@ class Server:
         )
         if is_down and not self._outage_announced:
             self._outage_announced = True
-            outage = f"{redacted(address.url)}: {problem.reason}"
-            trying = f"trying for {self.options.patience:g} s"
             tqdm.write(
-                f"vieval: {outage}; {trying}",
+                (
+                    f"vieval: {redacted(address.url)}: {problem.reason}; trying for "
+                    f"{self.options.patience:g} s"
+                ),
                 file=sys.stderr,
             )
 
@@ -483,12 +486,19 @@ class Server:
         if not asks_to_wait or not address.asks_most_to_wait(request):
             return False
         address.start_rest_period(
-            problem.wait or 0.0, time.monotonic(), self._jitter, problem.limited
+            problem.wait or 0.0,
+            time.monotonic(),
+            self._jitter,
+            problem.limited,
         )
         return True
 
     def _wait(
-        self, request: Attempts, problem: Again, rests: bool, patience: float
+        self,
+        request: Attempts,
+        problem: Again,
+        rests: bool,
+        patience: float,
     ) -> float:
         """Seconds to wait before the next try; a rest of the address is waited out by whoever
         chooses it.
@@ -524,7 +534,11 @@ class Server:
         )
         try:
             await self._try(
-                Attempts(0), address, self.options.path, body, lambda answer: None
+                Attempts(0),
+                address,
+                self.options.path,
+                body,
+                lambda answer: None,
             )
         except Again:
             return False
@@ -550,7 +564,12 @@ class Server:
             data, headers = encoded(body)
             url = endpoint(address.url, path)
             content = await self._exchange(
-                "POST", url, address.url, _MOST_BYTES, data=data, headers=headers
+                "POST",
+                url,
+                address.url,
+                _MOST_BYTES,
+                data=data,
+                headers=headers,
             )
             answer = answer_of(content)
             if fault := fault_in(answer, address.url):
@@ -592,7 +611,10 @@ class Server:
             request |= proxy.request_arguments(request.get("headers", {}))
         try:
             async with self._session.request(
-                method, address, allow_redirects=False, **request
+                method,
+                address,
+                allow_redirects=False,
+                **request,
             ) as response:
                 async for chunk in response.content.iter_any():
                     received += chunk
@@ -649,7 +671,10 @@ class Server:
         return self._proxies[base]
 
     async def fetch(
-        self, address: str, max_bytes: int = _MOST_BYTES, allow_empty: bool = False
+        self,
+        address: str,
+        max_bytes: int = _MOST_BYTES,
+        allow_empty: bool = False,
     ) -> bytes:
         """A file that an answer names, asked for again like any answer, also where it is empty
         unless `allow_empty`.
@@ -693,15 +718,16 @@ class Server:
                 ) from None
             except VievalError:
                 raise Refused(
-                    Status.API_ERROR, "no file", f"{_NO_FILE}: its address is not valid"
+                    Status.API_ERROR,
+                    "no file",
+                    f"{_NO_FILE}: its address is not valid",
                 ) from None
             request.failed(problem.limited, with_most=False)
             if request.spent:
-                reason = f"{_NO_FILE}: {problem.reason}, {request.sends} times"
                 raise Refused(
                     Status.API_ERROR,
                     problem.kind,
-                    reason,
+                    f"{_NO_FILE}: {problem.reason}, {request.sends} times",
                 )
             self.usage.retries[problem.kind] += 1
             await asyncio.sleep(
@@ -733,11 +759,9 @@ def endpoint(base: str, path: str) -> str:
     'https://host/openai/deployments/judge/chat/completions?api-version=2024-10-21'
     """
     address, mark, query = base.partition("?")
-    url = f"{address.rstrip('/')}/{path}"
-    if not mark:
-        return url
-    sign = "&" if "?" in path else "?"
-    return f"{url}{sign}{query}"
+    if mark and "?" in path:
+        mark = "&"
+    return f"{address.rstrip('/')}/{path}{mark}{query}"
 
 
 def proxy_words(proxy: Proxy | None) -> str:
@@ -753,11 +777,13 @@ def _refused_by(proxy: Proxy | None, code: int) -> Again | VievalError:
     if code >= 500:
         return Again("connection", f"no connection{proxy_words(proxy)} (HTTP {code})")
     if code == _PROXY_LOGIN:
-        problem = f"{proxy} requires a user and password (HTTP {code})"
-        login = f"set them in {proxy.variable} as http://USER:PASSWORD@..."
-        return VievalError(f"{problem}; {login}, or {proxy.remedy}")
-    problem = f"{proxy} cannot connect to {proxy.host} (HTTP {code})"
-    return VievalError(f"{problem}; {proxy.remedy}")
+        return VievalError(
+            f"{proxy} requires a user and password (HTTP {code}); set them in "
+            f"{proxy.variable} as http://USER:PASSWORD@..., or {proxy.remedy}"
+        )
+    return VievalError(
+        f"{proxy} cannot connect to {proxy.host} (HTTP {code}); {proxy.remedy}"
+    )
 
 
 def server_options(name: str, backbone: Backbone) -> ServerOptions:

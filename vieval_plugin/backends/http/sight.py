@@ -64,13 +64,12 @@ async def look(name_colour: Callable[[Image], Awaitable[str]], seed: str) -> Sig
         sorted(COLOURS),
         2 * _PAIR,
     )
-    answers: list[str] = []
+    answers = []
     for pair in (colours[:_PAIR], colours[_PAIR:]):
         answers += await gather_or_cancel(
             name_colour(picture_of(colour)) for colour in pair
         )
-        sight = _sight(colours, answers)
-        if sight is not None:
+        if sight := _sight(colours, answers):
             break
     evidence = "; ".join(map(_evidence, colours, answers))
     return SightCheck(
@@ -86,8 +85,7 @@ def _evidence(colour: str, answer: str) -> str:
 
 def picture_of(colour: str) -> Image:
     """A picture filled with a colour."""
-    shape = (_SIDE, _SIDE, 3)
-    return Image(png.encode(np.full(shape, COLOURS[colour], np.uint8)))
+    return Image(png.encode(np.full((_SIDE, _SIDE, 3), COLOURS[colour], np.uint8)))
 
 
 def _sight(colours: Sequence[str], answers: Sequence[str]) -> Sight | None:
@@ -107,6 +105,6 @@ def _sight(colours: Sequence[str], answers: Sequence[str]) -> Sight | None:
 
 def _colour_in(answer: str) -> str | None:
     """The colour that an answer names; None for none or several."""
-    _, _, text = answer.rpartition("</think>")
+    text = answer.rpartition("</think>")[2]
     names = {name.lower() for name in _NAMES.findall(text)}
     return names.pop() if len(names) == 1 else None

@@ -42,7 +42,9 @@ class Detection:
     box: Box
 
 
-Detect: TypeAlias = Callable[[Sequence[tuple[Pixels, str]]], Sequence[Detection | None]]
+#: Images, each with a phrase.
+PhraseRows: TypeAlias = Sequence[tuple[Pixels, str]]
+Detect: TypeAlias = Callable[[PhraseRows], Sequence[Detection | None]]
 
 
 class Grounder:
@@ -66,7 +68,10 @@ class Grounder:
         )
 
     def boxes(
-        self, image: Image, phrases: Sequence[str], pixels: Decode = images.pixels
+        self,
+        image: Image,
+        phrases: Sequence[str],
+        pixels: Decode = images.pixels,
     ) -> list[Box]:
         """The best box of each phrase that is found, surest first, less those that enclose a
         smaller one.
@@ -82,16 +87,14 @@ class Grounder:
             with self._turn:
                 if not all(future.done() for future in futures):
                     self._run_batch()
-        return drop_enclosing(
-            [
-                detection
-                for future in futures
-                if (detection := future.result()) is not None
-            ]
-        )
+        detections = (future.result() for future in futures)
+        return drop_enclosing(list(filter(None, detections)))
 
     def _future(
-        self, name: str, phrase: str, decode: Callable[[], Pixels]
+        self,
+        name: str,
+        phrase: str,
+        decode: Callable[[], Pixels],
     ) -> Future[Detection | None]:
         key = name, phrase
         with self._change:
@@ -165,15 +168,14 @@ def load(detector: str) -> tuple[Detect, str]:
             f"the tool grounding requires torch and transformers ({error}); {advice}"
         ) from None
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    name = detector
-    revision = None
+    name, revision = detector, None
     if not exists(Path(detector)):
-        name, _, version = detector.partition("@")
-        revision = version or None
+        name, _, revision = detector.partition("@")
     try:
-        processor: Any = AutoProcessor.from_pretrained(name, revision=revision)  # type: ignore[no-untyped-call]
+        origin = {"revision": revision} if revision else {}
+        processor = AutoProcessor.from_pretrained(name, **origin)  # type: ignore[no-untyped-call]
         model = (
-            AutoModelForZeroShotObjectDetection.from_pretrained(name, revision=revision)
+            AutoModelForZeroShotObjectDetection.from_pretrained(name, **origin)
             .to(device)
             .eval()
         )
@@ -184,20 +186,22 @@ def load(detector: str) -> tuple[Detect, str]:
             "`detector` to its folder or to NAME@REVISION, or use the setting no_grounding"
         ) from None
 
-    def detect(rows: Sequence[tuple[Pixels, str]]) -> list[Detection | None]:
+    def detect(rows: PhraseRows) -> list[Detection | None]:
         found = find_boxes(model, processor, rows, BOX_THRESHOLD)
-        detections = []
-        for (scores, boxes), (image, _) in zip(found, rows, strict=True):
-            height, width = image.shape[:2]
-            detections.append(_best(scores, boxes, height, width))
-        return detections
+        return [
+            _best(scores, boxes, *image.shape[:2])
+            for (scores, boxes), (image, _) in zip(found, rows, strict=True)
+        ]
 
     commit = getattr(model.config, "_commit_hash", None)  # a folder has none
     return detect, f"{name}@{commit}" if commit else name
 
 
 def find_boxes(
-    network: Any, processor: Any, rows: Sequence[tuple[Pixels, str]], threshold: float
+    network: Any,
+    processor: Any,
+    rows: PhraseRows,
+    threshold: float,
 ) -> list[tuple[Any, Any]]:
     """The boxes of a GroundingDINO for the phrase of each image, as tensors of scores (boxes,) and
     of sides (boxes, 4), in pixels.
@@ -216,7 +220,10 @@ def find_boxes(
 
 
 def _find_in_same_size(
-    network: Any, processor: Any, rows: Sequence[tuple[Pixels, str]], threshold: float
+    network: Any,
+    processor: Any,
+    rows: PhraseRows,
+    threshold: float,
 ) -> list[tuple[Any, Any]]:
     import torch
 
@@ -255,16 +262,12 @@ def grounding_query(phrase: str) -> str:
 def run(arguments: Mapping[str, Any], pixels: Decode) -> ToolResult:
     """The boxes of `phrases` in `image`, found by the model `detector`."""
     detector = grounder(arguments["detector"])
-    return ToolResult(
-        tuple(
-            detector.boxes(
-                arguments["image"],
-                arguments["phrases"],
-                pixels,
-            )
-        ),
-        by=detector.by,
+    boxes = detector.boxes(
+        arguments["image"],
+        arguments["phrases"],
+        pixels,
     )
+    return ToolResult(tuple(boxes), by=detector.by)
 
 
 @cache
@@ -295,18 +298,11 @@ def _best(scores: Any, boxes: Any, height: int, width: int) -> Detection | None:
     if not len(scores):
         return None
     best = int(scores.argmax())
-    x0, y0, x1, y1 = (float(value) for value in boxes[best])
-    if not all(
-        map(
-            math.isfinite,
-            (x0, y0, x1, y1),
-        )
-    ):
+    sides = x0, y0, x1, y1 = tuple(map(float, boxes[best]))
+    if not all(map(math.isfinite, sides)):
         return None
-    left = max(0, math.floor(x0))
-    top = max(0, math.floor(y0))
-    right = min(width, math.ceil(x1))
-    bottom = min(height, math.ceil(y1))
+    left, top = max(0, math.floor(x0)), max(0, math.floor(y0))
+    right, bottom = min(width, math.ceil(x1)), min(height, math.ceil(y1))
     if left >= right or top >= bottom:
         return None
     return Detection(

@@ -87,11 +87,12 @@ class Spill:
         return spilled
 
     def _say(self, error: OSError) -> None:
-        problem = f"cannot write to {tempfile.gettempdir()} ({error.strerror})"
-        effect = f"tool images beyond {self._memory >> 20} MiB stay in memory"
-        remedy = "free disk space there, or set TMPDIR to another folder"
         tqdm.write(
-            f"vieval: {problem}, so {effect}; {remedy}",
+            (
+                f"vieval: cannot write to {tempfile.gettempdir()} ({error.strerror}), so "
+                f"tool images beyond {self._memory >> 20} MiB stay in memory; free disk "
+                "space there, or set TMPDIR to another folder"
+            ),
             file=sys.stderr,
         )
 
@@ -100,11 +101,12 @@ def _remove(path: Path, process: int) -> None:
     """Remove a file or a folder, but not in a process that was forked from the one which made
     it.
     """
-    if os.getpid() == process:
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
+    if os.getpid() != process:
+        return
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 #: Gives the pixels (height, width, 3) of an image, which are not to be written to; VievalError as

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 import PIL.Image
@@ -83,46 +83,27 @@ class ClassBoxes:
     masks: NDArray[np.bool_] | None = None
 
 
-class Detector(Protocol):
-    """Detector of objects of named classes."""
-
-    @property
-    def by(self) -> str:
-        """Name in results."""
-
-    @property
-    def identity(self) -> str:
-        """Digest of the weights."""
-
-    @property
-    def counting_threshold(self) -> float:
-        """Confidence above which boxes are counted."""
-
-    def batch_key(self, pixels: Pixels, labels: Sequence[str]) -> Hashable:
-        """Equal for images that may go together; VievalError for an unknown class."""
-
-    def detect(
-        self, rows: Sequence[tuple[Pixels, Sequence[str]]], threshold: float
-    ) -> list[dict[str, ClassBoxes]]:
-        """The boxes of each image by class, at least those above the threshold."""
-
-
 @dataclass(frozen=True)
 class PhraseDetector:
     """GroundingDINO, asked for one class at a time."""
 
+    #: Name in results.
     by: str
+    #: Digest of the weights.
     identity: str
     network: Any
     processor: Any
+    #: Confidence above which boxes are counted.
     counting_threshold: float = THRESHOLD
 
     def batch_key(self, pixels: Pixels, labels: Sequence[str]) -> Hashable:
+        """Equal for images that may go together; VievalError for an unknown class."""
         return pixels.shape
 
     def detect(
         self, rows: Sequence[tuple[Pixels, Sequence[str]]], threshold: float
     ) -> list[dict[str, ClassBoxes]]:
+        """The boxes of each image by class, at least those above the threshold."""
         phrases = [(pixels, label) for pixels, labels in rows for label in labels]
         boxes = iter(
             find_boxes(
@@ -171,23 +152,20 @@ class MaskDetector:
     def detect(
         self, rows: Sequence[tuple[Pixels, Sequence[str]]], threshold: float
     ) -> list[dict[str, ClassBoxes]]:
-        torch = library("torch")
-        batch = torch.stack([self._inputs(pixels) for pixels, _ in rows])
+        inputs = [self._inputs(pixels) for pixels, _ in rows]
+        batch = library("torch").stack(inputs)
         outputs = self.network(pixel_values=batch.to(self.network.device))
         probabilities = outputs.class_queries_logits.softmax(-1)
-        boxes_of_rows = []
+        boxes_of_rows: list[dict[str, ClassBoxes]] = [{} for _ in rows]
         for number, (pixels, labels) in enumerate(rows):
-            masks = outputs.masks_queries_logits[number]
-            boxes_by_label = {}
             for label in labels:
-                boxes_by_label[label] = mask_boxes(
+                boxes_of_rows[number][label] = mask_boxes(
                     probabilities[number, :, self.classes[label]],
-                    masks,
+                    outputs.masks_queries_logits[number],
                     padded=batch.shape[-2:],
                     size=pixels.shape[:2],
                     threshold=threshold,
                 )
-            boxes_of_rows.append(boxes_by_label)
         return boxes_of_rows
 
     def _inputs(self, pixels: Pixels) -> Any:
@@ -195,10 +173,14 @@ class MaskDetector:
         torch = library("torch")
         height, width = scaled_size(*pixels.shape[:2])
         values = torch.from_numpy(pixels.copy()).permute(2, 0, 1).float() / 255
-        scaled = _resize(values, height, width)
-        normal = (scaled - self.mean) / self.deviation
-        padding = (0, -width % _DIVISOR, 0, -height % _DIVISOR)
-        return torch.nn.functional.pad(normal, padding)
+        normal = (_resize(values, height, width) - self.mean) / self.deviation
+        return torch.nn.functional.pad(
+            normal, (0, -width % _DIVISOR, 0, -height % _DIVISOR)
+        )
+
+
+#: Detector of objects of named classes.
+Detector: TypeAlias = PhraseDetector | MaskDetector
 
 
 def scaled_size(height: int, width: int) -> tuple[int, int]:
@@ -246,9 +228,8 @@ def mask_boxes(
     area = inside.flatten(1).sum(1)
     means = (logits.sigmoid() * inside).flatten(1).sum(1) / (area + 1e-6)
     sides = np.array([_box(mask) for mask in inside], float)
-    scores = (probabilities * means).cpu().double().numpy()
     return ClassBoxes(
-        scores,
+        (probabilities * means).cpu().double().numpy(),
         sides,
         inside.cpu().numpy(),
     )
@@ -284,14 +265,22 @@ class ColorClassifier:
     vectors: dict[str, Any] = field(default_factory=dict)
 
     def colors(
-        self, pixels: Pixels, label: str, boxes: ClassBoxes, indices: Sequence[int]
+        self,
+        pixels: Pixels,
+        label: str,
+        boxes: ClassBoxes,
+        indices: Sequence[int],
     ) -> list[str]:
         """The colours of the chosen objects of a class."""
         if not indices:
             return []
         encoder = self.encoder
-        crops = [encoder.pixels(_crop(pixels, boxes, index)) for index in indices]
-        cosines = encoder.images(crops) @ self._color_vectors(label).T
+        cosines = (
+            encoder.images(
+                [encoder.pixels(_crop(pixels, boxes, index)) for index in indices]
+            )
+            @ self._color_vectors(label).T
+        )
         return [COLORS[index] for index in cosines.argmax(-1).tolist()]
 
     def _color_vectors(self, label: str) -> Any:
@@ -301,8 +290,9 @@ class ColorClassifier:
                 for color in COLORS
                 for wording in _WORDINGS
             ]
-            tokens = [self.encoder.tokens(text)[0] for text in texts]
-            vectors = self.encoder.texts(tokens)
+            vectors = self.encoder.texts(
+                [self.encoder.tokens(text)[0] for text in texts]
+            )
             means = vectors.reshape(len(COLORS), len(_WORDINGS), -1).mean(1)
             self.vectors[label] = means / means.norm(dim=-1, keepdim=True)
         return self.vectors[label]
@@ -330,34 +320,35 @@ class ObjectInstrument:
     """A detector and a classifier of colours as an instrument."""
 
     def __init__(
-        self, detector: Detector, colors: ColorClassifier | None, batch: int
+        self,
+        detector: Detector,
+        colors: ColorClassifier | None,
+        batch: int,
     ) -> None:
         self._detector, self._colors, self.batch = detector, colors, batch
-        names = [detector.by, *([colors.encoder.by] if colors else [])]
-        self.by = ", ".join(names)
+        self.by = ", ".join([detector.by, *([colors.encoder.by] if colors else [])])
 
     def look(self, ask: UseTool) -> PreparedMeasure:
         """The image decoded; VievalError if it cannot be read, or a class is unknown."""
         pixels = images.pixels(ask.arguments["image"])
         arguments = dict(ask.arguments)
-        for name in _NOT_IN_KEY:
-            arguments.pop(name, None)
-        arguments["threshold"] = THRESHOLD
-        if ask.arguments["counting"]:
-            arguments["threshold"] = self._detector.counting_threshold
+        image, counting = arguments.pop("image"), arguments.pop("counting")
+        threshold = self._detector.counting_threshold if counting else THRESHOLD
+        arguments["threshold"] = threshold
         weights = [self._detector.identity]
         weights += [self._colors.encoder.identity] if self._colors else []
-        size = self._detector.batch_key(pixels, ask.arguments["labels"])
-        digest = images.digest(ask.arguments["image"])
+        size = self._detector.batch_key(pixels, arguments["labels"])
         parts = {
             "tool": ask.tool,
             "weights": weights,
-            "image": digest,
+            "image": images.digest(image),
             **arguments,
         }
-        batch_key = size, arguments["threshold"]
-        content = PreparedDetection(pixels, arguments)
-        return PreparedMeasure(key_of(parts), content, batch_key)
+        return PreparedMeasure(
+            key_of(parts),
+            PreparedDetection(pixels, arguments),
+            (size, threshold),
+        )
 
     def compute(self, contents: Sequence[PreparedDetection]) -> list[Reply]:
         return [*run_or_halve(contents, self._results)]
@@ -390,26 +381,22 @@ class ObjectInstrument:
         colored, objects = dict(detection.arguments["colored"]), []
         for label, boxes in boxes_by_label.items():
             indices = surest(boxes.scores, detection.arguments["threshold"])
-            of_color = indices[: colored.get(label, 0)]
+            colors = []
             if self._colors:
                 colors = self._colors.colors(
                     detection.pixels,
                     label,
                     boxes,
-                    of_color,
+                    indices[: colored.get(label, 0)],
                 )
-            else:
-                colors = []
             for number, index in enumerate(indices):
                 left, top, right, bottom = boxes.sides[index].round(2).tolist()
                 color = colors[number] if number < len(colors) else ""
                 score = round(float(boxes.scores[index]), 4)
-                box = left, top, right, bottom
-                objects.append(DetectedObject(label, box, score, color))
+                objects.append(
+                    DetectedObject(label, (left, top, right, bottom), score, color)
+                )
         return objects
-
-
-_NOT_IN_KEY = ("image", "counting")
 
 
 def open_instrument(ask: UseTool, scorers: Mapping[str, Scorer]) -> ObjectInstrument:
@@ -427,12 +414,13 @@ def open_instrument(ask: UseTool, scorers: Mapping[str, Scorer]) -> ObjectInstru
         scorer.device,
     )
     color_origin = Origin(
-        color_scorer.model or COLOR_MODEL, color_scorer.revision, color_scorer.device
+        color_scorer.model or COLOR_MODEL,
+        color_scorer.revision,
+        color_scorer.device,
     )
-    colors = _open_colors(color_origin) if ask.arguments["colored"] else None
     return ObjectInstrument(
         open_detector(origin),
-        colors,
+        _open_colors(color_origin) if ask.arguments["colored"] else None,
         scorer.batch_size,
     )
 
@@ -444,33 +432,45 @@ def open_detector(origin: Origin) -> Detector:
     options = {"revision": origin.revision} if origin.revision else {}
     try:
         config = transformers.AutoConfig.from_pretrained(
-            where, trust_remote_code=False, **options
+            where,
+            trust_remote_code=False,
+            **options,
         )
     except Exception as error:  # of files that others wrote
         raise VievalError(load_failure_reason(where, origin.revision, error)) from None
     if config.model_type == "mask2former":
         return _open_mask_detector(origin)
-    architecture = "GroundingDinoForObjectDetection"
     network, _ = pretrained(
-        architecture, "grounding-dino", origin, use_safetensors=True
+        "GroundingDinoForObjectDetection",
+        "grounding-dino",
+        origin,
+        use_safetensors=True,
     )
     processor = transformers.AutoProcessor.from_pretrained(
-        where, trust_remote_code=False, **options
+        where,
+        trust_remote_code=False,
+        **options,
     )
     digest = identity(
         network,
         processor.image_processor.to_json_string(),
         processor.tokenizer.backend_tokenizer.to_str(),
     )
-    by = weights_name(origin, network, digest)
-    return PhraseDetector(by, digest, network, processor)
+    return PhraseDetector(
+        weights_name(origin, network, digest),
+        digest,
+        network,
+        processor,
+    )
 
 
 def _open_mask_detector(origin: Origin) -> MaskDetector:
     torch = library("torch")
-    architecture = "Mask2FormerForUniversalSegmentation"
     network, processor = pretrained(
-        architecture, "mask2former", origin, use_safetensors=True
+        "Mask2FormerForUniversalSegmentation",
+        "mask2former",
+        origin,
+        use_safetensors=True,
     )
     labels = [name for _, name in sorted(network.config.id2label.items())]
     names = COCO_CLASSES if len(labels) == len(COCO_CLASSES) else labels
@@ -479,15 +479,13 @@ def _open_mask_detector(origin: Origin) -> MaskDetector:
         for values in (processor.image_mean, processor.image_std)
     )
     digest = identity(network, repr((processor.image_mean, processor.image_std)))
-    by = weights_name(origin, network, digest)
-    classes = {name: number for number, name in enumerate(names)}
     return MaskDetector(
-        by,
+        weights_name(origin, network, digest),
         digest,
         network,
         mean,
         deviation,
-        classes,
+        {name: number for number, name in enumerate(names)},
     )
 
 

@@ -47,14 +47,17 @@ class TextReader:
         return identity()
 
     def look(self, ask: UseTool) -> PreparedMeasure:
-        versions = versions_of("onnxruntime", "opencv-python-headless")
-        key = {
-            "tool": ask.tool,
-            "by": self.by,
-            **versions,
-            "image": images.digest(ask.arguments["image"]),
-        }
-        return PreparedMeasure(key_of(key), ask)
+        return PreparedMeasure(
+            key_of(
+                {
+                    "tool": ask.tool,
+                    "by": self.by,
+                    **versions_of("onnxruntime", "opencv-python-headless"),
+                    "image": images.digest(ask.arguments["image"]),
+                }
+            ),
+            ask,
+        )
 
     def compute(self, contents: Sequence[UseTool]) -> list[Reply]:
         return list(self._pool.map(self._read, contents))
@@ -78,8 +81,10 @@ def run(arguments: Mapping[str, Any], pixels: Decode) -> ToolResult | Failure:
             np.ascontiguousarray(image[:, :, ::-1])
         )  # it wants blue first
     except ResizeImgError:
-        reason = f"OCR cannot read an image of {width}x{height} pixels"
-        return Failure(Status.NOT_APPLICABLE, reason)
+        return Failure(
+            Status.NOT_APPLICABLE,
+            f"OCR cannot read an image of {width}x{height} pixels",
+        )
     if output.txts is None or output.boxes is None:
         return ToolResult((), "")
     boxes = []

@@ -102,11 +102,12 @@ def run(ask: UseTool, pixels: Decode = images.pixels) -> Reply:
     tool = tools.registry().get(ask.tool)
     try:
         if tool is not None and tool.run is not None:
-            decoded = {
-                name: pixels(part) if isinstance(part, Image) else part
-                for name, part in ask.arguments.items()
-            }
-            return tool.run(decoded)
+            return tool.run(
+                {
+                    name: pixels(part) if isinstance(part, Image) else part
+                    for name, part in ask.arguments.items()
+                }
+            )
         if tool is not None and tool.name in _RUNS:
             return _RUNS[tool.name](ask.arguments, pixels)
         return Failure(
@@ -120,10 +121,9 @@ def run(ask: UseTool, pixels: Decode = images.pixels) -> Reply:
     except (
         Exception
     ) as error:  # libraries below raise anything on images made to break them
-        reason = f"{type(error).__name__}: {line_of(error)}"
         return Failure(
             Status.TOOL_ERROR,
-            f"{ask.tool}: {reason}",
+            f"{ask.tool}: {type(error).__name__}: {line_of(error)}",
         )
 
 
@@ -142,8 +142,7 @@ def _highlight(arguments: Mapping[str, Any], pixels: Decode) -> ToolResult:
     highlighted = highlight(resized_source, boxes)
     if highlighted is source:
         return ToolResult(boxes, image=image)
-    fits_jpeg = max(highlighted.shape) <= _LONGEST_JPEG_SIDE
-    if images.is_jpeg(image) and fits_jpeg:
+    if images.is_jpeg(image) and max(highlighted.shape) <= _LONGEST_JPEG_SIDE:
         return ToolResult(boxes, image=images.vouch(encode_jpeg(highlighted)))
     return ToolResult(boxes, image=images.png_image(highlighted))
 
@@ -155,13 +154,16 @@ def encode_jpeg(pixels: Pixels) -> Image:
     Its colours keep every pixel of theirs (4:4:4).
     """
     if (longest := max(pixels.shape)) > _LONGEST_JPEG_SIDE:
-        limit = f"at most {_LONGEST_JPEG_SIDE} pixels"
         raise VievalError(
-            f"each side of a JPEG must have {limit}, got {longest}; use PNG"
+            f"each side of a JPEG must have at most {_LONGEST_JPEG_SIDE} pixels, got "
+            f"{longest}; use PNG"
         )
     file = io.BytesIO()
     PIL.Image.fromarray(pixels).save(
-        file, "JPEG", quality=_JPEG_QUALITY, subsampling="4:4:4"
+        file,
+        "JPEG",
+        quality=_JPEG_QUALITY,
+        subsampling="4:4:4",
     )
     return Image(file.getvalue())
 

@@ -15,7 +15,12 @@ from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.concurrency import cores
 from vieval_plugin.backends.http.image_encoding import asked_images, noted
 from vieval_plugin.backends.http.server import Usage
-from vieval_plugin.backends.reply_checks import checked, final
+from vieval_plugin.backends.reply_checks import (
+    NumberedQuestion,
+    Question,
+    checked,
+    final,
+)
 from vieval_plugin.images import examine
 from vieval_plugin.judges.protocol import (
     Chat,
@@ -56,18 +61,18 @@ def look(image: Image) -> ExaminedImage:
 
 
 def answer_in_batches(
-    questions: Sequence[tuple[int, Chat | Likelihood]],
+    questions: Sequence[NumberedQuestion],
     *,
     look: Callable[[Image], ExaminedImage] = look,
     key: Callable[
         [
             int,
-            Chat | Likelihood,
+            Question,
             Callable[[Image], str],
         ],
         str,
     ],
-    generate: Callable[[list[tuple[int, Chat | Likelihood]]], list[Reply]],
+    generate: Callable[[list[NumberedQuestion]], list[Reply]],
     store: Store | None,
     model: str,
     usage: Usage,
@@ -83,23 +88,20 @@ def answer_in_batches(
     by_image = _look_at_all(
         {image for _, ask in questions for image in asked_images(ask)}, look
     )
-    digests = {
-        image: examined.digest
-        for image, examined in by_image.items()
-        if isinstance(examined, ExaminedImage)
-    }
+
+    def digest(image: Image) -> str:
+        examined = by_image[image]
+        if isinstance(examined, VievalError):
+            raise examined
+        return examined.digest
+
     for position, (number, ask) in enumerate(questions):
-        results = [by_image[image] for image in asked_images(ask)]
-        errors = [result for result in results if isinstance(result, VievalError)]
-        if errors:
-            replies[position] = Failure(
-                Status.TOOL_ERROR,
-                str(errors[0]),
-            )
-            usage.failures["unreadable image"] += 1
-        else:
-            name = key(number, ask, digests.__getitem__)
+        try:
+            name = key(number, ask, digest)
             positions.setdefault(name, []).append(position)
+        except VievalError as error:
+            replies[position] = Failure(Status.TOOL_ERROR, str(error))
+            usage.failures["unreadable image"] += 1
     waiting = []
     for name, group in positions.items():
         stored = store.get(name) if store else None
@@ -110,12 +112,10 @@ def answer_in_batches(
             usage.cached += len(group)
     for start in range(0, len(waiting), ASKS_A_CALL):
         names = waiting[start : start + ASKS_A_CALL]
-        batch = [questions[positions[name][0]] for name in names]
-        raw_replies: Sequence[Reply]
         if reason := usage.stop_reason():
-            raw_replies = [Failure(Status.API_ERROR, reason)] * len(batch)
+            raw_replies: list[Reply] = [Failure(Status.API_ERROR, reason)] * len(names)
         else:
-            raw_replies = generate(batch)
+            raw_replies = generate([questions[positions[name][0]] for name in names])
         for name, raw_reply in zip(names, raw_replies, strict=True):
             reply = checked(raw_reply)
             _count(reply, model, usage)
@@ -125,8 +125,7 @@ def answer_in_batches(
             replies |= dict.fromkeys(positions[name], reply)
     noted_replies = []
     for position, (_, ask) in enumerate(questions):
-        results = [by_image[image] for image in asked_images(ask)]
-        notes = [getattr(result, "notes", ()) for result in results]
+        notes = [getattr(by_image[image], "notes", ()) for image in asked_images(ask)]
         noted_replies.append(
             noted(
                 replies[position],
@@ -152,7 +151,7 @@ def _look_at_all(
 
 
 def chats_and_likelihoods(
-    questions: Sequence[tuple[int, Chat | Likelihood]],
+    questions: Sequence[NumberedQuestion],
 ) -> tuple[list[tuple[int, int, Chat]], list[tuple[int, int, Likelihood]]]:
     """The chats and the likelihoods among questions, each with its position and its program's
     number.
@@ -182,9 +181,8 @@ def run_or_halve(
         raise
     # what processors and models raise for a bad input, or for too large a batch
     except Exception as error:
-        status = (
-            Status.TOOL_ERROR if isinstance(error, VievalError) else Status.API_ERROR
-        )
+        is_ours = isinstance(error, VievalError)
+        status = Status.TOOL_ERROR if is_ours else Status.API_ERROR
         failure = Failure(status, line_of(error))
     if len(items) == 1:
         return [failure]

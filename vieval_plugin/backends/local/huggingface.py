@@ -23,7 +23,11 @@ from vieval_plugin.backends.local.batch import (
     answer_in_batches,
     run_or_halve,
 )
-from vieval_plugin.backends.reply_checks import log_probability
+from vieval_plugin.backends.reply_checks import (
+    NumberedQuestion,
+    Question,
+    log_probability,
+)
 from vieval_plugin.backends.token_probabilities import (
     BoundsByPrefix,
     Tokens,
@@ -44,6 +48,7 @@ from vieval_plugin.judges.protocol import (
     Text,
 )
 from vieval_plugin.text.errors import VievalError, line_of
+from vieval_plugin.text.yaml_json import JsonObject
 
 # which of the arguments also say which processor it is
 _ORIGIN = ("revision", "trust_remote_code", "cache_dir", "local_files_only")
@@ -106,7 +111,9 @@ class TransformersBackend:
             self._network.to(device)
         self._tokenizer = self._processor.tokenizer
         self._start = _decoder_start(
-            self._network.config, self._network.generation_config, self._tokenizer
+            self._network.config,
+            self._network.generation_config,
+            self._tokenizer,
         )
         if self._start is None and not getattr(self._processor, "chat_template", None):
             raise VievalError(
@@ -143,7 +150,7 @@ class TransformersBackend:
         )
 
     def answer(
-        self, questions: Sequence[tuple[int, Chat | Likelihood]], repeats: Sequence[int]
+        self, questions: Sequence[NumberedQuestion], repeats: Sequence[int]
     ) -> list[Reply]:
         """Replies to asks, in order. Nothing is drawn at random: a question asked again has the
         same answer.
@@ -163,18 +170,15 @@ class TransformersBackend:
             usage=self.usage,
         )
 
-    def _key(self, ask: Chat | Likelihood, digest: Callable[[Image], str]) -> str:
+    def _key(self, ask: Question, digest: Callable[[Image], str]) -> str:
         engine = {
             "engine": "transformers",
             "model": self.model,
             "dtype": self._dtype,
             "origin": self._origin,
         }
-        kind = (
-            {"limit": self.sampling.limit(ask)}
-            if isinstance(ask, Chat)
-            else {"definition": ask.definition}
-        )
+        # of a likelihood the definition is part of the question
+        kind = {"limit": self.sampling.limit(ask)} if isinstance(ask, Chat) else {}
         return key_of(
             {
                 **engine,
@@ -183,27 +187,32 @@ class TransformersBackend:
             }
         )
 
-    def _answers(self, asks: Sequence[Chat | Likelihood]) -> list[Reply]:
-        chats = [ask for ask in asks if isinstance(ask, Chat)]
-        texts = iter(self._run_batches(chats, self._texts))
+    def _answers(self, asks: Sequence[Question]) -> list[Reply]:
+        texts = iter(
+            self._run_batches(
+                [ask for ask in asks if isinstance(ask, Chat)], self._texts
+            )
+        )
         rows = [self._rows(ask) if isinstance(ask, Likelihood) else [] for ask in asks]
-        all_rows = list(chain.from_iterable(rows))
-        values = iter(self._run_batches(all_rows, self._log_probabilities))
+        values = iter(
+            self._run_batches(list(chain.from_iterable(rows)), self._log_probabilities)
+        )
         replies: list[Reply] = []
         for ask, rows_of_ask in zip(asks, rows, strict=True):
             if isinstance(ask, Chat):
                 replies.append(next(texts))
             else:
                 row_values = [next(values) for _ in rows_of_ask]
-                failures = (value for value in row_values if isinstance(value, Failure))
-                failed = next(failures, None)
+                failed = next(
+                    (value for value in row_values if isinstance(value, Failure)), None
+                )
                 replies.append(failed or self._read(ask, row_values))
         return replies
 
     def _run_batches(
         self, items: Sequence[Item], run: Callable[[Sequence[Item]], Sequence[Result]]
     ) -> list[Result | Failure]:
-        results: list[Result | Failure] = []
+        results = []
         for start in range(0, len(items), self.batch_size):
             results += run_or_halve(items[start : start + self.batch_size], run)
         return results
@@ -211,12 +220,11 @@ class TransformersBackend:
     def _rows(self, ask: Likelihood) -> list[_Row]:
         tokens = [self._tokens(text) for text in ask.continuations]
         if ask.definition == "first_token":
-            single_tokens = [t for t in tokens if t is not None and len(t) == 1]
             return [
                 _Row(
                     ask.messages,
                     (),
-                    (tuple(chain(*single_tokens)),),
+                    (tuple(t[0] for t in tokens if t and len(t) == 1),),
                 )
             ]
         if ask.definition == "beginning":
@@ -241,12 +249,9 @@ class TransformersBackend:
         try:
             if ask.definition == "first_token":
                 [[first]] = values
-                first_tokens = [
-                    t[0] if t is not None and len(t) == 1 else None for t in tokens
-                ]
                 chances = [
-                    0.0 if token is None else math.exp(log_probability(first[token]))
-                    for token in first_tokens
+                    math.exp(log_probability(first[t[0]])) if t and len(t) == 1 else 0.0
+                    for t in tokens
                 ]
             elif ask.definition == "beginning":
                 return probabilities_from_bounds(
@@ -257,10 +262,7 @@ class TransformersBackend:
                 chances = [
                     0.0
                     if t is None
-                    else _geometric_mean(
-                        next(remaining),
-                        (*t, self._end),
-                    )
+                    else _geometric_mean(next(remaining), (*t, self._end))
                     for t in tokens
                 ]
         except ValueError as error:
@@ -271,26 +273,27 @@ class TransformersBackend:
         """The tokens of a continuation, None where they are no other way of writing it."""
         ids = self._tokenizer(text, add_special_tokens=False).input_ids
         decoded = self._tokenizer.decode(
-            ids, skip_special_tokens=False, clean_up_tokenization_spaces=False
+            ids,
+            skip_special_tokens=False,
+            clean_up_tokenization_spaces=False,
         )
         return tuple(ids) if decoded == text else None
 
     def _log_probabilities(self, rows: Sequence[_Row]) -> list[list[dict[int, float]]]:
         """For each row and position, the log-probabilities of the tokens wanted there."""
         with self._torch.inference_mode():
-            inputs = self._inputs([row.messages for row in rows])
-            logits = self._logits(inputs, [row.prefix for row in rows])
-            logged = logits.float().log_softmax(-1).cpu()
-        values = []
-        for row, logged_row in zip(rows, logged, strict=True):
-            positions = zip(row.wanted_tokens, logged_row, strict=False)
-            values.append(
-                [
-                    {token: float(by_token[token]) for token in tokens}
-                    for tokens, by_token in positions
-                ]
+            logits = self._logits(
+                self._inputs([row.messages for row in rows]),
+                [row.prefix for row in rows],
             )
-        return values
+            logged = logits.float().log_softmax(-1).cpu()
+        return [
+            [
+                {token: float(by_token[token]) for token in tokens}
+                for tokens, by_token in zip(row.wanted_tokens, logged_row, strict=False)
+            ]
+            for row, logged_row in zip(rows, logged, strict=True)
+        ]
 
     def _logits(self, inputs: Any, prefixes: Sequence[tuple[int, ...]]) -> Any:
         """Logits where each turn starts and after each token it begins with; what is past a
@@ -300,7 +303,9 @@ class TransformersBackend:
         padding = [self._tokenizer.pad_token_id] * longest
         padded = [[*tokens, *padding][:longest] for tokens in prefixes]
         prefix_tokens = self._torch.tensor(
-            padded, dtype=self._torch.long, device=inputs["input_ids"].device
+            padded,
+            dtype=self._torch.long,
+            device=inputs["input_ids"].device,
         )
         if self._start is not None:
             first = self._torch.full_like(
@@ -311,9 +316,14 @@ class TransformersBackend:
                 **inputs, decoder_input_ids=self._torch.cat([first, prefix_tokens], 1)
             ).logits
         is_token = [[n < len(tokens) for n in range(longest)] for tokens in prefixes]
-        mask = self._torch.tensor(is_token, device=prefix_tokens.device)
         extended = self._joined(
-            inputs, {"input_ids": prefix_tokens, "attention_mask": mask}
+            inputs,
+            {
+                "input_ids": prefix_tokens,
+                "attention_mask": self._torch.tensor(
+                    is_token, device=prefix_tokens.device
+                ),
+            },
         )
         # of a long prompt the logits of every position would take more memory than the model
         last = "logits_to_keep" in inspect.signature(self._network.forward).parameters
@@ -322,7 +332,7 @@ class TransformersBackend:
             :, -longest - 1 :
         ]
 
-    def _joined(self, inputs: Any, added: Mapping[str, Any]) -> dict[str, Any]:
+    def _joined(self, inputs: Any, added: Mapping[str, Any]) -> JsonObject:
         """Inputs with tokens added at the end; whatever else there is per token says 0 of them,
         that is: text.
         """
@@ -349,13 +359,15 @@ class TransformersBackend:
         )
         skipped = inputs["input_ids"].shape[1] if self._start is None else 1
         prompt_lengths = inputs["attention_mask"].sum(1).tolist()
-        texts = []
-        for row, limit, input_tokens in zip(
-            outputs, limits, prompt_lengths, strict=True
-        ):
-            answer = row[skipped : skipped + limit].tolist()
-            texts.append(self._text(answer, input_tokens))
-        return texts
+        return [
+            self._text(row[skipped : skipped + limit].tolist(), input_tokens)
+            for row, limit, input_tokens in zip(
+                outputs,
+                limits,
+                prompt_lengths,
+                strict=True,
+            )
+        ]
 
     def _text(self, tokens: list[int], tokens_in: int) -> Text:
         ends = self._network.generation_config.eos_token_id
@@ -378,14 +390,13 @@ class TransformersBackend:
         prompts = [self._prompt(conversation) for conversation in conversations]
         begin = self._tokenizer.bos_token
         has_begin = begin and prompts[0].startswith(begin)
-        batch = self._processor(
+        return self._processor(
             text=prompts,
             images=images if any(images) else None,
             padding=True,
             return_tensors="pt",
             add_special_tokens=not has_begin,
-        )
-        return batch.to(
+        ).to(
             self._network.device,
             self._network.dtype,
         )
@@ -395,10 +406,11 @@ class TransformersBackend:
         if self._start is not None:
             parts = chain.from_iterable(message.parts for message in conversation)
             return "\n\n".join(part for part in parts if isinstance(part, str))
-        turns = [_turn(message.role, message.parts) for message in conversation]
         return str(
             self._processor.apply_chat_template(
-                turns, tokenize=False, add_generation_prompt=True
+                [_turn(message.role, message.parts) for message in conversation],
+                tokenize=False,
+                add_generation_prompt=True,
             )
         )
 
@@ -409,19 +421,23 @@ def _decoded_images(conversation: Sequence[Message]) -> list[Any]:
 
 
 def _load(
-    model: str, dtype: str, origin: Mapping[str, Any], arguments: Mapping[str, Any]
+    model: str,
+    dtype: str,
+    origin: Mapping[str, Any],
+    arguments: Mapping[str, Any],
 ) -> tuple[Any, Any]:
     """The processor and the network of a model."""
     transformers = library("transformers")
     try:
         processor = transformers.AutoProcessor.from_pretrained(model, **origin)
         network = transformers.AutoModelForImageTextToText.from_pretrained(
-            model, dtype=dtype, **arguments
+            model,
+            dtype=dtype,
+            **arguments,
         )
     except (OSError, ValueError, KeyError, ImportError, TypeError) as error:
-        reason = line_of(error)
         raise VievalError(
-            f"cannot load {model} as a transformers image-text model: {reason}"
+            f"cannot load {model} as a transformers image-text model: {line_of(error)}"
         ) from None
     return processor, network.eval()
 
@@ -435,13 +451,11 @@ def _decoder_start(config: Any, generation: Any, tokenizer: Any) -> int | None:
         getattr(candidate, "is_encoder_decoder", False) for candidate in configs
     ):
         return None
-    tokens = [
-        getattr(candidate, "decoder_start_token_id", None)
-        for candidate in (generation, *configs)
-    ]
-    return int(
-        next((token for token in tokens if token is not None), tokenizer.pad_token_id)
-    )
+    for candidate in (generation, *configs):
+        token = getattr(candidate, "decoder_start_token_id", None)
+        if token is not None:
+            return int(token)
+    return int(tokenizer.pad_token_id)
 
 
 def _geometric_mean(
@@ -464,8 +478,9 @@ def _rows_of_prefixes(
     rows = []
     for prefix in [prefix for prefix in after if prefix not in shorter]:
         beginnings = [prefix[:length] for length in range(len(prefix) + 1)]
-        wanted_tokens = tuple(after[beginning] for beginning in beginnings)
-        rows.append(_Row(messages, prefix, wanted_tokens))
+        rows.append(
+            _Row(messages, prefix, tuple(after[beginning] for beginning in beginnings))
+        )
     return rows
 
 
@@ -476,22 +491,24 @@ def _bounds_by_prefix(
     by_prefix: BoundsByPrefix = {}
     for row, probability_row in zip(rows, values, strict=True):
         for length, logged in enumerate(probability_row):
-            bounds = {}
-            for token, value in logged.items():
-                chance = math.exp(log_probability(value))
-                bounds[token] = chance, chance
+            bounds = {
+                token: (chance := math.exp(log_probability(value)), chance)
+                for token, value in logged.items()
+            }
             by_prefix.setdefault(row.prefix[:length], bounds)
     return by_prefix
 
 
-def _turn(role: str, parts: Sequence[str | Image]) -> dict[str, Any]:
+def _turn(role: str, parts: Sequence[str | Image]) -> JsonObject:
     """A message as chat templates take it."""
     if not any(isinstance(part, Image) for part in parts):
         parts = ["\n\n".join(map(str, parts))]
-    content = []
-    for part in parts:
-        if isinstance(part, Image):
-            content.append({"type": "image"})
-        else:
-            content.append({"type": "text", "text": part})
-    return {"role": role, "content": content}
+    return {
+        "role": role,
+        "content": [
+            {"type": "image"}
+            if isinstance(part, Image)
+            else {"type": "text", "text": part}
+            for part in parts
+        ],
+    }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from vieval_plugin.backends.cache.store import Store, key_of, question
 from vieval_plugin.backends.http.image_encoding import encode
@@ -18,7 +18,11 @@ from vieval_plugin.backends.local.batch import (
     answer_in_batches,
     run_or_halve,
 )
-from vieval_plugin.backends.reply_checks import probabilities
+from vieval_plugin.backends.reply_checks import (
+    NumberedQuestion,
+    Question,
+    probabilities,
+)
 from vieval_plugin.backends.token_probabilities import (
     CLOSE_ENOUGH,
     UNKNOWN,
@@ -43,6 +47,10 @@ from vieval_plugin.text.errors import VievalError
 _TOP_LOGPROBS, _IMPOSSIBLE = 20, -9999.0
 
 
+#: An ask for continuations, its conversation and vLLM's output.
+_PrefixAsk: TypeAlias = tuple[Any, list[Any], Any]
+
+
 class VLLMBackend:
     """An engine of vLLM. `arguments` go to `vllm.LLM` as they are; a second engine in a process
     needs memory for both.
@@ -61,8 +69,10 @@ class VLLMBackend:
         try:
             import vllm
         except ImportError as error:
-            remedy = "run pip install 'vllm>=0.32,<0.33', or serve the model and use vieval_openai"
-            raise VievalError(f"vllm is not installed ({error}); {remedy}") from None
+            raise VievalError(
+                f"vllm is not installed ({error}); run pip install 'vllm>=0.32,<0.33', or "
+                "serve the model and use vieval_openai"
+            ) from None
         self.model = model
         self.usage = usage
         self.sampling = sampling
@@ -78,7 +88,7 @@ class VLLMBackend:
         )
 
     def answer(
-        self, questions: Sequence[tuple[int, Chat | Likelihood]], repeats: Sequence[int]
+        self, questions: Sequence[NumberedQuestion], repeats: Sequence[int]
     ) -> list[Reply]:
         """Replies to asks, in order; each comes with its program's number, an index into
         `repeats`.
@@ -101,40 +111,31 @@ class VLLMBackend:
         encoded = encode(image, self._max_pixels)
         return ExaminedImage(encoded.digest, encoded.notes)
 
-    def _key(
-        self, ask: Chat | Likelihood, repeat: int, digest: Callable[[Image], str]
-    ) -> str:
-        content = question(ask, digest)
-        engine = {
-            "engine": "vllm",
-            "model": self.model,
-            "arguments": self._arguments,
-            "pixels": self._max_pixels,
-        }
-        sampling = {
-            "temperature": self.sampling.temperature,
-            "extra": self.sampling.extra,
-        }
+    def _key(self, ask: Question, repeat: int, digest: Callable[[Image], str]) -> str:
         return key_of(
             {
-                **engine,
-                **sampling,
+                "engine": "vllm",
+                "model": self.model,
+                "arguments": self._arguments,
+                "pixels": self._max_pixels,
+                "temperature": self.sampling.temperature,
+                "extra": self.sampling.extra,
                 "limit": self.sampling.limit(ask),
                 "repeat": repeat,
-                **content,
+                **question(ask, digest),
             }
         )
 
-    def _generate(self, asks: list[Chat | Likelihood]) -> list[Reply]:
+    def _generate(self, asks: list[Question]) -> list[Reply]:
         replies: dict[int, Reply] = {}
         positions = []
         conversations = []
         for position, ask in enumerate(asks):
             if isinstance(ask, Likelihood) and ask.definition == "sequence_mean":
-                reason = (
-                    f"vLLM cannot compute {ask.definition}; use vieval_transformers"
+                replies[position] = Failure(
+                    Status.API_ERROR,
+                    f"vLLM cannot compute {ask.definition}; use vieval_transformers",
                 )
-                replies[position] = Failure(Status.API_ERROR, reason)
                 continue
             try:
                 conversations.append(
@@ -146,9 +147,12 @@ class VLLMBackend:
         outputs = self._chat(
             conversations, [self._parameters(asks[position]) for position in positions]
         )
-        prefix_asks: dict[int, tuple[Any, list[Any], Any]] = {}
+        prefix_asks = {}
         for position, conversation, output in zip(
-            positions, conversations, outputs, strict=True
+            positions,
+            conversations,
+            outputs,
+            strict=True,
         ):
             ask = asks[position]
             if (
@@ -162,13 +166,13 @@ class VLLMBackend:
                     output if isinstance(output, Failure) else _reply(ask, output)
                 )
         replies |= zip(
-            prefix_asks, self._prefix_replies(list(prefix_asks.values())), strict=True
+            prefix_asks,
+            self._prefix_replies(list(prefix_asks.values())),
+            strict=True,
         )
         return [replies[position] for position in range(len(asks))]
 
-    def _prefix_replies(
-        self, prefix_asks: Sequence[tuple[Any, list[Any], Any]]
-    ) -> list[Reply]:
+    def _prefix_replies(self, prefix_asks: Sequence[_PrefixAsk]) -> list[Reply]:
         """Replies to asks for prefixes, each with its conversation and the output that lists its
         first tokens.
 
@@ -182,16 +186,17 @@ class VLLMBackend:
             tokens_by_prefix(continuation_tokens) for continuation_tokens in tokens
         ]
         bounds: list[BoundsByPrefix] = []
-        firsts: list[tuple[int, Tokens, int]] = []
+        firsts = []
         for number, (_, _, output) in enumerate(prefix_asks):
             first_bounds = _first(output, after[number][()])
             bounds.append({(): first_bounds})
             firsts += [(number, (), token) for token in _open_tokens(first_bounds)]
         self._ask_for_tokens(prefix_asks, bounds, firsts)
-        further = []
-        for number, following in enumerate(after):
-            for prefix, token in open_prefix_tokens(following, bounds[number][()]):
-                further.append((number, prefix, token))
+        further = [
+            (number, prefix, token)
+            for number, following in enumerate(after)
+            for prefix, token in open_prefix_tokens(following, bounds[number][()])
+        ]
         self._ask_for_tokens(prefix_asks, bounds, further)
         return [
             probabilities_from_bounds(answer_tokens, by_prefix)
@@ -200,7 +205,7 @@ class VLLMBackend:
 
     def _ask_for_tokens(
         self,
-        prefix_asks: Sequence[tuple[Any, list[Any], Any]],
+        prefix_asks: Sequence[_PrefixAsk],
         bounds: Sequence[BoundsByPrefix],
         token_requests: Sequence[tuple[int, Tokens, int]],
     ) -> None:
@@ -212,14 +217,22 @@ class VLLMBackend:
         for number, prefix, _ in token_requests:
             conversation = list(prefix_asks[number][1])
             if going_on:
-                beginning = {"role": "assistant", "content": self._text(prefix)}
-                conversation.append(beginning)
+                conversation.append(
+                    {
+                        "role": "assistant",
+                        "content": self._engine.get_tokenizer().decode(prefix),
+                    }
+                )
             turns.append(conversation)
         outputs = self._chat(
-            turns, [_allowed(token) for *_, token in token_requests], going_on
+            turns,
+            [_allowed(token) for *_, token in token_requests],
+            going_on,
         )
         for (number, prefix, token), output in zip(
-            token_requests, outputs, strict=True
+            token_requests,
+            outputs,
+            strict=True,
         ):
             # a template may change how the turn begins, and the tokenizer join its first token with
             # what stands before
@@ -235,16 +248,16 @@ class VLLMBackend:
                 if high <= by_token.get(token, UNKNOWN)[1] * (1 + 1e-6):
                     by_token[token] = low, high
 
-    def _text(self, tokens: Tokens) -> str:
-        return str(self._engine.get_tokenizer().decode(tokens))
-
     def _tokens(self, text: str) -> Tokens:
         return tuple(
             self._engine.get_tokenizer().encode(text, add_special_tokens=False)
         )
 
     def _chat(
-        self, conversations: list[Any], parameters: list[Any], going_on: bool = False
+        self,
+        conversations: list[Any],
+        parameters: list[Any],
+        going_on: bool = False,
     ) -> list[Any]:
         """The engine's outputs; a request that it refuses makes a whole call raise, and fails
         alone.
@@ -263,8 +276,9 @@ class VLLMBackend:
                 )
             except Exception as error:
                 if type(error).__name__ == "EngineDeadError":
-                    reason = "the vLLM engine died (see its messages above)"
-                    raise EngineDied(f"{reason}; earlier answers are kept") from None
+                    raise EngineDied(
+                        "the vLLM engine died (see its messages above); earlier answers are kept"
+                    ) from None
                 raise
 
         requests = list(zip(conversations, parameters, strict=True))
@@ -273,17 +287,15 @@ class VLLMBackend:
     def _url(self, image: Image) -> str:
         return encode(image, self._max_pixels).url
 
-    def _parameters(self, ask: Chat | Likelihood) -> Any:
+    def _parameters(self, ask: Question) -> Any:
         from vllm import SamplingParams
         from vllm.sampling_params import StructuredOutputsParams
 
         if isinstance(ask, Likelihood):
             return SamplingParams(temperature=0, max_tokens=1, logprobs=_TOP_LOGPROBS)
-        structured = (
-            StructuredOutputsParams(json=dict(ask.schema))
-            if ask.schema is not None
-            else None
-        )
+        structured = None
+        if ask.schema is not None:
+            structured = StructuredOutputsParams(json=dict(ask.schema))
         return SamplingParams(
             temperature=self.sampling.temperature,
             max_tokens=self.sampling.limit(ask),
@@ -297,7 +309,10 @@ def _allowed(token: int) -> Any:
     from vllm import SamplingParams
 
     return SamplingParams(
-        temperature=0, max_tokens=1, logprobs=0, allowed_token_ids=[token]
+        temperature=0,
+        max_tokens=1,
+        logprobs=0,
+        allowed_token_ids=[token],
     )
 
 
@@ -324,15 +339,14 @@ def _first(output: Any, token_ids: Sequence[int]) -> dict[int, Bounds]:
     return dict(zip(token_ids, zip(bounds.low, bounds.high, strict=True), strict=True))
 
 
-def _reply(ask: Chat | Likelihood, output: Any) -> Reply:
+def _reply(ask: Question, output: Any) -> Reply:
     completion = output.outputs[0]
     if isinstance(ask, Chat):
-        cut = CUT.get(completion.finish_reason)
         return Text(
             completion.text,
             len(output.prompt_token_ids),
             len(completion.token_ids),
-            cut,
+            CUT.get(completion.finish_reason),
         )
     first = completion.logprobs[0] if completion.logprobs else {}
     # vLLM's own server says -9999 of a token that cannot be

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, wait
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -148,7 +148,10 @@ class Batcher:
     async def _all(self, asks: Sequence[Measure | UseTool]) -> list[Reply]:
         queue = _Queue(self._store_replies, self._worker)  # of this event loop
         with tqdm(
-            total=len(asks), desc="Measuring", unit="image", disable=not self._bar
+            total=len(asks),
+            desc="Measuring",
+            unit="image",
+            disable=not self._bar,
         ) as progress_bar:
 
             async def reply_with_progress(ask: Measure | UseTool) -> Reply:
@@ -179,11 +182,9 @@ class Batcher:
         by = "" if instrument is self._pixel_instrument else instrument.by
         if isinstance(reply, ToolResult):
             return replace(reply, by=by)
-        return (
-            replace(reply, by=by, notes=prepared.notes)
-            if isinstance(reply, Measurement)
-            else reply
-        )
+        if isinstance(reply, Measurement):
+            return replace(reply, by=by, notes=prepared.notes)
+        return reply
 
     async def _instrument(self, ask: Measure | UseTool) -> Instrument:
         if isinstance(ask, UseTool):
@@ -195,9 +196,9 @@ class Batcher:
             if not ask.backbone:
                 return self._pixel_instrument
         if self._find is None:
-            remedy = "use --model vieval_scorer (lmms-eval) or `vieval score`"
             raise VievalError(
-                f"{name[0]} requires a scorer, which this run does not have; {remedy}"
+                f"{name[0]} requires a scorer, which this run does not have; use --model "
+                "vieval_scorer (lmms-eval) or `vieval score`"
             )
         find = self._find
 
@@ -291,12 +292,16 @@ class _Queue:
             instrument, batch = self._next_batch()
             futures = [self._under_way[prepared.key] for prepared in batch]
             try:
-                contents = [prepared.content for prepared in batch]
                 raw_replies = await run_in_pool(
-                    self._worker, partial(instrument.compute, contents)
+                    self._worker,
+                    partial(
+                        instrument.compute, [prepared.content for prepared in batch]
+                    ),
                 )
                 for future, reply in zip(
-                    futures, self._keep(instrument, batch, raw_replies), strict=True
+                    futures,
+                    self._keep(instrument, batch, raw_replies),
+                    strict=True,
                 ):
                     if not future.done():
                         future.set_result(reply)
@@ -311,7 +316,7 @@ class _Queue:
         """The first that waits, and as many as fit into one batch with it."""
         instrument, first = self._waiting[0]
         batch: list[PreparedMeasure] = []
-        waiting: list[tuple[Instrument, PreparedMeasure]] = []
+        waiting = []
         for candidate, prepared in self._waiting:
             fits = candidate is instrument and prepared.batch_key == first.batch_key
             if fits and len(batch) < instrument.batch:
@@ -324,8 +329,7 @@ class _Queue:
 
 async def run_in_pool(pool: Executor, call: Callable[[], T]) -> T:
     """The result of a call in a thread or process of the pool."""
-    result: Awaitable[T] = asyncio.get_running_loop().run_in_executor(pool, call)
-    return await result
+    return await asyncio.get_running_loop().run_in_executor(pool, call)
 
 
 def _key(ask: Measure) -> str:
@@ -345,5 +349,6 @@ def _key(ask: Measure) -> str:
 
 @cache
 def _versions() -> str:
-    versions = versions_of("scikit-image", "numpy", "scipy", "pillow")
-    return ", ".join(map(" ".join, versions.items()))
+    return ", ".join(
+        map(" ".join, versions_of("scikit-image", "numpy", "scipy", "pillow").items())
+    )

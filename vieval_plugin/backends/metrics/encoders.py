@@ -8,11 +8,15 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import PIL.Image
 
-from vieval_plugin.backends.metrics.network_metrics import NetworkInputs, Picture
+from vieval_plugin.backends.metrics.network_metrics import (
+    Batch,
+    NetworkInputs,
+    Pictures,
+)
 from vieval_plugin.backends.weights import (
     Origin,
     library,
@@ -68,9 +72,8 @@ class Encoder:
             token_ids = self.tokenizer(text).input_ids
             if len(token_ids) <= self.longest:
                 return token_ids, ()
-            return self.tokenizer(
-                text, truncation=True, max_length=self.longest
-            ).input_ids, (TRUNCATED,)
+            cut = self.tokenizer(text, truncation=True, max_length=self.longest)
+            return cut.input_ids, (TRUNCATED,)
 
     def images(self, pixels: Sequence[Any]) -> Any:
         """Vectors of length 1, a tensor (images, size)."""
@@ -86,12 +89,10 @@ class Encoder:
 
 
 def encoder_inputs(
-    encoder: Encoder, images: Mapping[str, Picture], texts: Mapping[str, str]
+    encoder: Encoder, images: Pictures, texts: Mapping[str, str]
 ) -> NetworkInputs:
     """Images and texts as an encoder takes them, by role."""
-    tensors: dict[str, Any] = {
-        role: encoder.pixels(image) for role, image in images.items()
-    }
+    tensors = {role: encoder.pixels(image) for role, image in images.items()}
     notes: list[str] = []
     for role, text in texts.items():
         tensors[role], found = encoder.tokens(text)
@@ -99,7 +100,7 @@ def encoder_inputs(
     return NetworkInputs(tensors, tuple(dict.fromkeys(notes)))
 
 
-def cosines(encoder: Encoder, batch: Mapping[str, Sequence[Any]]) -> Any:
+def cosines(encoder: Encoder, batch: Batch) -> Any:
     """Cosines of the vectors of `image` and `reference`, a tensor (asks,)."""
     vectors = encoder.images([*batch["image"], *batch["reference"]])
     half = len(batch["image"])
@@ -147,6 +148,9 @@ ACTIVATIONS = {
 }
 
 
+Activation: TypeAlias = Literal["relu", "gelu", "tanh", "silu", "none"]
+
+
 def load_head(path: Path, prefix: str, activation: str, size: int) -> Any:
     """A head of linear layers with an activation between each two, their number and shapes as in
     the weights.
@@ -173,39 +177,31 @@ def load_head(path: Path, prefix: str, activation: str, size: int) -> Any:
         raise VievalError(
             f"{path} has no weights under {prefix!r}; correct network.prefix"
         )
-    strays = sorted(
-        name for name in tensors if name.rpartition(".")[2] not in ("weight", "bias")
-    )
-    if strays:
-        raise VievalError(
-            f"{path}: {strays[0]} is not part of a linear layer; set network.prefix "
-            "to the prefix of the head"
-        )
-    layers: list[Any] = []
-    for name in sorted(
-        (name for name in tensors if name.endswith("weight")), key=natural
-    ):
+    for name in sorted(tensors):
+        if name.rpartition(".")[2] not in ("weight", "bias"):
+            raise VievalError(
+                f"{path}: {name} is not part of a linear layer; set network.prefix to the "
+                "prefix of the head"
+            )
+    layers = []
+    names = [name for name in tensors if name.endswith("weight")]
+    for name in sorted(names, key=natural):
         weight = tensors[name]
-        bias = tensors.pop(f"{name[: -len('weight')]}bias", None)
+        bias = tensors.pop(f"{name.removesuffix('weight')}bias", None)
         is_matrix = weight.dim() == 2 and weight.shape[1] == size
         fits_bias = bias is None or bias.shape == weight.shape[:1]
         if not is_matrix or not fits_bias:
-            remedy = (
-                "use the head of this network, which must be a chain of linear layers"
-            )
             shape = tuple(weight.shape)
             raise VievalError(
-                f"{path}: {name} must accept vectors of length {size}, got shape {shape}; "
-                f"{remedy}"
+                f"{path}: {name} must accept vectors of length {size}, got shape {shape}; use "
+                "the head of this network, which must be a chain of linear layers"
             )
         linear = torch.nn.Linear(
             size,
             weight.shape[0],
             bias=bias is not None,
         )
-        state = {"weight": weight}
-        if bias is not None:
-            state["bias"] = bias
+        state = {"weight": weight, **({} if bias is None else {"bias": bias})}
         linear.load_state_dict(state)
         layers += [linear, getattr(torch.nn, ACTIVATIONS[activation])()]
         size = weight.shape[0]

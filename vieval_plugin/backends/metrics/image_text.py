@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import PIL.Image
 
 from vieval_plugin.backends.weights import (
     Origin,
+    Tensors,
     device,
     hub_name_or_folder,
     library,
@@ -47,10 +48,9 @@ class ImageTextModel:
         """The id of a token; VievalError where the text is not one token."""
         token_ids = self.tokenizer(text, add_special_tokens=False).input_ids
         if len(token_ids) != 1:
-            remedy = "list it under added_tokens"
             raise VievalError(
                 f"{text!r} must be a single token of this model, got {len(token_ids)} "
-                f"tokens; {remedy}"
+                "tokens; list it under added_tokens"
             )
         return int(token_ids[0])
 
@@ -62,32 +62,36 @@ class ImageTextModel:
         content.append({"type": "text", "text": text})
         turns = []
         if system:
-            instructions = [{"type": "text", "text": system}]
-            turns.append({"role": "system", "content": instructions})
+            turns.append(
+                {"role": "system", "content": [{"type": "text", "text": system}]}
+            )
         turns.append({"role": "user", "content": content})
         return (
             str(
                 self.processor.apply_chat_template(
-                    turns, tokenize=False, add_generation_prompt=True
+                    turns,
+                    tokenize=False,
+                    add_generation_prompt=True,
                 )
             )
             + answer
         )
 
-    def inputs(self, prompt: str, images: Sequence[PIL.Image.Image]) -> dict[str, Any]:
+    def inputs(self, prompt: str, images: Sequence[PIL.Image.Image]) -> Tensors:
         """The network's inputs for one conversation: tensors whose first axis can be put
         together.
         """
         begin = self.tokenizer.bos_token
-        features = self.processor(
-            text=[prompt],
-            images=[list(images)],
-            return_tensors="pt",
-            add_special_tokens=not (begin and prompt.startswith(begin)),
+        return dict(
+            self.processor(
+                text=[prompt],
+                images=[list(images)],
+                return_tensors="pt",
+                add_special_tokens=not (begin and prompt.startswith(begin)),
+            )
         )
-        return dict(features)
 
-    def hidden(self, inputs: dict[str, Any], sequential: bool = False) -> Any:
+    def hidden(self, inputs: Tensors, sequential: bool = False) -> Any:
         """The last hidden states, a tensor (asks, tokens, size).
 
         With `sequential` each token's position is its index, where a model would give those of an
@@ -118,7 +122,7 @@ def load(
     adapter: str,
     pixels: dict[str, int],
     dtype: str,
-    tensors: Mapping[str, Any] | None = None,
+    tensors: Tensors | None = None,
 ) -> ImageTextModel:
     """An image-text model with its processor.
 
@@ -160,7 +164,10 @@ def load(
             return ImageTextModel(network.to(on).eval(), loaded, on)
         network, loading_info = (
             transformers.AutoModelForImageTextToText.from_pretrained(
-                where, dtype=dtype, output_loading_info=True, **origin
+                where,
+                dtype=dtype,
+                output_loading_info=True,
+                **origin,
             )
         )
     except VievalError:
@@ -201,7 +208,10 @@ def load(
 
 
 def _processor(
-    transformers: Any, where: str, pixels: dict[str, int], origin: dict[str, Any]
+    transformers: Any,
+    where: str,
+    pixels: dict[str, int],
+    origin: dict[str, Any],
 ) -> Any:
     processor = transformers.AutoProcessor.from_pretrained(
         where,
@@ -221,7 +231,7 @@ def _processor(
     return processor
 
 
-def _network_of(config: Any, tensors: Mapping[str, Any], dtype: str) -> Any:
+def _network_of(config: Any, tensors: Tensors, dtype: str) -> Any:
     """The network of a configuration with these weights, each of its own and no other."""
     kinds = library("transformers").MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
     network, loading_info = kinds[type(config)].from_pretrained(

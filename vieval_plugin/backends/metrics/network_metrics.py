@@ -25,7 +25,7 @@ from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.local.batch import run_or_halve
 from vieval_plugin.backends.metrics import networks
 from vieval_plugin.backends.metrics.batcher import Instrument, PreparedMeasure
-from vieval_plugin.backends.weights import Origin, is_out_of_memory
+from vieval_plugin.backends.weights import Origin, Tensors, is_out_of_memory
 from vieval_plugin.config import Scorer
 from vieval_plugin.images import decode, decoding, size
 from vieval_plugin.judges import registry as judge_registry
@@ -35,6 +35,10 @@ from vieval_plugin.text.errors import VievalError, line_of
 ENTRY_POINTS, SERVED_ENTRY_POINTS = "vieval.networks", "vieval.served_networks"
 
 Picture: TypeAlias = PIL.Image.Image
+#: Pictures by role.
+Pictures: TypeAlias = Mapping[str, Picture]
+#: Inputs of several asks, by role.
+Batch: TypeAlias = Mapping[str, Sequence[Any]]
 
 
 class Network(Protocol):
@@ -54,7 +58,7 @@ class NetworkInputs:
     """Inputs of a network for an ask."""
 
     #: Tensors or arrays by role; equal shapes go together.
-    tensors: Mapping[str, Any]
+    tensors: Tensors
     #: Findings for the verdict.
     notes: tuple[str, ...] = ()
 
@@ -80,7 +84,7 @@ class NetworkMetric:
     ]
     #: Gives numbers (asks,) in the metric's own unit, of the network and the inputs of a batch, for
     #: each role a list.
-    values: Callable[[Any, Mapping[str, Sequence[Any]]], Any]
+    values: Callable[[Any, Batch], Any]
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,10 @@ class ServedMetric:
 def served_metrics() -> Mapping[str, ServedMetric]:
     """Metrics of networks behind servers, by name."""
     return judge_registry.descriptions(
-        networks, ("METRIC", "METRICS"), SERVED_ENTRY_POINTS, ServedMetric
+        networks,
+        ("METRIC", "METRICS"),
+        SERVED_ENTRY_POINTS,
+        ServedMetric,
     )
 
 
@@ -105,7 +112,10 @@ def served_metrics() -> Mapping[str, ServedMetric]:
 def metrics() -> Mapping[str, NetworkMetric]:
     """Metrics of networks by name, ours first."""
     return judge_registry.descriptions(
-        networks, ("METRIC", "METRICS"), ENTRY_POINTS, NetworkMetric
+        networks,
+        ("METRIC", "METRICS"),
+        ENTRY_POINTS,
+        NetworkMetric,
     )
 
 
@@ -115,7 +125,11 @@ class NetworkInstrument:
     """
 
     def __init__(
-        self, name: str, metric: NetworkMetric, network: Any, batch: int
+        self,
+        name: str,
+        metric: NetworkMetric,
+        network: Any,
+        batch: int,
     ) -> None:
         self._name = name
         self._metric = metric
@@ -149,13 +163,10 @@ class NetworkInstrument:
                 "images": {role: _digest(image) for role, image in images.items()},
                 "texts": dict(ask.texts),
             }
-        shapes = tuple(
-            (role, _shape(tensor)) for role, tensor in inputs.tensors.items()
-        )
         return PreparedMeasure(
             key_of(parts),
             inputs.tensors,
-            shapes,
+            tuple((role, _shape(tensor)) for role, tensor in inputs.tensors.items()),
             inputs.notes,
         )
 
@@ -163,8 +174,9 @@ class NetworkInstrument:
         replies: list[Reply] = []
         while len(replies) < len(contents):
             start = len(replies)
-            batch = contents[start : start + self.batch]
-            replies += run_or_halve(batch, self._measurements)
+            replies += run_or_halve(
+                contents[start : start + self.batch], self._measurements
+            )
         return replies
 
     def close(self) -> None:
@@ -178,17 +190,16 @@ class NetworkInstrument:
             return [Measurement(value) for value in self._values(rows)]
         except Exception as error:
             full = is_out_of_memory(error)
-            if full and len(rows) > 1:
-                if torch := sys.modules.get("torch"):
-                    torch.cuda.empty_cache()
-                self.batch = min(self.batch, len(rows) // 2)
-            else:
+            if not full or len(rows) == 1:
                 remedy = (
                     " (set device to cpu, or make the image smaller)" if full else ""
                 )
                 raise VievalError(
                     f"cannot compute {self._name}{remedy}: {line_of(error)}"
                 ) from None
+            if torch := sys.modules.get("torch"):
+                torch.cuda.empty_cache()
+            self.batch = min(self.batch, len(rows) // 2)
         # outside the except block: while the error is alive, its traceback keeps the batch in memory
         return self.compute(rows)
 
@@ -204,9 +215,8 @@ def inference() -> Iterator[None]:
     """Without gradients, and with the same digits on a GPU as on a CPU, as far as single
     precision goes.
     """
-    torch = sys.modules.get(
-        "torch"
-    )  # which the network has imported if it is one of PyTorch
+    # which the network has imported if it is one of PyTorch
+    torch = sys.modules.get("torch")
     if torch is None:
         yield
         return
@@ -242,15 +252,20 @@ class Scorers:
         if metric is None:
             names = ", ".join([*metrics(), *served_metrics()])
             raise VievalError(f"unknown metric {ask.metric!r}; known metrics: {names}")
-        replacement = options.model if file else ""
         origin = Origin(
-            model or metric.model, options.revision, options.device, replacement
+            model or metric.model,
+            options.revision,
+            options.device,
+            options.model if file else "",
         )
         key = metric.load, origin
         if key not in self._networks:
             self._networks[key] = metric.load(origin)
         return NetworkInstrument(
-            ask.metric, metric, self._networks[key], options.batch_size
+            ask.metric,
+            metric,
+            self._networks[key],
+            options.batch_size,
         )
 
 
@@ -258,9 +273,7 @@ def _rounded(value: float) -> float:
     """To five decimals, or five significant digits below 1: what is beyond depends on which
     others were in the batch.
     """
-    if abs(value) >= 1:
-        return round(value, 5)
-    return float(f"{value:.5g}")
+    return round(value, 5) if abs(value) >= 1 else float(f"{value:.5g}")
 
 
 def _shape(tensor: Any) -> tuple[int, ...]:

@@ -21,7 +21,8 @@ from vieval_plugin.judges.protocol import Failure, Measure, Measurement, Reply, 
 from vieval_plugin.text.errors import VievalError, install_advice
 
 Pixels: TypeAlias = NDArray[np.uint8]
-Metric: TypeAlias = Callable[[Mapping[str, Pixels]], float]
+PixelsByRole: TypeAlias = Mapping[str, Pixels]
+Metric: TypeAlias = Callable[[PixelsByRole], float]
 
 # Structural similarity takes some 200 bytes a pixel; larger images are measured at this length of
 # their longer side.
@@ -77,7 +78,7 @@ def measure(ask: Measure) -> Reply:
     return Measurement(value)
 
 
-def ssim(images: Mapping[str, Pixels]) -> float:
+def ssim(images: PixelsByRole) -> float:
     """Structural similarity of `image` and `reference`, mean over pixels and colour channels, in
     [-1, 1]; 1 is equal.
 
@@ -86,31 +87,30 @@ def ssim(images: Mapping[str, Pixels]) -> float:
     below 11 x 11 pixels.
     """
     image, reference = pair(images)
-    similarity = _skimage("metrics").structural_similarity(
-        image,
-        reference,
-        channel_axis=2,
-        data_range=255,
-        gaussian_weights=True,
-        sigma=1.5,
-        use_sample_covariance=False,
+    return float(
+        _skimage("metrics").structural_similarity(
+            image,
+            reference,
+            channel_axis=2,
+            data_range=255,
+            gaussian_weights=True,
+            sigma=1.5,
+            use_sample_covariance=False,
+        )
     )
-    return float(similarity)
 
 
-def psnr(images: Mapping[str, Pixels]) -> float:
+def psnr(images: PixelsByRole) -> float:
     """Peak signal-to-noise ratio of `image` against `reference` in dB, from about 0 to 100.
 
     Equal images have an infinite ratio; 100 dB stands for it, and for all above.
     """
     image, reference = pair(images)
     error = float(_skimage("metrics").mean_squared_error(image, reference))
-    if not error:
-        return PSNR_CAP
-    return min(10 * math.log10(255**2 / error), PSNR_CAP)
+    return min(10 * math.log10(255**2 / error), PSNR_CAP) if error else PSNR_CAP
 
 
-def edge_f1(images: Mapping[str, Pixels]) -> float:
+def edge_f1(images: PixelsByRole) -> float:
     """The F1 score of the edges of `image` against those of `reference`, in [0, 1].
 
     The harmonic mean of precision (edge pixels of the image with one of the reference nearby) and
@@ -128,18 +128,16 @@ def edge_f1(images: Mapping[str, Pixels]) -> float:
     if not edges.any() or not reference_edges.any():
         return float(edges.any() == reference_edges.any())
     tolerance = 0.0075 * math.hypot(*edges.shape)
-    precision = float(
-        np.mean(distance_transform_edt(~reference_edges)[edges] <= tolerance)
-    )
-    recall = float(
-        np.mean(distance_transform_edt(~edges)[reference_edges] <= tolerance)
+    precision, recall = (
+        float(np.mean(distance_transform_edt(~others)[own] <= tolerance))
+        for own, others in ((edges, reference_edges), (reference_edges, edges))
     )
     if precision + recall == 0:
         return 0.0
     return 2 * precision * recall / (precision + recall)
 
 
-def histogram(images: Mapping[str, Pixels]) -> float:
+def histogram(images: PixelsByRole) -> float:
     """The share of the colour distribution that `image` and `reference` have in common, in [0, 1];
     their sizes do not matter.
 
@@ -151,7 +149,7 @@ def histogram(images: Mapping[str, Pixels]) -> float:
     return float(np.minimum(*shares).sum())
 
 
-def sharpness(images: Mapping[str, Pixels]) -> float:
+def sharpness(images: PixelsByRole) -> float:
     """1 - the perceptual blur of `image`, in [0, 1]; not defined for an image of one colour.
 
     Crete, Dolmiere, Ladret, Nicolas: The blur effect (2007): how much contrast between neighbours a
@@ -187,8 +185,9 @@ def size_findings(ask: Measure) -> tuple[str, ...]:
     is_compared = METRICS.get(ask.metric) in _COMPARED_BY_PIXEL
     if not is_compared or not {"image", "reference"} <= ask.images.keys():
         return ()
-    size = upright_size(ask.images["image"])
-    return resizing(size, upright_size(ask.images["reference"]))
+    return resizing(
+        upright_size(ask.images["image"]), upright_size(ask.images["reference"])
+    )
 
 
 def resizing(size: tuple[int, int], reference_size: tuple[int, int]) -> tuple[str, ...]:
@@ -223,25 +222,28 @@ def _colour_shares(image: Pixels) -> NDArray[np.float64]:
 
     red, green, blue = (image.reshape(-1, 3) >> 5).astype(np.intp).T
     counts = np.bincount((red << 6) | (green << 3) | blue, minlength=512).reshape(
-        8, 8, 8
+        8,
+        8,
+        8,
     )
     return gaussian_filter(counts / red.size, sigma=1)
 
 
-def pair(images: Mapping[str, Pixels]) -> tuple[Pixels, Pixels]:
+def pair(images: PixelsByRole) -> tuple[Pixels, Pixels]:
     """The image and its reference at the image's size."""
     image = _role(images, "image")
     reference = _role(images, "reference")
     if image.shape != reference.shape:
         height, width = image.shape[:2]
-        resized = PIL.Image.fromarray(reference).resize(
-            (width, height), PIL.Image.Resampling.LANCZOS
+        reference = np.asarray(
+            PIL.Image.fromarray(reference).resize(
+                (width, height), PIL.Image.Resampling.LANCZOS
+            )
         )
-        reference = np.asarray(resized)
     return image, reference
 
 
-def _role(images: Mapping[str, Pixels], role: str) -> Pixels:
+def _role(images: PixelsByRole, role: str) -> Pixels:
     if role not in images:
         raise VievalError(
             f"this metric requires an image named {role!r}, got {sorted(images)}"

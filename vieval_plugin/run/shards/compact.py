@@ -12,6 +12,7 @@ from vieval_plugin.run.shards.schema import encoded_tables
 from vieval_plugin.run.shards.under_way import open_shards
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.versions import VERSION
+from vieval_plugin.text.yaml_json import JsonObject
 
 MOST_BYTES = 256 << 20
 
@@ -32,16 +33,18 @@ def compact(folder: ShardFolder, plan: Plan) -> tuple[int, int]:
             "then try again"
         )
     drop_outdated(folder)
-    counted_files = [file for file, _ in folder.counted()]
-    single = {file for file in counted_files if not file.startswith(JOINED)}
+    counted_files = {file for file, _ in folder.counted()}
+    # which has no joined file
     order = {shard.name: number for number, shard in enumerate(plan.shards())}
-    joinable = single & order.keys()
+    joinable = counted_files & order.keys()
     sizes = {file: size for file, size in folder.sizes().items() if file in joinable}
-    ordered_files = sorted(sizes, key=order.__getitem__)
-    batches = [batch for batch in _batches(ordered_files, sizes) if len(batch) > 1]
+    batches = [
+        batch
+        for batch in _batches(sorted(sizes, key=order.__getitem__), sizes)
+        if len(batch) > 1
+    ]
     for batch in batches:
-        pairs = [pair for file in batch for pair in folder.tables(file)]
-        _join(folder, pairs, batch)
+        _join(folder, [pair for file in batch for pair in folder.tables(file)], batch)
     # those whose removal an earlier compaction did not come to
     counted_names = {file for file, _ in folder.counted()}
     folder.remove(folder.sizes().keys() & order.keys() - counted_names)
@@ -82,23 +85,18 @@ def drop_outdated(folder: ShardFolder) -> None:
 
 def _join(
     folder: ShardFolder,
-    shards: Sequence[tuple[dict[str, Any], Any]],
+    shards: Sequence[tuple[JsonObject, Any]],
     files: Sequence[str],
 ) -> None:
     """Write a file of shards that lay in other files, and remove those."""
     documents, tables = zip(*shards, strict=True)
-    provenance = documents[0]["provenance"]
-    described = [_drop_provenance(document) for document in documents]
+    provenances = [document.pop("provenance") for document in documents]
     names = "".join(document["shard"]["name"] for document in documents)
     metadata = {
         "version": VERSION,
-        "provenance": provenance,
-        "shards": described,
+        "provenance": provenances[0],
+        "shards": documents,
     }
     digest = hashlib.sha256(names.encode()).hexdigest()
     folder.write(f"{JOINED}{digest[:24]}", encoded_tables(tables, metadata))
     folder.remove(files)
-
-
-def _drop_provenance(document: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in document.items() if name != "provenance"}

@@ -66,9 +66,7 @@ class ShardFolder:
     def plan(self) -> Plan | None:
         """The plan; None if missing, VievalError if it cannot be read."""
         text = self.storage.read(PLAN)
-        if text is None:
-            return None
-        return from_json(text, f"{self.name}/{PLAN}")
+        return None if text is None else from_json(text, f"{self.name}/{PLAN}")
 
     def create_plan(self, plan: Plan) -> Plan:
         """Keep a plan if there is no plan yet; the plan that is there then, as another
@@ -94,21 +92,15 @@ class ShardFolder:
 
     def sizes(self) -> Mapping[str, int]:
         """The files of verdicts in the order of their names, with their sizes in bytes."""
-        sizes = self.storage.sizes(VERDICTS)
         return {
-            name.removesuffix(SUFFIX): sizes[name]
-            for name in sorted(sizes)
+            name.removesuffix(SUFFIX): size
+            for name, size in sorted(self.storage.sizes(VERDICTS).items())
             if name.endswith(SUFFIX)
         }
 
     def names(self) -> set[str]:
         """The names of all shards that are done, those in joined files too."""
-        files = self.sizes()
-        return {
-            name
-            for file in files
-            for name in (self.joined(file) if file.startswith(JOINED) else (file,))
-        }
+        return {name for file in self.sizes() for name in self._names_in(file)}
 
     def joined(self, file: str) -> set[str]:
         """The names of the shards in a file that holds several."""
@@ -118,6 +110,8 @@ class ShardFolder:
         return f"{self.name}/{_file(file)}"
 
     def _names_in(self, file: str) -> list[str]:
+        if not file.startswith(JOINED):
+            return [file]
         return [document["shard"]["name"] for document in self.metadata(file)]
 
     def metadata(self, file: str) -> list[JsonObject]:
@@ -166,8 +160,9 @@ class ShardFolder:
         @lru_cache(maxsize=1)
         def opened(file: str) -> Any:
             pyarrow = arrow()
-            content = self.storage.read(_file(file)) or b""
-            return pyarrow.parquet.ParquetFile(pyarrow.BufferReader(content))
+            return pyarrow.parquet.ParquetFile(
+                pyarrow.BufferReader(self.storage.read(_file(file)) or b"")
+            )
 
         def read(
             file: str,
@@ -177,9 +172,8 @@ class ShardFolder:
             try:
                 return opened(file).read_row_group(number, columns=columns)
             except (OSError, ValueError, IndexError) as error:
-                reason = line_of(error)
                 raise VievalError(
-                    f"cannot read {self._file_label(file)}: {reason}; remove it "
+                    f"cannot read {self._file_label(file)}: {line_of(error)}; remove it "
                     "to judge its rows again"
                 ) from None
 
@@ -187,11 +181,9 @@ class ShardFolder:
 
     def entries(self) -> dict[str, tuple[str, int]]:
         """The file of each shard that is done, and the shard's number in that file."""
-        entries: dict[str, tuple[str, int]] = {}
+        entries = {}
         for file, counted_names in self.counted():
-            is_joined = file.startswith(JOINED)
-            names = self._names_in(file) if is_joined else [file]
-            for number, name in enumerate(names):
+            for number, name in enumerate(self._names_in(file)):
                 if name in counted_names:
                     entries[name] = file, number
         return entries
@@ -204,22 +196,22 @@ class ShardFolder:
         judged again.
         """
         files = self.sizes()
-        single = {file for file in files if not file.startswith(JOINED)}
-        joined: set[str] = set()
-        for file in files:
-            if file.startswith(JOINED):
-                names = set()
-                for document in self.metadata(file):
-                    name = document["shard"]["name"]
-                    is_outdated = (
-                        name in single
-                        and self.metadata(name)[0]["ended"] > document["ended"]
-                    )
-                    if name not in joined and not is_outdated:
-                        names.add(name)
-                        single.discard(name)
-                joined |= names
-                yield file, names
+        joined_files = [file for file in files if file.startswith(JOINED)]
+        single = set(files).difference(joined_files)
+        joined = set()
+        for file in joined_files:
+            names = set()
+            for document in self.metadata(file):
+                name = document["shard"]["name"]
+                is_outdated = (
+                    name in single
+                    and self.metadata(name)[0]["ended"] > document["ended"]
+                )
+                if name not in joined and not is_outdated:
+                    names.add(name)
+                    single.discard(name)
+            joined |= names
+            yield file, names
         for file in sorted(single):
             yield file, {file}
 
@@ -243,16 +235,12 @@ def kept_verdicts(
     files = [name]
     if not folder.holds(name):
         files = [file for file, names in folder.counted() if name in names]
-    tables = (
-        table
+    return {
+        (verdict["row"], verdict["prompt"]): verdict
         for file in files
         for document, table in folder.tables(file)
         if document["shard"]["name"] == name
-    )
-    verdicts = (verdict for table in tables for verdict in table.to_pylist())
-    return {
-        (verdict["row"], verdict["prompt"]): verdict
-        for verdict in verdicts
+        for verdict in table.to_pylist()
         if verdict["status"] not in statuses
     }
 

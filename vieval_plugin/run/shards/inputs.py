@@ -115,29 +115,28 @@ def input_places(names: Sequence[str]) -> list[Place]:
                 "that ends in .jsonl, .csv or .parquet"
             )
         sources |= dict.fromkeys(files)
-    if unknown := [source for source in sources if not _is_known(source.path)]:
-        raise VievalError(
-            f"{unknown[0]}: --out FOLDER requires parquet or tar files; use an --out "
-            "that ends in .jsonl, .csv or .parquet"
-        )
-    remote = [source for source in sources if source.scheme]
-    tars = [source for source in remote if not source.path.lower().endswith(PARQUET)]
-    if tars:
-        raise VievalError(
-            f"{tars[0]}: tar files must be on a file system; mount the bucket, "
-            "copy the files, or pass a pattern of parquet files"
-        )
+    for source in sources:
+        if not _is_known(source.path):
+            raise VievalError(
+                f"{source}: --out FOLDER requires parquet or tar files; use an --out that "
+                "ends in .jsonl, .csv or .parquet"
+            )
+    for source in sources:
+        if source.scheme and not source.path.lower().endswith(PARQUET):
+            raise VievalError(
+                f"{source}: tar files must be on a file system; mount the bucket, "
+                "copy the files, or pass a pattern of parquet files"
+            )
     return list(sources)
 
 
 def _local_files(name: str) -> list[Place]:
     path = path_of(name)
+    files = [path]
     if path.is_dir():
         files = data_files(path)
-    else:
-        files = [path]
-        if not path.exists():
-            files = list(map(Path, glob.glob(str(path), recursive=True)))
+    elif not path.exists():
+        files = list(map(Path, glob.glob(str(path), recursive=True)))
     ordered = sorted(files, key=lambda file: natural(str(file)))
     return [place_of(file.absolute()) for file in ordered]
 
@@ -151,11 +150,11 @@ def data_files(folder: Path) -> list[Path]:
         for file in folder.rglob("*")
         if _is_known(file.relative_to(folder).as_posix())
     ]
-    tars = {file.with_suffix("") for file in files if file.suffix == ".tar"}
+    tars = {file for file in files if file.suffix == ".tar"}
     return [
         file
         for file in files
-        if file.with_suffix("") not in tars or not _is_of_img2dataset(file)
+        if file.with_suffix(".tar") not in tars or not _is_of_img2dataset(file)
     ]
 
 
@@ -170,8 +169,7 @@ def _stored_objects(name: str) -> list[Place]:
     folder before it.
     """
     address, _, query = location_of(name).partition("?")
-    folder = address
-    pattern = ""
+    folder, pattern = address, ""
     if sign := _PATTERN.search(address):
         folder = address[: sign.start()].rpartition("/")[0]
         pattern = address[len(folder) + 1 :]
@@ -183,7 +181,9 @@ def _stored_objects(name: str) -> list[Place]:
             return [source]
         everywhere = not pattern or "/" in pattern or "**" in pattern
         selected = fs.FileSelector(
-            source.path, recursive=everywhere, allow_not_found=True
+            source.path,
+            recursive=everywhere,
+            allow_not_found=True,
         )
         entries = source.system.get_file_info(selected)
         bucket = source.path.partition("/")[0]
@@ -206,9 +206,8 @@ def _matches(pattern: Sequence[str], name: str) -> bool:
     first, *remaining = pattern
     part, slash, tail = name.partition("/")
     if first == "**":
-        return _matches(remaining or ["*"], name) or (
-            bool(slash) and _matches(pattern, tail)
-        )
+        is_here = _matches(remaining or ["*"], name)
+        return is_here or (bool(slash) and _matches(pattern, tail))
     if not fnmatchcase(part, first) or bool(remaining) != bool(slash):
         return False
     return not remaining or _matches(remaining, tail)
@@ -242,9 +241,9 @@ def is_for_shards_alone(name: str) -> bool:
         return True
     if not isdir(path):
         return not exists(path) and bool(_PATTERN.search(name)) and _is_known(str(path))
-    data = data_files(path)
-    has_tar = any(file.name.lower().endswith(_TARS) for file in data)
-    if not has_tar or any(file.suffix.lower() in PARQUET for file in data):
+    data = [file.name.lower() for file in data_files(path)]
+    has_tar = any(name.endswith(_TARS) for name in data)
+    if not has_tar or any(name.endswith(PARQUET) for name in data):
         return False
     untarred_files = (
         file for file in path.rglob("*") if file.name.lower().endswith(_NO_TAR_MEMBERS)
@@ -254,11 +253,11 @@ def is_for_shards_alone(name: str) -> bool:
 
 def root_of(sources: Sequence[Place]) -> Place:
     """The folder that all files lie in; VievalError if missing."""
-    services = {(source.scheme, source.query) for source in sources}
     path = ""
-    if len(services) == 1:
-        folders = [posixpath.dirname(source.path) for source in sources]
-        path = os.path.commonpath(folders)
+    if len({(source.scheme, source.query) for source in sources}) == 1:
+        path = os.path.commonpath(
+            [posixpath.dirname(source.path) for source in sources]
+        )
     if not path:
         raise VievalError(
             f"{sources[0]} and {sources[-1]} have no common folder or bucket; use a "
@@ -290,13 +289,12 @@ def input_files(
     arrow()
     # keys of a plan that is fixed end where they ended
     is_fixed = bool(planned) and not any(file.last_dot for file in planned.values())
-    last_dot = False if is_fixed else None
     read = partial(
         _input_file,
         root=root,
         indexes=indexes,
         planned=planned,
-        last_dot=last_dot,
+        last_dot=False if is_fixed else None,
         columns=columns,
     )
     return map_in_threads(read, sources)
@@ -336,10 +334,9 @@ def tar_notes(files: Iterable[InputFile], columns: Collection[str]) -> list[str]
             keys = plural(file.repeated_keys, "repeated key")
             notes.append(f"{file.path}: {keys}; each occurrence is a separate sample")
     notes += hidden_images(files, columns)
-    hidden_notes = len(notes) - _MOST_NOTES
-    if hidden_notes <= 0:
-        return notes
-    return [*notes[:_MOST_NOTES], f"{hidden_notes} more notes like these"]
+    if len(notes) > _MOST_NOTES:
+        notes[_MOST_NOTES:] = [f"{len(notes) - _MOST_NOTES} more notes like these"]
+    return notes
 
 
 def hidden_images(files: Iterable[InputFile], columns: Collection[str]) -> list[str]:
@@ -350,8 +347,7 @@ def hidden_images(files: Iterable[InputFile], columns: Collection[str]) -> list[
             name: count for name, count in file.images.items() if name not in columns
         }
         if hidden:
-            column = next(iter(hidden)) or "..."
-            column = column[:80]
+            column = (next(iter(hidden)) or "...")[:80]
             count = plural(sum(hidden.values()), "image")
             lines.append(
                 f"{file.path}: {count} not judged (first: column {column!r}), because "
@@ -494,9 +490,8 @@ def tar_members(
     plan was made.
     """
     index = _index_file(indexes, file.digest)
-    if (
-        not index.exists()
-    ):  # a run whose verdicts lie in object storage keeps its indexes on each machine
+    # a run whose verdicts lie in object storage keeps its indexes on each machine
+    if not index.exists():
         source = root.below(file.path)
         digest, tar = _index_tar(source, indexes, file.last_dot)
         if digest != file.digest:
@@ -505,10 +500,9 @@ def tar_members(
     try:
         columns = arrow().parquet.read_table(index).to_pydict()
     except (OSError, ValueError) as error:
-        reason = line_of(error)
         raise VievalError(
-            f"cannot read the tar index {index}: {reason}; judge the tar file again "
-            "with another --out"
+            f"cannot read the tar index {index}: {line_of(error)}; judge the tar file "
+            "again with another --out"
         ) from None
     fields = [columns[name] for name in TarMember.__annotations__]
     return [TarMember(*values) for values in zip(*fields, strict=True)]
@@ -528,7 +522,7 @@ def rows_of_files(files: Iterable[InputFile]) -> int:
 def limit_rows(files: Sequence[InputFile], limit: int) -> Iterator[InputFile]:
     """Files up to the row `limit`; what comes after it is left out."""
     for file in files:
-        groups: list[int] = []
+        groups = []
         for rows in file.groups:
             if not limit:
                 break

@@ -63,8 +63,9 @@ def passes_over(shards: Iterable[Shard], written: Container[str]) -> Iterator[Pa
     """The passes over shards that are not written: one a row group, and of a tar, whose samples
     have a place, one a shard.
     """
-    unwritten = (shard for shard in shards if shard.name not in written)
-    for _, group in groupby(unwritten, key=_group_of):
+    for _, group in groupby(
+        (shard for shard in shards if shard.name not in written), key=_group_of
+    ):
         yield Pass(tuple(group))
 
 
@@ -179,17 +180,15 @@ def part_of(option: str, environment: Mapping[str, str]) -> tuple[int, int]:
         return int(match[1]) - 1, int(match[2])
     for number, total, first in _PART_VARIABLES:
         task_number = environment.get(number, "")
-        count = environment.get(total, "")
-        offset = environment.get(first, "0")
-        if task_number.isdecimal() and count.isdecimal() and offset.isdecimal():
-            part = int(task_number) - int(offset)
-            parts = int(count)
-            if 0 <= part < parts:
-                return part, parts
+        values = task_number, environment.get(total, ""), environment.get(first, "0")
+        if all(value.isdecimal() for value in values):
+            task, parts, offset = map(int, values)
+            if 0 <= task - offset < parts:
+                return task - offset, parts
             raise VievalError(
                 f"{number}={task_number} is out of range for {total}={parts}; use an array "
                 "with steps of 1, or pass --part I/N"
             )
-    pairs = [f"{number} and {total}" for number, total, _ in _PART_VARIABLES]
+    pairs = (f"{number} and {total}" for number, total, _ in _PART_VARIABLES)
     variables = ", or ".join(pairs)
     raise VievalError(f"--part auto requires {variables}; set them or pass --part I/N")

@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -137,20 +138,16 @@ def new_plan(
     """The plan of a run that begins."""
     planned = tuple(files if limit is None else limit_rows(files, limit))
     return Plan(
-        *(
-            root.address,
-            planned,
-            rows_per_shard,
-            dict(columns),
-            kind or "",
-        ),
-        *(
-            provenance,
-            schema,
-            VERSION,
-            readers_hash(),
-            limit,
-        ),
+        root.address,
+        planned,
+        rows_per_shard,
+        dict(columns),
+        kind or "",
+        provenance,
+        schema,
+        VERSION,
+        readers_hash(),
+        limit,
     )
 
 
@@ -161,25 +158,23 @@ def to_json(plan: Plan) -> bytes:
 
 def from_json(text: bytes, where: str) -> Plan:
     """The plan in a file; VievalError, beginning with `where`, for anything else."""
-    try:
+    with suppress(ValidationError):
         plan = TypeAdapter(Plan).validate_json(text, strict=True)
-    except ValidationError:
-        plan = None
-    if plan is None or not _is_sound(plan):
-        raise VievalError(f"{where}: not a readable shard plan; choose another --out")
-    return plan
+        if _is_sound(plan):
+            return plan
+    raise VievalError(f"{where}: not a readable shard plan; choose another --out")
 
 
 def _is_sound(plan: Plan) -> bool:
     """Return whether a plan, which may have been changed by hand, leads nowhere but below its
     root, and ends.
     """
-    paths = [PurePosixPath(file.path) for file in plan.files]
-    if not all(map(_is_inside, paths)):
-        return False
+    paths = (PurePosixPath(file.path) for file in plan.files)
     rows_of_groups = (rows for file in plan.files for rows in file.groups)
     is_finite = plan.rows_per_shard > 0 and all(rows >= 0 for rows in rows_of_groups)
-    return is_finite and plan.rows / plan.rows_per_shard < _MOST_SHARDS
+    return (is_finite and plan.rows / plan.rows_per_shard < _MOST_SHARDS) and all(
+        map(_is_inside, paths)
+    )
 
 
 def _is_inside(path: PurePosixPath) -> bool:
@@ -206,11 +201,8 @@ def require_same_run(
             difference = (
                 f"with {name} {_value_words(planned)}, now {_value_words(asked_for)}"
             )
-    if (
-        not difference
-        and earlier.version != now.version
-        and earlier.readers != now.readers
-    ):
+    is_newer = earlier.version != now.version and earlier.readers != now.readers
+    if is_newer and not difference:
         difference = (
             f"by VIEval {earlier.version}, which reads replies differently from "
             f"{now.version}"
@@ -279,8 +271,7 @@ def _limit_in_words(plan: Plan) -> str:
 
 def _value_words(value: Any) -> str:
     if isinstance(value, Mapping):
-        pairs = [f"{name}={column}" for name, column in value.items()]
-        return ", ".join(pairs)
+        return ", ".join(f"{name}={column}" for name, column in value.items())
     return str(value) or "none"
 
 

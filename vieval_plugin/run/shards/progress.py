@@ -65,33 +65,36 @@ class FolderProgress(Tally):
             limited = f", limited to the first {self.limit:,} rows"
         running = f", {self.running} running" if self.running else ""
         counting = " (rows are counted when their shard is done)" if shards_left else ""
-        shards = f"{self.shards_done:,} of {self.shards:,} done{running}"
-        rows = f"{self.rows_done:,} of {self.rows:,}{limited}{counting}"
-        lines = [f"shards: {shards}, {shards_left:,} left; rows: {rows}"]
+        lines = [
+            f"shards: {self.shards_done:,} of {self.shards:,} done{running}, "
+            f"{shards_left:,} left; rows: {self.rows_done:,} of {self.rows:,}"
+            f"{limited}{counting}"
+        ]
         if self.statuses:
             lines.append(f"verdicts: {self._status_counts()}")
         if self.calls:
-            tokens_in = self.tokens["input"]
-            tokens_out = self.tokens["output"]
-            tokens = f"tokens in: {tokens_in:,}, out: {tokens_out:,}"
             counts = {
                 "from the cache": self.from_store,
                 "duplicates": self.repeated,
             }
             origins = [f"{origin}: {n:,}" for origin, n in counts.items() if n]
             unasked = f" ({', '.join(origins)})" if origins else ""
-            lines.append(f"model answers: {self.calls:,}{unasked}, {tokens}")
+            lines.append(
+                f"model answers: {self.calls:,}{unasked}, tokens in: "
+                f"{self.tokens['input']:,}, out: {self.tokens['output']:,}"
+            )
         for (status, reason), n in self.reasons.most_common(_MOST_REASONS):
             lines.append(f"{status} {n:,}: {reason}")
         if self.rate:
             seconds_left = (self.rows - self.rows_done) / self.rate
             remaining = f"; left: {_span(seconds_left)}" if shards_left else ""
             calls = f" and {self.call_rate:,.1f} calls" if self.call_rate else ""
-            stored = (
-                f"; {self.from_store:,} results came from the cache, which is "
-                "faster; use --fresh to judge without it"
-            )
-            note = stored if self.from_store else ""
+            note = ""
+            if self.from_store:
+                note = (
+                    f"; {self.from_store:,} results came from the cache, which is "
+                    "faster; use --fresh to judge without it"
+                )
             lines.append(
                 f"rate: {self.rate:,.1f} rows{calls} per second{remaining}{note}"
             )
@@ -104,7 +107,7 @@ def progress_of(folder: ShardFolder, plan: Plan) -> FolderProgress:
     """
     planned = {shard.name: shard.rows for shard in plan.shards()}
     progress = FolderProgress(shards=len(planned), rows=plan.rows, limit=plan.limit)
-    spans: list[_ShardTime] = []
+    spans = []
     for file, names in folder.counted():
         for document in folder.metadata(file):
             name = document["shard"]["name"]
@@ -137,11 +140,9 @@ def _rates(spans: Sequence[_ShardTime]) -> tuple[float, float]:
     """Rows, and answers that the model was asked for, a second over the last minutes in which
     shards ended.
     """
-    if not spans:
-        return 0.0, 0.0
-    last = max(span.end for span in spans)
+    last = max((span.end for span in spans), default=0.0)
     recent = [span for span in spans if span.end > last - _RECENT]
-    seconds = last - min(span.began for span in recent)
+    seconds = last - min((span.began for span in recent), default=0.0)
     if seconds <= 0:
         return 0.0, 0.0
     rows = sum(span.rows for span in recent)
@@ -158,6 +159,4 @@ def _span(seconds: float) -> str:
     if seconds < 60:
         return f"{seconds:.0f} s"
     hours, minutes = divmod(round(seconds / 60), 60)
-    if hours:
-        return f"{hours:,} h {minutes} min"
-    return f"{minutes} min"
+    return f"{hours:,} h {minutes} min" if hours else f"{minutes} min"

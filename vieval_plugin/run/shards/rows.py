@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count, groupby
 from operator import attrgetter
@@ -64,12 +65,11 @@ def rows_of_shards(
         VievalError: the row group cannot be read, or not to its end.
     """
     file = plan.by_path[shards[0].path]
-    group = shards[0].group
     table = rows_in_group(
         file,
         root,
         indexes,
-        group,
+        shards[0].group,
         [shard.numbers for shard in shards],
     )
     remaining = iter(shards)
@@ -78,7 +78,10 @@ def rows_of_shards(
         while number - 1 not in shard.numbers:
             shard = next(remaining)
         samples = samples_in_rows(
-            [(number, row)], table.folder, plan.kind or None, table.unit
+            [(number, row)],
+            table.folder,
+            plan.kind or None,
+            table.unit,
         )
         for prompt, sample in zip(count(), samples):
             yield ShardRow(shard, number - 1, prompt, sample)
@@ -90,12 +93,17 @@ def fetch_images(rows: Iterator[ShardRow], hosts: Sequence[str]) -> Iterator[Sha
 
     The files of a shard lie in a folder of their own until the row that they are of is handed on.
     """
+    if not hosts:
+        yield from rows
+        return
     allowed = allowed_hosts(hosts)
     for _, shard_rows in groupby(rows, key=attrgetter("shard")):
         read_rows = list(shard_rows)
         with tempfile.TemporaryDirectory(prefix="vieval-") as folder:
             samples = fetched_rows(
-                [row.row for row in read_rows], allowed, Path(folder)
+                [row.row for row in read_rows],
+                allowed,
+                Path(folder),
             )
             for row, sample in zip(read_rows, samples, strict=True):
                 yield replace(row, row=_load_images(sample))
@@ -119,7 +127,6 @@ def output_digest(row: SampleRow) -> bytes | None:
     output = row.sample.images["output"]
     if isinstance(output.source, bytes):
         return hashlib.sha256(output.source).digest()
-    try:
+    with suppress(VievalError):
         return bytes.fromhex(digest(output))
-    except VievalError:
-        return None
+    return None

@@ -38,22 +38,21 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from vieval_plugin.judges.contests import Contest, Judged
+from vieval_plugin.judges.contests import Contest
 from vieval_plugin.judges.protocol import Choice, Verdict
 from vieval_plugin.readers.places import arrow
-from vieval_plugin.readers.samples import SampleRow
-from vieval_plugin.records import Provenance, verdict_document
+from vieval_plugin.records import verdict_document
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.text.redaction import remove_secrets
-from vieval_plugin.text.versions import VERSION
 from vieval_plugin.text.yaml_json import JsonObject, read_json
 
 if TYPE_CHECKING:
     from vieval_plugin.run.prepare import PreparedJudge
+    from vieval_plugin.run.shards.rows import ShardRow
 
 #: Metadata key of VIEval.
 METADATA = b"vieval"
@@ -86,42 +85,30 @@ class VerdictSchema:
             scores = bounds = candidates = {}
         sub_score = pyarrow.struct([("question", text), ("scores", numbers)])
         count = pyarrow.int64()
-        tokens = pyarrow.struct([("input", count), ("output", count)])
         columns = {
             "file": text,
             "row": count,
             "prompt": pyarrow.int32(),
-        }
-        columns |= dict.fromkeys(
-            (
-                "uid",
-                "image_model",
-                "kind",
-                "category",
-                "group",
-            ),
-            text,
-        )
-        columns |= {
+            "uid": text,
+            "image_model": text,
+            "kind": text,
+            "category": text,
+            "group": text,
             "draw": pyarrow.int32(),
             "digest": pyarrow.binary(32),
             "status": text,
             "reason": text,
-        }
-        columns |= scores
-        if self.intervals:
-            columns |= bounds
-        columns |= {
+            **scores,
+            **(bounds if self.intervals else {}),
             "sub_scores": pyarrow.list_(sub_score),
             "choice": _choice_type(pyarrow, candidates),
             "rationale": text,
             "findings": pyarrow.list_(text),
             "calls": pyarrow.int32(),
-            "tokens": tokens,
+            "tokens": pyarrow.struct([("input", count), ("output", count)]),
             "seconds": number,
+            **({"trace": text} if self.trace else {}),
         }
-        if self.trace:
-            columns["trace"] = text
         return pyarrow.schema(list(columns.items()))
 
 
@@ -162,7 +149,7 @@ class Tally:
     #: Tokens in and out.
     tokens: Counter[str] = field(default_factory=Counter)
 
-    def add(self, row: Mapping[str, Any]) -> None:
+    def add(self, row: JsonObject) -> None:
         """Count a verdict in the form of `verdict_row`."""
         self.verdicts += 1
         self.statuses[row["status"]] += 1
@@ -177,17 +164,9 @@ class Tally:
         for (status, reason), times in self.reasons.most_common():
             if len(by_reason := reasons.setdefault(status, {})) < _MOST_REASONS:
                 by_reason[reason] = times
-        return {
-            "verdicts": self.verdicts,
-            "statuses": dict(self.statuses),
-            "reasons": reasons,
-            "calls": self.calls,
-            "from_store": self.from_store,
-            "repeated": self.repeated,
-            "tokens": dict(self.tokens),
-        }
+        return {**vars(self), "reasons": reasons}
 
-    def add_document(self, document: Mapping[str, Any]) -> None:
+    def add_document(self, document: JsonObject) -> None:
         """Count what another tally's `document` says."""
         self.verdicts += document["verdicts"]
         self.statuses.update(document["statuses"])
@@ -201,76 +180,45 @@ class Tally:
         self.tokens.update(document["tokens"])
 
 
-def verdict_row(
-    file: str,
-    number: int,
-    prompt: int,
-    row: SampleRow,
-    digest: bytes | None,
-    outcome: Outcome,
-    schema: VerdictSchema,
-) -> JsonObject:
+def verdict_row(row: ShardRow, outcome: Outcome, schema: VerdictSchema) -> JsonObject:
     """A verdict as the columns of its file have it."""
-    judged = row.sample
+    judged = row.row.sample
     verdict = outcome.verdict
     reason, rationale, findings = remove_secrets(
         [verdict.reason, verdict.rationale, verdict.findings]
     )
-    texts = {"file": file, **_identity_texts(judged)}
-    texts |= {
+    texts = {
+        "file": row.shard.path,
+        "uid": judged.id.uid,
+        "image_model": judged.id.image_model,
+        "kind": judged.kind,
+        "category": "" if isinstance(judged, Contest) else judged.category,
+        "group": judged.group if judged.group != judged.id.uid else "",
         "status": str(verdict.status),
         "reason": " ".join(reason.split()),
         "rationale": rationale,
     }
     if schema.trace:
         texts["trace"] = json.dumps(verdict_document(verdict)["trace"], allow_nan=False)
-    all_findings = dict.fromkeys((*findings, *row.findings))
-    cells: JsonObject = {name: _encodable(text) for name, text in texts.items()}
-    cells |= {
-        "row": number,
-        "prompt": prompt,
+    all_findings = dict.fromkeys((*findings, *row.row.findings))
+    return {
+        **{name: _encodable(text) for name, text in texts.items()},
+        "row": row.number,
+        "prompt": row.prompt,
         "draw": judged.id.draw,
-        "digest": digest,
+        "digest": row.digest,
         "findings": list(map(_encodable, all_findings)),
-    }
-    cells |= {
         "scores": dict(verdict.scores),
         "bounds": {name: list(ends) for name, ends in verdict.bounds.items()},
-    }
-    cells |= {
         "sub_scores": _sub_scores(verdict, schema),
         "choice": _choice(verdict.choice),
-    }
-    tokens = {"input": outcome.input_tokens, "output": outcome.output_tokens}
-    cells |= {
         "calls": outcome.calls,
-        "tokens": tokens,
+        "tokens": {"input": outcome.input_tokens, "output": outcome.output_tokens},
         "seconds": outcome.seconds,
     }
-    return cells
 
 
-def _identity_texts(judged: Judged) -> dict[str, str]:
-    return {
-        "uid": judged.id.uid,
-        "image_model": judged.id.image_model,
-        "kind": judged.kind,
-        "category": "" if isinstance(judged, Contest) else judged.category,
-        "group": judged.group if judged.group != judged.id.uid else "",
-    }
-
-
-def encoded(
-    rows: Sequence[Mapping[str, Any]],
-    schema: VerdictSchema,
-    metadata: Mapping[str, Any],
-) -> bytes:
-    """A file of verdicts, with what its metadata is to say."""
-    table = arrow().Table.from_pylist(list(rows), schema=schema.arrow())
-    return encoded_tables([table], metadata)
-
-
-def encoded_tables(tables: Iterable[Any], metadata: Mapping[str, Any]) -> bytes:
+def encoded_tables(tables: Iterable[Any], metadata: JsonObject) -> bytes:
     """A file of the verdicts in tables, a row group each, with what its metadata is to say."""
     pyarrow = arrow()
     sink = pyarrow.BufferOutputStream()
@@ -278,32 +226,14 @@ def encoded_tables(tables: Iterable[Any], metadata: Mapping[str, Any]) -> bytes:
     described = {METADATA: json.dumps(metadata, allow_nan=False).encode()}
     for table in (table.replace_schema_metadata(described) for table in tables):
         writer = writer or pyarrow.parquet.ParquetWriter(
-            sink, table.schema, compression="zstd"
+            sink,
+            table.schema,
+            compression="zstd",
         )
         writer.write_table(table, row_group_size=max(table.num_rows, 1))
     if writer:
         writer.close()
     return bytes(sink.getvalue())
-
-
-def shard_metadata(
-    shard: Mapping[str, Any],
-    run: str,
-    provenance: Provenance,
-    tally: Tally,
-    began: float,
-    end: float,
-) -> JsonObject:
-    """The metadata of a shard's file."""
-    return {
-        "version": VERSION,
-        "run": run,
-        "provenance": asdict(provenance),
-        "shard": dict(shard),
-        **tally.document(),
-        "began": began,
-        "ended": end,
-    }
 
 
 def metadata_in(footer: bytes) -> JsonObject | None:
@@ -357,11 +287,10 @@ def _choice(choice: Choice | None) -> JsonObject | None:
         {"order": order, "preference": preference}
         for order, preference in choice.preferences.items()
     ]
-    scores = list(map(dict, choice.scores))
     return {
         "votes": votes,
         "preferences": preferences,
-        "scores": scores,
+        "scores": list(map(dict, choice.scores)),
     }
 
 
@@ -370,7 +299,7 @@ def _encodable(text: str) -> str:
     return text if text.isascii() else text.encode(errors="replace").decode()
 
 
-def _choice_type(pyarrow: Any, candidates: Mapping[str, Any]) -> Any:
+def _choice_type(pyarrow: Any, candidates: JsonObject) -> Any:
     """The type of a choice: lists of structs and no maps, which Hugging Face datasets cannot
     read.
     """

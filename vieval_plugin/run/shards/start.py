@@ -115,14 +115,12 @@ def begin(request: ShardRequest) -> StartedRun:
     with _leaving_no_folder_without_a_plan(folder):
         plan, root, notes = _planned(request, folder, prepared)
     folder.prepare()
-    options = choose_store(run.options, plan.rows, request.own_store)
-    measures = prepared.spec.scored
     run = replace(
         run,
         folder=folder.location,
         root=root.address,
-        options=options,
-        measures=measures,
+        options=choose_store(run.options, plan.rows, request.own_store),
+        measures=prepared.spec.scored,
     )
     return StartedRun(run, plan, notes)
 
@@ -233,14 +231,12 @@ def passes_left(
     number, parts = part
     folder = open_folder(started.run.folder)
     written = folder.names()
-    forget_deaths(
-        folder.under_way, written
-    )  # of a worker that was killed when its file had its name
-    all_passes = list(passes_over(started.plan.shards(), ()))[number::parts]
-    passes = [work for mine in all_passes for work in passes_over(mine.shards, written)]
-    return PassQueue(passes), sum(
-        shard.rows for work in passes for shard in work.shards
-    )
+    # of a worker that was killed when its file had its name
+    forget_deaths(folder.under_way, written)
+    passes = list(passes_over(started.plan.shards(), ()))[number::parts]
+    shards = [shard for work in passes for shard in work.shards]
+    rows = sum(shard.rows for shard in shards if shard.name not in written)
+    return PassQueue(passes_over(shards, written)), rows
 
 
 def jobs_left(started: StartedRun, prepared: PreparedJudge) -> Iterator[Job]:
@@ -252,9 +248,7 @@ def jobs_left(started: StartedRun, prepared: PreparedJudge) -> Iterator[Job]:
     for work in passes_over(started.plan.shards(), folder.names()):
         with suppress(VievalError):
             rows = rows_of_shards(started.plan, root, folder.indexes, work.shards)
-            for row in (
-                fetch_images(rows, started.run.hosts) if started.run.hosts else rows
-            ):
+            for row in fetch_images(rows, started.run.hosts):
                 if row.row.verdict is None:
                     yield Job(row.row.sample, prepared)
 
@@ -267,20 +261,16 @@ def drawn_samples(started: StartedRun, seed: int) -> list[Judged]:
     root = place_at(started.run.root)
     numbers = sorted(pilot_numbers(started.plan.rows, seed))
     start = 0
-    samples: list[Judged] = []
+    samples = []
     for shard in started.plan.shards():
-        drawn = {
-            shard.first + number - start
-            for number in numbers
-            if start <= number < start + shard.rows
-        }
+        drawn = {shard.first + number - start for number in numbers}
+        drawn &= set(shard.numbers)
         start += shard.rows
         if drawn:
             rows = rows_of_shards(started.plan, root, folder.indexes, [shard])
-            rows = fetch_images(rows, started.run.hosts) if started.run.hosts else rows
             samples += [
                 row.row.sample
-                for row in rows
+                for row in fetch_images(rows, started.run.hosts)
                 if row.number in drawn and row.row.verdict is None
             ]
     return samples
@@ -333,8 +323,7 @@ def _fields(
     """The columns by what they are, from the first file; VievalError where one that is new lacks
     one of them.
     """
-    table = table_of(files[0], root, indexes)
-    fields = fields_of(table, request.columns or {})
+    fields = fields_of(table_of(files[0], root, indexes), request.columns or {})
     map_in_threads(
         lambda file: require_columns(
             table_of(file, root, indexes), fields.columns.values()
@@ -365,12 +354,8 @@ def _require_readable(
         # its rows would be fetched twice; a run whose rows all fail is ended by --max-failures
         return
     try:
-        rows = [
-            row.row
-            for row in islice(
-                rows_of_shards(plan, root, folder.indexes, [first]), FIRST
-            )
-        ]
+        shard_rows = rows_of_shards(plan, root, folder.indexes, [first])
+        rows = [row.row for row in islice(shard_rows, FIRST)]
     except VievalError:
         return  # its shards say so
     require_texts(
@@ -393,9 +378,12 @@ def options_of(plan: Plan, current: Config) -> Config:
         for name, backbone in recorded.backbones.items()
         if (today := current.backbones.get(name)) and today.model == backbone.model
     }
-    in_force = {"store": current.store, "calibration": current.calibration}
     return recorded.model_copy(
-        update={**in_force, "backbones": {**recorded.backbones, **servers}}
+        update={
+            "store": current.store,
+            "calibration": current.calibration,
+            "backbones": {**recorded.backbones, **servers},
+        }
     )
 
 
@@ -423,17 +411,14 @@ def run_again(
         )
     had_scores = any(Status(status).usable for status in statuses)
     return ShardRun(
-        *(
-            folder.location,
-            plan.root,
-            judge,
-            setting,
-            options.asking_anew(),
-            backbone,
-        ),
-        most_failures=MOST_FAILURES
-        if had_scores
-        else 1.0,  # a row that failed loses nothing by failing again
+        folder.location,
+        plan.root,
+        judge,
+        setting,
+        options.asking_anew(),
+        backbone,
+        # a row that failed loses nothing by failing again
+        most_failures=MOST_FAILURES if had_scores else 1.0,
         rejudge=tuple(statuses),
     )
 

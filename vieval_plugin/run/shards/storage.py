@@ -195,9 +195,5 @@ def storage_at(location: str) -> tuple[Storage, Path]:
         folder = place_at(
             location, _ONE_REQUEST
         )  # what is small enough is put in one request then, and not in parts
-    local_folder = (
-        cache_folder()
-        / "shards"
-        / hashlib.sha256(str(folder).encode()).hexdigest()[:16]
-    )
-    return ObjectStorage(folder), local_folder
+    digest = hashlib.sha256(str(folder).encode()).hexdigest()
+    return ObjectStorage(folder), cache_folder() / "shards" / digest[:16]

@@ -61,18 +61,18 @@ class RowsUnderWay:
 
     def begin(self, row: int, alone: bool) -> None:
         """Note that a row is under way, and whether nothing else is."""
+        index = row - self._first
         if alone:
-            self._rows[row - self._first] = _ALONE
+            self._rows[index] = _ALONE
             self._rows.flush()
         else:
-            self._rows[row - self._first] = min(
-                self._rows[row - self._first] + 1, _ALONE - 1
-            )
+            self._rows[index] = min(self._rows[index] + 1, _ALONE - 1)
 
     def end(self, row: int) -> None:
         """Note that it is not any more."""
-        prompts = self._rows[row - self._first]
-        self._rows[row - self._first] = 0 if prompts == _ALONE else max(prompts - 1, 0)
+        index = row - self._first
+        prompts = self._rows[index]
+        self._rows[index] = 0 if prompts == _ALONE else max(prompts - 1, 0)
 
     def close(self) -> None:
         """Remove the note."""

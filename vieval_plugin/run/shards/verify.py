@@ -55,12 +55,9 @@ def verify(folder: ShardFolder, plan: Plan) -> Verified:
     verified = Verified()
     planned = {shard.name: shard for shard in plan.shards()}
     rng = np.random.default_rng(0)
-    all_names = sorted(planned)
-    looked_at = {
-        all_names[number] for number in rng.permutation(len(all_names))[:_DIGESTS]
-    }
+    looked_at = set(rng.permutation(sorted(planned))[:_DIGESTS].tolist())
     changed_files = set(_changed_files(verified, plan))
-    verified_names: set[str] = set()
+    verified_names = set()
     for file, names in folder.counted():
         for document, table in folder.tables(
             file, ["row", "prompt", "digest", *_IDENTITY]
@@ -95,10 +92,9 @@ def _note_missing(
         shard for name, shard in planned.items() if name not in verified_names
     ]:
         first = missing_shards[0]
-        rows = f"{first.path}, rows {first.first} to {first.first + first.rows - 1}"
         verified.problems.append(
             f"{len(missing_shards):,} of {len(planned):,} shards have no verdicts "
-            f"(first: {rows})"
+            f"(first: {first.path}, rows {first.first} to {first.first + first.rows - 1})"
         )
 
 
@@ -113,7 +109,9 @@ def _changed_files(verified: Verified, plan: Plan) -> Iterator[str]:
         return ""
 
     for file, problem in zip(
-        plan.files, map_in_threads(problem_of, plan.files), strict=True
+        plan.files,
+        map_in_threads(problem_of, plan.files),
+        strict=True,
     ):
         if problem:
             verified.problems.append(problem)
@@ -152,8 +150,12 @@ def _check_digest(
 ) -> None:
     """Compute the digest of one image of a shard again."""
     verdict = table.slice(int(rng.integers(max(table.num_rows, 1))), 1).to_pylist()[0]
-    only = replace(shard, first=verdict["row"], rows=1)
-    samples = rows_of_shards(plan, place_at(plan.root), folder.indexes, [only])
+    samples = rows_of_shards(
+        plan,
+        place_at(plan.root),
+        folder.indexes,
+        [replace(shard, first=verdict["row"], rows=1)],
+    )
     rows = [row for row in samples if row.prompt == verdict["prompt"]]
     if verdict["digest"] is None or not rows or rows[0].row.addresses:
         return

@@ -15,13 +15,13 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from operator import itemgetter
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from vieval_plugin.backends.http.batches import BatchOptions
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.judges.protocol import FAILED_CALLS, Status
-from vieval_plugin.readers.places import place_at
+from vieval_plugin.readers.places import arrow, place_at
 from vieval_plugin.readers.samples import SampleRow
 from vieval_plugin.records import unjudged
 from vieval_plugin.run.prepare import PreparedJudge, prepare
@@ -45,7 +45,7 @@ from vieval_plugin.run.shards.rows import (
     output_digest,
     rows_of_shards,
 )
-from vieval_plugin.run.shards.schema import Tally, encoded, shard_metadata, verdict_row
+from vieval_plugin.run.shards.schema import Tally, encoded_tables, verdict_row
 from vieval_plugin.run.shards.under_way import (
     DEATHS,
     RowsUnderWay,
@@ -54,6 +54,7 @@ from vieval_plugin.run.shards.under_way import (
     suspect_and_fatal_rows,
 )
 from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.versions import VERSION
 from vieval_plugin.text.wording import plural
 from vieval_plugin.text.yaml_json import JsonObject
 
@@ -169,11 +170,10 @@ class CallBudget:
         """Return whether the calls of so many rows are left, beside those of the rows that are
         under way.
         """
-        if self._limit is None:
-            return True
+        rows_left = self.rows_opened - self.rows_judged + rows
         return (
-            self._usage.calls + self._calls(self.rows_opened - self.rows_judged + rows)
-            <= self._limit
+            self._limit is None
+            or self._usage.calls + self._calls(rows_left) <= self._limit
         )
 
     def never_allows(self, rows: int) -> bool:
@@ -181,11 +181,10 @@ class CallBudget:
         return self._limit is not None and self._calls(rows) > self._limit
 
     def _calls(self, rows: int) -> float:
-        if self.rows_judged >= _ENOUGH:
-            a_row = self._usage.calls / self.rows_judged
-        else:
-            a_row = self._expected
-        return a_row * rows
+        is_known = self.rows_judged >= _ENOUGH
+        return (
+            self._usage.calls / self.rows_judged if is_known else self._expected
+        ) * rows
 
 
 class ShardWorker:
@@ -218,7 +217,10 @@ class ShardWorker:
         self._plan: Plan = plan
         self.progress = Progress()
         self._prepared: PreparedJudge = prepare(
-            run.judge, run.setting, run.options, run.backbone
+            run.judge,
+            run.setting,
+            run.options,
+            run.backbone,
         )
         self._budget = CallBudget(run.budget, self.progress.usage, self._prepared.calls)
         self._slots = threading.Semaphore(MOST_OPEN)
@@ -250,7 +252,7 @@ class ShardWorker:
                 opened.note.close()
 
     async def _judge(self, ahead: ReadAhead[_Event]) -> None:
-        under_way: set[_RowEvent] = set()
+        under_way = set()
         drained = asyncio.Event()
         drained.set()
 
@@ -280,19 +282,18 @@ class ShardWorker:
             self._settle(judged, outcome)
 
         run = self._run
-        asks_a_model = self._prepared.asks_a_model
         async with Session(
             run.options,
             run.backbone,
             self.progress,
-            asks_a_model,
+            self._prepared.asks_a_model,
             run.batch,
         ) as session:
             await session.judge_stream(rows(), self._prepared, settle)
 
     def _events(self, passes: Iterable[Pass]) -> Iterator[_Event]:
         """Open shards and read their rows, in a thread."""
-        checked: set[str] = set()
+        checked = set()
         for work in passes:
             path = work.shards[0].path
             if path not in checked:
@@ -333,7 +334,7 @@ class ShardWorker:
         """The rows of a pass, and where they cannot be read to their end the reason."""
         rows = rows_of_shards(self._plan, self._root, self._folder.indexes, work.shards)
         try:
-            yield from fetch_images(rows, self._run.hosts) if self._run.hosts else rows
+            yield from fetch_images(rows, self._run.hosts)
         except VievalError as error:
             yield error
 
@@ -345,11 +346,16 @@ class ShardWorker:
             opened = Written(shard)
         elif not is_last and is_open(self._folder.under_way, shard.name):
             opened = NotWritten(
-                shard, "another worker has it open", is_open_elsewhere=True
+                shard,
+                "another worker has it open",
+                is_open_elsewhere=True,
             )
         elif self._budget.never_allows(shard.rows):
-            reason = f"its calls exceed --budget {self._run.budget} per worker"
-            opened = NotWritten(shard, reason, exceeds_budget=True)
+            opened = NotWritten(
+                shard,
+                f"its calls exceed --budget {self._run.budget} per worker",
+                exceeds_budget=True,
+            )
         elif not self._budget.allows(shard.rows):
             opened = NotWritten(
                 shard,
@@ -359,18 +365,18 @@ class ShardWorker:
             opened = NotWritten(shard, "the run was stopped")
         else:
             suspects, fatal = suspect_and_fatal_rows(self._folder.under_way, shard)
-            note = RowsUnderWay(self._folder.under_way, shard)
-            if self._run.rejudge:
-                verdicts = kept_verdicts(self._folder, shard.name, self._run.rejudge)
-            else:
-                verdicts = {}
             self._open[shard.name] = opened = OpenShard(
                 shard,
-                note,
+                RowsUnderWay(self._folder.under_way, shard),
                 suspects,
                 fatal,
-                verdicts,
             )
+            if self._run.rejudge:
+                opened.earlier_verdicts = kept_verdicts(
+                    self._folder,
+                    shard.name,
+                    self._run.rejudge,
+                )
             self._budget.rows_opened += shard.rows
             return opened
         self._slots.release()
@@ -398,20 +404,7 @@ class ShardWorker:
         return None
 
     def _settle(self, event: _RowEvent, outcome: Outcome) -> None:
-        row = event.row
-        schema = self._plan.schema
-        self._keep(
-            event.opened,
-            verdict_row(
-                row.shard.path,
-                row.number,
-                row.prompt,
-                row.row,
-                row.digest,
-                outcome,
-                schema,
-            ),
-        )
+        self._keep(event.opened, verdict_row(event.row, outcome, self._plan.schema))
 
     def _keep(self, opened: OpenShard, verdict: JsonObject) -> None:
         opened.verdicts.append(verdict)
@@ -427,10 +420,7 @@ class ShardWorker:
     async def _end(self, opened: OpenShard) -> None:
         """Write a shard all of whose rows have their verdicts, unless too many of them failed."""
         shard = opened.shard
-        tally = Tally()
-        for row in opened.verdicts:
-            tally.add(row)
-        self._count_unasked(tally)
+        tally = self._tally(opened.verdicts)
         failures = sum(tally.statuses[status] for status in FAILURES)
         problem = opened.problem
         if not problem and failures > self._run.most_failures * len(opened.verdicts):
@@ -460,30 +450,34 @@ class ShardWorker:
                 "resume"
             )
 
-    def _count_unasked(self, tally: Tally) -> None:
-        """Count the answers that the model was not asked for since the shard before this ended."""
+    def _tally(self, verdicts: Iterable[JsonObject]) -> Tally:
+        """Count verdicts, and the answers that the model was not asked for since the shard before
+        this ended.
+        """
+        tally = Tally()
+        for row in verdicts:
+            tally.add(row)
         usage = self.progress.usage
         tally.from_store = usage.cached - self._from_store
         tally.repeated = usage.repeated - self._repeated
-        self._from_store = usage.cached
-        self._repeated = usage.repeated
+        self._from_store, self._repeated = usage.cached, usage.repeated
+        return tally
 
     def _write(self, opened: OpenShard, tally: Tally) -> None:
         """Write the file of a shard; in a thread."""
         plan = self._plan
         opened.verdicts.sort(key=itemgetter("row", "prompt"))
-        described: Mapping[str, Any] = asdict(opened.shard)
-        metadata = shard_metadata(
-            described,
-            plan.run,
-            plan.provenance,
-            tally,
-            opened.began,
-            time.time(),
-        )
-        self._folder.write(
-            opened.shard.name, encoded(opened.verdicts, plan.schema, metadata)
-        )
+        metadata = {
+            "version": VERSION,
+            "run": plan.run,
+            "provenance": asdict(plan.provenance),
+            "shard": asdict(opened.shard),
+            **tally.document(),
+            "began": opened.began,
+            "ended": time.time(),
+        }
+        table = arrow().Table.from_pylist(opened.verdicts, schema=plan.schema.arrow())
+        self._folder.write(opened.shard.name, encoded_tables([table], metadata))
 
 
 def _too_many(

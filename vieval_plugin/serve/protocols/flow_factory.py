@@ -53,9 +53,12 @@ def read(body: Body, reading: Reading, group: str = "") -> list[RequestEntry]:
 
 def _sample(number: int, row: tuple[str, str, list[Any]], reading: Reading) -> Sample:
     prompt, image, conditions = row
-    references = [reading.base64_image(condition) for condition in conditions]
     return sample_of(
-        number, prompt, reading.base64_image(image), references, reading.conditions
+        number,
+        prompt,
+        reading.base64_image(image),
+        [reading.base64_image(condition) for condition in conditions],
+        reading.conditions,
     )
 
 
@@ -65,7 +68,7 @@ def write(entries: Sequence[RequestEntry], values: Values) -> web.Response:
     message = failure_message(rewards)
     if message:
         return json_answer({"error": message})
-    document: dict[str, Any] = {"rewards": [reward.value for reward in rewards]}
+    document = {"rewards": [reward.value for reward in rewards]}
     imputed = [number for number, reward in enumerate(rewards) if reward.imputed]
     return json_answer(document | ({"imputed": imputed} if imputed else {}))
 

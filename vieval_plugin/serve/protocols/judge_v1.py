@@ -13,13 +13,14 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from aiohttp import web
 
 from vieval_plugin.judges.contests import Contest, candidates_of
-from vieval_plugin.judges.protocol import Image, Sample, Verdict
+from vieval_plugin.judges.protocol import Image, Verdict
 from vieval_plugin.readers.contest_rows import ContestRows, read_contests
 from vieval_plugin.readers.rows import Row
 from vieval_plugin.readers.sample_rows import samples_of_row
@@ -44,6 +45,15 @@ from vieval_plugin.text.yaml_json import JsonObject
 
 Files: TypeAlias = Mapping[str, bytes]
 _PART = "part:"
+_VERDICT_FIELDS = (
+    "scores",
+    "status",
+    "rationale",
+    "findings",
+    "bounds",
+    "choice",
+    "trace",
+)
 
 
 def read(body: Body, reading: Reading) -> list[RequestEntry]:
@@ -67,49 +77,45 @@ def read(body: Body, reading: Reading) -> list[RequestEntry]:
 
 
 def _entries(
-    number: int, row: Mapping[str, Any], files: Files, reading: Reading, trace: bool
+    number: int,
+    row: JsonObject,
+    files: Files,
+    reading: Reading,
+    trace: bool,
 ) -> list[RequestEntry]:
-    group = row.get("group")
-    group_name = _group_name(group)
-    facts = {"uid": row.get("uid", row.get("id", str(number))), "trace": trace}
-    if not is_encodable(row):
-        facts["uid"] = facts["uid"] if is_encodable(facts["uid"]) else str(number)
-        group_name = group_name if is_encodable(group_name) else ""
-        return [
-            RequestEntry(
-                None,
-                "a text contains a lone surrogate, which is not valid Unicode",
-                group=group_name,
-                fields=facts,
-            )
-        ]
-    if group is not None and not group_name:
-        return [
-            RequestEntry(None, "`group` must be a string or a number", fields=facts)
-        ]
+    group = _group_name(row.get("group"))
+    uid = row.get("uid", row.get("id", str(number)))
+    is_valid = is_encodable(row)
+    if not is_valid:
+        uid = uid if is_encodable(uid) else str(number)
+        group = group if is_encodable(group) else ""
+    entry = partial(RequestEntry, group=group, fields={"uid": uid, "trace": trace})
+    if not is_valid:
+        problem = "a text contains a lone surrogate, which is not valid Unicode"
+        return [entry(None, problem)]
+    if row.get("group") is not None and not group:
+        return [entry(None, "`group` must be a string or a number")]
     try:
         if "candidates" in row:
-            return [
-                RequestEntry(
-                    _contest(number, row, files, reading),
-                    group=group_name,
-                    fields=facts,
-                )
-            ]
+            return [entry(_contest(number, row, files, reading))]
         cells = {name: value for name, value in row.items() if name != "group"}
         cells["images"] = _images(row.get("images", {}), files, reading)
         samples = [
             sample
             for sample, _ in samples_of_row(
-                Path(), number, cells, reading.conditions.kind or None, OWN
+                Path(),
+                number,
+                cells,
+                reading.conditions.kind or None,
+                OWN,
             )
         ]
         require_good_texts(
             *(text for sample in samples for text in sample.texts.values())
         )
     except (VievalError, BadLine) as error:
-        return [RequestEntry(None, str(error), group=group_name, fields=facts)]
-    return [RequestEntry(sample, group=group_name, fields=facts) for sample in samples]
+        return [entry(None, str(error))]
+    return list(map(entry, samples))
 
 
 def _group_name(group: Any) -> str:
@@ -133,15 +139,13 @@ def _image(encoded: Any, files: Files, reading: Reading) -> Image:
     return reading.image(files[name])
 
 
-def _contest(
-    number: int, row: Mapping[str, Any], files: Files, reading: Reading
-) -> Contest:
+def _contest(number: int, row: JsonObject, files: Files, reading: Reading) -> Contest:
     """A contest as rows of contests have it; each image is read in place of a file name, and put
     in afterwards.
     """
     read_images: dict[str, Image] = {}
 
-    def as_names(owner: Mapping[str, Any]) -> dict[str, str]:
+    def as_names(owner: JsonObject) -> dict[str, str]:
         names = {}
         for role, image in _images(owner.get("images") or {}, files, reading).items():
             names[role] = f"image-{len(read_images)}"
@@ -157,21 +161,23 @@ def _contest(
     cells["candidates"] = [
         {**candidate, "images": as_names(candidate)} for candidate in candidates
     ]
-    common = ContestRows(OWN, kind, kind, "")
-    [contest] = read_contests([Row("the contest", cells)], Path(), common)
+    [contest] = read_contests(
+        [Row("the contest", cells)], Path(), ContestRows(OWN, kind, kind, "")
+    )
 
     require_good_texts(*contest.candidates[0].texts.values())
-    candidates_with_images = tuple(
-        _replace_names(candidate, read_images) for candidate in contest.candidates
-    )
-    return replace(contest, candidates=candidates_with_images)
-
-
-def _replace_names(candidate: Sample, images: Mapping[str, Image]) -> Sample:
-    images_by_role = {
-        role: images[str(name.source)] for role, name in candidate.images.items()
-    }
-    return replace(candidate, images=images_by_role)
+    candidates_with_images = []
+    for candidate in contest.candidates:
+        candidates_with_images.append(
+            replace(
+                candidate,
+                images={
+                    role: read_images[str(name.source)]
+                    for role, name in candidate.images.items()
+                },
+            )
+        )
+    return replace(contest, candidates=tuple(candidates_with_images))
 
 
 def write(entries: Sequence[RequestEntry], values: Values) -> web.Response:
@@ -191,14 +197,16 @@ def write(entries: Sequence[RequestEntry], values: Values) -> web.Response:
 
 
 def _row(entry: RequestEntry, name: str, value: RewardValue) -> JsonObject:
-    contest = isinstance(entry.judged, Contest)
-    if contest:
+    failed = value.value is None or value.imputed
+    if isinstance(entry.judged, Contest):
         failed = not value.status.usable
-    else:
-        failed = value.value is None or value.imputed
-    row: JsonObject = {"uid": entry.fields["uid"], "reward": name, "value": value.value}
-    row["status"] = str(value.status)
-    row["failed"] = failed
+    row = {
+        "uid": entry.fields["uid"],
+        "reward": name,
+        "value": value.value,
+        "status": str(value.status),
+        "failed": failed,
+    }
     if failed:
         row["reason"] = value.reason
     if value.imputed:
@@ -212,15 +220,7 @@ def _row(entry: RequestEntry, name: str, value: RewardValue) -> JsonObject:
 
 def _verdict(verdict: Verdict, trace: bool) -> JsonObject:
     document = verdict_document(verdict)
-    fields = (
-        "scores",
-        "status",
-        "rationale",
-        "findings",
-        "bounds",
-        "choice",
-        *(["trace"] if trace else []),
-    )
+    fields = _VERDICT_FIELDS if trace else _VERDICT_FIELDS[:-1]
     return {name: document[name] for name in fields if document.get(name)}
 
 
@@ -243,19 +243,17 @@ def _spread(group: str, rewards: Sequence[RewardValue]) -> JsonObject:
         for reward in rewards
         if reward.value is not None and not reward.imputed
     ]
-    mean = None
-    deviation = None
+    mean = deviation = None
     if valid:
         mean = math.fsum(valid) / len(valid)
         squares = math.fsum((number - mean) ** 2 for number in valid)
         deviation = math.sqrt(squares / len(valid))
-    failed = len(rewards) - len(valid)
-    spread = {"mean": mean, "spread": deviation}
     return {
         "group": group,
         "n": len(rewards),
-        "failed": failed,
-        **spread,
+        "failed": len(rewards) - len(valid),
+        "mean": mean,
+        "spread": deviation,
     }
 
 

@@ -35,7 +35,10 @@ class RequestRefused(Exception):
     """
 
     def __init__(
-        self, status: int, reason: str, retry_after: int | None = None
+        self,
+        status: int,
+        reason: str,
+        retry_after: int | None = None,
     ) -> None:
         super().__init__(reason)
         self.status = status
@@ -106,7 +109,7 @@ class RequestEntry:
     #: Group that it belongs to, empty for none.
     group: str = ""
     #: Further facts of the request that the answer needs.
-    fields: Mapping[str, Any] = field(default_factory=dict)
+    fields: JsonObject = field(default_factory=dict)
 
 
 def entry_of(make: Callable[[], Judged], **fields: Any) -> RequestEntry:
@@ -154,9 +157,11 @@ class Protocol:
 
 def json_answer(document: Any, status: int = 200) -> web.Response:
     """An answer in JSON, which has no NaN."""
-    body = json.dumps(document, allow_nan=False).encode(errors="replace")
     return web.Response(
-        body=body, status=status, content_type="application/json", headers=_HEADERS
+        body=json.dumps(document, allow_nan=False).encode(errors="replace"),
+        status=status,
+        content_type="application/json",
+        headers=_HEADERS,
     )
 
 
@@ -187,9 +192,7 @@ def _finite(text: str) -> float:
     return number
 
 
-def list_of(
-    document: Mapping[str, Any], name: str, kind: type, description: str
-) -> list[Any]:
+def list_of(document: JsonObject, name: str, kind: type, description: str) -> list[Any]:
     """A list of a body whose members are all of a type; VievalError, with the type's
     description, where it is none.
     """

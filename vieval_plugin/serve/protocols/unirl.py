@@ -9,9 +9,8 @@ carry names of their own, which are sent back as they came.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from aiohttp import web
 
@@ -31,6 +30,7 @@ from vieval_plugin.serve.protocols.protocol import (
 )
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.redaction import redacted
+from vieval_plugin.text.yaml_json import JsonObject
 
 _VERSION = "1"
 _REWARDS = "required_rewards"
@@ -54,20 +54,15 @@ def read(body: Body, reading: Reading) -> list[RequestEntry]:
     return [_entry(number, request, reading) for number, request in enumerate(requests)]
 
 
-def _entry(number: int, request: Mapping[str, Any], reading: Reading) -> RequestEntry:
-    if "request_id" in request:
-        identity = {name: request.get(name) for name in _IDENTITY}
-    else:
-        identity = {}
-    fields = {"identity": identity}
+def _entry(number: int, request: JsonObject, reading: Reading) -> RequestEntry:
+    is_named = "request_id" in request
+    fields = {"identity": {name: request.get(name) for name in _IDENTITY if is_named}}
     try:
         names = list_of(request, _REWARDS, str, "reward names")
+        if not names:
+            raise VievalError(f"`{_REWARDS}` must not be empty")
     except VievalError as error:
         return RequestEntry(None, str(error), rewards=(), fields=fields)
-    if not names:
-        return RequestEntry(
-            None, f"`{_REWARDS}` must not be empty", rewards=(), fields=fields
-        )
     return entry_of(
         partial(_sample, number, request, reading),
         rewards=tuple(dict.fromkeys(names)),
@@ -75,7 +70,7 @@ def _entry(number: int, request: Mapping[str, Any], reading: Reading) -> Request
     )
 
 
-def _sample(number: int, request: Mapping[str, Any], reading: Reading) -> Sample:
+def _sample(number: int, request: JsonObject, reading: Reading) -> Sample:
     turns = list_of(request, "history", dict, "turns")
     if not turns:
         raise VievalError("`history` must not be empty")
@@ -105,24 +100,18 @@ def write(entries: Sequence[RequestEntry], values: Values) -> web.Response:
     results = []
     errors = []
     for entry, by_name in zip(entries, values, strict=True):
-        failed = {name: value for name, value in by_name.items() if value.value is None}
-        reasons = {
-            name: redacted(f"{value.status}: {value.reason}")
-            for name, value in failed.items()
-        }
-        unknown = {
-            name: "unknown reward"
-            for name in entry.rewards or ()
-            if name not in by_name
-        }
-        results.append(
-            {
-                name: {VALUE: value.value}
-                for name, value in by_name.items()
-                if name not in failed
-            }
-        )
-        errors.append(reasons | unknown if entry.rewards else {_REWARDS: entry.fault})
+        result = {}
+        reasons = {}
+        for name, value in by_name.items():
+            if value.value is None:
+                reasons[name] = redacted(f"{value.status}: {value.reason}")
+            else:
+                result[name] = {VALUE: value.value}
+        for name in entry.rewards or ():
+            if name not in by_name:
+                reasons[name] = "unknown reward"
+        results.append(result)
+        errors.append(reasons if entry.rewards else {_REWARDS: entry.fault})
     document = {"protocol_version": _VERSION, "results": results, "errors": errors}
     identities = [entry.fields["identity"] for entry in entries]
     return json_answer(
@@ -132,5 +121,11 @@ def write(entries: Sequence[RequestEntry], values: Values) -> web.Response:
 
 
 PROTOCOL = Protocol(
-    "unirl", "/unirl/score", 280.0, read, write, reason_key="detail", all_rewards=True
+    "unirl",
+    "/unirl/score",
+    280.0,
+    read,
+    write,
+    reason_key="detail",
+    all_rewards=True,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,13 +17,16 @@ from vieval_plugin.backends.metrics.encoders import (
     load_head,
 )
 from vieval_plugin.backends.metrics.network_metrics import (
+    Batch,
     NetworkInputs,
     NetworkMetric,
     Picture,
+    Pictures,
 )
 from vieval_plugin.backends.metrics.networks.clip import image_and_text
 from vieval_plugin.backends.weights import (
     Origin,
+    Tensors,
     device,
     identity,
     library,
@@ -74,7 +77,7 @@ class CroppingProcessor:
 
     size: int
 
-    def __call__(self, images: Picture, return_tensors: str) -> Mapping[str, Any]:
+    def __call__(self, images: Picture, return_tensors: str) -> Tensors:
         short = min(images.size)
         wide, high = (int(self.size * length / short) for length in images.size)
         fitted = images.convert("RGB").resize(
@@ -132,11 +135,10 @@ def load(origin: Origin) -> LoadedBlip:
     tokenizer = pretrained_tokenizer(described.resolved(settings.tokenizer))
     digest = identity(network, tokenizer.backend_tokenizer.to_str(), repr(settings))
     name = f"{described.name}@sha256:{digest[:16]}"
-    size = network["vision"].config.image_size
     encoder = Encoder(
         name,
         digest,
-        CroppingProcessor(size),
+        CroppingProcessor(network["vision"].config.image_size),
         network["vision"],
         next(network.parameters()).device,
         tokenizer,
@@ -157,16 +159,22 @@ def _network(settings: Blip) -> Any:
     configs = {}
     for part, name in (("vision", "BlipVisionConfig"), ("text", "BlipTextConfig")):
         kind = getattr(transformers, name)
-        keys: Mapping[str, Any] = getattr(settings, part)
+        keys = getattr(settings, part)
         if unknown := sorted(set(keys) - set(kind().to_dict())):
             raise VievalError(f"unknown key network.{part}.{unknown[0]}")
         configs[part] = kind(**keys)
     vision = transformers.BlipVisionModel(configs["vision"])
-    text = transformers.BlipTextModel(configs["text"], add_pooling_layer=False)
-    return library("torch").nn.ModuleDict({"vision": vision, "text": text})
+    return library("torch").nn.ModuleDict(
+        {
+            "vision": vision,
+            "text": transformers.BlipTextModel(
+                configs["text"], add_pooling_layer=False
+            ),
+        }
+    )
 
 
-def _tensors(path: Any) -> dict[str, Any]:
+def _tensors(path: Any) -> Tensors:
     """The weights of both models in a file of the authors, under transformers' names."""
     tensors = state_dict(path)
     for name in list(tensors):
@@ -177,13 +185,13 @@ def _tensors(path: Any) -> dict[str, Any]:
 
 
 def show(
-    loaded: LoadedBlip, images: Mapping[str, Picture], texts: Mapping[str, str]
+    loaded: LoadedBlip, images: Pictures, texts: Mapping[str, str]
 ) -> NetworkInputs:
     """The one image and the text as BLIP takes them."""
     return image_and_text(loaded.encoder, images, texts)
 
 
-def blip(loaded: LoadedBlip, batch: Mapping[str, Sequence[Any]]) -> Any:
+def blip(loaded: LoadedBlip, batch: Batch) -> Any:
     """The number that linear layers read at the first token of a text encoder that looks at the
     image, less the training's mean and divided by its standard deviation.
 
@@ -195,16 +203,15 @@ def blip(loaded: LoadedBlip, batch: Mapping[str, Sequence[Any]]) -> Any:
     tokens = encoder.tokenizer.pad(
         {"input_ids": list(batch["text"])}, return_tensors="pt"
     ).to(encoder.device)
-    all_patches = torch.ones(
-        seen.shape[:2],
-        dtype=torch.long,
-        device=encoder.device,
-    )
     output = loaded.network["text"](
         input_ids=tokens["input_ids"],
         attention_mask=tokens["attention_mask"],
         encoder_hidden_states=seen,
-        encoder_attention_mask=all_patches,
+        encoder_attention_mask=torch.ones(
+            seen.shape[:2],
+            dtype=torch.long,
+            device=encoder.device,
+        ),
     )
     first_states = output.last_hidden_state[:, 0]
     value = loaded.network["head"](first_states)[:, 0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from vieval_plugin.backends.metrics.encoders import (
@@ -11,12 +11,14 @@ from vieval_plugin.backends.metrics.encoders import (
     encoder_inputs,
 )
 from vieval_plugin.backends.metrics.network_metrics import (
+    Batch,
     NetworkInputs,
     NetworkMetric,
-    Picture,
+    Pictures,
 )
 from vieval_plugin.backends.weights import (
     Origin,
+    Tensors,
     identity,
     pretrained,
     pretrained_tokenizer,
@@ -27,7 +29,7 @@ from vieval_plugin.backends.weights import (
 def load(
     origin: Origin,
     processor: str = "",
-    tensors: Mapping[str, Any] | None = None,
+    tensors: Tensors | None = None,
     **arguments: Any,
 ) -> Encoder:
     """A CLIP of transformers with both of its encoders; VievalError as `weights.pretrained`.
@@ -37,7 +39,12 @@ def load(
     of `weights.pretrained`.
     """
     network, images = pretrained(
-        "CLIPModel", "clip", origin, processor, tensors, **arguments
+        "CLIPModel",
+        "clip",
+        origin,
+        processor,
+        tensors,
+        **arguments,
     )
     has_bundled_processor = not processor or processor == origin.model
     tokenizer = pretrained_tokenizer(
@@ -48,16 +55,15 @@ def load(
     digest = identity(network, *preparing)
 
     def embed(pixels: Any) -> Any:
-        output = network.vision_model(pixel_values=pixels)
-        return network.visual_projection(output.pooler_output)
+        return network.visual_projection(
+            network.vision_model(pixel_values=pixels).pooler_output
+        )
 
     def embed_texts(padded: Any) -> Any:
-        output = network.text_model(**padded)
-        return network.text_projection(output.pooler_output)
+        return network.text_projection(network.text_model(**padded).pooler_output)
 
     named_network = network if tensors is None else None
     name = weights_name(origin, named_network, digest)
-    scale = float(network.logit_scale.detach().exp())
     return Encoder(
         name,
         digest,
@@ -67,23 +73,21 @@ def load(
         tokenizer=tokenizer,
         longest=network.config.text_config.max_position_embeddings,
         embed_texts=embed_texts,
-        scale=scale,
+        scale=float(network.logit_scale.detach().exp()),
         size=network.config.projection_dim,
     )
 
 
-def clip_score(encoder: Encoder, batch: Mapping[str, Sequence[Any]]) -> Any:
+def clip_score(encoder: Encoder, batch: Batch) -> Any:
     """Cosine of the embeddings of `image` and `text`, in [-1, 1]; the more alike, the higher.
 
     Hessel et al., CLIPScore (EMNLP 2021), less its scale, which no rank statistic sees. As VIEScore
     has it (Ku et al., ACL 2024) with CLIP ViT-B/32.
     """
-    image_vectors = encoder.images(batch["image"])
-    text_vectors = encoder.texts(batch["text"])
-    return (image_vectors * text_vectors).sum(-1)
+    return (encoder.images(batch["image"]) * encoder.texts(batch["text"])).sum(-1)
 
 
-def clip_i(encoder: Encoder, batch: Mapping[str, Sequence[Any]]) -> Any:
+def clip_i(encoder: Encoder, batch: Batch) -> Any:
     """Cosine of CLIP's embeddings of `image` and `reference`, in [-1, 1]; the more alike, the
     higher.
 
@@ -92,7 +96,7 @@ def clip_i(encoder: Encoder, batch: Mapping[str, Sequence[Any]]) -> Any:
     return cosines(encoder, batch)
 
 
-def clip_direction(encoder: Encoder, batch: Mapping[str, Sequence[Any]]) -> Any:
+def clip_direction(encoder: Encoder, batch: Batch) -> Any:
     """CLIP-D: cosine of the change from the embedding of `source` to that of `image` with the change
     from that of `source_text` to that of `output_text`, in [-1, 1]; 0 where nothing changes.
 
@@ -108,7 +112,7 @@ def clip_direction(encoder: Encoder, batch: Mapping[str, Sequence[Any]]) -> Any:
 
 
 def image_and_text(
-    encoder: Encoder, images: Mapping[str, Picture], texts: Mapping[str, str]
+    encoder: Encoder, images: Pictures, texts: Mapping[str, str]
 ) -> NetworkInputs:
     """The one image, whatever its role is called, and the text as an encoder takes them."""
     [image] = images.values()

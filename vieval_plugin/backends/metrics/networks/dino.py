@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vieval_plugin.backends.metrics.encoders import (
@@ -10,7 +9,7 @@ from vieval_plugin.backends.metrics.encoders import (
     cosines,
     encoder_inputs,
 )
-from vieval_plugin.backends.metrics.network_metrics import NetworkMetric
+from vieval_plugin.backends.metrics.network_metrics import Batch, NetworkMetric
 from vieval_plugin.backends.weights import Origin, identity, pretrained, weights_name
 
 
@@ -30,7 +29,7 @@ def load(origin: Origin) -> Encoder:
     )
 
 
-def dino(encoder: Encoder, batch: Mapping[str, Sequence[Any]]) -> Any:
+def dino(encoder: Encoder, batch: Batch) -> Any:
     """Cosine of the class tokens of DINO's ViT-S/16 for `image` and `reference`, in [-1, 1]; the
     more alike, the higher.
 

@@ -4,27 +4,31 @@ layers on the embedding of the image (LAION's aesthetic predictor).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from vieval_plugin.backends.metrics.encoders import (
+    Activation,
     Encoder,
     described_file,
     description,
     load_head,
 )
 from vieval_plugin.backends.metrics.network_metrics import (
+    Batch,
     NetworkInputs,
     NetworkMetric,
     Picture,
+    Pictures,
 )
 from vieval_plugin.backends.metrics.networks.clip import clip_score, image_and_text
 from vieval_plugin.backends.metrics.networks.clip import load as load_clip
 from vieval_plugin.backends.weights import (
     Origin,
+    Tensors,
     identity,
     library,
     renamed,
@@ -85,7 +89,7 @@ class EmbeddingHead(StrictModel):
     head: str
     digest: str = ""
     prefix: str = ""
-    activation: Literal["relu", "gelu", "tanh", "silu", "none"] = "relu"
+    activation: Activation = "relu"
 
 
 @dataclass(frozen=True)
@@ -96,13 +100,16 @@ class PaddingProcessor:
     mean: tuple[float, ...]
     deviation: tuple[float, ...]
 
-    def __call__(self, images: Picture, return_tensors: str) -> Mapping[str, Any]:
+    def __call__(self, images: Picture, return_tensors: str) -> Tensors:
         torch = library("torch")
         pixels = torch.from_numpy(np.array(images.convert("RGB"))).permute(2, 0, 1)
         scale = self.size / max(images.size)
         size = [round(length * scale) for length in (images.height, images.width)]
         fitted = torch.nn.functional.interpolate(
-            pixels[None].float() / 255, size, mode="bicubic", antialias=True
+            pixels[None].float() / 255,
+            size,
+            mode="bicubic",
+            antialias=True,
         )
         high, wide = (self.size - length for length in size)
         padding = wide // 2, wide - wide // 2, high // 2, high - high // 2
@@ -150,9 +157,10 @@ def load(origin: Origin) -> Encoder:
     )
     if settings.fit == "pad":
         images = encoder.processor
-        size = images.crop_size["height"]
         processor = PaddingProcessor(
-            size, tuple(images.image_mean), tuple(images.image_std)
+            images.crop_size["height"],
+            tuple(images.image_mean),
+            tuple(images.image_std),
         )
         identity = f"{encoder.identity} padded"
         encoder = replace(encoder, processor=processor, identity=identity)
@@ -167,7 +175,7 @@ def _clip(
     settings: DualEncoder | EmbeddingHead,
     base: str,
     origin: Origin,
-    tensors: Mapping[str, Any] | None = None,
+    tensors: Tensors | None = None,
 ) -> Encoder:
     """The CLIP of a base, with the processor that is named; a folder of the user's may have its
     own.
@@ -181,12 +189,14 @@ def _clip(
     return load_clip(Origin(base, revision, origin.device), named or base, tensors)
 
 
-def _open_clip(
-    described: Pack, settings: DualEncoder, origin: Origin
-) -> Mapping[str, Any]:
+def _open_clip(described: Pack, settings: DualEncoder, origin: Origin) -> Tensors:
     """The weights in a file of open_clip's layout, under the names of transformers."""
-    path = described_file(described, origin, settings.open_clip, settings.digest)
-    tensors = renamed(state_dict(path), _OPEN_CLIP)
+    tensors = renamed(
+        state_dict(
+            described_file(described, origin, settings.open_clip, settings.digest)
+        ),
+        _OPEN_CLIP,
+    )
     return {
         name: tensor.T.contiguous() if name in _TRANSPOSED else tensor
         for name, tensor in tensors.items()
@@ -198,12 +208,11 @@ def load_embedding_head(origin: Origin) -> LoadedEmbeddingHead:
     described, settings = description(origin, EmbeddingHead)
     path = described_file(described, origin, settings.head, settings.digest)
     encoder = _clip(described, settings, described.resolved(settings.base), origin)
-    size = encoder.size
     head = load_head(
         path,
         settings.prefix,
         settings.activation,
-        size,
+        encoder.size,
     )
     digest = identity(
         head,
@@ -220,7 +229,7 @@ def load_embedding_head(origin: Origin) -> LoadedEmbeddingHead:
 
 def show_image(
     loaded: LoadedEmbeddingHead,
-    images: Mapping[str, Picture],
+    images: Pictures,
     texts: Mapping[str, str],
 ) -> NetworkInputs:
     """The one image, whatever its role is called; its text is not read."""
@@ -228,9 +237,7 @@ def show_image(
     return NetworkInputs({"image": loaded.encoder.pixels(image)})
 
 
-def embedding_head(
-    loaded: LoadedEmbeddingHead, batch: Mapping[str, Sequence[Any]]
-) -> Any:
+def embedding_head(loaded: LoadedEmbeddingHead, batch: Batch) -> Any:
     """The number that linear layers read from an image's embedding of length 1, in their unit.
 
     Schuhmann, improved-aesthetic-predictor (2022).
@@ -238,7 +245,7 @@ def embedding_head(
     return loaded.head(loaded.encoder.images(batch["image"]))[:, 0]
 
 
-def dual_encoder(encoder: Encoder, batch: Mapping[str, Sequence[Any]]) -> Any:
+def dual_encoder(encoder: Encoder, batch: Batch) -> Any:
     """The scale times the cosine of the embeddings of image and text, in [-scale, scale].
 
     Kirstain et al., Pick-a-Pic (NeurIPS 2023), equation of the scoring function; Wu et al., HPSv2
@@ -256,6 +263,10 @@ METRICS = (
         dual_encoder,
     ),
     NetworkMetric(
-        "embedding_head", load_embedding_head, "", show_image, embedding_head
+        "embedding_head",
+        load_embedding_head,
+        "",
+        show_image,
+        embedding_head,
     ),
 )

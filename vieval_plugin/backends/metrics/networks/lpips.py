@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from vieval_plugin.backends.metrics.network_metrics import (
+    Batch,
     NetworkInputs,
     NetworkMetric,
-    Picture,
+    Pictures,
 )
 from vieval_plugin.backends.metrics.pixel_metrics import pair, resizing, working_pixels
 from vieval_plugin.backends.weights import (
@@ -66,11 +67,10 @@ def load(origin: Origin) -> PerceptualDistance:
         VievalError: no file of AlexNet's weights is named or there, or it holds something else.
     """
     if not origin.model:
-        ways = "name=FILE in --model_args, --scorer FILE or scorers.NAME.model"
-        address = "https://download.pytorch.org/models/alexnet-owt-7be5be79.pth"
         raise VievalError(
             "this metric requires the weights of torchvision's AlexNet; download "
-            f"{address} and pass the file ({ways})"
+            "https://download.pytorch.org/models/alexnet-owt-7be5be79.pth and pass the "
+            "file (name=FILE in --model_args, --scorer FILE or scorers.NAME.model)"
         )
     if origin.revision:
         raise VievalError(
@@ -78,11 +78,11 @@ def load(origin: Origin) -> PerceptualDistance:
         )
     path = path_of(origin.model)
     weights = state_dict(path)
-    renamed = {}
-    for layer, part in _SLICES.items():
-        for kind in ("weight", "bias"):
-            tensor = weights.get(f"features.{layer}.{kind}")
-            renamed[f"{part}.{layer}.{kind}"] = tensor
+    renamed = {
+        f"{part}.{layer}.{kind}": weights.get(f"features.{layer}.{kind}")
+        for layer, part in _SLICES.items()
+        for kind in ("weight", "bias")
+    }
     # with its linear weights and a trunk that is still random; the public function and class
     # download the trunk
     lpips = library("torchmetrics.functional.image.lpips")
@@ -107,7 +107,7 @@ def load(origin: Origin) -> PerceptualDistance:
 
 
 def show(
-    network: PerceptualDistance, images: Mapping[str, Picture], texts: Mapping[str, str]
+    network: PerceptualDistance, images: Pictures, texts: Mapping[str, str]
 ) -> NetworkInputs:
     """An image and its reference at the image's size, tensors (3, height, width) of 0 to 255.
 
@@ -119,16 +119,16 @@ def show(
     tensors = (
         torch.from_numpy(np.array(pixels)).permute(2, 0, 1) for pixels in pixel_pair
     )
-    findings = resizing(
-        images["image"].size,
-        images["reference"].size,
-    )
     return NetworkInputs(
-        dict(zip(("image", "reference"), tensors, strict=True)), findings
+        dict(zip(("image", "reference"), tensors, strict=True)),
+        resizing(
+            images["image"].size,
+            images["reference"].size,
+        ),
     )
 
 
-def lpips(network: PerceptualDistance, batch: Mapping[str, Sequence[Any]]) -> Any:
+def lpips(network: PerceptualDistance, batch: Batch) -> Any:
     """The distance of AlexNet's features of `image` and `reference` are, from 0; a distance: the
     less, the more alike.
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field, model_validator
 
@@ -22,7 +22,7 @@ from vieval_plugin.backends.http.faults import Refused
 from vieval_plugin.backends.http.image_encoding import Encoded, encode
 from vieval_plugin.backends.http.server import Server, Usage, server_options
 from vieval_plugin.backends.metrics.batcher import PreparedMeasure
-from vieval_plugin.backends.metrics.encoders import load_head
+from vieval_plugin.backends.metrics.encoders import Activation, load_head
 from vieval_plugin.backends.metrics.network_metrics import ServedMetric
 from vieval_plugin.backends.reply_checks import checked
 from vieval_plugin.backends.weights import library
@@ -31,6 +31,7 @@ from vieval_plugin.judges.protocol import Failure, Measure, Measurement, Reply
 from vieval_plugin.prompts import packs
 from vieval_plugin.prompts.schema import StrictModel
 from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.yaml_json import JsonObject
 
 NAME = "served"
 
@@ -43,7 +44,7 @@ class ServedScorer(StrictModel):
     system: str = ""
     head: str = ""
     prefix: str = ""
-    activation: Literal["relu", "gelu", "tanh", "silu", "none"] = "relu"
+    activation: Activation = "relu"
     size: int = Field(0, ge=0)
     output: int = Field(0, ge=0)
     probability: bool = False
@@ -73,7 +74,10 @@ class ServedInstrument:
         if settings.head:
             file = Path(described.resolved(settings.head))
             self._head = load_head(
-                file, settings.prefix, settings.activation, settings.size
+                file,
+                settings.prefix,
+                settings.activation,
+                settings.size,
             )
             digest = hashlib.sha256(file.read_bytes()).hexdigest()
         fields = {
@@ -84,21 +88,22 @@ class ServedInstrument:
             "output",
             "probability",
         }
-        described_settings = {
-            **settings.model_dump(include=fields),
-            "extra": dict(settings.server.extra),
-        }
         self._identity = {
             "metric": NAME,
             "model": settings.server.model,
             "head": digest,
-            **described_settings,
+            **settings.model_dump(include=fields),
+            "extra": dict(settings.server.extra),
         }
         options = server_options(described.name, settings.server)
         # these endpoints stand beside /v1 and not under it
         urls = tuple(url.rstrip("/").removesuffix("/v1") for url in options.urls)
-        hello = self._body([], "Say hello.")
-        self._options = replace(options, urls=urls, path=settings.endpoint, hello=hello)
+        self._options = replace(
+            options,
+            urls=urls,
+            path=settings.endpoint,
+            hello=self._body([], "Say hello."),
+        )
         self._loop = asyncio.new_event_loop()
         self._server: Server | None = None
 
@@ -118,14 +123,15 @@ class ServedInstrument:
                 "text": ask.texts["text"],
             }
         )
-        notes = tuple(dict.fromkeys(note for image in images for note in image.notes))
         return PreparedMeasure(
             key,
             self._body(images, ask.texts["text"]),
-            notes=notes,
+            notes=tuple(
+                dict.fromkeys(note for image in images for note in image.notes)
+            ),
         )
 
-    def compute(self, contents: Sequence[dict[str, Any]]) -> list[Reply]:
+    def compute(self, contents: Sequence[JsonObject]) -> list[Reply]:
         return self._loop.run_until_complete(self._all(contents))
 
     def close(self) -> None:
@@ -134,13 +140,13 @@ class ServedInstrument:
             self._loop.run_until_complete(self._server.__aexit__())
         self._loop.close()
 
-    async def _all(self, contents: Sequence[dict[str, Any]]) -> list[Reply]:
+    async def _all(self, contents: Sequence[JsonObject]) -> list[Reply]:
         if self._server is None:
             self._server = await Server(self._options, self._usage).__aenter__()
         server = self._server
         return await gather_or_cancel(self._reply(server, body) for body in contents)
 
-    async def _reply(self, server: Server, body: dict[str, Any]) -> Reply:
+    async def _reply(self, server: Server, body: JsonObject) -> Reply:
         reply: Reply
         try:
             reply = Measurement(
@@ -157,7 +163,7 @@ class ServedInstrument:
             reply = Failure(refused.status, refused.reason)
         return checked(reply)
 
-    def _problem(self, answer: dict[str, Any]) -> str | None:
+    def _problem(self, answer: JsonObject) -> str | None:
         try:
             self._value(answer)
         except (LookupError, TypeError, ValueError) as error:
@@ -167,35 +173,30 @@ class ServedInstrument:
             )
         return None
 
-    def _value(self, answer: Mapping[str, Any]) -> float:
+    def _value(self, answer: JsonObject) -> float:
         """The number of an answer; LookupError, TypeError or ValueError where it has none."""
         [entry] = answer["data"]
         if self._settings.endpoint == "score":
             return float(entry["score"])
-        numbers = [
-            float(number)
-            for number in entry[
-                "data" if self._settings.endpoint == "pooling" else "probs"
-            ]
-        ]
+        field = "data" if self._settings.endpoint == "pooling" else "probs"
+        numbers = list(map(float, entry[field]))
         if self._head is None:
             return numbers[self._settings.output]
         if len(numbers) != self._settings.size:
-            size = (
-                f"network.size must be {len(numbers)}, the length of the server's vectors, got "
-                f"{self._settings.size}"
+            raise VievalError(
+                f"{self._described.path}: network.size must be {len(numbers)}, the length "
+                f"of the server's vectors, got {self._settings.size}"
             )
-            raise VievalError(f"{self._described.path}: {size}")
         with library("torch").inference_mode():
             return float(
                 self._head(library("torch").tensor([numbers]))[0, self._settings.output]
             )
 
-    def _body(self, images: Sequence[Encoded], text: str) -> dict[str, Any]:
+    def _body(self, images: Sequence[Encoded], text: str) -> JsonObject:
         """The request of an endpoint: images before the text, and numbers as the network has
         them unless told otherwise.
         """
-        pictures: list[dict[str, Any]] = [
+        pictures: list[JsonObject] = [
             {"type": "image_url", "image_url": {"url": image}} for image in images
         ]
         settings = self._settings
@@ -210,12 +211,11 @@ class ServedInstrument:
                 "queries": text,
                 "documents": {"content": pictures} if pictures else text,
             }
-        turns: list[dict[str, Any]] = (
-            [{"role": "system", "content": settings.system}] if settings.system else []
-        )
-        turns.append(
-            {"role": "user", "content": [*pictures, {"type": "text", "text": text}]}
-        )
+        turns: list[JsonObject] = []
+        if settings.system:
+            turns.append({"role": "system", "content": settings.system})
+        content = [*pictures, {"type": "text", "text": text}]
+        turns.append({"role": "user", "content": content})
         task = {"task": "embed"} if settings.endpoint == "pooling" else {}
         return {
             **task,

@@ -16,16 +16,23 @@ from typing import Any, Literal
 import PIL.Image
 from pydantic import Field, model_validator
 
-from vieval_plugin.backends.metrics.encoders import described_file, load_head
+from vieval_plugin.backends.metrics.encoders import (
+    Activation,
+    described_file,
+    load_head,
+)
 from vieval_plugin.backends.metrics.image_text import ImageTextModel
 from vieval_plugin.backends.metrics.image_text import load as load_base
 from vieval_plugin.backends.metrics.network_metrics import (
+    Batch,
     NetworkInputs,
     NetworkMetric,
     Picture,
+    Pictures,
 )
 from vieval_plugin.backends.weights import (
     Origin,
+    Tensors,
     identity,
     library,
     state_dict,
@@ -91,7 +98,7 @@ class ValueHead(StrictModel):
     adapter: str = ""
     head: str = ""
     prefix: str | tuple[str, ...] = ""
-    activation: Literal["relu", "gelu", "tanh", "silu", "none"] = "relu"
+    activation: Activation = "relu"
     output: int = Field(0, ge=0)
     position: Position = Position()
     system: str = ""
@@ -180,11 +187,11 @@ def load(origin: Origin) -> LoadedValueHead:
         tensors,
     )
     if settings.base_weights not in ("", identity(model.network)):
-        remedy = "set network.base to that base, or train a head for this one"
-        reason = (
-            f"the head was trained on a base whose weights differ from those of {base}"
+        raise VievalError(
+            f"{described.path}: the head was trained on a base whose weights differ "
+            f"from those of {base}; set network.base to that base, or train a head for "
+            "this one"
         )
-        raise VievalError(f"{described.path}: {reason}; {remedy}")
     heads = library("torch").nn.ModuleList(
         load_head(file, prefix, settings.activation, model.size)
         for prefix in settings.prefixes
@@ -199,15 +206,12 @@ def load(origin: Origin) -> LoadedValueHead:
     token = model.token(position.token) if position.token else None
     # whatever else of the description changes a number
     reading = settings.model_dump(exclude=_WEIGHTS)
-    prepared = (
+    digest = identity(
+        library("torch").nn.ModuleDict({"base": model.network, "heads": heads}),
         model.processor.to_json_string(),
         str(model.processor.chat_template),
         model.tokenizer.backend_tokenizer.to_str(),
         repr(reading),
-    )
-    digest = identity(
-        library("torch").nn.ModuleDict({"base": model.network, "heads": heads}),
-        *prepared,
     )
     name = weights_name(
         Origin(described.name),
@@ -215,7 +219,12 @@ def load(origin: Origin) -> LoadedValueHead:
         digest,
     )
     loaded = LoadedValueHead(
-        name, digest, settings, model, heads.to(model.device), token
+        name,
+        digest,
+        settings,
+        model,
+        heads.to(model.device),
+        token,
     )
     _require_images(loaded, described.most_images)
     return loaded
@@ -236,7 +245,9 @@ def _require_images(loaded: LoadedValueHead, count: int) -> None:
     pictures = [join_side_by_side(samples)] if loaded.settings.side_by_side else samples
     config = loaded.base.network.config
     token = getattr(config, "image_token_id", None) or getattr(
-        config, "image_token_index", None
+        config,
+        "image_token_index",
+        None,
     )
     try:
         all_tokens = _token_ids(loaded, pictures)
@@ -260,7 +271,7 @@ def _token_ids(loaded: LoadedValueHead, pictures: Sequence[Picture]) -> Sequence
 
 
 def show(
-    loaded: LoadedValueHead, images: Mapping[str, Picture], texts: Mapping[str, str]
+    loaded: LoadedValueHead, images: Pictures, texts: Mapping[str, str]
 ) -> NetworkInputs:
     """Tensors of the conversations, one a head; what there is of each token as lists, which are
     made equally long in a batch.
@@ -273,12 +284,19 @@ def show(
     count = len(loaded.heads)
     parts = texts["text"].split(_PAGE_BREAK) if count > 1 else [texts["text"]]
     if len(parts) != count:
-        reason = f"the text must have {count} parts, one per head, got {len(parts)}"
-        raise VievalError(reason)
+        raise VievalError(
+            f"the text must have {count} parts, one per head, got {len(parts)}"
+        )
     pages = [_inputs(loaded, part, pictures) for part in parts]
     tensors = {name: _joined([page[name] for page in pages]) for name in pages[0]}
-    indices = [loaded.token_index(token_ids) for token_ids in tensors["input_ids"]]
-    return NetworkInputs({**tensors, _INDEX: indices})
+    return NetworkInputs(
+        {
+            **tensors,
+            _INDEX: [
+                loaded.token_index(token_ids) for token_ids in tensors["input_ids"]
+            ],
+        }
+    )
 
 
 def _fitted(loaded: LoadedValueHead, picture: Picture) -> Picture:
@@ -286,18 +304,24 @@ def _fitted(loaded: LoadedValueHead, picture: Picture) -> Picture:
     images = loaded.base.processor.image_processor
     reader = library("transformers.models.qwen2_vl.image_processing_qwen2_vl")
     step = images.patch_size * images.merge_size
-    bounds = loaded.settings.bounds
-    high, wide = reader.smart_resize(picture.height, picture.width, step, **bounds)
+    high, wide = reader.smart_resize(
+        picture.height,
+        picture.width,
+        step,
+        **loaded.settings.bounds,
+    )
     return picture.resize((wide, high), PIL.Image.Resampling.BICUBIC)
 
 
-def _inputs(
-    loaded: LoadedValueHead, text: str, images: Sequence[Picture]
-) -> dict[str, Any]:
+def _inputs(loaded: LoadedValueHead, text: str, images: Sequence[Picture]) -> Tensors:
     """The inputs of a conversation; what there is of each token as a list."""
     settings = loaded.settings
-    framed = f"{settings.frame}{text}{settings.frame}"
-    prompt = loaded.base.prompt(settings.system, framed, len(images), settings.answer)
+    prompt = loaded.base.prompt(
+        settings.system,
+        f"{settings.frame}{text}{settings.frame}",
+        len(images),
+        settings.answer,
+    )
     inputs = loaded.base.inputs(prompt, images)
     tokens = inputs["input_ids"].shape
     return {
@@ -307,12 +331,10 @@ def _inputs(
 
 
 def _joined(pages: list[Any]) -> Any:
-    if isinstance(pages[0], list):
-        return pages
-    return library("torch").cat(pages)
+    return pages if isinstance(pages[0], list) else library("torch").cat(pages)
 
 
-def value_head(loaded: LoadedValueHead, batch: Mapping[str, Sequence[Any]]) -> Any:
+def value_head(loaded: LoadedValueHead, batch: Batch) -> Any:
     """The mean of the heads' numbers at their position, without bounds, in the network's own
     unit.
     """
@@ -337,11 +359,9 @@ def value_head(loaded: LoadedValueHead, batch: Mapping[str, Sequence[Any]]) -> A
 def _padded(loaded: LoadedValueHead, name: str, rows: Sequence[list[int]]) -> Any:
     """Tokens after the end, where what reads from left to right does not see them."""
     tokenizer = loaded.base.tokenizer
-    pad = (
-        0
-        if name != "input_ids"
-        else tokenizer.pad_token_id or tokenizer.eos_token_id or 0
-    )
+    pad = 0
+    if name == "input_ids":
+        pad = tokenizer.pad_token_id or tokenizer.eos_token_id or 0
     longest = max(map(len, rows))
     padding = [pad] * longest
     padded = [[*row, *padding][:longest] for row in rows]

@@ -15,15 +15,15 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe
-from typing import Any
 
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.shards.launchers.slots import (
     POLL,
     Slot,
     WorkerDied,
+    share_budget,
     work_in_slots,
 )
 from vieval_plugin.run.shards.passes import NotWritten, Pass, PassQueue, Written
@@ -41,12 +41,9 @@ def work_in_processes(
     processes: int,
 ) -> list[str]:
     """`work_in_slots` by so many processes, which share the run's budget."""
-    budget = None if run.budget is None else max(run.budget // processes, 1)
+    run = share_budget(run, processes)
     return work_in_slots(
-        [
-            _Process(replace(run, budget=budget), queue, on_rows)
-            for _ in range(processes)
-        ],
+        [_Process(run, queue, on_rows) for _ in range(processes)],
         queue,
     )
 
@@ -67,12 +64,10 @@ class _Process(Slot):
             self._hand_out(connection)
         except (EOFError, OSError):
             code = self.end()
-            names = {
-                member.value: member.name for member in signal.Signals
-            }  # a signal of real time has none
-            if code >= 0:
-                reason = f"exit code {code}"
-            else:
+            reason = f"exit code {code}"
+            if code < 0:
+                # a signal of real time has no name
+                names = {member.value: member.name for member in signal.Signals}
                 reason = f"signal {names.get(-code, -code)}"
             raise WorkerDied(reason) from None
 
@@ -120,7 +115,7 @@ class _Process(Slot):
             if not connection.poll(POLL):
                 continue
             try:
-                message: Any = connection.recv()
+                message = connection.recv()
             except EOFError:
                 if is_last:
                     return
@@ -163,7 +158,7 @@ async def _work(run: ShardRun, connection: Connection) -> None:
     def passes() -> Iterator[Pass]:
         while True:
             send(None)
-            work: Pass | None = connection.recv()
+            work = connection.recv()
             if work is None:
                 return
             yield work

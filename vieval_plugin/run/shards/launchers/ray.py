@@ -11,8 +11,8 @@ import asyncio
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any
 
@@ -22,6 +22,7 @@ from vieval_plugin.run.shards.launchers.slots import (
     POLL,
     Slot,
     WorkerDied,
+    share_budget,
     work_in_slots,
 )
 from vieval_plugin.run.shards.passes import Pass, PassQueue, ShardReport, Written
@@ -64,7 +65,7 @@ class ShardActor:
         except VievalError as error:
             return f"{socket.gethostname()}: {error}"
         self._progress = worker.progress
-        passes: Iterator[Pass] = iter(self._passes.get, None)
+        passes = iter(self._passes.get, None)
         self._working = asyncio.create_task(worker.work(passes))
         return ""
 
@@ -74,9 +75,7 @@ class ShardActor:
         reports = {shard.name: loop.create_future() for shard in work.shards}
         self._waiting |= reports
         self._passes.put(work)
-        all_reports: asyncio.Future[list[ShardReport]] = asyncio.gather(
-            *reports.values()
-        )
+        all_reports = asyncio.gather(*reports.values())
         assert self._working is not None
         ending: set[asyncio.Future[Any]] = {self._working, all_reports}
         await asyncio.wait(ending, return_when=asyncio.FIRST_COMPLETED)
@@ -116,18 +115,16 @@ def work_on_ray(
     _connect(ray, cluster.address)
     try:
         gpus = int(ray.cluster_resources().get("GPU", 0)) if run.measures else 0
-        workers = (
-            cluster.workers
-            or gpus
-            or len([node for node in ray.nodes() if node["Alive"]])
-        )
-        budget = None if run.budget is None else max(run.budget // workers, 1)
+        workers = cluster.workers or gpus or sum(node["Alive"] for node in ray.nodes())
+        run = share_budget(run, workers)
         kind = ray.remote(ShardActor).options(
-            num_cpus=1, num_gpus=int(bool(gpus)), max_concurrency=_PASSES + 2
+            num_cpus=1,
+            num_gpus=int(bool(gpus)),
+            max_concurrency=_PASSES + 2,
         )
         slots = [
             _OnRay(
-                replace(run, budget=budget),
+                run,
                 queue,
                 on_rows,
                 ray=ray,
@@ -238,8 +235,7 @@ def _connect(ray: Any, address: str) -> None:
         TimeoutError,
         ray.exceptions.RayError,
     ) as error:
-        reason = line_of(error)
         raise VievalError(
-            f"--ray {address or 'here'}: cannot reach a Ray cluster ({reason}); if it "
+            f"--ray {address or 'here'}: cannot reach a Ray cluster ({line_of(error)}); if it "
             "requires a token, set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN"
         ) from None

@@ -7,7 +7,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.shards.passes import Pass, PassQueue, ShardReport, Written
@@ -71,8 +71,12 @@ class Slot(ABC):
                 self.serve()
                 return
             except WorkerDied as death:
-                if not self.is_stopped:
-                    self._note_death(str(death))
+                if self.is_stopped:
+                    continue
+                self.deaths += 1
+                self.deaths_in_a_row += 1
+                if self.deaths_in_a_row == MOST_DEATHS:
+                    self.problem = f"a worker died {MOST_DEATHS} times in a row (last reason: {death})"
             except VievalError as error:
                 self.problem = str(error)
             finally:
@@ -88,13 +92,12 @@ class Slot(ABC):
             self.deaths_in_a_row = 0
             self.on_rows(report.shard.rows)
 
-    def _note_death(self, reason: str) -> None:
-        self.deaths += 1
-        self.deaths_in_a_row += 1
-        if self.deaths_in_a_row == MOST_DEATHS:
-            self.problem = (
-                f"a worker died {MOST_DEATHS} times in a row (last reason: {reason})"
-            )
+
+def share_budget(run: ShardRun, workers: int) -> ShardRun:
+    """The run of each of several workers."""
+    if run.budget is None:
+        return run
+    return replace(run, budget=max(run.budget // workers, 1))
 
 
 def work_in_slots(slots: Sequence[Slot], queue: PassQueue) -> list[str]:
@@ -124,16 +127,10 @@ def work_in_slots(slots: Sequence[Slot], queue: PassQueue) -> list[str]:
     problems = [slot.problem for slot in slots if slot.problem]
     if len(problems) == len(slots):
         raise VievalError(problems[-1])
-    deaths = sum(slot.deaths for slot in slots)
-    died = (
-        [
-            (
-                f"{deaths} workers died and were restarted; these lines do not "
-                "include their counts"
-            )
-        ]
-        if deaths
-        else []
-    )
     lines = sum((slot.progress for slot in slots), Progress()).lines()
-    return [*lines, *died, *(f"a worker stopped: {problem}" for problem in problems)]
+    if deaths := sum(slot.deaths for slot in slots):
+        lines.append(
+            f"{deaths} workers died and were restarted; these lines do not include "
+            "their counts"
+        )
+    return [*lines, *(f"a worker stopped: {problem}" for problem in problems)]
