@@ -50,8 +50,7 @@ def require_mapping(value: Any, types: type, name: str, expected: str) -> None:
             types,
         ):  # a name for each costs more than to look
             require(key, str, f"a key of {name}", expected)
-            entry_name = f"{name}[{key!r}]"[:_LONGEST]
-            require(entry, types, entry_name, expected)
+            require(entry, types, f"{name}[{key!r}]"[:_LONGEST], expected)
 
 
 def require_several(value: Any, name: str, expected: str) -> None:

@@ -49,19 +49,17 @@ def difference(
     import cv2
 
     second = resized(second, first)
-    first_blurred = cv2.GaussianBlur(first, (BLUR, BLUR), 0)
     second_blurred = cv2.GaussianBlur(second, (BLUR, BLUR), 0)
-    distance = cv2.absdiff(first_blurred, second_blurred)
+    distance = cv2.absdiff(cv2.GaussianBlur(first, (BLUR, BLUR), 0), second_blurred)
     grey = cv2.cvtColor(distance, cv2.COLOR_RGB2GRAY)
     _, differs = cv2.threshold(grey, THRESHOLD, 255, cv2.THRESH_BINARY)
     if counts is not None:
         differs[~counts] = 0
     differs = cv2.dilate(differs, np.ones((DILATION, DILATION), np.uint8))
     contours, _ = cv2.findContours(differs, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
-    rectangles = [cv2.boundingRect(contour) for contour in contours]
     smallest = SHARE * differs.size
     boxes = []
-    for x, y, width, height in rectangles:
+    for x, y, width, height in [cv2.boundingRect(contour) for contour in contours]:
         if width * height > smallest:
             boxes.append(Box(x, y, x + width, y + height))
     return sorted(merged(boxes), key=area, reverse=True)
@@ -81,8 +79,7 @@ def area_that_counts(mask: Pixels, inside: bool) -> NDArray[np.bool_]:
     if inside:
         return white
     reach = np.ones((BLUR, BLUR), np.uint8)
-    grown = cv2.dilate(white.astype(np.uint8), reach)
-    return np.equal(grown, 0)
+    return np.equal(cv2.dilate(white.astype(np.uint8), reach), 0)
 
 
 def merged(boxes: Sequence[Box]) -> list[Box]:
@@ -136,7 +133,7 @@ def use(request: Request) -> Asking[ToolOutcome]:
         return ToolOutcome(steps=(step,), failure=Failure(step.status, reason))
     first, second = request.images.values()
     arguments: dict[str, Any] = {"first": first, "second": second}
-    if request.mask is not None:
+    if request.mask:
         arguments |= {
             "mask": request.mask,
             "side": "inside" if request.question == "edit" else "outside",

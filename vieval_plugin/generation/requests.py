@@ -53,12 +53,9 @@ def answer_json(
     >>> answer_json([Path("a.png")], seconds=1.5)
     '{"text": "", "images": ["a.png"], "seconds": 1.5}'
     """
-    answer: dict[str, object] = {"text": text, "images": list(map(str, images))}
-    if seconds is not None:
-        answer["seconds"] = seconds
-    if status is not None:
-        answer["status"] = str(status)
-    return json.dumps(answer)
+    further = {"seconds": seconds, "status": status}
+    known = {name: value for name, value in further.items() if value is not None}
+    return json.dumps({"text": text, "images": [*map(str, images)], **known})
 
 
 def file_for(
@@ -75,11 +72,7 @@ def file_for(
         how: the generator and its options, as JSON values.
     """
     images = {role: digest(image) for role, image in conditions.images.items()}
-    origin = json.dumps(
-        [how, prompt, images, number],
-        sort_keys=True,
-        default=str,
-    )
+    origin = json.dumps([how, prompt, images, number], sort_keys=True, default=str)
     name = hashlib.sha256(origin.encode()).hexdigest()[:32]
     return folder / f"{name}.png"
 
@@ -92,11 +85,7 @@ def transparent_where_white(mask: Image) -> bytes:
     0
     """
     grey = decode(mask).convert("L")
-    layer = PIL.Image.new(
-        "RGBA",
-        grey.size,
-        "black",
-    )
+    layer = PIL.Image.new("RGBA", grey.size, "black")
     layer.putalpha(PIL.ImageOps.invert(grey))
     return encode_png(layer)
 

@@ -89,12 +89,11 @@ def vote(scheme: str) -> PageQuestion:
     hint = (
         "Consider both how well the output follows the prompt and how natural it looks."
     )
-    answers = _BETTER + _ALIKE[scheme or "three_way"]
     return PageQuestion(
         "vote",
         "Which output is better?",
         hint,
-        answers,
+        _BETTER + _ALIKE[scheme or "three_way"],
     )
 
 

@@ -23,7 +23,7 @@ class ImageStream(io.BytesIO):
 
     def read(self, size: int | None = -1, /) -> bytes:
         data = super().read(size)
-        if size is not None and size > 0 and not data:
+        if size and size > 0 and not data:
             self.ran_out = True
         return data
 

@@ -89,12 +89,10 @@ class Thumbnails:
         has none.
         """
         if digest not in self._thumbnails:
-            has_room = self._bytes_left > 0
-            self._thumbnails[digest] = (
-                self._make(decode, file)
-                if has_room
-                else "omitted to limit the page size"
-            )
+            made: Thumbnail | str = "omitted to limit the page size"
+            if self._bytes_left > 0:
+                made = self._make(decode, file)
+            self._thumbnails[digest] = made
         return self._thumbnails[digest]
 
     def _make(
@@ -105,9 +103,8 @@ class Thumbnails:
         share_left = self._bytes_left / self._most_bytes
         original = ""
         if self._folder is not None and file_of_image is not None:
-            relative = os.path.relpath(
-                file_of_image.absolute(), self._folder.absolute()
-            )
+            folder = self._folder.absolute()
+            relative = os.path.relpath(file_of_image.absolute(), folder)
             original = quote(Path(relative).as_posix())
         is_large = self._folder is not None and not original and share_left > 1 / 2
         side = (
@@ -118,10 +115,4 @@ class Thumbnails:
         )
         self._bytes_left -= len(file)
         address = f"data:image/webp;base64,{base64.b64encode(file).decode()}"
-        return Thumbnail(
-            len(self.rendered),
-            *small.size,
-            address,
-            original,
-            size,
-        )
+        return Thumbnail(len(self.rendered), *small.size, address, original, size)

@@ -73,12 +73,7 @@ def judge_reward(
     Raises:
         VievalError: there is no such judge, aspect or argument.
     """
-    opened = open_reward(
-        reward,
-        Conditions(kind, tuple(roles)),
-        attempts,
-        **judge,
-    )
+    opened = open_reward(reward, Conditions(kind, tuple(roles)), attempts, **judge)
 
     def factory(device: Any) -> BatchReward:
         del device  # the judge's model is elsewhere

@@ -65,10 +65,8 @@ class OpenReward:
     @property
     def reward(self) -> Reward:
         """The reward with its judges, built again because they cannot be pickled."""
-        return Reward(
-            "reward",
-            read_terms(self.definition, lambda name: self.judges[name].prepared),
-        )
+        terms = read_terms(self.definition, lambda name: self.judges[name].prepared)
+        return Reward("reward", terms)
 
     def samples(
         self,
@@ -89,23 +87,13 @@ class OpenReward:
         """
         texts = list(prompts)
         generated = pictures(outputs)
-        references = [pictures(row_images) for row_images in images] or [[]] * len(
-            generated
-        )
+        references = [*map(pictures, images)] or [[]] * len(generated)
         require_equally_many(texts, generated, references)
 
         def sample(number: int) -> Sample:
             pixels = (generated[number], *references[number])
-            output, *conditions = [
-                image(picture, self.image_format) for picture in pixels
-            ]
-            return sample_of(
-                number,
-                texts[number],
-                output,
-                conditions,
-                self.conditions,
-            )
+            output, *given = [image(picture, self.image_format) for picture in pixels]
+            return sample_of(number, texts[number], output, given, self.conditions)
 
         return convert_in_threads(sample, len(generated))
 
@@ -129,16 +117,11 @@ class OpenReward:
             self._judge(term.judge).judge_async(term.to_judge(samples))
             for term in reward.terms
         ]
-        return reward_values(
-            reward,
-            len(samples),
-            await asyncio.gather(*judging),
-        )
+        return reward_values(reward, len(samples), await asyncio.gather(*judging))
 
     def _judge(self, prepared: PreparedJudge) -> Judge:
-        return next(
-            judge for judge in self.judges.values() if judge.prepared is prepared
-        )
+        judges = self.judges.values()
+        return next(judge for judge in judges if judge.prepared is prepared)
 
 
 def open_reward(
@@ -158,7 +141,7 @@ def open_reward(
         VievalError: a judge, aspect or argument is unknown, or the judge can fail on a
             complete sample.
     """
-    judges: dict[str, Judge] = {}
+    judges = {}
     is_neutral = judge.pop("on_failure", "") == "neutral"
     if isinstance(file := judge.get("options"), str):
         judge["options"] = config.read(file)
@@ -171,20 +154,14 @@ def open_reward(
     terms = read_terms(definition, opened)
     if not is_neutral:
         require_a_score_each(terms)
-    return OpenReward(
-        definition,
-        judges,
-        conditions,
-        judge.get("image_format", "png"),
-    )
+    return OpenReward(definition, judges, conditions, judge.get("image_format", "png"))
 
 
 def numbers(values: Sequence[RewardValue]) -> list[float]:
     """The rewards as numbers; VievalError where some have none, as no number stands for a
     failure.
     """
-    message = failure_message(values)
-    if message:
+    if message := failure_message(values):
         raise VievalError(message)
     return [value.value for value in values if value.value is not None]
 
@@ -285,7 +262,6 @@ def _is_array(value: Any) -> bool:
 def _to_array(value: Any) -> NDArray[Any]:
     if hasattr(value, "detach"):
         value = value.detach().cpu()
-        value = (
-            value.float() if value.is_floating_point() else value
-        )  # numpy has no bfloat16
+        if value.is_floating_point():  # numpy has no bfloat16
+            value = value.float()
     return np.asarray(value)

@@ -61,14 +61,7 @@ async def compute_score(
             "path and name"
         )
     urls = (base_url,) if isinstance(base_url, str) else tuple(base_url or ())
-    opened = _opened(
-        reward,
-        model,
-        urls,
-        options,
-        Conditions(kind, (role,)),
-        attempts,
-    )
+    opened = _opened(reward, model, urls, options, Conditions(kind, (role,)), attempts)
     source = (extra_info or {}).get("source_img")
     sources = [] if source is None else [[_picture(source)]]
     samples = await asyncio.to_thread(

@@ -51,15 +51,8 @@ class ExitCode(IntEnum):
         >>> ExitCode.WORSE.verdict, ExitCode.JUDGE_DRIFTED.verdict
         ('FAIL', 'JUDGE DRIFTED')
         """
-        names = {
-            "FINE": "PASS",
-            "WORSE": "FAIL",
-            "UNDECIDED": "INCONCLUSIVE",
-        }
-        return names.get(
-            self.name,
-            self.name.replace("_", " "),
-        )
+        names = {"FINE": "PASS", "WORSE": "FAIL", "UNDECIDED": "INCONCLUSIVE"}
+        return names.get(self.name, self.name.replace("_", " "))
 
 
 def docs_url(page: str) -> str:

@@ -130,14 +130,12 @@ def csv_text(rows: Iterable[Sequence[str]]) -> str:
 
 
 def _csv_line(row: Sequence[str]) -> str:
-    cells = map(csv_cell, row)
-    return ",".join(map(_quoted, cells)) + "\n"
+    return ",".join(map(_quoted, map(csv_cell, row))) + "\n"
 
 
 def _quoted(cell: str) -> str:
-    if not any(sign in cell for sign in ',;"'):
-        return cell
-    return '"{}"'.format(cell.replace('"', '""'))
+    is_plain = not any(sign in cell for sign in ',;"')
+    return cell if is_plain else '"{}"'.format(cell.replace('"', '""'))
 
 
 def html(text: str) -> Markup:
@@ -162,11 +160,8 @@ def say(*lines: str, file: TextIO | None = None, answer: bool = False) -> None:
     encoding = getattr(stream, "encoding", None) or "utf-8"
     for number, line in enumerate(lines):
         # a terminal that has no such letter
-        text = (
-            _escape_runner_command(console(line))
-            .encode(encoding, "backslashreplace")
-            .decode(encoding)
-        )
+        command = _escape_runner_command(console(line))
+        text = command.encode(encoding, "backslashreplace").decode(encoding)
         if stream.isatty():
             text = _for_terminal(text, bold=answer and number == 0)
         print(text, file=stream)
@@ -184,10 +179,9 @@ def _for_terminal(text: str, bold: bool) -> str:
     if "  " in text.strip():  # a row of a table
         return text
     width = min(shutil.get_terminal_size((MOST_COLUMNS, 24)).columns, MOST_COLUMNS)
-    wrapped_text = textwrap.fill(
+    wrapped = textwrap.fill(
         unbroken(text), width, break_long_words=False, break_on_hyphens=False
-    )
-    wrapped = wrapped_text.replace("\N{NO-BREAK SPACE}", " ")
+    ).replace("\N{NO-BREAK SPACE}", " ")
     code = 1 if bold else 2 if text.startswith("note: ") else 0
     if not code or os.environ.get("NO_COLOR"):
         return wrapped

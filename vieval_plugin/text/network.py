@@ -43,13 +43,9 @@ class Proxy:
         """The arguments of a request of aiohttp with some headers; those for the proxy stay out
         of a tunnel.
         """
-        if self.tunnels:
-            return {
-                "proxy": self.url,
-                "proxy_headers": self.headers,
-                "headers": headers,
-            }
-        return {"proxy": self.url, "headers": {**headers, **self.headers}}
+        if not self.tunnels:
+            return {"proxy": self.url, "headers": {**headers, **self.headers}}
+        return {"proxy": self.url, "proxy_headers": self.headers, "headers": headers}
 
     def __str__(self) -> str:
         return f"the proxy {self.url}"
@@ -78,11 +74,7 @@ def proxy_for(url: str, environment: Mapping[str, str] = os.environ) -> Proxy | 
     scheme_variable = _first_set(f"{address.scheme}_proxy", environment)
     variable = scheme_variable or _first_set("all_proxy", environment)
     value = environment[variable].strip() if variable else ""
-    if not value or _is_direct(
-        address.host,
-        address.port,
-        environment,
-    ):
+    if not value or _is_direct(address.host, address.port, environment):
         return None
     proxy = _parsed(value)
     if proxy is None:
@@ -97,9 +89,7 @@ def proxy_for(url: str, environment: Mapping[str, str] = os.environ) -> Proxy | 
 
 
 def _first_set(name: str, environment: Mapping[str, str]) -> str:
-    if name in environment:
-        return name
-    return name.upper() if name.upper() in environment else ""
+    return next((name for name in (name, name.upper()) if name in environment), "")
 
 
 def _parsed(value: str) -> tuple[str, dict[str, str]] | None:
@@ -132,15 +122,7 @@ def _is_direct(host: str, port: int | None, environment: Mapping[str, str]) -> b
         return True
     variable = _first_set("no_proxy", environment)
     entries = environment[variable].replace(",", " ").split() if variable else []
-    return any(
-        _lists(
-            entry.lower(),
-            host,
-            port,
-            ip,
-        )
-        for entry in entries
-    )
+    return any(_lists(entry.lower(), host, port, ip) for entry in entries)
 
 
 def _lists(entry: str, host: str, port: int | None, ip: IPAddress | None) -> bool:
@@ -151,9 +133,8 @@ def _lists(entry: str, host: str, port: int | None, ip: IPAddress | None) -> boo
         return True
     if ip is not None and (network := _network(entry)) is not None:
         return ip in network
-    if (address := address_of(f"//{entry}")) is None:
-        return False
-    if address.port not in (None, port):
+    address = address_of(f"//{entry}")
+    if address is None or address.port not in (None, port):
         return False
     name = address.host.removeprefix("*").removeprefix(".")
     return host == name or host.endswith(f".{name}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
+from itertools import chain
 
 _LISTED_NAMES, _LONGEST = 20, 60  # names, and characters of each
 
@@ -37,15 +38,8 @@ def nearest(name: str, candidates: Iterable[str], cutoff: float = 0.0) -> str:
     """
     names = list(candidates)
     longer = (candidate for candidate in names if candidate.endswith(f"_{name}"))
-    if longest_match := next(longer, ""):
-        return longest_match
-    closest = difflib.get_close_matches(
-        name,
-        names,
-        n=1,
-        cutoff=cutoff,
-    )
-    return closest[0] if closest else ""
+    closest = difflib.get_close_matches(name, names, n=1, cutoff=cutoff)
+    return next(chain(longer, closest), "")
 
 
 def abbreviated(names: Sequence[str]) -> str:

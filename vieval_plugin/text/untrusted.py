@@ -52,9 +52,8 @@ class ParsedAddress:
     def server(self) -> str:
         """Host and port in words, without the scheme's own port."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        if self.port in (None, PORTS.get(self.scheme)):
-            return host
-        return f"{host}:{self.port}"
+        has_own_port = self.port in (None, PORTS.get(self.scheme))
+        return host if has_own_port else f"{host}:{self.port}"
 
 
 def address_of(text: str, base: str = "") -> ParsedAddress | None:
@@ -72,13 +71,7 @@ def address_of(text: str, base: str = "") -> ParsedAddress | None:
         return None
     if not parts.hostname:
         return None
-    return ParsedAddress(
-        url,
-        parts.scheme,
-        parts.hostname,
-        port,
-        parts.path,
-    )
+    return ParsedAddress(url, parts.scheme, parts.hostname, port, parts.path)
 
 
 def has_scheme(text: str | Path) -> bool:
