@@ -111,7 +111,14 @@ _FORMATS = (
 #: By the name that a judge file has.
 FORMATS: Mapping[str, AnswerFormat] = {form.name: form for form in _FORMATS}
 #: All names, with those of answers that are no sub-scores, each of which one judge reads.
-NAMES = (*FORMATS, "markdown", "labels", "expected", "two_way", "four_way")
+NAMES = (
+    *FORMATS,
+    "markdown",
+    "labels",
+    "expected",
+    "two_way",
+    "four_way",
+)
 
 
 def require_known_format(pack: Pack) -> None:
@@ -173,7 +180,12 @@ def parse_labelled_lines(
     if line_numbers != sorted(set(line_numbers)):
         return unread("the labels must be in the requested order")
     other_lines = [line for n, line in enumerate(lines) if n not in line_numbers]
-    return reasoned(tuple(scores), tuple(scores), "\n".join(other_lines).strip(), True)
+    return reasoned(
+        tuple(scores),
+        tuple(scores),
+        "\n".join(other_lines).strip(),
+        True,
+    )
 
 
 def mentions(text: str, label: str) -> int:
@@ -183,7 +195,13 @@ def mentions(text: str, label: str) -> int:
     (2, 0)
     """
     pattern = r"\s+".join(map(re.escape, label.split()))
-    return len(re.findall(rf"(?<!\w){pattern}(?!\w)", text, re.IGNORECASE))
+    return len(
+        re.findall(
+            rf"(?<!\w){pattern}(?!\w)",
+            text,
+            re.IGNORECASE,
+        )
+    )
 
 
 def _number(line: str, label: str, low: float, high: float) -> float | None:

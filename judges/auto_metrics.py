@@ -73,7 +73,15 @@ def judge(metric: AutoMetric, scorer: str = "") -> Judge:
         images = fill_roles(roles, sample.images)
         held_texts = {name: text for name, text in sample.texts.items() if text.strip()}
         texts = fill_roles(metric.texts, held_texts)
-        [reply] = yield [Measure(metric.name, images, (metric.name,), texts, scorer)]
+        [reply] = yield [
+            Measure(
+                metric.name,
+                images,
+                (metric.name,),
+                texts,
+                scorer,
+            )
+        ]
         return verdict_of(metric, reply)
 
     return program
@@ -173,7 +181,9 @@ _ALL = ("tig", "mie", "tie", "sdig", "sdie", "mcic", "cig")
 def _likeness(meaning: str) -> Quantity:
     """Likeness of an output and its reference, as `meaning` has it."""
     return Quantity(
-        "closer to their references", "closest to their references", meaning
+        "closer to their references",
+        "closest to their references",
+        meaning,
     )
 
 
@@ -190,7 +200,11 @@ _NEAR_COLOURS = Quantity(
     "closest to the subject's colours",
     "only colours, not the content of the image",
 )
-_SHARP = Quantity("sharper", "sharpest", "edges, including those of noise")
+_SHARP = Quantity(
+    "sharper",
+    "sharpest",
+    "edges, including those of noise",
+)
 
 METRICS = (
     AutoMetric(
@@ -323,7 +337,9 @@ _TABLES = {
 
 NETWORK_SPECS = tuple(
     replace(
-        spec(metric, scored=True), against_all=True, table=_TABLES.get(metric.name, "")
+        spec(metric, scored=True),
+        against_all=True,
+        table=_TABLES.get(metric.name, ""),
     )
     for metric in NETWORK_METRICS
 )

@@ -74,12 +74,21 @@ def final_chats(exchanges: Sequence[Exchange]) -> dict[Path, tuple[Chat, str]]:
 
 
 def turn_example(
-    identity: SampleId, path: Path, chat: Chat, answer: str, sub_task: str
+    identity: SampleId,
+    path: Path,
+    chat: Chat,
+    answer: str,
+    sub_task: str,
 ) -> TrainingExample:
     """A conversation with the answer to it, with loss on that turn alone."""
     messages = (*chat.messages, Message("assistant", (answer,)))
     name = f"{identity}/{'/'.join(path)}"
-    return TrainingExample(name, sub_task, messages, (len(messages) - 1,))
+    return TrainingExample(
+        name,
+        sub_task,
+        messages,
+        (len(messages) - 1,),
+    )
 
 
 def turn_units(

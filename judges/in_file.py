@@ -57,7 +57,15 @@ _KEYS: Mapping[str, set[str]] = {
         "wording",
     },
 }
-_SUPPLIED = {"names", "example", "kind", "form", "medium", "places", "candidates"}
+_SUPPLIED = {
+    "names",
+    "example",
+    "kind",
+    "form",
+    "medium",
+    "places",
+    "candidates",
+}
 _MASKED_EDITING = "mie"
 _MOST_NUMBERS = 100
 
@@ -109,14 +117,22 @@ def _refuse(pack: Pack, key: str, reason: str) -> NoReturn:
 
 
 def _require_known(
-    pack: Pack, key: str, name: str, allowed: Iterable[Any], what: str = ""
+    pack: Pack,
+    key: str,
+    name: str,
+    allowed: Iterable[Any],
+    what: str = "",
 ) -> None:
     """VievalError, with the nearest name, for one that is not known."""
     names = list(allowed)
     if name not in names:
         hint = f"{what}{did_you_mean(name, names, 0.5)}"
         known_names = ", ".join(names) or "none"
-        _refuse(pack, key, f"unknown name {name!r}{hint}; known names: {known_names}")
+        _refuse(
+            pack,
+            key,
+            f"unknown name {name!r}{hint}; known names: {known_names}",
+        )
 
 
 def _aspects(pack: Pack, allowed: Sequence[str]) -> list[str]:
@@ -160,10 +176,22 @@ def _needs_of_kind(pack: Pack, aspects: Sequence[str], kind: str) -> Needs:
     names = list(pack.manifest.texts)
     for aspect in aspects:
         key = question_key(pack, aspect, kind)
-        _require_known(pack, "questions", key, pack.questions, f" for the kind {kind}")
+        _require_known(
+            pack,
+            "questions",
+            key,
+            pack.questions,
+            f" for the kind {kind}",
+        )
         question = pack.questions[key]
         for role in question.images:
-            _require_known(pack, f"questions.{key}.images", role, images, where)
+            _require_known(
+                pack,
+                f"questions.{key}.images",
+                role,
+                images,
+                where,
+            )
             is_candidate = role == "output" and aspect == CHOICE
             roles.append(OUTPUTS if is_candidate else role)
         template = f"questions.{key}: {question.template}"
@@ -190,7 +218,11 @@ def _sub_score_judge(spec: JudgeSpec, pack: Pack) -> JudgeSpec:
     if scale.low < 0:
         reason = "must not go below 0, because negative scores are not supported"
         _refuse(pack, "scale", reason)
-    _check_sub_scores(spec, pack, has_overall=bool(overall) or OVERALL in spec.aspects)
+    _check_sub_scores(
+        spec,
+        pack,
+        has_overall=bool(overall) or OVERALL in spec.aspects,
+    )
     combine = {aspect: manifest.combine.get(aspect, "min") for aspect in spec.aspects}
     score_rubric = Rubric(scale, combine, overall)
     grades = tuple(manifest.measure)
@@ -227,7 +259,12 @@ def _check_sub_scores(spec: JudgeSpec, pack: Pack, has_overall: bool) -> None:
             reason = "already the name of another score; choose another name"
             _refuse(pack, f"measure.{name}", reason)
     for name in manifest.require:
-        _require_known(pack, "require", name, {*sub_scores, *manifest.measure})
+        _require_known(
+            pack,
+            "require",
+            name,
+            {*sub_scores, *manifest.measure},
+        )
     if manifest.require and not has_overall:
         reason = f"requires {OVERALL}; add `combine: {{{OVERALL}: geometric_mean}}`"
         _refuse(pack, "require", reason)
@@ -290,7 +327,11 @@ def _network_judge(spec: JudgeSpec, pack: Pack) -> JudgeSpec:
     pack.require_images_first()
     if not isinstance(manifest.network.get("form"), str):
         page = docs_url("guides/judges.md#a-network-of-your-own")
-        _refuse(pack, "network.form", f"must be the type of the network; see {page}")
+        _refuse(
+            pack,
+            "network.form",
+            f"must be the type of the network; see {page}",
+        )
     if (manifest.scale is None) == (manifest.sigmoid is None):
         reason = "set either scale or sigmoid to turn the network's number into a score"
         _refuse(pack, "scale", reason)
@@ -349,7 +390,15 @@ def _measured(pack: Pack, aspect: str) -> Judge:
             for number, role in enumerate(question.images)
         }
         text = {"text": rubric.question_text(pack, question, sample)}
-        [reply] = yield [Measure(metric.name, images, (metric.name,), text, pack.name)]
+        [reply] = yield [
+            Measure(
+                metric.name,
+                images,
+                (metric.name,),
+                text,
+                pack.name,
+            )
+        ]
         return verdict_of(metric, reply)
 
     return program

@@ -60,7 +60,15 @@ COUNTING = "counting"
 _TOLERANCE = 0.1
 _LEAST_OFFSET = 1e-3
 _LEAST_SHARE = 0.5
-_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh")
+_ORDINALS = (
+    "first",
+    "second",
+    "third",
+    "fourth",
+    "fifth",
+    "sixth",
+    "seventh",
+)
 _PLURALS = {
     "person": "people",
     "knife": "knives",
@@ -163,7 +171,13 @@ def _wanted_objects(entry: Mapping[str, Any], number: int) -> WantedObjects:
         raise ValueError(f"unknown position {relation!r}")
     if relation and reference not in range(number):
         raise ValueError("a position must refer to an earlier entry")
-    return WantedObjects(_label(entry), _count(entry), color, relation, int(reference))
+    return WantedObjects(
+        _label(entry),
+        _count(entry),
+        color,
+        relation,
+        int(reference),
+    )
 
 
 def _label(entry: Mapping[str, Any]) -> str:
@@ -244,7 +258,12 @@ def check_scene(
         if entry.relation:
             reference = scene.include[entry.reference]
             reference_objects = matched[entry.reference] if holds else None
-            clause = _position_clause(entry, reference, matches, reference_objects)
+            clause = _position_clause(
+                entry,
+                reference,
+                matches,
+                reference_objects,
+            )
             entry_clauses.append(clause)
             holds &= clause.holds
         clauses += entry_clauses
@@ -263,7 +282,13 @@ def _number_clauses(
     if entry.count > 1:
         reason = f"{len(matches)} of {_counted(entry.count, entry.label)}"
         is_enough = len(matches) >= entry.count
-        clauses.append(_clause("count", is_enough, reason if matches else ""))
+        clauses.append(
+            _clause(
+                "count",
+                is_enough,
+                reason if matches else "",
+            )
+        )
     return clauses
 
 

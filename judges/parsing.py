@@ -164,7 +164,12 @@ def parse_scores(text: str, schema: Schema, *, as_shown: bool = False) -> Read[S
         return unread(error)
     score = answer[SCORE]
     scores = tuple(score) if isinstance(score, list) else (score,)
-    return reasoned(scores, scores, str(answer.get(REASONING, "")), exact)
+    return reasoned(
+        scores,
+        scores,
+        str(answer.get(REASONING, "")),
+        exact,
+    )
 
 
 def read_answer(
@@ -211,7 +216,11 @@ def parse_number(text: str, low: float, high: float) -> Read[Scores]:
     if value is None or not low <= value <= high:
         return unread(f"the reply must be a single number from {low:g} to {high:g}")
     is_alone = re.fullmatch("[0-9.]+", remove_thinking(text).strip())
-    return Read(Status.OK if is_alone else Status.REPAIRED, (value,), (value,))
+    return Read(
+        Status.OK if is_alone else Status.REPAIRED,
+        (value,),
+        (value,),
+    )
 
 
 def json_value(text: str, begins: str = "{") -> tuple[Any, bool]:
@@ -288,7 +297,15 @@ def _conformed_object(value: Any, schema: Schema, name: str) -> Any:
     if missing:
         raise ValueError(f"{name} lacks {', '.join(missing)}")
     further = {key: fields.pop(key) for key in [*fields] if key not in properties}
-    telling = [key for key in further if not _is_remark(key, further[key], properties)]
+    telling = [
+        key
+        for key in further
+        if not _is_remark(
+            key,
+            further[key],
+            properties,
+        )
+    ]
     if telling:
         raise ValueError(f"{name} has unknown keys: {', '.join(telling)[:100]}")
     return {key: conformed(item, properties[key], key) for key, item in fields.items()}

@@ -98,8 +98,22 @@ def step_of(
             "the mean is unknown, because the most likely beginnings of the reply include "
             f"none of the {what}"
         )
-        return Step(path, Status.PARSE_FAILURE, answer=answer, reason=reason)
-    return Step(path, Status.OK, answer=answer, bounds=mean_bounds(low, high, values))
+        return Step(
+            path,
+            Status.PARSE_FAILURE,
+            answer=answer,
+            reason=reason,
+        )
+    return Step(
+        path,
+        Status.OK,
+        answer=answer,
+        bounds=mean_bounds(
+            low,
+            high,
+            values,
+        ),
+    )
 
 
 def with_middles(verdict: Verdict, bounds: Mapping[str, Interval]) -> Verdict:
@@ -129,11 +143,19 @@ def mean_bounds(
     >>> mean_bounds([0.0, 0.0, 0.5], [0.5, 0.0, 0.5], [0.0, 0.5, 1.0])
     (0.5, 1.0)
     """
-    return min(_cut_means(high, low, values)), max(_cut_means(low, high, values))
+    return min(_cut_means(high, low, values)), max(
+        _cut_means(
+            low,
+            high,
+            values,
+        )
+    )
 
 
 def _cut_means(
-    before: Sequence[float], after: Sequence[float], values: Sequence[float]
+    before: Sequence[float],
+    after: Sequence[float],
+    values: Sequence[float],
 ) -> list[float]:
     """The mean for each cut, with the weights of `before` up to it and of `after` from it on."""
     cuts = range(len(before) + 1)

@@ -164,7 +164,15 @@ class SampleId:
     def __str__(self) -> str:
         image_model = [self.image_model] if self.image_model else []
         draw = [f"draw {self.draw}"] if self.draw else []
-        return "/".join([self.benchmark, self.part, *image_model, self.uid, *draw])
+        return "/".join(
+            [
+                self.benchmark,
+                self.part,
+                *image_model,
+                self.uid,
+                *draw,
+            ]
+        )
 
 
 @named_arguments

@@ -51,7 +51,12 @@ def judges() -> dict[str, JudgeSpec]:
     named one by one, and those of our files whose name no other has.
     """
     names = ("SPEC", "SPECS")
-    specs = descriptions(vieval_plugin.judges, names, ENTRY_POINTS, JudgeSpec)
+    specs = descriptions(
+        vieval_plugin.judges,
+        names,
+        ENTRY_POINTS,
+        JudgeSpec,
+    )
     if folder := os.environ.get(FOLDER_VARIABLE):
         entries = path_of(folder).glob("*")
         files = sorted(entry for entry in entries if packs.is_pack(str(entry)))
@@ -147,7 +152,14 @@ def load_entry_points(group: str, names: tuple[str, ...], kind: type[K]) -> list
     """Return the descriptions of other packages under an entry point group; a broken one is left
     out with one line.
     """
-    return [description for _, description in _iter_entry_points(group, names, kind)]
+    return [
+        description
+        for _, description in _iter_entry_points(
+            group,
+            names,
+            kind,
+        )
+    ]
 
 
 def _iter_entry_points(
@@ -168,7 +180,10 @@ def _iter_entry_points(
 
 
 def descriptions(
-    package: ModuleType, names: tuple[str, ...], group: str, kind: type[T]
+    package: ModuleType,
+    names: tuple[str, ...],
+    group: str,
+    kind: type[T],
 ) -> dict[str, T]:
     """Return the descriptions of a kind by name: those in the modules of a package, and those of
     other packages.
@@ -190,7 +205,10 @@ def descriptions(
 
 
 def description_in_module(
-    package: ModuleType, name: str, names: tuple[str, ...], kind: type[T]
+    package: ModuleType,
+    name: str,
+    names: tuple[str, ...],
+    kind: type[T],
 ) -> T | None:
     """Return the description of a name from the module of the same name, without importing the
     other modules of a package; None where it is elsewhere.

@@ -192,7 +192,11 @@ def rubric_spec(
     def narrowed(aspects: Sequence[str], lazy: bool) -> JudgeSpec:
         # an interval is not known to be 0
         is_lazy = lazy and not spec.intervals
-        return rubric_spec(spec, rubric.narrowed(aspects, is_lazy), build)
+        return rubric_spec(
+            spec,
+            rubric.narrowed(aspects, is_lazy),
+            build,
+        )
 
     return replace(
         spec,
@@ -229,7 +233,9 @@ def question_text(
 
 
 def judge(
-    rubric: Rubric, pack: Pack, examples: Mapping[str, OneShotExample] | None = None
+    rubric: Rubric,
+    pack: Pack,
+    examples: Mapping[str, OneShotExample] | None = None,
 ) -> Judge:
     """The judge that asks about every aspect at once, and again where a reply cannot be read.
 
@@ -245,9 +251,18 @@ def judge(
             asks = []
             for aspect in aspects:
                 key = question_key(pack, aspect, sample.kind)
-                message = _message(pack, pack.questions[key], sample, shown.get(key))
+                message = _message(
+                    pack,
+                    pack.questions[key],
+                    sample,
+                    shown.get(key),
+                )
                 asks.append(_score_ask(rubric, pack, key, aspect, message))
-            outcomes |= zip(aspects, (yield from ask_all(asks, pack)), strict=True)
+            outcomes |= zip(
+                aspects,
+                (yield from ask_all(asks, pack)),
+                strict=True,
+            )
             final = {aspect: outcome.final for aspect, outcome in outcomes.items()}
             sub_scores = {
                 aspect: step.scores
@@ -300,7 +315,11 @@ def _score_ask(
     return ChatRequest(chat, form.reader(scores_asked))
 
 
-def expected_judge(rubric: Rubric, pack: Pack, answers: Mapping[str, float]) -> Judge:
+def expected_judge(
+    rubric: Rubric,
+    pack: Pack,
+    answers: Mapping[str, float],
+) -> Judge:
     """The judge that is answered with probabilities: a score is the mean of what the answers stand
     for.
 
@@ -318,7 +337,13 @@ def expected_judge(rubric: Rubric, pack: Pack, answers: Mapping[str, float]) -> 
         aspects = list(rubric.combine)
         asks: list[Ask] = []
         for aspect in aspects:
-            question = pack.questions[question_key(pack, aspect, sample.kind)]
+            question = pack.questions[
+                question_key(
+                    pack,
+                    aspect,
+                    sample.kind,
+                )
+            ]
             asks.append(
                 Likelihood(
                     (_message(pack, question, sample),),

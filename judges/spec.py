@@ -180,7 +180,11 @@ class NoOptions:
 
 
 def option(
-    default: Any, description: str, *, folder: bool = False, **limits: Any
+    default: Any,
+    description: str,
+    *,
+    folder: bool = False,
+    **limits: Any,
 ) -> Any:
     """A field of a judge's options.
 
@@ -257,7 +261,14 @@ def _missing_sample_inputs_reason(spec: JudgeSpec, sample: Sample) -> str:
         role = "instruction" if "source" in sample.images else "prompt"
         return f"the sample has no {role} text"
     needed_images = ("image", needs.images, set(sample.images))
-    for what, needed, present in (needed_images, ("text", needs.texts, held_texts)):
+    for what, needed, present in (
+        needed_images,
+        (
+            "text",
+            needs.texts,
+            held_texts,
+        ),
+    ):
         for names in needed:
             any_of = (names,) if isinstance(names, str) else names
             if present.isdisjoint(any_of):

@@ -137,7 +137,14 @@ def score_request(
         as_shown: as for `parse_scores`.
     """
     schema = schema or chat.schema or {}
-    return ChatRequest(chat, partial(parse_scores, schema=schema, as_shown=as_shown))
+    return ChatRequest(
+        chat,
+        partial(
+            parse_scores,
+            schema=schema,
+            as_shown=as_shown,
+        ),
+    )
 
 
 def ask_all(
@@ -221,7 +228,10 @@ def _read_alone(
 
 
 def _read(
-    reply: Reply, question: ChatRequest[T], attempt: int, earlier: Step | None
+    reply: Reply,
+    question: ChatRequest[T],
+    attempt: int,
+    earlier: Step | None,
 ) -> tuple[Step, Read[T]]:
     """The step of a reply, and what was read of it: of all that was said, however much of it is
     kept.
@@ -273,7 +283,11 @@ def _confirmed(
             agree = first.scores == second.scores
         if first.status.usable and second.status.usable and agree:
             finding = second.finding or CONFIRMED
-            return replace(second, status=Status.REPAIRED, finding=finding)
+            return replace(
+                second,
+                status=Status.REPAIRED,
+                finding=finding,
+            )
     return None
 
 

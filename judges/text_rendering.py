@@ -219,12 +219,20 @@ def _is_asked(text_before: str, after: str) -> bool:
         surface = re.search(_SURFACE_BEFORE, text_before, flags)
         before_surface = text_before[: surface.start()] if surface else text_before
         is_asked = bool(surface or re.match(_ASKED_AFTER, after, flags))
-        return is_asked and not re.search(_DENIED_BEFORE, before_surface, flags)
+        return is_asked and not re.search(
+            _DENIED_BEFORE,
+            before_surface,
+            flags,
+        )
     cue = max(cues, key=lambda match: match.end())
     text_after_cue = text_before[cue.end() :]
     if cue["names"] or len(text_after_cue.split()) > _MOST_WORDS:
         return False
-    is_denied_before = re.search(_DENIED_BEFORE, text_before[: cue.start()], flags)
+    is_denied_before = re.search(
+        _DENIED_BEFORE,
+        text_before[: cue.start()],
+        flags,
+    )
     return not (is_denied_before or re.search(_NOT, text_after_cue, flags))
 
 
@@ -394,7 +402,11 @@ def align_all(texts: Sequence[Letters], read: Letters) -> list[Alignment]:
     ]
     for number in losers[:_MOST_ORDERS]:
         order = [number, *(later for later in order if later != number)]
-        best = max(best, _align_in_order(order, texts, read), key=similarity)
+        best = max(
+            best,
+            _align_in_order(order, texts, read),
+            key=similarity,
+        )
     return best
 
 
@@ -424,7 +436,10 @@ def _align_in_order(
 
 
 def count_words(
-    text: Letters, alignment: Alignment, read: Letters, paired: Collection[int]
+    text: Letters,
+    alignment: Alignment,
+    read: Letters,
+    paired: Collection[int],
 ) -> tuple[int, int]:
     """The number of words of a text that are there letter by letter, and of all, with those that
     stand between them.
@@ -449,7 +464,9 @@ def count_words(
 
 
 def _correct_share(
-    texts: Sequence[Letters], alignments: Sequence[Alignment], read: Letters
+    texts: Sequence[Letters],
+    alignments: Sequence[Alignment],
+    read: Letters,
 ) -> float:
     """The share of words that are there letter by letter."""
     paired = {index for alignment in alignments for index in alignment.pairs}
@@ -533,7 +550,11 @@ def judge(sample: Sample) -> Program:
     texts = wanted_texts(sample)
     if reason := _inapplicable_reason(sample, texts):
         return not_applicable(reason)
-    ask = UseTool(ocr.NAME, {"image": sample.images["output"]}, ("text",))
+    ask = UseTool(
+        ocr.NAME,
+        {"image": sample.images["output"]},
+        ("text",),
+    )
     [reading], steps = yield from tools.use_tools([ask])
     failure = tools.failed(steps)
     if failure:

@@ -87,7 +87,11 @@ def build(options: VQAScoreOptions, wording: Pack, setting: str = "") -> Judge:
         replies = yield asks
         pairs = zip(asks, replies, strict=True)
         steps = tuple(step_of(reply, ask.path) for ask, reply in pairs)
-        verdict = Verdict({}, worst([step.status for step in steps]), trace=steps)
+        verdict = Verdict(
+            {},
+            worst([step.status for step in steps]),
+            trace=steps,
+        )
         return with_middles(verdict, average_bounds(steps))
 
     return program
@@ -109,7 +113,12 @@ def step_of(reply: Reply, path: Path) -> Step:
         return failed_step(reply, path, "probabilities")
     low = _summed(reply.low)
     high = _summed(reply.high)
-    return Step(path, Status.OK, answer=interval_text(low, high), bounds=(low, high))
+    return Step(
+        path,
+        Status.OK,
+        answer=interval_text(low, high),
+        bounds=(low, high),
+    )
 
 
 def average_bounds(steps: Sequence[Step]) -> dict[str, Interval]:

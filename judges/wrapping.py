@@ -103,7 +103,11 @@ def doubts(text: str, before: str = "", behind: str = "") -> bool:
     >>> doubts("For example:"), doubts("The original is sharper."), doubts("", "The original:")
     (True, False, True)
     """
-    parts = {"": (text, before, behind), "next": (before, behind), "before": (before,)}
+    parts = {
+        "": (text, before, behind),
+        "next": (before, behind),
+        "before": (before,),
+    }
     for kind, texts in parts.items():
         words = _padded(*texts)
         if words.strip() and any(phrase in words for phrase in _doubts()[kind]):
@@ -185,7 +189,18 @@ def _lines(name: str) -> Iterator[tuple[str, str, list[str]]]:
 
 
 def _any_of(phrases: Sequence[str]) -> re.Pattern[str]:
-    return re.compile("|".join(map(_pattern, sorted(phrases, key=len, reverse=True))))
+    return re.compile(
+        "|".join(
+            map(
+                _pattern,
+                sorted(
+                    phrases,
+                    key=len,
+                    reverse=True,
+                ),
+            )
+        )
+    )
 
 
 def _pattern(phrase: str) -> str:
@@ -236,7 +251,14 @@ _THINKING_BEGIN = re.compile(
     re.IGNORECASE,
 )
 # each mark of thinking has one of them, which are found faster than the marks
-_MARK_SIGNS = (">", "&gt;", "\\u003e", "\u25b7", "think]", "assistantfinal")
+_MARK_SIGNS = (
+    ">",
+    "&gt;",
+    "\\u003e",
+    "\u25b7",
+    "think]",
+    "assistantfinal",
+)
 # what gpt-oss writes where its marks are left out
 _BARE_ANALYSIS = re.compile("analysis(?=[A-Z])")
 # what differs between the beginning and the end of one thinking

@@ -191,7 +191,9 @@ class Examined:
 
 
 def upright(
-    image: Image, data: bytes | None = None, most_pixels: int = MAX_PIXELS
+    image: Image,
+    data: bytes | None = None,
+    most_pixels: int = MAX_PIXELS,
 ) -> tuple[Picture, Examined]:
     """`decode`, and the findings on the file; `data` are its bytes where they are read already."""
     data = read_bytes(image) if data is None else data
@@ -215,7 +217,11 @@ def thumbnail(image: Image, thumbnails: Thumbnails) -> Thumbnail | str:
         file = None
         if isinstance(image.source, Path) and not image.origin:
             file = image.source
-        return thumbnails.thumbnail(digest(image), lambda: decode(image), file)
+        return thumbnails.thumbnail(
+            digest(image),
+            lambda: decode(image),
+            file,
+        )
     except VievalError:
         return "unreadable"
 
@@ -340,7 +346,9 @@ def pixels(image: Image) -> NDArray[np.uint8]:
 
 
 def size(
-    image: Image, data: bytes | None = None, most_pixels: int = MAX_PIXELS
+    image: Image,
+    data: bytes | None = None,
+    most_pixels: int = MAX_PIXELS,
 ) -> tuple[int, int]:
     """Width and height in pixels as the file's header says, before any turning; nothing is decoded.
 
@@ -367,7 +375,9 @@ def upright_size(image: Image) -> tuple[int, int]:
 
 @contextmanager
 def _reading(
-    image: Image, data: bytes | None, most_pixels: int = MAX_PIXELS
+    image: Image,
+    data: bytes | None,
+    most_pixels: int = MAX_PIXELS,
 ) -> Iterator[tuple[PIL.ImageFile.ImageFile, ImageStream]]:
     """An image while it is decoded: whatever goes wrong is a VievalError."""
     stream, picture = _open(image, data, most_pixels)
@@ -559,11 +569,27 @@ def images_of_grid(file: Path, grid: str) -> list[Image]:
         )
     tall = height // rows
     wide = width // columns
-    corners = itertools.product(range(0, height, tall), range(0, width, wide))
+    corners = itertools.product(
+        range(0, height, tall),
+        range(
+            0,
+            width,
+            wide,
+        ),
+    )
     images = []
     for number, (y, x) in enumerate(corners):
         piece = np.ascontiguousarray(pixels[y : y + tall, x : x + wide])
-        images.append(Image(encode(piece), TableCell(file, number, column)))
+        images.append(
+            Image(
+                encode(piece),
+                TableCell(
+                    file,
+                    number,
+                    column,
+                ),
+            )
+        )
     return images
 
 

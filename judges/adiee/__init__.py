@@ -140,7 +140,12 @@ def _score_from_sentence(
     scores = {}
     if answer.value and status.usable:
         scores[ASPECT] = answer.value[0] / SCALE
-    return Verdict(scores, status, trace=answer.steps, findings=answer.findings)
+    return Verdict(
+        scores,
+        status,
+        trace=answer.steps,
+        findings=answer.findings,
+    )
 
 
 def _expected_score(
@@ -196,7 +201,11 @@ def read_number(
         return replace(read, status=Status.REPAIRED, reason=_OTHER_WORDS)
     parsed = parse_number(text, 0, SCALE)
     if parsed.status.usable:
-        return replace(parsed, status=Status.REPAIRED, reason=_OTHER_WORDS)
+        return replace(
+            parsed,
+            status=Status.REPAIRED,
+            reason=_OTHER_WORDS,
+        )
     return parsed
 
 

@@ -69,7 +69,11 @@ def _drawn_key(kind: str, digest: bytes, wording: Pack) -> str:
 
 
 def question_text(
-    instruction: str, form: Form, wording: Pack, images: Images, reading: Reading
+    instruction: str,
+    form: Form,
+    wording: Pack,
+    images: Images,
+    reading: Reading,
 ) -> str:
     """The question about an edit in words."""
     variables = {
@@ -95,7 +99,13 @@ def question(
 ) -> Message:
     """The question about a sample: what is shown and the words, in the pack's order."""
     images: Images = "two" if len(pictures) > 1 else "joined"
-    text = question_text(sample.texts["instruction"], form, wording, images, reading)
+    text = question_text(
+        sample.texts["instruction"],
+        form,
+        wording,
+        images,
+        reading,
+    )
     return Message("user", wording.questions[form.question].parts(pictures, text))
 
 
@@ -109,5 +119,13 @@ def pictures(sample: Sample, images: Images) -> Asking[tuple[tuple[Image, ...], 
         return (source, edit), ()
     name = side_by_side.NAME
     arguments = {"left": source, "right": edit}
-    [joined], steps = yield from use_tools([UseTool(name, arguments, (name,))])
+    [joined], steps = yield from use_tools(
+        [
+            UseTool(
+                name,
+                arguments,
+                (name,),
+            )
+        ]
+    )
     return (joined.image,) if joined.image else (), steps

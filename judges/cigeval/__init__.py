@@ -98,7 +98,14 @@ def units(identity: SampleId, exchanges: Sequence[Exchange]) -> list[TrainingUni
             _continues(longer.messages, example.messages) for longer in examples
         ):
             whole = replace(example, trained=trained)
-            training_units.append(TrainingUnit(sub_task, sub_task, None, (whole,)))
+            training_units.append(
+                TrainingUnit(
+                    sub_task,
+                    sub_task,
+                    None,
+                    (whole,),
+                )
+            )
     return training_units
 
 
@@ -119,14 +126,22 @@ SPEC = JudgeSpec(
         "sdig": Needs(("subject", "output"), ("prompt",)),
         "sdie": Needs(("source", "subject", "output")),
         "mcic": Needs(
-            (("concepts", "concept_1"), ("concepts", "concept_2"), "output"),
+            (
+                ("concepts", "concept_1"),
+                ("concepts", "concept_2"),
+                "output",
+            ),
             ("prompt",),
         ),
         "cig": Needs(("control", "output"), ("prompt",)),
     },
     options=CIGEvalOptions,
     build=build,
-    settings=(PLAIN, REACT, *(f"no_{tool.name}" for tool in tools.planned())),
+    settings=(
+        PLAIN,
+        REACT,
+        *(f"no_{tool.name}" for tool in tools.planned()),
+    ),
     pack=lambda options, setting: options.pack,
     uses_tools=lambda options, setting: bool(_offered(options, setting)),
     calls=lambda options, setting: "2 to 4" if setting != REACT else "2 or more",

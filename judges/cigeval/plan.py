@@ -99,7 +99,9 @@ def _item_words(item: Sequence[SubQuestion], setup: Setup) -> str:
 
 
 def _plan_chat(
-    items: Sequence[Sequence[SubQuestion]], images: Mapping[str, Image], setup: Setup
+    items: Sequence[Sequence[SubQuestion]],
+    images: Mapping[str, Image],
+    setup: Setup,
 ) -> Chat:
     sub_question = items[0][0]
     question = setup.wording.questions[f"plan/{sub_question.kind}"]
@@ -115,11 +117,17 @@ def _plan_chat(
     text = setup.wording.render(question.template, variables)
     shown = [images[role] for role in question.images]
     enforced = setup.enforced(schema(len(items), setup.tools, entities))
-    return Chat((Message("user", question.parts(shown, text)),), ("plan",), enforced)
+    return Chat(
+        (Message("user", question.parts(shown, text)),),
+        ("plan",),
+        enforced,
+    )
 
 
 def plan(
-    sub_questions: Sequence[SubQuestion], images: Mapping[str, Image], setup: Setup
+    sub_questions: Sequence[SubQuestion],
+    images: Mapping[str, Image],
+    setup: Setup,
 ) -> Asking[tuple[dict[str, ToolChoice], Trace]]:
     """Ask for a plan over all images: what is chosen for each sub-question, and the plan's own
     steps.
@@ -136,7 +144,12 @@ def plan(
     choices = {}
     for number, item in enumerate(items, start=1):
         for sub_question in item:
-            choice = _choose(sub_question, entries.get(number), absence, setup)
+            choice = _choose(
+                sub_question,
+                entries.get(number),
+                absence,
+                setup,
+            )
             choices[sub_question.name] = choice
     return choices, answer.steps
 
@@ -154,16 +167,28 @@ _ABSENCES = {
 
 
 def _choose(
-    sub_question: SubQuestion, entry: Entry | None, absence: str, setup: Setup
+    sub_question: SubQuestion,
+    entry: Entry | None,
+    absence: str,
+    setup: Setup,
 ) -> ToolChoice:
     """The tool of an entry, or none with what is wrong with it; `absence` says why there is no
     entry.
     """
     path = ("plan", sub_question.name)
     if entry is None:
-        step = Step(path, Status.PARSE_FAILURE, reason=_ABSENCES[absence])
+        step = Step(
+            path,
+            Status.PARSE_FAILURE,
+            reason=_ABSENCES[absence],
+        )
         return ToolChoice(step=step, finding=f"plan: {absence}")
-    step = Step(path, Status.OK, answer=entry.tool, reason=entry.reasoning)
+    step = Step(
+        path,
+        Status.OK,
+        answer=entry.tool,
+        reason=entry.reasoning,
+    )
     if not entry.tool:
         return ToolChoice(step=step, finding="plan: no tool")
     tool = setup.tool(entry.tool)
@@ -192,7 +217,13 @@ def read_plan(text: str) -> Read[tuple[Entry, ...]]:
         return unread("`plan` must be a list of entries")
     try:
         entries = tuple(_entry(plan_entry) for plan_entry in raw_entries)
-    except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
+    except (
+        KeyError,
+        TypeError,
+        ValueError,
+        OverflowError,
+        AttributeError,
+    ):
         return unread("each entry of the plan must be an object with a task_id")
     task_ids = {entry.task_id for entry in entries}
     tasks = {(entry.task_id, entry.tool, entry.entities) for entry in entries}
@@ -243,7 +274,15 @@ def schema(count: int, tools: Sequence[Tool], entities: bool) -> JsonObject:
         **({"entities": phrases} if entities else {}),
         "reasoning": text,
     }
-    return object_schema({"plan": list_schema(object_schema(properties), count, count)})
+    return object_schema(
+        {
+            "plan": list_schema(
+                object_schema(properties),
+                count,
+                count,
+            )
+        }
+    )
 
 
 def judge(setup: Setup) -> Judge:
@@ -271,7 +310,10 @@ def _begin(
 
 
 def _rating_request(
-    sub_question: SubQuestion, used: Tool | None, outcome: ToolOutcome, setup: Setup
+    sub_question: SubQuestion,
+    used: Tool | None,
+    outcome: ToolOutcome,
+    setup: Setup,
 ) -> ChatRequest[Scores]:
     tool = used or Tool("")
     text = sub_question.render(
@@ -299,7 +341,10 @@ def _rating_request(
 
 
 def _rate(
-    sub_question: SubQuestion, choice: ToolChoice, sample: Sample, setup: Setup
+    sub_question: SubQuestion,
+    choice: ToolChoice,
+    sample: Sample,
+    setup: Setup,
 ) -> Asking[Rating]:
     """The tool and then the rating of a sub-question."""
     outcome = ToolOutcome()

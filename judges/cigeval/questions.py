@@ -135,7 +135,11 @@ class SubQuestion:
         return setup.wording.render(self.question.template, variables)
 
     def request(
-        self, path: Path, phrases: Sequence[str], sample: Sample, setup: Setup
+        self,
+        path: Path,
+        phrases: Sequence[str],
+        sample: Sample,
+        setup: Setup,
     ) -> Request:
         """Request to a tool; without `phrases` of the model's own, those of the released code."""
         mask = sample.images.get("mask") if setup.improves("mask") else None
@@ -189,7 +193,13 @@ def pictures(sample: Sample, wording: Pack) -> Asking[tuple[dict[str, Image], Tr
             asks[role] = UseTool("half", arguments, (f"half {role}",))
     elif "concepts" not in images and "concepts" in question.images:
         sides = {side: images[role] for role, side in _SIDES.items()}
-        asks = {"concepts": UseTool("side_by_side", sides, ("side by side",))}
+        asks = {
+            "concepts": UseTool(
+                "side_by_side",
+                sides,
+                ("side by side",),
+            )
+        }
     results, steps = yield from use_tools(list(asks.values()))
     for role, result in zip(asks, results, strict=True):
         if result.image:
@@ -214,7 +224,15 @@ def sub_questions(
                 **sample.texts,
                 "subject": subject,
             }
-            kind_questions.append(SubQuestion(name, kind, question, shown, texts))
+            kind_questions.append(
+                SubQuestion(
+                    name,
+                    kind,
+                    question,
+                    shown,
+                    texts,
+                )
+            )
     return kind_questions
 
 

@@ -104,7 +104,15 @@ def _converse(
     sub_question: SubQuestion, sample: Sample, setup: Setup
 ) -> Asking[Rating]:
     """Turns until the model rates, or its tool calls are used up and it must."""
-    tools = [tool for tool in setup.tools if not barred(tool, sub_question, setup)]
+    tools = [
+        tool
+        for tool in setup.tools
+        if not barred(
+            tool,
+            sub_question,
+            setup,
+        )
+    ]
     turns = TURNS if tools else 0
     text = sub_question.render(
         setup,
@@ -134,7 +142,12 @@ def _converse(
         did = answer.value
         if not did or not did.tool:
             break
-        observation = yield from _observe(did, path, calls_left - 1, talk)
+        observation = yield from _observe(
+            did,
+            path,
+            calls_left - 1,
+            talk,
+        )
         talk.messages += [_action_message(answer), observation]
     scores = did.scores if did else None
     return StructuredChatOutcome(scores, answer.steps), talk.steps, talk.findings
@@ -173,7 +186,13 @@ def _act(did: Action, path: Path, talk: _Conversation) -> Asking[ToolOutcome]:
         talk.findings.append(
             "action: forbidden tool" if problem else "action: unknown tool"
         )
-        step = Step((*path, "action"), Status.PARSE_FAILURE, (), did.tool, reason)
+        step = Step(
+            (*path, "action"),
+            Status.PARSE_FAILURE,
+            (),
+            did.tool,
+            reason,
+        )
         talk.steps.append(step)
         return ToolOutcome(failure=failed([step]))
     talk.findings.append(f"action: {tool.name}")
@@ -219,7 +238,11 @@ def schema(tools: Sequence[Tool]) -> JsonObject:
         "thought": text,
         "tool": tool_schema(tools),
         "phrases": {"type": "array", "items": text, "maxItems": 4},
-        "score": list_schema(number_schema(0, SCALE), 0 if tools else 1, 1),
+        "score": list_schema(
+            number_schema(0, SCALE),
+            0 if tools else 1,
+            1,
+        ),
         "reasoning": text,
     }
     return object_schema(properties)

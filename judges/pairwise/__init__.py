@@ -143,7 +143,10 @@ def build(
 
 
 def _voted(
-    contest: Contest, orders: Sequence[str], options: PairwiseOptions, wording: Pack
+    contest: Contest,
+    orders: Sequence[str],
+    options: PairwiseOptions,
+    wording: Pack,
 ) -> Program:
     number = len(contest.candidates)
     form: Form = options.answers if number == 2 else "ranking"
@@ -151,7 +154,11 @@ def _voted(
     reply_schema = None if labels else schema(form, number)
     questions = []
     for order in orders:
-        chat = Chat((message(contest, order, form, wording),), (order,), reply_schema)
+        chat = Chat(
+            (message(contest, order, form, wording),),
+            (order,),
+            reply_schema,
+        )
         candidate_numbers = presentation_order(order, number)
         read = reader("labels" if labels else form, candidate_numbers)
         questions.append(ChatRequest(chat, read))
@@ -178,7 +185,11 @@ def _voted(
 def _preferred(contest: Contest, orders: Sequence[str], wording: Pack) -> Program:
     letters = spellings(LETTERS[:2])
     asks: list[Ask] = [
-        Likelihood((message(contest, order, "letter", wording),), letters, (order,))
+        Likelihood(
+            (message(contest, order, "letter", wording),),
+            letters,
+            (order,),
+        )
         for order in orders
     ]
     replies = yield asks

@@ -74,7 +74,13 @@ def reader(form: ReplyForm, numbers: Sequence[int]) -> Callable[[str], Read[str]
         if form != "ranking":
             vote = _votes(form, numbers)[answer[BETTER_KEY]]
             return _read(vote, answer[REASONING], exact)
-        ranks = dict(zip(numbers, map(answer[PLACES_KEY].get, LETTERS), strict=False))
+        ranks = dict(
+            zip(
+                numbers,
+                map(answer[PLACES_KEY].get, LETTERS),
+                strict=False,
+            )
+        )
         return _read(_ranking(ranks), answer[REASONING], exact)
 
     return read

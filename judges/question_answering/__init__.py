@@ -134,7 +134,15 @@ def build(
         if setting == VQ2A:
             return (yield from _probable(asker, key, questions, notes))
         dependencies = options.dependencies
-        return (yield from _answered(asker, key, questions, notes, dependencies))
+        return (
+            yield from _answered(
+                asker,
+                key,
+                questions,
+                notes,
+                dependencies,
+            )
+        )
 
     return program
 
@@ -143,14 +151,25 @@ def _read_list(
     text: str, setting: str, shorten: bool
 ) -> Read[tuple[PromptQuestion, ...]]:
     """A list of questions; one that is too long is refused, or its first questions count."""
-    reading = read_as(text, partial(parse_questions, setting=setting, shorten=shorten))
+    reading = read_as(
+        text,
+        partial(
+            parse_questions,
+            setting=setting,
+            shorten=shorten,
+        ),
+    )
     if reading.value is not None and len(questions_in(text)) > MOST_QUESTIONS:
         return replace(reading, finding=SHORTENED)
     return reading
 
 
 def _answered(
-    asker: StageAsker, key: str, questions: Questions, notes: Notes, dependencies: bool
+    asker: StageAsker,
+    key: str,
+    questions: Questions,
+    notes: Notes,
+    dependencies: bool,
 ) -> Program:
     """Every question answered in words, each by a call of its own."""
     requests = []
@@ -165,7 +184,14 @@ def _answered(
             max_tokens=_LONGEST_ANSWER,
         )
         requests.append(
-            ChatRequest(chat, partial(_read, schema=schema, expected=question.expected))
+            ChatRequest(
+                chat,
+                partial(
+                    _read,
+                    schema=schema,
+                    expected=question.expected,
+                ),
+            )
         )
     outcomes = yield from ask_all(requests, asker.wording)
     notes.trace += joined_steps(outcomes)
@@ -204,11 +230,21 @@ def verdict_of(
         findings: of the program.
     """
     status = worst([step.status for step in [*_lists(trace), *final]])
-    verdict = Verdict({}, status, trace=tuple(trace), findings=tuple(findings))
+    verdict = Verdict(
+        {},
+        status,
+        trace=tuple(trace),
+        findings=tuple(findings),
+    )
     if not status.usable:
         return verdict
     right = {
-        q.id: step.scores == (1.0,) for q, step in zip(questions, final, strict=True)
+        q.id: step.scores == (1.0,)
+        for q, step in zip(
+            questions,
+            final,
+            strict=True,
+        )
     }
     counts = counted(questions, right) if dependencies else right
     causes = {True: "depends on a question answered no", False: "answered differently"}
@@ -247,7 +283,12 @@ def _probable(
     steps = [step_of(reply, ask.path) for ask, reply in pairs]
     trace = (*notes.trace, *steps)
     status = worst([step.status for step in [*_lists(trace), *steps]])
-    verdict = Verdict({}, status, trace=trace, findings=tuple(notes.findings))
+    verdict = Verdict(
+        {},
+        status,
+        trace=trace,
+        findings=tuple(notes.findings),
+    )
     return with_middles(verdict, average_bounds(steps))
 
 

@@ -171,7 +171,11 @@ def _require_graph(questions: Sequence[PromptQuestion]) -> None:
 def to_json(questions: Sequence[PromptQuestion]) -> str:
     """Yes/no questions as a model would list them."""
     items = [
-        {"id": int(q.id), "question": q.text, "parents": [*map(int, q.parents)]}
+        {
+            "id": int(q.id),
+            "question": q.text,
+            "parents": [*map(int, q.parents)],
+        }
         for q in questions
     ]
     return json.dumps({"questions": items})

@@ -96,7 +96,13 @@ def build(options: T2IEvalOptions, wording: Pack, setting: str = PLAIN) -> Judge
     ablation = cast(Ablation, setting)
 
     def program(sample: Sample) -> Program:
-        asker = Asker(wording, sample, options.backbones, options, ablation)
+        asker = Asker(
+            wording,
+            sample,
+            options.backbones,
+            options,
+            ablation,
+        )
         notes = Notes()
         captions = options.mode == "individual" and ablation != "no_captioning"
         key = "extraction_with_captions" if captions else "extraction"
@@ -104,13 +110,26 @@ def build(options: T2IEvalOptions, wording: Pack, setting: str = PLAIN) -> Judge
         if isinstance(extraction, Status):
             return _verdict(Result(), notes, extraction)
         if at_once:
-            outcome = yield from framework.judge_questions(asker, extraction, notes)
+            outcome = yield from framework.judge_questions(
+                asker,
+                extraction,
+                notes,
+            )
             if isinstance(outcome, Status):
                 return _verdict(Result(), notes, outcome)
             result = outcome
         else:
-            judged = yield from individual.judge_questions(asker, extraction, notes)
-            result = yield from individual.summarise(asker, extraction, judged, notes)
+            judged = yield from individual.judge_questions(
+                asker,
+                extraction,
+                notes,
+            )
+            result = yield from individual.summarise(
+                asker,
+                extraction,
+                judged,
+                notes,
+            )
         qualities = {}
         if options.grades_explanations:
             qualities = yield from grade(asker, result, notes)
@@ -281,7 +300,11 @@ def _extraction_of(answer: str) -> Extraction:
     """The extraction of an answer that was read, with captions or without, or in Markdown;
     empty where it is none of these.
     """
-    for form in (schemas.extraction(True), schemas.extraction(False), None):
+    for form in (
+        schemas.extraction(True),
+        schemas.extraction(False),
+        None,
+    ):
         if extraction := read_extraction(answer, form).value:
             return extraction
     return Extraction(())
@@ -364,10 +387,32 @@ def _unit(
     examples = []
     for path, chat, answer in turns:
         stage = path[-1] if len(path) > 1 else ""
-        sub_task = " ".join(filter(None, [kind, "summary" if summary else "", stage]))
-        examples.append(turn_example(identity, path, chat, answer, sub_task))
+        sub_task = " ".join(
+            filter(
+                None,
+                [
+                    kind,
+                    "summary" if summary else "",
+                    stage,
+                ],
+            )
+        )
+        examples.append(
+            turn_example(
+                identity,
+                path,
+                chat,
+                answer,
+                sub_task,
+            )
+        )
     unit_kind = "summary" if summary else kind
-    return TrainingUnit(unit_kind, kind, scores[0] if scores else None, tuple(examples))
+    return TrainingUnit(
+        unit_kind,
+        kind,
+        scores[0] if scores else None,
+        tuple(examples),
+    )
 
 
 def _calls(options: T2IEvalOptions, setting: str) -> str:

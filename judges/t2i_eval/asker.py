@@ -140,7 +140,12 @@ def converse(
         going = [talk for talk in going if index < len(talk.thread.turns)]
         questions = [_question(asker, talk, talk.thread.turns[index]) for talk in going]
         answers = yield from ask_all(questions, asker.wording)
-        for talk, question, answer in zip(going, questions, answers, strict=True):
+        for talk, question, answer in zip(
+            going,
+            questions,
+            answers,
+            strict=True,
+        ):
             notes.trace += answer.steps
             if answer.value is None:
                 notes.findings.append(

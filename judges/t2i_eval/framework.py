@@ -46,7 +46,12 @@ def judge_questions(
     merged = asker.ablation in _MERGED
     answers = dict[str, Fields]()
     if not merged:
-        outcome = yield from _answer(asker, questions, question_variables, notes)
+        outcome = yield from _answer(
+            asker,
+            questions,
+            question_variables,
+            notes,
+        )
         if isinstance(outcome, Status):
             return outcome
         answers = outcome
@@ -135,7 +140,11 @@ def _judged(
     names = [name for name, _ in schemas.numbered(extraction.questions)]
     return [
         JudgedQuestion(path, question, answers.get(name, Fields()))
-        for (path, question), name in zip(path_of(extraction), names, strict=True)
+        for (path, question), name in zip(
+            path_of(extraction),
+            names,
+            strict=True,
+        )
     ]
 
 

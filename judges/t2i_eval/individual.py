@@ -49,7 +49,11 @@ def judge_questions(
     answers = yield from converse(asker, threads, notes)
     judged = [
         JudgedQuestion(path, question, fields)
-        for (path, question), fields in zip(questions, answers, strict=True)
+        for (path, question), fields in zip(
+            questions,
+            answers,
+            strict=True,
+        )
     ]
     return judged
 
@@ -60,7 +64,15 @@ def _turns(kind: Kind, ablation: str) -> tuple[Turn, ...]:
         schema = (
             schemas.EXPLANATION_AND_SCORE if appearance else schemas.ANSWER_AND_SCORE
         )
-        return (Turn("judgement", f"{kind}_judgement", "score", schema, appearance),)
+        return (
+            Turn(
+                "judgement",
+                f"{kind}_judgement",
+                "score",
+                schema,
+                appearance,
+            ),
+        )
     is_direct = ablation == "no_answering" and not appearance
     explanation = Turn(
         "explanation",
@@ -69,15 +81,30 @@ def _turns(kind: Kind, ablation: str) -> tuple[Turn, ...]:
         schemas.EXPLANATION,
         appearance,
     )
-    score = Turn("score", f"{kind}_score", "score", schemas.SCORE, appearance)
+    score = Turn(
+        "score",
+        f"{kind}_score",
+        "score",
+        schemas.SCORE,
+        appearance,
+    )
     if appearance or is_direct:
         return (explanation, score)
-    answer = Turn("answer", f"{kind}_answer", "answer", schemas.ANSWER, blind=True)
+    answer = Turn(
+        "answer",
+        f"{kind}_answer",
+        "answer",
+        schemas.ANSWER,
+        blind=True,
+    )
     return (answer, explanation, score)
 
 
 def summarise(
-    asker: Asker, extraction: Extraction, judged: Sequence[JudgedQuestion], notes: Notes
+    asker: Asker,
+    extraction: Extraction,
+    judged: Sequence[JudgedQuestion],
+    notes: Notes,
 ) -> Asking[Result]:
     """A summary and a score of each dimension that has judged questions, then of the whole."""
     context = {
@@ -107,7 +134,11 @@ def summarise(
         "results": results_text(judged),
         "summaries": summaries_text(dimensions),
     }
-    thread = Thread(("overall",), _closing("overall", "overall"), variables)
+    thread = Thread(
+        ("overall",),
+        _closing("overall", "overall"),
+        variables,
+    )
     [overall] = yield from converse(asker, [thread], notes)
     return Result(tuple(judged), dimensions, overall)
 

@@ -154,7 +154,11 @@ def read_fields(text: str, schema: Schema, markdown: bool) -> Read[Fields]:
 def fields_of(values: Mapping[str, Any]) -> Fields:
     """Values by name as fields."""
     explanation = values.get("explanation", "")
-    return Fields(values.get("answer", ""), explanation, values.get("score"))
+    return Fields(
+        values.get("answer", ""),
+        explanation,
+        values.get("score"),
+    )
 
 
 def _only_values(
@@ -228,7 +232,14 @@ def _read_json(document: Mapping[str, Any]) -> Extraction:
             attribute = Attribute(_text_of(fields["name"]), _text_of(fields["value"]))
             attributes.append(attribute)
             text = _text_of(fields.get("question", ""))
-            intrinsic.append(Question("intrinsic", text, (name,), attribute.name))
+            intrinsic.append(
+                Question(
+                    "intrinsic",
+                    text,
+                    (name,),
+                    attribute.name,
+                )
+            )
         caption = _text_of(entity.get("caption", ""))
         entities.append(Entity(name, tuple(attributes), caption))
         appearance = _text_of(entity.get("appearance_question", ""))
@@ -288,7 +299,10 @@ def _read_markdown(lines: Sequence[Item]) -> Extraction:
 
 
 def _add_question(
-    questions: list[Question], item: Item, heading: str, kind: Kind | None
+    questions: list[Question],
+    item: Item,
+    heading: str,
+    kind: Kind | None,
 ) -> None:
     """Add a question, or put the entities of the last one."""
     if item.key in ("entities", "entities involved", "entity") and questions:
@@ -307,7 +321,12 @@ def _relation(fields: Mapping[str, str]) -> Relation:
 
 def _names_kind(title: str) -> bool:
     """Return whether a heading is one of the layout's own and no entity's."""
-    labels = ("questions", "attributes", "image caption", "structure information")
+    labels = (
+        "questions",
+        "attributes",
+        "image caption",
+        "structure information",
+    )
     return any(label in title.lower() for label in labels)
 
 
@@ -341,4 +360,8 @@ def _benchmark_question(kind: Kind, question: Any) -> Question:
         return Question(kind, question.strip())
     entity = question.get("entity") or ""
     names = split_names(entity) if kind == "relationship" else filter(None, [entity])
-    return Question(kind, str(question["question"]).strip(), tuple(names))
+    return Question(
+        kind,
+        str(question["question"]).strip(),
+        tuple(names),
+    )

@@ -65,7 +65,11 @@ class Request:
     def ask(self, tool: str, role: str, **arguments: Any) -> UseTool:
         """Ask for a tool to look at one of the images."""
         path = (*self.path, f"{tool} {role}")
-        return UseTool(tool, {"image": self.images[role], **arguments}, path)
+        return UseTool(
+            tool,
+            {"image": self.images[role], **arguments},
+            path,
+        )
 
 
 @dataclass(frozen=True)
@@ -183,5 +187,10 @@ def from_json(text: str) -> ToolResult:
 
 def _step(ask: UseTool, reply: Reply) -> Step:
     if not isinstance(reply, ToolResult):
-        return failed_step(reply, ask.path, "a tool result", Status.TOOL_ERROR)
+        return failed_step(
+            reply,
+            ask.path,
+            "a tool result",
+            Status.TOOL_ERROR,
+        )
     return Step(ask.path, Status.OK, answer=to_json(reply))

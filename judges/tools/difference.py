@@ -37,7 +37,9 @@ _WHITE = 250
 
 
 def difference(
-    first: Pixels, second: Pixels, counts: NDArray[np.bool_] | None = None
+    first: Pixels,
+    second: Pixels,
+    counts: NDArray[np.bool_] | None = None,
 ) -> list[Box]:
     """Boxes, in pixels of `first`, where the two images (height, width, 3) differ; largest first.
 
@@ -56,7 +58,11 @@ def difference(
     if counts is not None:
         differs[~counts] = 0
     differs = cv2.dilate(differs, np.ones((DILATION, DILATION), np.uint8))
-    contours, _ = cv2.findContours(differs, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
+    contours, _ = cv2.findContours(
+        differs,
+        cv2.RETR_EXTERNAL,
+        cv2.CHAIN_APPROX_SIMPLE,
+    )
     smallest = SHARE * differs.size
     boxes = []
     for x, y, width, height in [cv2.boundingRect(contour) for contour in contours]:
@@ -129,7 +135,11 @@ def use(request: Request) -> Asking[ToolOutcome]:
     """
     if len(request.images) != 2:
         reason = f"{NAME} requires exactly 2 images, got {len(request.images)}"
-        step = Step((*request.path, NAME), Status.TOOL_ERROR, reason=reason)
+        step = Step(
+            (*request.path, NAME),
+            Status.TOOL_ERROR,
+            reason=reason,
+        )
         return ToolOutcome(steps=(step,), failure=Failure(step.status, reason))
     first, second = request.images.values()
     arguments: dict[str, Any] = {"first": first, "second": second}

@@ -26,7 +26,12 @@ def use(request: Request) -> Asking[ToolOutcome]:
     if failure:
         return ToolOutcome(steps=steps, failure=failure)
     boxes = {
-        role: result.boxes for role, result in zip(request.images, results, strict=True)
+        role: result.boxes
+        for role, result in zip(
+            request.images,
+            results,
+            strict=True,
+        )
     }
     lines = [
         f"In the {role} picture it found nothing, and darkened nothing."
@@ -34,7 +39,12 @@ def use(request: Request) -> Asking[ToolOutcome]:
         if not boxes[role]
     ]
     images, more = yield from highlighted(request, boxes)
-    return ToolOutcome(images, "\n".join(lines), (*steps, *more), failed(more))
+    return ToolOutcome(
+        images,
+        "\n".join(lines),
+        (*steps, *more),
+        failed(more),
+    )
 
 
 TOOL = Tool(

@@ -41,7 +41,9 @@ def highlight(image: Pixels, boxes: Sequence[Box]) -> Pixels:
 
 
 def highlighted(
-    request: Request, boxes: Mapping[str, Sequence[Box]], like: Image | None = None
+    request: Request,
+    boxes: Mapping[str, Sequence[Box]],
+    like: Image | None = None,
 ) -> Asking[tuple[dict[str, Image], Trace]]:
     """The request's images that have boxes, highlighted, by role; `like` is the image whose size
     the boxes are for, if one is.

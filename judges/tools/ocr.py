@@ -18,7 +18,11 @@ def use(request: Request) -> Asking[ToolOutcome]:
     for role, result in zip(request.images, results, strict=True):
         text = " / ".join(result.text.splitlines()) or "none found"
         lines.append(f"Text in the {role} picture: {text}")
-    return ToolOutcome(text="\n".join(lines), steps=steps, failure=failed(steps))
+    return ToolOutcome(
+        text="\n".join(lines),
+        steps=steps,
+        failure=failed(steps),
+    )
 
 
 TOOL = Tool(

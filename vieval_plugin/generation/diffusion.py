@@ -66,7 +66,11 @@ class _Image:
 
 
 def load(
-    model: str, pipeline: str, device: str, dtype: str, arguments: Mapping[str, Any]
+    model: str,
+    pipeline: str,
+    device: str,
+    dtype: str,
+    arguments: Mapping[str, Any],
 ) -> Any:
     """A pipeline of diffusers by the name or folder of its weights.
 
@@ -101,7 +105,11 @@ def load(
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        loaded = kind.from_pretrained(model, torch_dtype=precision, **arguments)
+        loaded = kind.from_pretrained(
+            model,
+            torch_dtype=precision,
+            **arguments,
+        )
         loaded = loaded.to(device)
     except Exception as error:
         reason = f"{type(error).__name__}: {line_of(error)}"
@@ -197,7 +205,13 @@ def _file(diffusion: Diffusion, request: ImageRequest, number: int) -> Path:
         "call": dict(diffusion.call),
         "seed": diffusion.seed,
     }
-    return file_for(diffusion.folder, request.conditions, request.prompt, number, how)
+    return file_for(
+        diffusion.folder,
+        request.conditions,
+        request.prompt,
+        number,
+        how,
+    )
 
 
 def _unfit(parameters: Mapping[str, Any], conditions: Sample) -> str:
@@ -248,7 +262,9 @@ def _batches(images: Sequence[_Image], size: int) -> list[list[_Image]]:
 
 
 def _make_batch(
-    diffusion: Diffusion, parameters: Mapping[str, Any], batch: Sequence[_Image]
+    diffusion: Diffusion,
+    parameters: Mapping[str, Any],
+    batch: Sequence[_Image],
 ) -> None:
     import torch
 

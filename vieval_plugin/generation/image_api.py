@@ -73,10 +73,17 @@ def make(
 
 
 async def _make(
-    api: ImageApi, requests: Sequence[ImageRequest], usage: Usage, seed: int, bar: bool
+    api: ImageApi,
+    requests: Sequence[ImageRequest],
+    usage: Usage,
+    seed: int,
+    bar: bool,
 ) -> list[str]:
     progress_bar = tqdm(
-        total=len(requests), desc="Generating", unit="prompt", disable=not bar
+        total=len(requests),
+        desc="Generating",
+        unit="prompt",
+        disable=not bar,
     )
     async with Server(api.server, usage, seed, chats=False) as server:
 
@@ -107,7 +114,11 @@ async def _answer(
     failed = list[Refused]()
     try:
         path, body = _request(api, request)
-        answer = await server.post(path, body, partial(_unusable, images=len(files)))
+        answer = await server.post(
+            path,
+            body,
+            partial(_unusable, images=len(files)),
+        )
         for file, item in zip(files, answer["data"], strict=False):
             if file.is_file():  # of an answer whose other images failed
                 continue
@@ -173,7 +184,9 @@ async def _image(server: Server, item: Any) -> bytes:
             data = base64.b64decode(item["b64_json"], validate=True)
         except (binascii.Error, ValueError):
             raise Refused(
-                Status.API_ERROR, "malformed answer", "b64_json is not valid base64"
+                Status.API_ERROR,
+                "malformed answer",
+                "b64_json is not valid base64",
             ) from None
     else:
         data = await server.fetch(item["url"])

@@ -67,7 +67,11 @@ SCENES = (
     Scene("astronaut", "public domain, NASA", "an astronaut", "TO THE STARS"),
     Scene("brick", "CC0, CC0Textures", "a brick wall", "BRICK BY BRICK"),
     Scene(
-        "camera", "CC0, Lav Varshney", "a photographer", "HOLD STILL", middle=(0.2, 0.5)
+        "camera",
+        "CC0, Lav Varshney",
+        "a photographer",
+        "HOLD STILL",
+        middle=(0.2, 0.5),
     ),
     Scene("chelsea", "CC0, Stefan van der Walt", "a cat", "LOST CAT"),
     Scene(
@@ -93,8 +97,18 @@ SCENES = (
         "ROAD WORK",
         ("#301c10", "#f4cf9c"),
     ),
-    Scene("hubble_deep_field", "public domain, NASA", "galaxies", "DEEP FIELD"),
-    Scene("retina", "CC0, Häggström", "the inside of an eye", "EYE TEST TODAY"),
+    Scene(
+        "hubble_deep_field",
+        "public domain, NASA",
+        "galaxies",
+        "DEEP FIELD",
+    ),
+    Scene(
+        "retina",
+        "CC0, Häggström",
+        "the inside of an eye",
+        "EYE TEST TODAY",
+    ),
     Scene(
         "rocket",
         "public domain, SpaceX",
@@ -147,7 +161,11 @@ def make(folder: Path, seed: int) -> bool:
         prompt = f'a poster with {scene.subject} and the title "{scene.title}"'
         prompts.append({"uid": uid, "prompt": prompt})
         misspelt_title = misspelt(scene.title, rng)
-        titles = {"right": scene.title, "misspelt": misspelt_title, "lost": ""}
+        titles = {
+            "right": scene.title,
+            "misspelt": misspelt_title,
+            "lost": "",
+        }
         makings = {
             CAREFUL: (scene.title, "right", False),
             CARELESS: (titles[error], error, is_blurred),
@@ -231,7 +249,11 @@ def poster(scene: Scene, title: str, blur: float) -> PIL.Image.Image:
     photograph = PIL.Image.fromarray(np.asarray(getattr(data, scene.photograph)()))
     if scene.tint:
         photograph = ImageOps.colorize(photograph.convert("L"), *scene.tint)
-    picture = ImageOps.fit(photograph.convert("RGB"), _SIZE, centering=scene.middle)
+    picture = ImageOps.fit(
+        photograph.convert("RGB"),
+        _SIZE,
+        centering=scene.middle,
+    )
     picture = picture.filter(ImageFilter.GaussianBlur(blur))
     if title:
         pen = ImageDraw.Draw(picture, "RGBA")

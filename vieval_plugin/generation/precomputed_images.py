@@ -90,7 +90,13 @@ class PrecomputedImages:
             try:
                 if isinstance(row, BadLine):
                     raise row
-                for sample, files in samples_of_row(table.folder, number, row, "", ""):
+                for sample, files in samples_of_row(
+                    table.folder,
+                    number,
+                    row,
+                    "",
+                    "",
+                ):
                     model = sample.id.image_model
                     models.add(model)
                     if not image_model or model in ("", image_model):

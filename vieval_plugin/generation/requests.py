@@ -59,7 +59,11 @@ def answer_json(
 
 
 def file_for(
-    folder: Path, conditions: Sample, prompt: str, number: int, how: Mapping[str, Any]
+    folder: Path,
+    conditions: Sample,
+    prompt: str,
+    number: int,
+    how: Mapping[str, Any],
 ) -> Path:
     """The file of an image, called by all that it depends on: so what is made is not made again, by
     any run.
@@ -72,7 +76,11 @@ def file_for(
         how: the generator and its options, as JSON values.
     """
     images = {role: digest(image) for role, image in conditions.images.items()}
-    origin = json.dumps([how, prompt, images, number], sort_keys=True, default=str)
+    origin = json.dumps(
+        [how, prompt, images, number],
+        sort_keys=True,
+        default=str,
+    )
     name = hashlib.sha256(origin.encode()).hexdigest()[:32]
     return folder / f"{name}.png"
 

@@ -73,7 +73,14 @@ RATINGS = (
         "p",
     ),
 )
-_BETTER = (PageAnswer("1", FIRST, "the first"), PageAnswer("2", SECOND, "the second"))
+_BETTER = (
+    PageAnswer("1", FIRST, "the first"),
+    PageAnswer(
+        "2",
+        SECOND,
+        "the second",
+    ),
+)
 _ALIKE: Mapping[str, tuple[PageAnswer, ...]] = {
     "two_way": (),
     "three_way": (PageAnswer("3", TIE, "neither (they are equal)"),),

@@ -162,7 +162,11 @@ def require_writable(
                     folder.rmdir()
 
 
-def require_suffix(path: Path, suffixes: Sequence[str], option: str = "--out") -> None:
+def require_suffix(
+    path: Path,
+    suffixes: Sequence[str],
+    option: str = "--out",
+) -> None:
     """Raise VievalError for a file whose name says another format than those that are
     written; a name may say none.
     """

@@ -38,7 +38,11 @@ def encode(pixels: Pixels) -> bytes:
     rows = np.empty((height, 1 + width * channels), np.uint8)
     rows[:, 0] = _SUB_FILTER
     rows[:, 1 : 1 + channels] = flat[:, :channels]
-    np.subtract(flat[:, channels:], flat[:, :-channels], out=rows[:, 1 + channels :])
+    np.subtract(
+        flat[:, channels:],
+        flat[:, :-channels],
+        out=rows[:, 1 + channels :],
+    )
     packer = zlib.compressobj(
         1, zlib.DEFLATED, zlib.MAX_WBITS, zlib.DEF_MEM_LEVEL, zlib.Z_RLE
     )
@@ -46,7 +50,11 @@ def encode(pixels: Pixels) -> bytes:
     header = struct.pack(
         ">IIBBBBB", width, height, _EIGHT_BITS, _COLOURS[channels], 0, 0, 0
     )
-    chunks = (_chunk(b"IHDR", header), _chunk(b"IDAT", packed), _chunk(b"IEND", b""))
+    chunks = (
+        _chunk(b"IHDR", header),
+        _chunk(b"IDAT", packed),
+        _chunk(b"IEND", b""),
+    )
     return _SIGNATURE + b"".join(chunks)
 
 

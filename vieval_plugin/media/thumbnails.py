@@ -60,7 +60,10 @@ class Thumbnails:
     """
 
     def __init__(
-        self, most_bytes: int = MOST_BYTES, side: int = SIDE, folder: Path | None = None
+        self,
+        most_bytes: int = MOST_BYTES,
+        side: int = SIDE,
+        folder: Path | None = None,
     ) -> None:
         self._bytes_left = most_bytes
         self._most_bytes = most_bytes
@@ -83,7 +86,10 @@ class Thumbnails:
         return len(self._thumbnails) - len(self.rendered)
 
     def thumbnail(
-        self, digest: str, decode: Callable[[], Image], file: Path | None = None
+        self,
+        digest: str,
+        decode: Callable[[], Image],
+        file: Path | None = None,
     ) -> Thumbnail | str:
         """The picture of the image with this digest, decoded if it is new, or the reason why it
         has none.
@@ -111,8 +117,20 @@ class Thumbnails:
             LARGE_SIDE if is_large else self._side if share_left > 1 / 5 else SMALL_SIDE
         )
         file = encoded(
-            small, side, "WEBP", quality=_QUALITY, method=4, icc_profile=b"", exif=b""
+            small,
+            side,
+            "WEBP",
+            quality=_QUALITY,
+            method=4,
+            icc_profile=b"",
+            exif=b"",
         )
         self._bytes_left -= len(file)
         address = f"data:image/webp;base64,{base64.b64encode(file).decode()}"
-        return Thumbnail(len(self.rendered), *small.size, address, original, size)
+        return Thumbnail(
+            len(self.rendered),
+            *small.size,
+            address,
+            original,
+            size,
+        )

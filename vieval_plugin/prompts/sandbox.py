@@ -175,7 +175,11 @@ class PackEnvironment(SandboxedEnvironment):
             _allowance_left.reset(token)
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
-        return not callable(value) and super().is_safe_attribute(obj, attr, value)
+        return not callable(value) and super().is_safe_attribute(
+            obj,
+            attr,
+            value,
+        )
 
     def wrap_str_format(
         self, value: Any
@@ -195,7 +199,11 @@ class PackEnvironment(SandboxedEnvironment):
         return template
 
     def _generate(self, source: nodes.Template, *args: Any, **kwargs: Any) -> str:
-        return super()._generate(self._restriction.visit(source), *args, **kwargs)
+        return super()._generate(
+            self._restriction.visit(source),
+            *args,
+            **kwargs,
+        )
 
 
 class _Restriction(NodeTransformer):
@@ -224,7 +232,15 @@ class _Restriction(NodeTransformer):
 
 
 def _filtered(node: nodes.Node, name: str, *arguments: nodes.Expr) -> nodes.Filter:
-    return nodes.Filter(node, name, list(arguments), [], None, None, lineno=node.lineno)
+    return nodes.Filter(
+        node,
+        name,
+        list(arguments),
+        [],
+        None,
+        None,
+        lineno=node.lineno,
+    )
 
 
 def _refusal(node: nodes.Node) -> str:

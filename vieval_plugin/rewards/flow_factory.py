@@ -58,7 +58,13 @@ class JudgeRewardModel(_Opened, PointwiseRewardModel):  # type: ignore[misc]  # 
         **unused: Any,
     ) -> Any:
         """The rewards of a batch; VievalError where an image has none."""
-        values = _values(self.reward, prompt, image, video, condition_images)
+        values = _values(
+            self.reward,
+            prompt,
+            image,
+            video,
+            condition_images,
+        )
         return RewardModelOutput(rewards=numbers(values))
 
 
@@ -85,7 +91,13 @@ class JudgeGroupRewardModel(_Opened, GroupwiseRewardModel):  # type: ignore[misc
         **unused: Any,
     ) -> Any:
         """The rewards of a group; VievalError where an image has none."""
-        values = _values(self.reward, prompt, image, video, condition_images)
+        values = _values(
+            self.reward,
+            prompt,
+            image,
+            video,
+            condition_images,
+        )
         if self.neutral:
             values = imputed(values, self.max_imputed)
         positions = [number for number, value in enumerate(values) if value.imputed]
@@ -96,7 +108,11 @@ class JudgeGroupRewardModel(_Opened, GroupwiseRewardModel):  # type: ignore[misc
 
 
 def _values(
-    reward: OpenReward, prompts: Any, images: Any, videos: Any, conditions: Any
+    reward: OpenReward,
+    prompts: Any,
+    images: Any,
+    videos: Any,
+    conditions: Any,
 ) -> list[RewardValue]:
     if videos:
         raise VievalError("videos are not supported; generate images")
@@ -119,7 +135,10 @@ def _opened(config: Any) -> OpenReward:
             "reward_model"
         )
     return open_reward(
-        str(definition), conditions, int(_setting(config, "attempts") or 3), **arguments
+        str(definition),
+        conditions,
+        int(_setting(config, "attempts") or 3),
+        **arguments,
     )
 
 

@@ -49,7 +49,11 @@ class BatchReward:
                 not to learn from a 0.
         """
         sources = [] if ref_images is None else [[source] for source in ref_images]
-        samples = self.reward.samples(map(str, prompts), images, sources)
+        samples = self.reward.samples(
+            map(str, prompts),
+            images,
+            sources,
+        )
         return numbers(self.reward.values(samples)), {}
 
 
@@ -73,7 +77,12 @@ def judge_reward(
     Raises:
         VievalError: there is no such judge, aspect or argument.
     """
-    opened = open_reward(reward, Conditions(kind, tuple(roles)), attempts, **judge)
+    opened = open_reward(
+        reward,
+        Conditions(kind, tuple(roles)),
+        attempts,
+        **judge,
+    )
 
     def factory(device: Any) -> BatchReward:
         del device  # the judge's model is elsewhere

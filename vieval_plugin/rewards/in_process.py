@@ -93,7 +93,13 @@ class OpenReward:
         def sample(number: int) -> Sample:
             pixels = (generated[number], *references[number])
             output, *given = [image(picture, self.image_format) for picture in pixels]
-            return sample_of(number, texts[number], output, given, self.conditions)
+            return sample_of(
+                number,
+                texts[number],
+                output,
+                given,
+                self.conditions,
+            )
 
         return convert_in_threads(sample, len(generated))
 
@@ -117,7 +123,11 @@ class OpenReward:
             self._judge(term.judge).judge_async(term.to_judge(samples))
             for term in reward.terms
         ]
-        return reward_values(reward, len(samples), await asyncio.gather(*judging))
+        return reward_values(
+            reward,
+            len(samples),
+            await asyncio.gather(*judging),
+        )
 
     def _judge(self, prepared: PreparedJudge) -> Judge:
         judges = self.judges.values()
@@ -125,7 +135,10 @@ class OpenReward:
 
 
 def open_reward(
-    definition: str, conditions: Conditions = PLAIN, attempts: int = 3, **judge: Any
+    definition: str,
+    conditions: Conditions = PLAIN,
+    attempts: int = 3,
+    **judge: Any,
 ) -> OpenReward:
     """Open the judges of a reward.
 
@@ -154,7 +167,12 @@ def open_reward(
     terms = read_terms(definition, opened)
     if not is_neutral:
         require_a_score_each(terms)
-    return OpenReward(definition, judges, conditions, judge.get("image_format", "png"))
+    return OpenReward(
+        definition,
+        judges,
+        conditions,
+        judge.get("image_format", "png"),
+    )
 
 
 def numbers(values: Sequence[RewardValue]) -> list[float]:
@@ -214,7 +232,9 @@ def pictures(batch: Any) -> list[Any]:
     """
     if not _is_array(batch):
         require_several(
-            batch, "images", "a list of images, or a tensor (number, 3, height, width)"
+            batch,
+            "images",
+            "a list of images, or a tensor (number, 3, height, width)",
         )
         return [_picture(item) for item in batch]
     array = _to_array(batch)

@@ -171,7 +171,11 @@ def reward_values(
         _shares(number, term_verdicts)
         if term.groupwise
         else [_score(verdict, term.aspect) for verdict in term_verdicts]
-        for term, term_verdicts in zip(reward.terms, verdicts, strict=True)
+        for term, term_verdicts in zip(
+            reward.terms,
+            verdicts,
+            strict=True,
+        )
     ]
     return [_sum(reward, parts) for parts in zip(*by_term, strict=True)]
 
@@ -217,7 +221,11 @@ def win_shares(
     wins: list[list[float]] = [[] for _ in range(number)]
     involved: list[list[Verdict]] = [[] for _ in range(number)]
     contests = combinations(range(number), 2)
-    for (first, second), verdict in zip(contests, verdicts, strict=True):
+    for (first, second), verdict in zip(
+        contests,
+        verdicts,
+        strict=True,
+    ):
         involved[first].append(verdict)
         involved[second].append(verdict)
         if verdict.status.usable:
@@ -290,7 +298,13 @@ def imputed(values: Sequence[RewardValue], max_share: float) -> list[RewardValue
         )
     mean = math.fsum(valid) / len(valid) if valid else math.nan
     return [
-        value if value.value is not None else replace(value, value=mean, imputed=True)
+        value
+        if value.value is not None
+        else replace(
+            value,
+            value=mean,
+            imputed=True,
+        )
         for value in values
     ]
 

@@ -69,10 +69,18 @@ def sample_of(
     names = [text if isinstance(text, str) else text[0] for text in INPUTS[kind].texts]
     by_role = dict(zip(conditions.roles, images, strict=False))
     identity = SampleId(OWN, kind, "", str(number))
-    return Sample(identity, {"output": output, **by_role}, dict.fromkeys(names, prompt))
+    return Sample(
+        identity,
+        {"output": output, **by_role},
+        dict.fromkeys(names, prompt),
+    )
 
 
-def require_equally_many(prompts: Sized, images: Sized, conditions: Sized) -> None:
+def require_equally_many(
+    prompts: Sized,
+    images: Sized,
+    conditions: Sized,
+) -> None:
     """Raise VievalError for a batch without a prompt, an image and a list of condition images for
     each of its samples.
     """

@@ -51,7 +51,11 @@ class ExitCode(IntEnum):
         >>> ExitCode.WORSE.verdict, ExitCode.JUDGE_DRIFTED.verdict
         ('FAIL', 'JUDGE DRIFTED')
         """
-        names = {"FINE": "PASS", "WORSE": "FAIL", "UNDECIDED": "INCONCLUSIVE"}
+        names = {
+            "FINE": "PASS",
+            "WORSE": "FAIL",
+            "UNDECIDED": "INCONCLUSIVE",
+        }
         return names.get(self.name, self.name.replace("_", " "))
 
 

@@ -39,7 +39,11 @@ class _Steering(dict[int, str]):
 
     def __missing__(self, code: int) -> str:
         letter = chr(code)
-        is_control = unicodedata.category(letter) in ("Cc", "Cf", "Cs")
+        is_control = unicodedata.category(letter) in (
+            "Cc",
+            "Cf",
+            "Cs",
+        )
         steers = is_control and code not in _JOINERS
         self[code] = ascii(letter)[1:-1] if steers else letter
         return self[code]
@@ -103,7 +107,15 @@ def markdown_sentence(text: str) -> str:
     parts = re.split(rf"(`vieval [^`\n]*`|{re.escape(PROJECT)}/[\w./#-]+)", text)
     ours = [console(part) for part in parts[1::2]]
     texts = [markdown(part) for part in parts[::2]]
-    return "".join(chain(*zip_longest(texts, ours, fillvalue="")))
+    return "".join(
+        chain(
+            *zip_longest(
+                texts,
+                ours,
+                fillvalue="",
+            )
+        )
+    )
 
 
 def csv_cell(text: str) -> str:
@@ -147,7 +159,11 @@ def html(text: str) -> Markup:
     return escape(text if text.isprintable() else text.translate(_LINES))
 
 
-def say(*lines: str, file: TextIO | None = None, answer: bool = False) -> None:
+def say(
+    *lines: str,
+    file: TextIO | None = None,
+    answer: bool = False,
+) -> None:
     """Print lines on the console, by default on standard output.
 
     Args:
@@ -180,7 +196,10 @@ def _for_terminal(text: str, bold: bool) -> str:
         return text
     width = min(shutil.get_terminal_size((MOST_COLUMNS, 24)).columns, MOST_COLUMNS)
     wrapped = textwrap.fill(
-        unbroken(text), width, break_long_words=False, break_on_hyphens=False
+        unbroken(text),
+        width,
+        break_long_words=False,
+        break_on_hyphens=False,
     ).replace("\N{NO-BREAK SPACE}", " ")
     code = 1 if bold else 2 if text.startswith("note: ") else 0
     if not code or os.environ.get("NO_COLOR"):

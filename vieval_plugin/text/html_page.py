@@ -45,7 +45,12 @@ def linked(text: str) -> Markup:
     commands = map(_command, escaped[1::3])
     links = map(_link, escaped[2::3])
     empty = Markup("")
-    pieces = zip_longest(escaped[::3], commands, links, fillvalue=empty)
+    pieces = zip_longest(
+        escaped[::3],
+        commands,
+        links,
+        fillvalue=empty,
+    )
     return empty.join(chain(*pieces))
 
 
@@ -54,7 +59,11 @@ def _command(code: Markup) -> Markup:
     if not code:
         return code
     span = r'<span class="flag">\g<0></span>'
-    unbroken_flags = re.sub(r"(?<!\S)-[^\s&]+", span, str(code))
+    unbroken_flags = re.sub(
+        r"(?<!\S)-[^\s&]+",
+        span,
+        str(code),
+    )
     return Markup(f"<code>{unbroken_flags}</code>")
 
 
@@ -70,7 +79,13 @@ def titled(text: str) -> Markup:
     """
     escaped = str(html(unbroken(text)))
     name = r"[^\s;]+-[^\s&]+(?:&#39;s?)?"
-    return Markup(re.sub(name, r'<span class="whole">\g<0></span>', escaped))
+    return Markup(
+        re.sub(
+            name,
+            r'<span class="whole">\g<0></span>',
+            escaped,
+        )
+    )
 
 
 def style_sheet(path: Path) -> str:

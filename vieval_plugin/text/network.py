@@ -45,7 +45,11 @@ class Proxy:
         """
         if not self.tunnels:
             return {"proxy": self.url, "headers": {**headers, **self.headers}}
-        return {"proxy": self.url, "proxy_headers": self.headers, "headers": headers}
+        return {
+            "proxy": self.url,
+            "proxy_headers": self.headers,
+            "headers": headers,
+        }
 
     def __str__(self) -> str:
         return f"the proxy {self.url}"
@@ -74,7 +78,11 @@ def proxy_for(url: str, environment: Mapping[str, str] = os.environ) -> Proxy | 
     scheme_variable = _first_set(f"{address.scheme}_proxy", environment)
     variable = scheme_variable or _first_set("all_proxy", environment)
     value = environment[variable].strip() if variable else ""
-    if not value or _is_direct(address.host, address.port, environment):
+    if not value or _is_direct(
+        address.host,
+        address.port,
+        environment,
+    ):
         return None
     proxy = _parsed(value)
     if proxy is None:
@@ -84,7 +92,11 @@ def proxy_for(url: str, environment: Mapping[str, str] = os.environ) -> Proxy | 
         )
     bare, headers = proxy
     return Proxy(
-        bare, variable, address.host, headers, tunnels=address.scheme == "https"
+        bare,
+        variable,
+        address.host,
+        headers,
+        tunnels=address.scheme == "https",
     )
 
 
@@ -100,7 +112,15 @@ def _parsed(value: str) -> tuple[str, dict[str, str]] | None:
     if (address := address_of(url)) is None or address.scheme not in PORTS:
         return None
     register_secrets("", (url,))
-    bare = urlunsplit((address.scheme, address.server, "", "", ""))
+    bare = urlunsplit(
+        (
+            address.scheme,
+            address.server,
+            "",
+            "",
+            "",
+        )
+    )
     server = url.partition("://")[2].partition("/")[0]
     login, at_sign, _ = server.rpartition("@")
     if not at_sign:
@@ -111,7 +131,11 @@ def _parsed(value: str) -> tuple[str, dict[str, str]] | None:
     return bare, {"Proxy-Authorization": f"Basic {credentials}"}
 
 
-def _is_direct(host: str, port: int | None, environment: Mapping[str, str]) -> bool:
+def _is_direct(
+    host: str,
+    port: int | None,
+    environment: Mapping[str, str],
+) -> bool:
     """Return whether no proxy is used to a host: one of this machine, or one that `NO_PROXY`
     lists.
     """
@@ -125,7 +149,12 @@ def _is_direct(host: str, port: int | None, environment: Mapping[str, str]) -> b
     return any(_lists(entry.lower(), host, port, ip) for entry in entries)
 
 
-def _lists(entry: str, host: str, port: int | None, ip: IPAddress | None) -> bool:
+def _lists(
+    entry: str,
+    host: str,
+    port: int | None,
+    ip: IPAddress | None,
+) -> bool:
     """Return whether an entry of `NO_PROXY` is a host: its name or number, a suffix, a range, or
     all.
     """

@@ -50,7 +50,11 @@ def register_secrets(key: str, urls: Iterable[str]) -> None:
     for url in urls:
         for user in (user_of(url), unquote(user_of(url))):
             credentials = base64.b64encode(user.encode()).decode()
-            secrets |= {user, user.partition(":")[2], credentials}
+            secrets |= {
+                user,
+                user.partition(":")[2],
+                credentials,
+            }
         _, *pairs = re.split("[?#&]", url.rpartition("@")[2])
         secret_pairs = itertools.filterfalse(_API_VERSION.fullmatch, pairs)
         secrets.update(pair.rpartition("=")[2] for pair in secret_pairs)

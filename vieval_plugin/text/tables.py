@@ -159,10 +159,19 @@ def _widths(columns: Sequence[_Column], room: int) -> list[int]:
 
 
 def _row_lines(
-    row: Sequence[str], columns: Sequence[_Column], widths: Sequence[int]
+    row: Sequence[str],
+    columns: Sequence[_Column],
+    widths: Sequence[int],
 ) -> Iterator[str]:
     """The lines of a row, of which the first has the beginning of every cell."""
-    wrapped = [_wrapped(cell, width) for cell, width in zip(row, widths, strict=True)]
+    wrapped = [
+        _wrapped(cell, width)
+        for cell, width in zip(
+            row,
+            widths,
+            strict=True,
+        )
+    ]
     for number in range(max(map(len, wrapped))):
         texts = [lines[number] if number < len(lines) else "" for lines in wrapped]
         yield _GAP.join(map(_aligned, texts, columns, widths)).rstrip()

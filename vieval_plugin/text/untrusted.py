@@ -71,7 +71,13 @@ def address_of(text: str, base: str = "") -> ParsedAddress | None:
         return None
     if not parts.hostname:
         return None
-    return ParsedAddress(url, parts.scheme, parts.hostname, port, parts.path)
+    return ParsedAddress(
+        url,
+        parts.scheme,
+        parts.hostname,
+        port,
+        parts.path,
+    )
 
 
 def has_scheme(text: str | Path) -> bool:

@@ -80,7 +80,13 @@ def export(
                 "export a run on a rated benchmark"
             )
         exported = [
-            record for record in judged if is_near_human(record, aspect, choices.margin)
+            record
+            for record in judged
+            if is_near_human(
+                record,
+                aspect,
+                choices.margin,
+            )
         ]
     written = units = list(_units(lookup, exported, how))
     if choices.rebalance:
@@ -193,7 +199,12 @@ def _part_lines(
         Counter(record.id.part for record in records) for records in (judged, exported)
     )
     rows = [
-        (part, str(n), str(exported_counts[part]), str(n - exported_counts[part]))
+        (
+            part,
+            str(n),
+            str(exported_counts[part]),
+            str(n - exported_counts[part]),
+        )
         for part, n in verdicts.items()
     ]
     if len(rows) > 1:

@@ -154,7 +154,11 @@ def _pair(
 
 
 def _row(pair: PreferencePair, image_value: Any) -> JsonObject:
-    images = {"chosen": pair.preferred, "rejected": pair.rejected, **pair.conditions}
+    images = {
+        "chosen": pair.preferred,
+        "rejected": pair.rejected,
+        **pair.conditions,
+    }
     return {
         "uid": pair.uid,
         "prompt": pair.prompt,

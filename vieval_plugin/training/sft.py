@@ -27,7 +27,13 @@ from vieval_plugin.training.tuning import (
 )
 
 _CHECKPOINTS, _OPTIONS = "checkpoints", "options.json"
-_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
+_UNWRITABLE = (
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EROFS,
+    errno.EACCES,
+    errno.EPERM,
+)
 _EVALUATION_COUNT = 10  # so many times in a training it is measured and kept
 # of the language model alone, whatever its image tower calls its layers
 _TUNED = r"^(?!.*(?:visual|vision)).*_proj$"
@@ -229,7 +235,11 @@ def _enough_room(folder: Path) -> Iterator[None]:
 def _dataset(turns: Sequence[LearntTurn]) -> Any:
     datasets = library("datasets")
     rows = [
-        {"prompt": turn.prompt, "completion": turn.completion, "images": turn.images}
+        {
+            "prompt": turn.prompt,
+            "completion": turn.completion,
+            "images": turn.images,
+        }
         for turn in turns
     ]
     image_list = datasets.List(datasets.Image())

@@ -47,7 +47,14 @@ class Batch:
     def to(self, device: Any) -> Batch:
         return Batch(
             self.inputs.to(device),
-            *(tensor.to(device) for tensor in (self.at, self.targets, self.labels)),
+            *(
+                tensor.to(device)
+                for tensor in (
+                    self.at,
+                    self.targets,
+                    self.labels,
+                )
+            ),
         )
 
 
@@ -123,7 +130,13 @@ class Conversations:
         """Return the text up to the assistant's turn, and that turn."""
         reading: Reading = "token" if self._with_token else "sentence"
         wording = self._wording
-        question = question_text(edit.instruction, form, wording, self._images, reading)
+        question = question_text(
+            edit.instruction,
+            form,
+            wording,
+            self._images,
+            reading,
+        )
         placeholders = [{"type": "image"}] * (2 if self._images == "two" else 1)
         content = [*placeholders, {"type": "text", "text": question}]
         turn = {"role": "user", "content": content}

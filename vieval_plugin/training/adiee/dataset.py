@@ -56,7 +56,16 @@ def write(
         "labels": labels,
         "uids": uids,
     }
-    write_whole(folder / MANIFEST, [json.dumps(manifest, indent=1, ensure_ascii=False)])
+    write_whole(
+        folder / MANIFEST,
+        [
+            json.dumps(
+                manifest,
+                indent=1,
+                ensure_ascii=False,
+            )
+        ],
+    )
 
 
 def require_trainable(origins: Sequence[Terms]) -> None:

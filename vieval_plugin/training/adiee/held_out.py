@@ -64,7 +64,11 @@ def values(
         batch = conversations.batch(part, [form] * len(part)).to(device)
         with (
             torch.inference_mode(),
-            torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"),
+            torch.autocast(
+                device.type,
+                torch.bfloat16,
+                enabled=device.type == "cuda",
+            ),
         ):
             value, _ = module(batch.inputs, batch.at, batch.targets)
         numbers += value.float().cpu().tolist()
@@ -76,8 +80,19 @@ def agreement(numbers: Sequence[float], edits: Edits) -> HeldOutAgreement:
     constant.
     """
     labels = [edit.label for edit in edits]
-    errors = [abs(value - label) for value, label in zip(numbers, labels, strict=True)]
-    return HeldOutAgreement(correlation(numbers, labels), fmean(errors), len(edits))
+    errors = [
+        abs(value - label)
+        for value, label in zip(
+            numbers,
+            labels,
+            strict=True,
+        )
+    ]
+    return HeldOutAgreement(
+        correlation(numbers, labels),
+        fmean(errors),
+        len(edits),
+    )
 
 
 def figures(
@@ -101,7 +116,11 @@ def figures(
     edits_done_as_asked = [edit for edit in edits if edit.label == 1]
     swapped = (_swap_source(edit, edits) for edit in edits_done_as_asked)
     by_source = {edit.source: replace(edit, output=edit.source) for edit in edits}
-    parts = (edits_done_as_asked, [*filter(None, swapped)], [*by_source.values()])
+    parts = (
+        edits_done_as_asked,
+        [*filter(None, swapped)],
+        [*by_source.values()],
+    )
     return Figures(
         agreement(by_question[0], edits),
         fmean(ranges),

@@ -164,11 +164,20 @@ def train(
     with_token = recipe.answer == "token"
     dtype = "bfloat16" if half else "float32"
     trained = load(tuning.base, tuning.tune, with_token, dtype)
-    conversations = Conversations(trained.processor, wording, recipe.images, with_token)
+    conversations = Conversations(
+        trained.processor,
+        wording,
+        recipe.images,
+        with_token,
+    )
     weights = [weight for weight in trained.module.parameters() if weight.requires_grad]
     for weight in weights:
         weight.data = weight.data.float()
-    optimizer = torch.optim.AdamW(weights, lr=tuning.learning_rate, weight_decay=0.01)
+    optimizer = torch.optim.AdamW(
+        weights,
+        lr=tuning.learning_rate,
+        weight_decay=0.01,
+    )
     module, optimizer = accelerator.prepare(trained.module, optimizer)
     state = _State(trained, module, optimizer, accelerator, [])
     _resume(state, recipe, folder / CHECKPOINT)
@@ -314,7 +323,11 @@ def _resume(state: _State, recipe: Recipe, file: Path) -> None:
     if not file.is_file():
         return
     try:
-        checkpoint = library("torch").load(file, map_location="cpu", weights_only=True)
+        checkpoint = library("torch").load(
+            file,
+            map_location="cpu",
+            weights_only=True,
+        )
         earlier = dict(checkpoint["recipe"])
     except Exception as error:
         raise VievalError(

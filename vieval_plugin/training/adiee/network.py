@@ -77,7 +77,11 @@ def load(
     network = network if tuning == "full" else _adapted(network, base)
     linear = torch.nn.Linear
     head = (
-        torch.nn.Sequential(linear(width, width), torch.nn.ReLU(), linear(width, 1))
+        torch.nn.Sequential(
+            linear(width, width),
+            torch.nn.ReLU(),
+            linear(width, 1),
+        )
         if with_head
         else None
     )
