@@ -10,17 +10,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import permutations
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from vieval_plugin.judges.parsing import (
-    REFUSAL_INSIDE,
     Read,
     parse_number,
     parse_scores,
+    reasoned,
     reply_schema,
+    unread,
 )
-from vieval_plugin.judges.protocol import Status
-from vieval_plugin.judges.refusals import declines
+from vieval_plugin.judges.protocol import Schema, Scores
 from vieval_plugin.judges.wrapping import remove_ending, remove_thinking
 from vieval_plugin.prompts.pack import Pack
 from vieval_plugin.text.errors import VievalError
@@ -30,8 +30,7 @@ _MARKS = r"[\s*_#>`\-\u2022]*"
 _RANGE = r"(?:[(\[][^()\[\]\n]{0,40}[)\]])?"
 _NUMBER = r"(?P<number>[+-]?\d{1,4}(?:\.\d{1,6})?)(?:\s*/\s*(?P<of>\d{1,4}))?"
 
-Schema: TypeAlias = Mapping[str, Any]
-Reader: TypeAlias = Callable[[str], Read[tuple[float, ...]]]
+Reader: TypeAlias = Callable[[str], Read[Scores]]
 
 
 @dataclass(frozen=True)
@@ -74,29 +73,6 @@ def _json_reader(spec: ScoresAsked) -> Reader:
     return partial(parse_scores, schema=schema)
 
 
-def _json_schema(spec: ScoresAsked) -> Schema:
-    return reply_schema(len(spec.names), spec.high, spec.low)
-
-
-def _number_reader(spec: ScoresAsked) -> Reader:
-    return partial(parse_number, low=spec.low, high=spec.high)
-
-
-def _lines_reader(spec: ScoresAsked) -> Reader:
-    return partial(
-        parse_labelled_lines,
-        labels=spec.names,
-        low=spec.low,
-        high=spec.high,
-    )
-
-
-def _number_problem(names: Sequence[str]) -> str:
-    return (
-        "must contain only one name if `replies` is `number`" if len(names) > 1 else ""
-    )
-
-
 def _lines_problem(names: Sequence[str]) -> str:
     for first, second in permutations(names, 2):
         if mentions(second, first):
@@ -108,17 +84,41 @@ _FORMATS = (
     AnswerFormat(
         "json",
         _json_reader,
-        _json_schema,
+        lambda spec: reply_schema(len(spec.names), spec.high, spec.low),
         keys=frozenset(["optional"]),
     ),
     AnswerFormat("free_json", _json_reader, keys=frozenset(["optional"])),
-    AnswerFormat("number", _number_reader, problem=_number_problem),
-    AnswerFormat("labelled_lines", _lines_reader, problem=_lines_problem),
+    AnswerFormat(
+        "number",
+        lambda spec: partial(parse_number, low=spec.low, high=spec.high),
+        problem=lambda names: (
+            "must contain only one name if `replies` is `number`"
+            if len(names) > 1
+            else ""
+        ),
+    ),
+    AnswerFormat(
+        "labelled_lines",
+        lambda spec: partial(
+            parse_labelled_lines,
+            labels=spec.names,
+            low=spec.low,
+            high=spec.high,
+        ),
+        problem=_lines_problem,
+    ),
 )
 #: By the name that a judge file has.
 FORMATS: Mapping[str, AnswerFormat] = {form.name: form for form in _FORMATS}
 #: All names, with those of answers that are no sub-scores, each of which one judge reads.
-NAMES = (*FORMATS, "markdown", "labels", "expected", "two_way", "four_way")
+NAMES = (
+    *FORMATS,
+    "markdown",
+    "labels",
+    "expected",
+    "two_way",
+    "four_way",
+)
 
 
 def require_known_format(pack: Pack) -> None:
@@ -143,7 +143,7 @@ def format_of(pack: Pack) -> AnswerFormat:
 
 def parse_labelled_lines(
     text: str, labels: Sequence[str], low: float, high: float
-) -> Read[tuple[float, ...]]:
+) -> Read[Scores]:
     """Read the number behind each label, as in `Alignment Score (1-5): 4`: some judges are tuned to
     such a form and answer in it, whatever they are asked for.
 
@@ -169,31 +169,23 @@ def parse_labelled_lines(
     scores = list[float]()
     for label in labels:
         if mentions(answer, label) != 1:
-            return _unread(f'"{label}" must occur exactly once')
-        mention_counts = [mentions(line, label) for line in lines]
-        line_number = mention_counts.index(1)
+            return unread(f'"{label}" must occur exactly once')
+        line_number = [mentions(line, label) for line in lines].index(1)
         score = _number(lines[line_number], label, low, high)
         if score is None:
             expected = f"only its label and one number from {low:g} to {high:g}"
-            return _unread(f'the line for "{label}" must contain {expected}')
+            return unread(f'the line for "{label}" must contain {expected}')
         line_numbers.append(line_number)
         scores.append(score)
     if line_numbers != sorted(set(line_numbers)):
-        return _unread("the labels must be in the requested order")
+        return unread("the labels must be in the requested order")
     other_lines = [line for n, line in enumerate(lines) if n not in line_numbers]
-    reason = "\n".join(other_lines).strip()
-    finding = REFUSAL_INSIDE if declines(reason) else ""
-    return Read(
-        Status.OK,
+    return reasoned(
         tuple(scores),
         tuple(scores),
-        reason,
-        finding,
+        "\n".join(other_lines).strip(),
+        True,
     )
-
-
-def _unread(reason: str) -> Read[tuple[float, ...]]:
-    return Read(Status.PARSE_FAILURE, reason=reason)
 
 
 def mentions(text: str, label: str) -> int:
@@ -203,7 +195,13 @@ def mentions(text: str, label: str) -> int:
     (2, 0)
     """
     pattern = r"\s+".join(map(re.escape, label.split()))
-    return len(re.findall(rf"(?<!\w){pattern}(?!\w)", text, re.IGNORECASE))
+    return len(
+        re.findall(
+            rf"(?<!\w){pattern}(?!\w)",
+            text,
+            re.IGNORECASE,
+        )
+    )
 
 
 def _number(line: str, label: str, low: float, high: float) -> float | None:
@@ -212,9 +210,7 @@ def _number(line: str, label: str, low: float, high: float) -> float | None:
     label_part = rf"{_MARKS}{name}{_MARKS}{_RANGE}{_MARKS}"
     pattern = rf"{label_part}[:\uff1a][\s*_`]*{_NUMBER}[\s*_.`]*"
     match = re.fullmatch(pattern, line, re.IGNORECASE)
-    if match is None:
-        return None
-    if match["of"] and float(match["of"]) != high:
+    if not match or (match["of"] and float(match["of"]) != high):
         return None
     number = float(match["number"])
     return number if low <= number <= high else None

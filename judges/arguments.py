@@ -50,8 +50,12 @@ def require_mapping(value: Any, types: type, name: str, expected: str) -> None:
             types,
         ):  # a name for each costs more than to look
             require(key, str, f"a key of {name}", expected)
-            entry_name = f"{name}[{key!r}]"[:_LONGEST]
-            require(entry, types, entry_name, expected)
+            require(
+                entry,
+                types,
+                f"{name}[{key!r}]"[:_LONGEST],
+                expected,
+            )
 
 
 def require_several(value: Any, name: str, expected: str) -> None:
@@ -64,7 +68,10 @@ def require_several(value: Any, name: str, expected: str) -> None:
 
 
 def require_all(
-    values: Any, types: type | tuple[type, ...], name: str, expected: str
+    values: Any,
+    types: type | tuple[type, ...],
+    name: str,
+    expected: str,
 ) -> tuple[Any, ...]:
     """The values of an iterable in order; VievalError if it is invalid, or where one is
     of none of these types.

@@ -66,15 +66,18 @@ def judge(metric: AutoMetric, scorer: str = "") -> Judge:
     """
 
     def program(sample: Sample) -> Program:
-        images = fill_roles(_with_reference(metric, sample), sample.images)
+        roles = dict(metric.images)
+        # of what an output is compared with, the sample's own reference
+        if REFERENCE in roles and REFERENCE in sample.images:
+            roles[REFERENCE] = (REFERENCE,)
+        images = fill_roles(roles, sample.images)
         held_texts = {name: text for name, text in sample.texts.items() if text.strip()}
         texts = fill_roles(metric.texts, held_texts)
-        path = (metric.name,)
         [reply] = yield [
             Measure(
                 metric.name,
                 images,
-                path,
+                (metric.name,),
                 texts,
                 scorer,
             )
@@ -84,25 +87,14 @@ def judge(metric: AutoMetric, scorer: str = "") -> Judge:
     return program
 
 
-def _with_reference(
-    metric: AutoMetric, sample: Sample
-) -> Mapping[str, tuple[str, ...]]:
-    """The roles that fill the metric's: of what an output is compared with, the sample's own
-    reference where it has one.
-    """
-    own = {REFERENCE: (REFERENCE,)}
-    is_compared = REFERENCE in metric.images and REFERENCE in sample.images
-    return {**metric.images, **(own if is_compared else {})}
-
-
 def fill_roles(
     roles: Mapping[str, tuple[str, ...]], available: Mapping[str, T]
 ) -> dict[str, T]:
     """Each role with the first image that can fill it."""
-    filled = {}
-    for role, candidates in roles.items():
-        sample_role = next(name for name in candidates if name in available)
-        filled[role] = available[sample_role]
+    filled = {
+        role: next(available[name] for name in candidates if name in available)
+        for role, candidates in roles.items()
+    }
     return filled
 
 
@@ -110,18 +102,16 @@ def spec(metric: AutoMetric, scored: bool = False) -> JudgeSpec:
     """The metric as a judge describes itself; one that is `scored` is measured by the scorer of
     its name.
     """
-    images = tuple(metric.images.values())
-    needs = Needs(images, tuple(metric.texts.values()))
+    needs = Needs(tuple(metric.images.values()), tuple(metric.texts.values()))
     compares = None
     if REFERENCE in metric.images:
         compares = Needs((metric.images["image"], REFERENCE))
-    method = "a network that returns a number" if scored else "an image metric"
     scorer = metric.name if scored else ""
     return JudgeSpec(
         name=metric.name,
         title=metric.title,
         aspects=(metric.aspect,),
-        method=method,
+        method="a network that returns a number" if scored else "an image metric",
         needs=dict.fromkeys(metric.kinds, needs),
         options=NoOptions,
         build=lambda options, pack, setting: judge(metric, scorer),
@@ -141,20 +131,14 @@ def measured_step(name: str, reply: Reply) -> Step:
             Status.TOOL_ERROR,
             reason=f"expected a finite number, got {reply}",
         )
-    answer = f"{reply.value:.6g}"
-    return Step(
-        (name,),
-        Status.OK,
-        (reply.value,),
-        answer,
-        reply.by,
-    )
+    value = reply.value
+    return Step((name,), Status.OK, (value,), f"{value:.6g}", reply.by)
 
 
 def verdict_of(metric: AutoMetric, reply: Reply) -> Verdict:
     """The verdict of a measurement in the metric's own unit, or of its failure."""
     step = measured_step(metric.name, reply)
-    scores: dict[str, float] = {}
+    scores = {}
     if step.scores:
         scores[metric.aspect] = metric.to_score(step.scores[0])
     return Verdict(scores, step.status, trace=(step,))
@@ -181,7 +165,7 @@ def _nearness(value: float) -> float:
     """A distance as a score: 1 for none, and less by as much as it is, so that means of scores
     order as those of distances do; -1 from 2 on, which hardly any two images reach.
     """
-    return min(max(1 - value, -1.0), 1.0)
+    return _similarity(1 - value)
 
 
 _OUTPUT = {"image": ("output",)}
@@ -197,7 +181,9 @@ _ALL = ("tig", "mie", "tie", "sdig", "sdie", "mcic", "cig")
 def _likeness(meaning: str) -> Quantity:
     """Likeness of an output and its reference, as `meaning` has it."""
     return Quantity(
-        "closer to their references", "closest to their references", meaning
+        "closer to their references",
+        "closest to their references",
+        meaning,
     )
 
 
@@ -214,7 +200,11 @@ _NEAR_COLOURS = Quantity(
     "closest to the subject's colours",
     "only colours, not the content of the image",
 )
-_SHARP = Quantity("sharper", "sharpest", "edges, including those of noise")
+_SHARP = Quantity(
+    "sharper",
+    "sharpest",
+    "edges, including those of noise",
+)
 
 METRICS = (
     AutoMetric(
@@ -347,7 +337,9 @@ _TABLES = {
 
 NETWORK_SPECS = tuple(
     replace(
-        spec(metric, scored=True), against_all=True, table=_TABLES.get(metric.name, "")
+        spec(metric, scored=True),
+        against_all=True,
+        table=_TABLES.get(metric.name, ""),
     )
     for metric in NETWORK_METRICS
 )

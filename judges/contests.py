@@ -164,14 +164,11 @@ def fault_of_votes(votes: Votes, number: int) -> str:
     if votes.scheme != RANKING and number != 2:
         return f"{votes.scheme} votes require exactly 2 candidates, got {number}"
     for vote in cast_votes:
-        if votes.scheme == RANKING:
-            if not ranks(vote, number):
-                return (
-                    f"a vote must rank {number} candidates, such as 2>1=3, got {vote!r}"
-                )
-        elif vote not in SCHEMES[votes.scheme]:
+        if votes.scheme != RANKING and vote not in SCHEMES[votes.scheme]:
             answers = ", ".join(SCHEMES[votes.scheme])
             return f"a {votes.scheme} vote must be one of {answers}, got {vote!r}"
+        if votes.scheme == RANKING and not ranks(vote, number):
+            return f"a vote must rank {number} candidates, such as 2>1=3, got {vote!r}"
     return ""
 
 
@@ -192,12 +189,10 @@ def ranks(ranking: str, number: int) -> tuple[int, ...]:
     for sign, candidate in signed_candidates:
         rank = len(rank_by_candidate) + 1 if sign == ">" else rank
         rank_by_candidate[int(candidate)] = rank
-    candidates = range(1, number + 1)
-    if len(signed_candidates) != number:
+    candidates = [*range(1, number + 1)]
+    if len(signed_candidates) != number or sorted(rank_by_candidate) != candidates:
         return ()
-    if sorted(rank_by_candidate) != list(candidates):
-        return ()
-    return tuple(rank_by_candidate[candidate] for candidate in candidates)
+    return tuple(map(rank_by_candidate.__getitem__, candidates))
 
 
 def contest_verdict(verdicts: Sequence[Verdict]) -> Verdict:
@@ -209,34 +204,30 @@ def contest_verdict(verdicts: Sequence[Verdict]) -> Verdict:
     trace = []
     rationales = []
     findings: list[str] = []
-    scores = []
-    recorded = []
     for n, verdict in enumerate(verdicts, start=1):
-        for step in verdict.trace:
-            trace.append(replace(step, path=(str(n), *step.path)))
+        trace += [replace(step, path=(str(n), *step.path)) for step in verdict.trace]
         if verdict.rationale:
             rationales.append(f"{n}: {verdict.rationale}")
         findings += verdict.findings
-        scores.append(verdict.scores)
-        recorded.append({**verdict.scores, **verdict.recorded})
-    choice = Choice(scores=tuple(scores))
-    if any(verdict.recorded for verdict in verdicts):
-        choice = replace(choice, recorded=tuple(recorded))
+    scores = tuple(verdict.scores for verdict in verdicts)
+    recorded = tuple({**verdict.scores, **verdict.recorded} for verdict in verdicts)
+    is_recorded = any(verdict.recorded for verdict in verdicts)
     return Verdict(
         {},
         worst([verdict.status for verdict in verdicts]),
         rationale="\n".join(rationales),
         trace=tuple(trace),
         findings=tuple(findings),
-        choice=choice,
+        choice=Choice(scores=scores, recorded=recorded if is_recorded else ()),
     )
 
 
 def candidate_program(judge: Judge, contest: Contest) -> Program:
     """The program of a judge of samples for a contest: all candidates side by side."""
-    programs = []
-    for n, candidate in enumerate(contest.candidates, start=1):
-        programs.append(_prefix_paths(str(n), judge(candidate)))
+    programs = [
+        _prefix_paths(str(n), judge(candidate))
+        for n, candidate in enumerate(contest.candidates, start=1)
+    ]
     return contest_verdict((yield from gather(programs)))
 
 
@@ -260,17 +251,14 @@ def gather(
 
     For use with `yield from` in a judge program.
     """
-    results: dict[int, T] = {}
+    results = {}
     asks: dict[int, list[Ask]] = {}
 
     def advance(index: int, replies: list[Reply] | None) -> None:
         asks.pop(index, None)
         program = programs[index]
         try:
-            if replies is None:
-                asks[index] = next(program)
-            else:
-                asks[index] = program.send(replies)
+            asks[index] = next(program) if replies is None else program.send(replies)
         except StopIteration as end:
             results[index] = end.value
 

@@ -62,7 +62,7 @@ def final_chats(exchanges: Sequence[Exchange]) -> dict[Path, tuple[Chat, str]]:
     counted.
     """
     first: dict[Path, Chat] = {}
-    final: dict[Path, tuple[Chat, str]] = {}
+    final = {}
     for exchange in exchanges:
         # only a chat is answered with a text
         if isinstance(exchange.reply, Text):
@@ -71,6 +71,24 @@ def final_chats(exchanges: Sequence[Exchange]) -> dict[Path, tuple[Chat, str]]:
             if exchange.step.status.usable:
                 final[chat.path] = (first[chat.path], exchange.step.answer)
     return final
+
+
+def turn_example(
+    identity: SampleId,
+    path: Path,
+    chat: Chat,
+    answer: str,
+    sub_task: str,
+) -> TrainingExample:
+    """A conversation with the answer to it, with loss on that turn alone."""
+    messages = (*chat.messages, Message("assistant", (answer,)))
+    name = f"{identity}/{'/'.join(path)}"
+    return TrainingExample(
+        name,
+        sub_task,
+        messages,
+        (len(messages) - 1,),
+    )
 
 
 def turn_units(
@@ -86,10 +104,7 @@ def turn_units(
     """
     units = []
     for path, (chat, answer) in final_chats(exchanges).items():
-        messages = (*chat.messages, Message("assistant", (answer,)))
         sub_task = kind or path[0]
-        name = f"{identity}/{'/'.join(path)}"
-        last = len(messages) - 1
-        example = TrainingExample(name, sub_task, messages, (last,))
+        example = turn_example(identity, path, chat, answer, sub_task)
         units.append(TrainingUnit(sub_task, sub_task, None, (example,)))
     return units

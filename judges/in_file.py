@@ -27,7 +27,7 @@ from vieval_plugin.judges.spec import (
     Quantity,
 )
 from vieval_plugin.prompts.pack import Pack
-from vieval_plugin.prompts.scale import Combination, Scale
+from vieval_plugin.prompts.scale import Scale
 from vieval_plugin.text.errors import VievalError, docs_url
 from vieval_plugin.text.suggestions import did_you_mean
 
@@ -57,7 +57,15 @@ _KEYS: Mapping[str, set[str]] = {
         "wording",
     },
 }
-_SUPPLIED = {"names", "example", "kind", "form", "medium", "places", "candidates"}
+_SUPPLIED = {
+    "names",
+    "example",
+    "kind",
+    "form",
+    "medium",
+    "places",
+    "candidates",
+}
 _MASKED_EDITING = "mie"
 _MOST_NUMBERS = 100
 
@@ -76,25 +84,17 @@ def spec_of(pack: Pack) -> JudgeSpec:
         )
         _refuse(pack, "judge", reason)
     if not _NAME.fullmatch(manifest.name):
-        _refuse(
-            pack,
-            "name",
-            f"must contain only lowercase letters, digits and _, got {manifest.name!r}",
+        reason = (
+            f"must contain only lowercase letters, digits and _, got {manifest.name!r}"
         )
+        _refuse(pack, "name", reason)
     answer_form = "network" if manifest.network else manifest.replies
     _require_known(pack, "replies", answer_form, _KEYS)
+    form = "a judge with a network" if manifest.network else f"`replies: {answer_form}`"
     for key in sorted(manifest.model_fields_set - _KEYS[answer_form]):
-        _refuse(
-            pack,
-            key,
-            "does not apply to a judge with a network"
-            if manifest.network
-            else f"does not apply to `replies: {answer_form}`",
-        )
-    aspects = _aspects(
-        pack,
-        (CHOICE,) if _KEYS[answer_form] is _CHOICE_KEYS else ASPECTS,
-    )
+        _refuse(pack, key, f"does not apply to {form}")
+    is_choice = _KEYS[answer_form] is _CHOICE_KEYS
+    aspects = _aspects(pack, (CHOICE,) if is_choice else ASPECTS)
     spec = JudgeSpec(
         name=manifest.name,
         title=manifest.title or manifest.name,
@@ -107,9 +107,9 @@ def spec_of(pack: Pack) -> JudgeSpec:
         calls=lambda options, setting: str(len(aspects)),
         file=pack,
     )
-    if answer_form == "network":
+    if manifest.network:
         return _network_judge(spec, pack)
-    return _contest_judge(spec) if aspects == [CHOICE] else _sub_score_judge(spec, pack)
+    return _contest_judge(spec) if is_choice else _sub_score_judge(spec, pack)
 
 
 def _refuse(pack: Pack, key: str, reason: str) -> NoReturn:
@@ -117,27 +117,33 @@ def _refuse(pack: Pack, key: str, reason: str) -> NoReturn:
 
 
 def _require_known(
-    pack: Pack, key: str, name: str, allowed: Iterable[Any], what: str = ""
+    pack: Pack,
+    key: str,
+    name: str,
+    allowed: Iterable[Any],
+    what: str = "",
 ) -> None:
     """VievalError, with the nearest name, for one that is not known."""
     names = list(allowed)
     if name not in names:
-        hint = did_you_mean(name, names, 0.5)
+        hint = f"{what}{did_you_mean(name, names, 0.5)}"
         known_names = ", ".join(names) or "none"
-        reason = f"unknown name {name!r}{what}{hint}; known names: {known_names}"
-        _refuse(pack, key, reason)
+        _refuse(
+            pack,
+            key,
+            f"unknown name {name!r}{hint}; known names: {known_names}",
+        )
 
 
 def _aspects(pack: Pack, allowed: Sequence[str]) -> list[str]:
-    """The aspects that the questions are about, in their order."""
-    aspects: dict[str, None] = {}
+    aspects = []
     for key in pack.questions:
         aspect, _, kind = key.partition("_")
         _require_known(pack, "questions", aspect, allowed)
         if kind:
             _require_known(pack, f"questions.{key}", kind, INPUTS)
-        aspects[aspect] = None
-    return list(aspects)
+        aspects.append(aspect)
+    return list(dict.fromkeys(aspects))
 
 
 def _needs(pack: Pack, aspects: Sequence[str]) -> dict[str, Needs]:
@@ -163,13 +169,11 @@ def _needs_of_kind(pack: Pack, aspects: Sequence[str], kind: str) -> Needs:
     """Raise VievalError if a question is absent, or shows or names what the kind has
     not.
     """
-    images = list(INPUTS[kind].images)
-    if kind == _MASKED_EDITING:
-        images.append("mask")
+    images = [*INPUTS[kind].images, *(["mask"] if kind == _MASKED_EDITING else [])]
     texts = (*INPUTS[kind].texts, *pack.manifest.texts)
     where = f" in the kind {kind}"
-    image_roles: dict[Any, None] = {}
-    text_names = dict.fromkeys(pack.manifest.texts)
+    roles: list[Any] = []
+    names = list(pack.manifest.texts)
     for aspect in aspects:
         key = question_key(pack, aspect, kind)
         _require_known(
@@ -188,20 +192,13 @@ def _needs_of_kind(pack: Pack, aspects: Sequence[str], kind: str) -> Needs:
                 images,
                 where,
             )
-            needed_role = OUTPUTS if role == "output" and aspect == CHOICE else role
-            image_roles[needed_role] = None
-        variables = sorted(pack.variables(question.template) - _SUPPLIED)
+            is_candidate = role == "output" and aspect == CHOICE
+            roles.append(OUTPUTS if is_candidate else role)
         template = f"questions.{key}: {question.template}"
-        for name in variables:
-            _require_known(
-                pack,
-                template,
-                name,
-                texts,
-                where,
-            )
-        text_names |= dict.fromkeys(variables)
-    return Needs(tuple(image_roles), tuple(text_names))
+        for name in sorted(pack.variables(question.template) - _SUPPLIED):
+            _require_known(pack, template, name, texts, where)
+            names.append(name)
+    return Needs(tuple(dict.fromkeys(roles)), tuple(dict.fromkeys(names)))
 
 
 def _sub_score_judge(spec: JudgeSpec, pack: Pack) -> JudgeSpec:
@@ -210,28 +207,23 @@ def _sub_score_judge(spec: JudgeSpec, pack: Pack) -> JudgeSpec:
     """
     manifest = pack.manifest
     expected = pack.expects_answers
+    combinable = dict.fromkeys((*spec.aspects, OVERALL))
     for aspect in manifest.combine:
-        _require_known(
-            pack,
-            "combine",
-            aspect,
-            dict.fromkeys((*spec.aspects, OVERALL)),
-        )
+        _require_known(pack, "combine", aspect, combinable)
     overall = None if OVERALL in spec.aspects else manifest.combine.get(OVERALL)
     if overall and len(spec.aspects) < 2:
         reason = f"requires questions about SC and PQ, got {spec.aspects[0]} only"
         _refuse(pack, f"combine.{OVERALL}", reason)
     scale = manifest.to_score()
     if scale.low < 0:
-        _refuse(
-            pack,
-            "scale",
-            "must not go below 0, because negative scores are not supported",
-        )
-    _check_sub_scores(spec, pack, has_overall=bool(overall) or OVERALL in spec.aspects)
-    combine: dict[str, Combination] = {}
-    for aspect in spec.aspects:
-        combine[aspect] = manifest.combine.get(aspect, "min")
+        reason = "must not go below 0, because negative scores are not supported"
+        _refuse(pack, "scale", reason)
+    _check_sub_scores(
+        spec,
+        pack,
+        has_overall=bool(overall) or OVERALL in spec.aspects,
+    )
+    combine = {aspect: manifest.combine.get(aspect, "min") for aspect in spec.aspects}
     score_rubric = Rubric(scale, combine, overall)
     grades = tuple(manifest.measure)
     spec = replace(
@@ -242,17 +234,13 @@ def _sub_score_judge(spec: JudgeSpec, pack: Pack) -> JudgeSpec:
     )
     answers = _expected_answers(pack, scale) if expected else {}
 
-    def build(narrowed: Rubric) -> Build:
+    def judge(wording: Pack, narrowed: Rubric) -> Judge:
         if expected:
-            return lambda options, wording, setting: rubric.expected_judge(
-                narrowed,
-                wording,
-                answers,
-            )
-        return lambda options, wording, setting: apply_requirements(
-            rubric.judge(narrowed, wording),
-            wording,
-        )
+            return rubric.expected_judge(narrowed, wording, answers)
+        return apply_requirements(rubric.judge(narrowed, wording), wording)
+
+    def build(narrowed: Rubric) -> Build:
+        return lambda options, wording, setting: judge(wording, narrowed)
 
     return rubric.rubric_spec(spec, score_rubric, build)
 
@@ -260,32 +248,16 @@ def _sub_score_judge(spec: JudgeSpec, pack: Pack) -> JudgeSpec:
 def _check_sub_scores(spec: JudgeSpec, pack: Pack, has_overall: bool) -> None:
     """Raise VievalError for names of sub-scores and measures that are not allowed."""
     manifest = pack.manifest
+    sub_scores: list[str] = []
     for key, question in pack.questions.items():
-        if not question.scores and not pack.expects_answers:
-            _refuse(
-                pack,
-                f"questions.{key}.scores",
-                "must list a name for each number in the answer",
-            )
-        problem = _names_problem(pack, question.scores)
-        if problem:
+        if problem := _names_problem(pack, question.scores):
             _refuse(pack, f"questions.{key}.scores", problem)
-    sub_scores: dict[str, None] = {}
-    for question in pack.questions.values():
-        sub_scores |= dict.fromkeys(question.scores)
+        sub_scores += question.scores
     for name, measured in manifest.measure.items():
-        _require_known(
-            pack,
-            f"measure.{name}",
-            measured,
-            MEASURES,
-        )
+        _require_known(pack, f"measure.{name}", measured, MEASURES)
         if name in {*sub_scores, *spec.aspects, OVERALL}:
-            _refuse(
-                pack,
-                f"measure.{name}",
-                "already the name of another score; choose another name",
-            )
+            reason = "already the name of another score; choose another name"
+            _refuse(pack, f"measure.{name}", reason)
     for name in manifest.require:
         _require_known(
             pack,
@@ -294,11 +266,8 @@ def _check_sub_scores(spec: JudgeSpec, pack: Pack, has_overall: bool) -> None:
             {*sub_scores, *manifest.measure},
         )
     if manifest.require and not has_overall:
-        _refuse(
-            pack,
-            "require",
-            f"requires {OVERALL}; add `combine: {{{OVERALL}: geometric_mean}}`",
-        )
+        reason = f"requires {OVERALL}; add `combine: {{{OVERALL}: geometric_mean}}`"
+        _refuse(pack, "require", reason)
 
 
 def _expected_answers(pack: Pack, scale: Scale) -> Mapping[str, float]:
@@ -308,11 +277,8 @@ def _expected_answers(pack: Pack, scale: Scale) -> Mapping[str, float]:
     if pack.manifest.answers:
         return pack.manifest.answers
     if scale.high - scale.low > _MOST_NUMBERS:
-        _refuse(
-            pack,
-            "answers",
-            f"required because the scale has more than {_MOST_NUMBERS} steps",
-        )
+        reason = f"required because the scale has more than {_MOST_NUMBERS} steps"
+        _refuse(pack, "answers", reason)
     steps = range(int(scale.low), int(scale.high) + 1)
     return {str(step): float(step) for step in steps}
 
@@ -320,7 +286,8 @@ def _expected_answers(pack: Pack, scale: Scale) -> Mapping[str, float]:
 def _names_problem(pack: Pack, names: Sequence[str]) -> str:
     """Reason that the names of a question's sub-scores do not fit; empty if they do."""
     if not pack.expects_answers:
-        return format_of(pack).problem(names)
+        missing = "" if names else "must list a name for each number in the answer"
+        return missing or format_of(pack).problem(names)
     return (
         "must contain only one name if `replies` is `expected`"
         if len(names) > 1
@@ -339,10 +306,9 @@ def _contest_judge(spec: JudgeSpec) -> JudgeSpec:
             question = pack.questions[question_key(pack, CHOICE, kind)]
             images = tuple(role for role in question.images if role != "output")
             questions[kind] = replace(question, images=images)
-        pairwise_options = pairwise.PairwiseOptions(
-            answers=cast(pairwise.Answers, pack.replies)
-        )
-        return pairwise.build(pairwise_options, replace(pack, questions=questions))
+        answers = cast(pairwise.Answers, pack.replies)
+        contest_options = pairwise.PairwiseOptions(answers=answers)
+        return pairwise.build(contest_options, replace(pack, questions=questions))
 
     return replace(
         spec,
@@ -360,27 +326,19 @@ def _network_judge(spec: JudgeSpec, pack: Pack) -> JudgeSpec:
     manifest = pack.manifest
     pack.require_images_first()
     if not isinstance(manifest.network.get("form"), str):
+        page = docs_url("guides/judges.md#a-network-of-your-own")
         _refuse(
             pack,
             "network.form",
-            (
-                "must be the type of the network; see "
-                f"{docs_url('guides/judges.md#a-network-of-your-own')}"
-            ),
+            f"must be the type of the network; see {page}",
         )
     if (manifest.scale is None) == (manifest.sigmoid is None):
-        _refuse(
-            pack,
-            "scale",
-            "set either scale or sigmoid to turn the network's number into a score",
-        )
+        reason = "set either scale or sigmoid to turn the network's number into a score"
+        _refuse(pack, "scale", reason)
     if len(spec.aspects) > 1:
-        _refuse(
-            pack,
-            "questions",
-            "must be about one aspect, because a network returns one number; got "
-            f"{' and '.join(spec.aspects)}",
-        )
+        aspects = " and ".join(spec.aspects)
+        reason = "must be about one aspect, because a network returns one number; got "
+        _refuse(pack, "questions", f"{reason}{aspects}")
     about = manifest.about
     return replace(
         spec,
@@ -427,16 +385,16 @@ def _measured(pack: Pack, aspect: str) -> Judge:
 
     def program(sample: Sample) -> Program:
         question = pack.questions[question_key(pack, aspect, sample.kind)]
-        images = {}
-        for number, role in enumerate(question.images):
-            images[f"image_{number}"] = sample.images[role]
+        images = {
+            f"image_{number}": sample.images[role]
+            for number, role in enumerate(question.images)
+        }
         text = {"text": rubric.question_text(pack, question, sample)}
-        path = (metric.name,)
         [reply] = yield [
             Measure(
                 metric.name,
                 images,
-                path,
+                (metric.name,),
                 text,
                 pack.name,
             )

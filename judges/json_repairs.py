@@ -58,8 +58,7 @@ def repair_json(source: str) -> object:
 def _key_in_text(source: str) -> bool:
     """Return whether a key may stand in a text, so that its value would be moved out of it."""
     for key in _NEXT_KEY.finditer(source):
-        before = source[: key.start()]
-        if not _VALUE_END.search(before[-40:]):
+        if not _VALUE_END.search(source[max(key.start() - 40, 0) : key.start()]):
             return True
     return False
 
@@ -80,7 +79,7 @@ def number(item: object, high: float) -> float | None:
     """
     if isinstance(item, str):
         match = _SCORE.fullmatch(item.strip())
-        if match is None:
+        if not match:
             return None
         if match[2] and float(match[2]) != high:
             return math.inf

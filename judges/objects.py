@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import json
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, product
+from itertools import product
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -27,10 +28,10 @@ from vieval_plugin.judges.protocol import (
     Program,
     Sample,
     Status,
-    Step,
     ToolResult,
     UseTool,
     Verdict,
+    not_applicable,
 )
 from vieval_plugin.judges.spec import JudgeSpec, Needs, NoOptions
 from vieval_plugin.text.errors import VievalError
@@ -59,7 +60,15 @@ COUNTING = "counting"
 _TOLERANCE = 0.1
 _LEAST_OFFSET = 1e-3
 _LEAST_SHARE = 0.5
-_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh")
+_ORDINALS = (
+    "first",
+    "second",
+    "third",
+    "fourth",
+    "fifth",
+    "sixth",
+    "seventh",
+)
 _PLURALS = {
     "person": "people",
     "knife": "knives",
@@ -137,12 +146,13 @@ def read_scene(text: str) -> WantedScene:
     """
     try:
         document = json.loads(text)
-        include = []
-        for number, entry in enumerate(document["include"]):
-            include.append(_wanted_objects(entry, number))
-        exclude = []
-        for entry in document.get("exclude", ()):
-            exclude.append((_label(entry), _count(entry)))
+        include = [
+            _wanted_objects(entry, number)
+            for number, entry in enumerate(document["include"])
+        ]
+        exclude = [
+            (_label(entry), _count(entry)) for entry in document.get("exclude", ())
+        ]
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         reason = f": {error}" if type(error) is ValueError else ""
         raise VievalError(f"{_FORM}{reason}") from None
@@ -232,35 +242,34 @@ def check_scene(
         scene: which objects are wanted.
         detected: the boxes that count (`surest`), of each class the surest first.
     """
-    by_label: dict[str, list[DetectedObject]] = {}
+    by_label = defaultdict[str, list[DetectedObject]](list)
     for detection in detected:
-        by_label.setdefault(detection.label, []).append(detection)
-    clauses: list[Clause] = []
+        by_label[detection.label].append(detection)
+    clauses = []
     # objects of each entry whose clauses hold so far; None where one of them does not
     matched: list[list[DetectedObject] | None] = []
     for entry in scene.include:
-        matches = by_label.get(entry.label, [])[: entry.count]
+        matches = by_label[entry.label][: entry.count]
         entry_clauses = [
             *_number_clauses(entry, matches),
             *_color_clauses(entry, matches),
         ]
-        can_match = all(clause.holds for clause in entry_clauses)
+        holds = all(clause.holds for clause in entry_clauses)
         if entry.relation:
             reference = scene.include[entry.reference]
-            reference_objects = matched[entry.reference] if can_match else None
-            entry_clauses.append(
-                _position_clause(
-                    entry,
-                    reference,
-                    matches,
-                    reference_objects,
-                )
+            reference_objects = matched[entry.reference] if holds else None
+            clause = _position_clause(
+                entry,
+                reference,
+                matches,
+                reference_objects,
             )
+            entry_clauses.append(clause)
+            holds &= clause.holds
         clauses += entry_clauses
-        holds = all(clause.holds for clause in entry_clauses)
         matched.append(matches if holds else None)
     for label, count in scene.exclude:
-        number = len(by_label.get(label, []))
+        number = len(by_label[label])
         reason = f"{_counted(number, label)}, at most {count - 1}"
         clauses.append(_clause("count", number < count, reason))
     return tuple(clauses)
@@ -271,10 +280,15 @@ def _number_clauses(
 ) -> list[Clause]:
     clauses = [_clause("presence", bool(matches), f"no {entry.label}")]
     if entry.count > 1:
-        wanted = _counted(entry.count, entry.label)
-        reason = f"{len(matches)} of {wanted}"
+        reason = f"{len(matches)} of {_counted(entry.count, entry.label)}"
         is_enough = len(matches) >= entry.count
-        clauses.append(_clause("count", is_enough, reason if matches else ""))
+        clauses.append(
+            _clause(
+                "count",
+                is_enough,
+                reason if matches else "",
+            )
+        )
     return clauses
 
 
@@ -303,11 +317,9 @@ def _position_clause(
     """
     if reference_objects is None:
         return Clause("position", False)
-    holds = True
-    for match, reference_object in product(matches, reference_objects):
-        holds &= entry.relation in relations(match.box, reference_object.box)
-    label = entry.label
-    reason = f"the {label} is not {entry.relation} the {reference.label}"
+    pairs = product(matches, reference_objects)
+    holds = all(entry.relation in relations(a.box, b.box) for a, b in pairs)
+    reason = f"the {entry.label} is not {entry.relation} the {reference.label}"
     return _clause("position", holds, reason)
 
 
@@ -344,24 +356,17 @@ def scores_of_clauses(clauses: Iterable[Clause]) -> dict[str, float]:
     """Scores by aspect: `SC` and `O` are 1 if all clauses hold, else 0, `share` is the share of
     clauses that hold, and of each kind of clause that there is likewise.
     """
-    holds: dict[str, list[bool]] = {}
+    holds = defaultdict[str, list[bool]](list)
     for clause in clauses:
-        holds.setdefault(clause.aspect, []).append(clause.holds)
-    all_holds = list(chain.from_iterable(holds.values()))
-    strict = float(all(all_holds))
-    scores = {
-        "SC": strict,
-        "O": strict,
-        "share": _share(all_holds),
+        for name in ("share", clause.aspect):
+            holds[name].append(clause.holds)
+    strict = float(all(holds["share"]))
+    shares = {
+        name: sum(holds[name]) / len(holds[name])
+        for name in ("share", *ASPECTS)
+        if name in holds
     }
-    for aspect in ASPECTS:
-        if aspect in holds:
-            scores[aspect] = _share(holds[aspect])
-    return scores
-
-
-def _share(holds: Sequence[bool]) -> float:
-    return sum(holds) / len(holds)
+    return {"SC": strict, "O": strict, **shares}
 
 
 def reason_of_clauses(clauses: Sequence[Clause]) -> str:
@@ -377,12 +382,13 @@ def detection(scene: WantedScene, sample: Sample) -> UseTool:
     colored: dict[str, int] = {}
     for entry in scene.include:
         if entry.color:
-            count = max(colored.get(entry.label, 0), entry.count)
-            colored[entry.label] = count
-    arguments: dict[str, Any] = {"image": sample.images["output"]}
-    arguments["labels"] = tuple(dict.fromkeys(labels))
-    arguments["colored"] = tuple(colored.items())
-    arguments["counting"] = scene.is_counting
+            colored[entry.label] = max(colored.get(entry.label, 0), entry.count)
+    arguments = {
+        "image": sample.images["output"],
+        "labels": tuple(dict.fromkeys(labels)),
+        "colored": tuple(colored.items()),
+        "counting": scene.is_counting,
+    }
     return UseTool(NAME, arguments, (NAME,))
 
 
@@ -396,31 +402,19 @@ def to_result(detected: Iterable[DetectedObject]) -> ToolResult:
     boxes = []
     lines = []
     for detection in detected:
-        left, top, right, bottom = detection.box
-        boxes.append(
-            Box(
-                math.floor(left),
-                math.floor(top),
-                math.ceil(right),
-                math.ceil(bottom),
-            )
-        )
-        row = [
-            detection.label,
-            list(detection.box),
-            detection.score,
-            detection.color,
-        ]
-        lines.append(json.dumps(row))
+        corner = map(math.floor, detection.box[:2])
+        boxes.append(Box(*corner, *map(math.ceil, detection.box[2:])))
+        lines.append(json.dumps([*vars(detection).values()]))
     return ToolResult(tuple(boxes), "\n".join(lines))
 
 
 def detected_objects(result: ToolResult) -> list[DetectedObject]:
     """The inverse of `to_result`."""
     rows = map(json.loads, result.text.splitlines())
-    objects = []
-    for label, box, score, color in rows:
-        objects.append(DetectedObject(label, tuple(box), score, color))
+    objects = [
+        DetectedObject(label, tuple(box), score, color)
+        for label, box, score, color in rows
+    ]
     return objects
 
 
@@ -429,20 +423,14 @@ def judge(sample: Sample) -> Program:
     try:
         scene = read_scene(sample.texts[WANTED_OBJECTS])
     except VievalError as error:
-        step = Step(("sample",), Status.NOT_APPLICABLE, reason=str(error))
-        return Verdict({}, step.status, trace=(step,))
+        return not_applicable(str(error))
     [result], steps = yield from tools.use_tools([detection(scene, sample)])
     failure = tools.failed(steps)
     if failure:
         return Verdict({}, failure.status, trace=steps)
     clauses = check_scene(scene, detected_objects(result))
     reason = reason_of_clauses(clauses)
-    return Verdict(
-        scores_of_clauses(clauses),
-        Status.OK,
-        reason,
-        steps,
-    )
+    return Verdict(scores_of_clauses(clauses), Status.OK, reason, steps)
 
 
 def build(options: NoOptions, pack: Any, setting: str) -> Judge:

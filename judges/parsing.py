@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from vieval_plugin.judges.json_repairs import number, repair_json
-from vieval_plugin.judges.protocol import Status
+from vieval_plugin.judges.protocol import Schema, Scores, Status
 from vieval_plugin.judges.refusals import declines
 from vieval_plugin.judges.wrapping import (
     DELIMITER,
@@ -56,11 +56,39 @@ class Read(Generic[T]):
     #: Value where the status is usable.
     value: T | None = None
     #: Its sub-scores.
-    scores: tuple[float, ...] = ()
+    scores: Scores = ()
     #: The reasoning in it, or why there is no value, for the trace.
     reason: str = ""
     #: Fixed word for what is to be counted over a run.
     finding: str = ""
+
+
+def unread(reason: object) -> Read[Any]:
+    """The reading of a reply that is not an answer, with the reason."""
+    return Read(Status.PARSE_FAILURE, reason=str(reason))
+
+
+def reasoned(value: T, scores: Scores, reasoning: str, exact: bool) -> Read[T]:
+    """The reading of an answer with its reasoning, which may be a refusal.
+
+    Args:
+        value: the value of the answer.
+        scores: its sub-scores.
+        reasoning: its words.
+        exact: whether it came exactly as asked for.
+    """
+    return Read(
+        Status.OK if exact else Status.REPAIRED,
+        value,
+        scores,
+        reasoning,
+        REFUSAL_INSIDE if declines(reasoning) else "",
+    )
+
+
+def number_schema(low: float, high: float, kind: str = "number") -> JsonObject:
+    """JSON schema of a number, or of an `integer`."""
+    return {"type": kind, "minimum": low, "maximum": high}
 
 
 def reply_schema(
@@ -73,13 +101,8 @@ def reply_schema(
     """JSON schema of an answer with `count` sub-scores from `low` to `high`, a short reasoning,
     and whatever other keys.
     """
-    score = {
-        "type": "number",
-        "minimum": low or 0,
-        "maximum": high,
-    }
     schemas = {
-        SCORE: list_schema(score, count, count),
+        SCORE: list_schema(number_schema(low or 0, high), count, count),
         REASONING: text_schema(_LONGEST_REASONING),
     }
     properties = {key: schemas.get(key, {}) for key in (*keys, *optional)}
@@ -92,12 +115,10 @@ def object_schema(
     """JSON schema of an object with these keys and no others; all are required where nothing
     else is said.
     """
-    if required is None:
-        required = properties
     return {
         "type": "object",
         "properties": dict(properties),
-        "required": list(required),
+        "required": list(properties if required is None else required),
         "additionalProperties": False,
     }
 
@@ -111,9 +132,7 @@ def text_schema(longest: int) -> JsonObject:
     }
 
 
-def list_schema(
-    item: Mapping[str, Any], min_items: int = 0, max_items: int = 8
-) -> JsonObject:
+def list_schema(item: Schema, min_items: int = 0, max_items: int = 8) -> JsonObject:
     """JSON schema of a list."""
     return {
         "type": "array",
@@ -123,9 +142,7 @@ def list_schema(
     }
 
 
-def parse_scores(
-    text: str, schema: Mapping[str, Any], *, as_shown: bool = False
-) -> Read[tuple[float, ...]]:
+def parse_scores(text: str, schema: Schema, *, as_shown: bool = False) -> Read[Scores]:
     """Read the scores of a reply that was asked to be like `{"score": [7, 8], "reasoning": "..."}`.
 
     Args:
@@ -144,24 +161,19 @@ def parse_scores(
     try:
         answer, exact = read_answer(text, schema, as_shown=as_shown)
     except ValueError as error:
-        return Read(Status.PARSE_FAILURE, reason=str(error))
-    reasoning = str(answer.get(REASONING, ""))
-    if isinstance(answer[SCORE], list):
-        scores = tuple(answer[SCORE])
-    else:
-        scores = (answer[SCORE],)
-    finding = REFUSAL_INSIDE if declines(reasoning) else ""
-    return Read(
-        Status.OK if exact else Status.REPAIRED,
+        return unread(error)
+    score = answer[SCORE]
+    scores = tuple(score) if isinstance(score, list) else (score,)
+    return reasoned(
         scores,
         scores,
-        reasoning,
-        finding,
+        str(answer.get(REASONING, "")),
+        exact,
     )
 
 
 def read_answer(
-    text: str, schema: Mapping[str, Any], *, as_shown: bool = False
+    text: str, schema: Schema, *, as_shown: bool = False
 ) -> tuple[JsonObject, bool]:
     """The object of a schema that a reply is, and whether it came exactly so.
 
@@ -171,20 +183,16 @@ def read_answer(
     value, exact = _label_value(text, schema) or json_value(text)
     if isinstance(value, dict) and len(value) == 1:
         [(key, inner)] = value.items()
-        if (
-            key not in schema["properties"]
-            and isinstance(inner, dict)
-            and names_answer(key)
-        ):
-            value = inner
-            exact = False
+        is_wrapper = key not in schema["properties"] and isinstance(inner, dict)
+        if is_wrapper and names_answer(key):
+            value, exact = inner, False
     answer = conformed(value, schema, "the answer")
     if not exact and len(value) > len(answer):
         raise ValueError("unknown keys in repaired JSON")
     return answer, exact and (as_shown or answer == value)
 
 
-def _label_value(text: str, schema: Mapping[str, Any]) -> tuple[Any, bool] | None:
+def _label_value(text: str, schema: Schema) -> tuple[Any, bool] | None:
     """The one key that is asked for with a label that came alone; None where that is not so."""
     [key, *further] = schema["required"]
     labels = () if further else schema["properties"][key].get("enum", ())
@@ -194,7 +202,7 @@ def _label_value(text: str, schema: Mapping[str, Any]) -> tuple[Any, bool] | Non
     return None
 
 
-def parse_number(text: str, low: float, high: float) -> Read[tuple[float, ...]]:
+def parse_number(text: str, low: float, high: float) -> Read[Scores]:
     """Read a reply that was asked to be one number from `low` to `high` and nothing else.
 
     >>> parse_number("Rating: **7/10**", 0, 10).scores, parse_number("7 or 8", 0, 10).scores
@@ -203,18 +211,16 @@ def parse_number(text: str, low: float, high: float) -> Read[tuple[float, ...]]:
     answer = unwrapped(text)
     beginning = answer[: LONGEST_LEAD_IN + 1].replace("\uff1a", ":")
     lead_in, _, digits = beginning.rstrip("\r\n\t `*_.").rpartition(":")
-    if len(answer) <= LONGEST_LEAD_IN and is_lead_in(lead_in):
-        value = number(digits.strip("* \r\n\t"), high)
-    else:
-        value = None
+    is_short = len(answer) <= LONGEST_LEAD_IN and is_lead_in(lead_in)
+    value = number(digits.strip("* \r\n\t"), high) if is_short else None
     if value is None or not low <= value <= high:
-        reason = f"the reply must be a single number from {low:g} to {high:g}"
-        return Read(Status.PARSE_FAILURE, reason=reason)
-    if re.fullmatch("[0-9.]+", remove_thinking(text).strip()):
-        status = Status.OK
-    else:
-        status = Status.REPAIRED
-    return Read(status, (value,), (value,))
+        return unread(f"the reply must be a single number from {low:g} to {high:g}")
+    is_alone = re.fullmatch("[0-9.]+", remove_thinking(text).strip())
+    return Read(
+        Status.OK if is_alone else Status.REPAIRED,
+        (value,),
+        (value,),
+    )
 
 
 def json_value(text: str, begins: str = "{") -> tuple[Any, bool]:
@@ -248,8 +254,7 @@ def decoded(text: str, start: int) -> tuple[Any, int, bool]:
     try:
         return *_STRICT.raw_decode(text, start), True
     except (ValueError, RecursionError):
-        bracket = "}" if text[start] == "{" else "]"
-        end = text.rfind(bracket) + 1
+        end = text.rfind("}" if text[start] == "{" else "]") + 1
         return repair_json(text[start:end]), end, False
 
 
@@ -262,30 +267,28 @@ def _unquoted(text: str) -> str:
     return value if isinstance(value, str) else text
 
 
-def conformed(value: Any, schema: Mapping[str, Any], name: str) -> Any:
+def conformed(value: Any, schema: Schema, name: str) -> Any:
     """A value as its schema has it: a lone number as a list of one, a number in quotation marks or
     of its scale as one.
 
     Raises:
         ValueError: what the value lacks, or has beside what was asked for.
     """
-    if "enum" in schema:
-        return _conformed_label(value, schema, name)
-    conform = _CONFORM.get(schema.get("type", ""))
+    kind = "enum" if "enum" in schema else schema.get("type")
+    conform = _CONFORM.get(kind)
     return conform(value, schema, name) if conform else value
 
 
-def _conformed_label(value: Any, schema: Mapping[str, Any], name: str) -> Any:
+def _conformed_label(value: Any, schema: Schema, name: str) -> Any:
     labels = {label.casefold(): label for label in schema["enum"]}
-    folded = ""
-    if isinstance(value, str):
-        folded = value.strip().replace("_", " ").casefold()
+    text = value if isinstance(value, str) else ""
+    folded = text.strip().replace("_", " ").casefold()
     if folded not in labels:
         raise ValueError(f"{name} must be one of {', '.join(schema['enum'])}")
     return labels[folded]
 
 
-def _conformed_object(value: Any, schema: Mapping[str, Any], name: str) -> Any:
+def _conformed_object(value: Any, schema: Schema, name: str) -> Any:
     if not isinstance(value, dict):
         raise ValueError(f"{name} must be an object")
     properties = schema["properties"]
@@ -293,48 +296,44 @@ def _conformed_object(value: Any, schema: Mapping[str, Any], name: str) -> Any:
     missing = [key for key in schema["required"] if key not in fields]
     if missing:
         raise ValueError(f"{name} lacks {', '.join(missing)}")
-    telling = []
-    known_fields = {}
-    for key, item in fields.items():
-        if key in properties:
-            known_fields[key] = item
-        elif not _is_remark(key, item, properties):
-            telling.append(key)
+    further = {key: fields.pop(key) for key in [*fields] if key not in properties}
+    telling = [
+        key
+        for key in further
+        if not _is_remark(
+            key,
+            further[key],
+            properties,
+        )
+    ]
     if telling:
-        unknown_keys = ", ".join(telling)[:100]
-        raise ValueError(f"{name} has unknown keys: {unknown_keys}")
-    answer = {}
-    for key, item in known_fields.items():
-        answer[key] = conformed(item, properties[key], key)
-    return answer
+        raise ValueError(f"{name} has unknown keys: {', '.join(telling)[:100]}")
+    return {key: conformed(item, properties[key], key) for key, item in fields.items()}
 
 
-def _conformed_list(value: Any, schema: Mapping[str, Any], name: str) -> Any:
+def _conformed_list(value: Any, schema: Schema, name: str) -> Any:
     numbers = schema["items"].get("type") == "number"
     parsed = _list_in(value) if numbers and isinstance(value, str) else value
     items = parsed if isinstance(parsed, list) else [value]
-    max_items = schema["maxItems"] if numbers else len(items)
     min_items = schema.get("minItems", 0)
-    if not min_items <= len(items) <= max_items:
+    if not min_items <= len(items) <= (schema["maxItems"] if numbers else len(items)):
         raise ValueError(
             f"{name}: the number of values must be {min_items}, got {len(items)}"
         )
     return [conformed(item, schema["items"], name) for item in items]
 
 
-def _conformed_text(value: Any, schema: Mapping[str, Any], name: str) -> Any:
+def _conformed_text(value: Any, schema: Schema, name: str) -> Any:
     lines = value if isinstance(value, list) and value else [value]
     if not all(isinstance(line, str) for line in lines):
         raise ValueError(f"{name} must be a string")
-    is_empty = not any(map(str.isalnum, "".join(lines)))
-    if schema.get("minLength") and is_empty:
+    if schema.get("minLength") and not any(map(str.isalnum, "".join(lines))):
         raise ValueError(f"{name} is empty")
     return "\n".join(lines)
 
 
-def _conformed_number(value: Any, schema: Mapping[str, Any], name: str) -> Any:
-    low = schema["minimum"]
-    high = schema["maximum"]
+def _conformed_number(value: Any, schema: Schema, name: str) -> Any:
+    low, high = schema["minimum"], schema["maximum"]
     read = number(value, high)
     is_whole = schema["type"] == "number" or not (read or 0) % 1
     if read is None or not low <= read <= high or not is_whole:
@@ -342,7 +341,8 @@ def _conformed_number(value: Any, schema: Mapping[str, Any], name: str) -> Any:
     return read
 
 
-_CONFORM: Mapping[str, Callable[[Any, Mapping[str, Any], str], Any]] = {
+_CONFORM: Mapping[Any, Callable[[Any, Schema, str], Any]] = {
+    "enum": _conformed_label,
     "object": _conformed_object,
     "array": _conformed_list,
     "string": _conformed_text,
@@ -351,21 +351,14 @@ _CONFORM: Mapping[str, Callable[[Any, Mapping[str, Any], str], Any]] = {
 }
 
 
-def _named_as_asked(
-    value: Mapping[str, Any], properties: Mapping[str, Any]
-) -> JsonObject:
+def _named_as_asked(value: JsonObject, properties: Schema) -> JsonObject:
     """Fields under the names that were asked for, whatever their case."""
     names = {key.casefold(): key for key in properties}
-    pairs = []
-    for key, item in value.items():
-        name = names.get(key.strip().casefold(), key)
-        pairs.append((name, item))
-    return _once(pairs)
+    keys = [names.get(key.strip().casefold(), key) for key in value]
+    return _once([*zip(keys, value.values(), strict=True)])
 
 
-def _is_remark(
-    key: str, item: object, properties: Mapping[str, Mapping[str, Any]]
-) -> bool:
+def _is_remark(key: str, item: object, properties: Mapping[str, Schema]) -> bool:
     """Return whether a further field is a number or a text, no answer itself, and does not say
     that there is none.
     """

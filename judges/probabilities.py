@@ -10,23 +10,22 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from vieval_plugin.judges.protocol import (
+    Interval,
     Path,
     Probabilities,
     Reply,
     Status,
     Step,
+    Verdict,
     failed_step,
 )
 
 _SPACES = ("", " ")
 _LIKELY = 0.5
-_UNKNOWN = (
-    "the mean is unknown, because the most likely beginnings of the reply include "
-    "none of the {what}"
-)
 
 
 def interval_text(low: float, high: float) -> str:
@@ -47,10 +46,10 @@ def to_json(continuations: Sequence[str], reply: Probabilities) -> str:
     >>> to_json(["1", "10"], Probabilities((0.5, 0.0), (0.5, 0.25)))
     '{"1": 0.5, "10": [0.0, 0.25]}'
     """
-    ends = zip(reply.low, reply.high, strict=True)
-    probabilities = {}
-    for text, (low, high) in zip(continuations, ends, strict=True):
-        probabilities[text] = low if low == high else [low, high]
+    ends = zip(continuations, reply.low, reply.high, strict=True)
+    probabilities = {
+        text: low if low == high else [low, high] for text, low, high in ends
+    }
     return json.dumps(probabilities)
 
 
@@ -59,10 +58,10 @@ def from_json(text: str, continuations: Sequence[str]) -> Probabilities:
     document = json.loads(text)
     if not isinstance(document, dict) or list(document) != list(continuations):
         raise ValueError("expected the probabilities of the requested answers")
-    ends = []
-    for probability in document.values():
-        is_interval = isinstance(probability, list)
-        ends.append(probability if is_interval else [probability, probability])
+    ends = [
+        probability if isinstance(probability, list) else [probability, probability]
+        for probability in document.values()
+    ]
     return Probabilities(*zip(*ends, strict=True))
 
 
@@ -90,25 +89,37 @@ def step_of(
     Returns:
         No mean where none of the answers is known to be likely at all.
     """
-    if not isinstance(reply, Probabilities):
-        return failed_step(reply, path, "probabilities")
-    if len(reply.low) != len(continuations):
+    if not isinstance(reply, Probabilities) or len(reply.low) != len(continuations):
         return failed_step(reply, path, "probabilities")
     answer = to_json(continuations, reply)
     low, high = probability_ranges(reply)
     if sum(low) <= 0:
+        reason = (
+            "the mean is unknown, because the most likely beginnings of the reply include "
+            f"none of the {what}"
+        )
         return Step(
             path,
             Status.PARSE_FAILURE,
             answer=answer,
-            reason=_UNKNOWN.format(what=what),
+            reason=reason,
         )
     return Step(
         path,
         Status.OK,
         answer=answer,
-        bounds=mean_bounds(low, high, values),
+        bounds=mean_bounds(
+            low,
+            high,
+            values,
+        ),
     )
+
+
+def with_middles(verdict: Verdict, bounds: Mapping[str, Interval]) -> Verdict:
+    """A verdict with intervals of its scores, and with their middles as scores."""
+    scores = {aspect: (low + high) / 2 for aspect, (low, high) in bounds.items()}
+    return replace(verdict, scores=scores, bounds=bounds)
 
 
 def unlikely(reply: Reply) -> bool:
@@ -121,7 +132,7 @@ def unlikely(reply: Reply) -> bool:
 
 def mean_bounds(
     low: Sequence[float], high: Sequence[float], values: Sequence[float]
-) -> tuple[float, float]:
+) -> Interval:
     """The lowest and the highest that the mean of ascending values can be.
 
     Of all weights between `low` and `high`, not all 0, the mean is highest where each value from
@@ -132,22 +143,24 @@ def mean_bounds(
     >>> mean_bounds([0.0, 0.0, 0.5], [0.5, 0.0, 0.5], [0.0, 0.5, 1.0])
     (0.5, 1.0)
     """
-    lowest = min(_cut_means(high, low, values))
-    highest = max(_cut_means(low, high, values))
-    return lowest, highest
+    return min(_cut_means(high, low, values)), max(
+        _cut_means(
+            low,
+            high,
+            values,
+        )
+    )
 
 
 def _cut_means(
-    before: Sequence[float], after: Sequence[float], values: Sequence[float]
+    before: Sequence[float],
+    after: Sequence[float],
+    values: Sequence[float],
 ) -> list[float]:
     """The mean for each cut, with the weights of `before` up to it and of `after` from it on."""
-    means = []
-    for cut in range(len(before) + 1):
-        first = before[:cut]
-        rest = after[cut:]
-        if sum(first) + sum(rest) > 0:
-            means.append(_mean([*first, *rest], values))
-    return means
+    cuts = range(len(before) + 1)
+    weights = [[*before[:cut], *after[cut:]] for cut in cuts]
+    return [_mean(weighting, values) for weighting in weights if sum(weighting) > 0]
 
 
 def _mean(weights: Sequence[float], values: Sequence[float]) -> float:
@@ -163,9 +176,5 @@ def probability_ranges(reply: Probabilities) -> tuple[list[float], list[float]]:
 
 
 def _answer_sums(ends: Sequence[float]) -> list[float]:
-    spelt = len(_SPACES)
-    sums = []
-    for start in range(0, len(ends), spelt):
-        spelling_ends = ends[start : start + spelt]
-        sums.append(min(math.fsum(spelling_ends), 1.0))
-    return sums
+    spellings = zip(*[iter(ends)] * len(_SPACES), strict=True)
+    return [min(math.fsum(spelling), 1.0) for spelling in spellings]

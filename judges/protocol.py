@@ -72,6 +72,13 @@ FAILED_CALLS = (Status.API_ERROR, Status.TOOL_ERROR)
 #: something else.
 NOT_SENT = "not sent: "
 
+#: JSON schema of an answer.
+Schema: TypeAlias = Mapping[str, Any]
+#: Sub-scores of an answer.
+Scores: TypeAlias = tuple[float, ...]
+#: Lowest and highest value.
+Interval: TypeAlias = tuple[float, float]
+
 #: Name of the text of a sample that an image must show, one line each.
 WANTED_TEXT = "wanted_text"
 
@@ -119,10 +126,8 @@ class Image:
 
     def __repr__(self) -> str:
         if isinstance(self.source, bytes):
-            source = f"{len(self.source)} bytes"
-        else:
-            source = str(self.source)
-        return f"Image({source})"
+            return f"Image({len(self.source)} bytes)"
+        return f"Image({self.source})"
 
 
 @named_arguments
@@ -157,13 +162,17 @@ class SampleId:
         )
 
     def __str__(self) -> str:
-        names = [self.benchmark, self.part]
-        if self.image_model:
-            names.append(self.image_model)
-        names.append(self.uid)
-        if self.draw:
-            names.append(f"draw {self.draw}")
-        return "/".join(names)
+        image_model = [self.image_model] if self.image_model else []
+        draw = [f"draw {self.draw}"] if self.draw else []
+        return "/".join(
+            [
+                self.benchmark,
+                self.part,
+                *image_model,
+                self.uid,
+                *draw,
+            ]
+        )
 
 
 @named_arguments
@@ -253,12 +262,11 @@ def outputs(sample: Sample) -> list[tuple[str, Image]]:
     ['frame_9', 'frame_10']
     """
     for kind in ("frame_", "view_"):
-        numbers = []
-        for role in sample.images:
-            if role.startswith(kind):
-                numbers.append(role.removeprefix(kind))
-        roles = [f"{kind}{number}" for number in sorted(numbers, key=int)]
-        if roles:
+        numbers = [
+            role.removeprefix(kind) for role in sample.images if role.startswith(kind)
+        ]
+        if numbers:
+            roles = [f"{kind}{number}" for number in sorted(numbers, key=int)]
             return [(role, sample.images[role]) for role in roles]
     return [("output", sample.images["output"])]
 
@@ -290,7 +298,7 @@ class Chat:
     #: one.
     path: Path
     #: JSON schema that the answer should satisfy; a backend enforces it where its server can.
-    schema: Mapping[str, Any] | None = None
+    schema: Schema | None = None
     #: Longest answer.
     max_tokens: int = 1024
     #: Name of the model that answers.
@@ -443,7 +451,7 @@ class Step:
     #: Outcome.
     status: Status
     #: Sub-scores read from the answer on the rubric's own scale.
-    scores: tuple[float, ...] = ()
+    scores: Scores = ()
     #: Answer word for word.
     answer: str = ""
     #: The backbone's reasoning where something was read, else why nothing was.
@@ -451,18 +459,17 @@ class Step:
     #: 0 for the question itself, 1, 2, ... for its reminders.
     attempt: int = 0
     #: Interval that a probability lies in, in [0, 1], or the difference of two, in [-1, 1].
-    bounds: tuple[float, float] | None = None
+    bounds: Interval | None = None
     #: Numbers that a log has for this answer and that are no scores: guesses, and what no live
     #: reply could have.
-    recorded: tuple[float, ...] = ()
+    recorded: Scores = ()
     #: The answer's own.
     cut: bool | None = None
 
     @property
     def failure(self) -> str:
         """Reason why the reply could not be read, with its beginning if there is one."""
-        quoted = self.reason and self.answer and self.status is Status.PARSE_FAILURE
-        if quoted:
+        if self.reason and self.answer and self.status is Status.PARSE_FAILURE:
             return f"{self.reason}; the reply: {self.answer[:120]!r}"
         return self.reason
 
@@ -473,6 +480,10 @@ class Step:
         return f"{path} (reminder {self.attempt})" if self.attempt else path
 
 
+#: Steps of a verdict, in order.
+Trace: TypeAlias = tuple[Step, ...]
+
+
 def failed_step(
     reply: Reply,
     path: Path,
@@ -481,14 +492,9 @@ def failed_step(
     attempt: int = 0,
 ) -> Step:
     """Step for a reply that failed or has an unexpected type."""
-    if isinstance(reply, Failure):
-        return Step(
-            path,
-            reply.status,
-            reason=reply.reason,
-            attempt=attempt,
-        )
     reason = f"expected {expected}, got {type(reply).__name__}"
+    if isinstance(reply, Failure):
+        status, reason = reply.status, reply.reason
     return Step(path, status, reason=reason, attempt=attempt)
 
 
@@ -519,9 +525,9 @@ class Verdict:
     #: Reasons in words.
     rationale: str = ""
     #: Questions and answers.
-    trace: tuple[Step, ...] = ()
+    trace: Trace = ()
     #: Ends of each score that is known to an interval only.
-    bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    bounds: Mapping[str, Interval] = field(default_factory=dict)
     #: What is counted over a run, such as a violated rule of a structure or a plan that names no
     #: tool.
     findings: tuple[str, ...] = ()
@@ -533,11 +539,17 @@ class Verdict:
     @property
     def reason(self) -> str:
         """Reason of the worst of its steps; empty for a usable verdict."""
-        reasons = []
-        for step in self.trace:
-            if step.status is self.status and step.reason:
-                reasons.append(step.failure)
-        return "" if self.status.usable else next(iter(reasons), "")
+        if not self.status.usable:
+            for step in self.trace:
+                if step.status is self.status and step.reason:
+                    return step.failure
+        return ""
+
+
+def not_applicable(reason: str, path: Path = ("sample",)) -> Verdict:
+    """The verdict on what a judge cannot be asked about."""
+    step = Step(path, Status.NOT_APPLICABLE, reason=reason)
+    return Verdict({}, step.status, trace=(step,))
 
 
 T = TypeVar("T")

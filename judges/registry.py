@@ -50,16 +50,14 @@ def judges() -> dict[str, JudgeSpec]:
     """Return all judges by name, ours first; then those in files, of a folder that is named or
     named one by one, and those of our files whose name no other has.
     """
-    specs = dict(
-        descriptions(
-            vieval_plugin.judges,
-            ("SPEC", "SPECS"),
-            ENTRY_POINTS,
-            JudgeSpec,
-        )
+    names = ("SPEC", "SPECS")
+    specs = descriptions(
+        vieval_plugin.judges,
+        names,
+        ENTRY_POINTS,
+        JudgeSpec,
     )
-    folder = os.environ.get(FOLDER_VARIABLE)
-    if folder:
+    if folder := os.environ.get(FOLDER_VARIABLE):
         entries = path_of(folder).glob("*")
         files = sorted(entry for entry in entries if packs.is_pack(str(entry)))
         if not files:
@@ -111,9 +109,7 @@ def described_networks() -> list[tuple[Pack, About]]:
 
 def is_shipped(spec: JudgeSpec) -> bool:
     """Return whether a judge is in a file that comes with VIEval."""
-    if spec.file is None:
-        return False
-    return spec.file.path == shipped().get(spec.name)
+    return spec.file is not None and spec.file.path == shipped().get(spec.name)
 
 
 def judge_of_results(name: str, options: Mapping[str, Any]) -> JudgeSpec | None:
@@ -132,13 +128,12 @@ def _add(file: str, specs: dict[str, JudgeSpec]) -> JudgeSpec:
     namesake = specs.get(spec.name)
     if spec.file and namesake and not is_shipped(namesake):
         path = spec.file.path
-        holder = f"judge {namesake.title}"
-        if namesake.file:
-            holder = f"judge in {namesake.file.path}"
-        if not namesake.file or real(namesake.file.path) != real(path):
+        other = namesake.file.path if namesake.file else None
+        if not other or real(other) != real(path):
+            holder = f"in {other}" if other else namesake.title
             raise VievalError(
-                f"{path}: name: {spec.name} is already the name of the {holder}; choose "
-                "another name"
+                f"{path}: name: {spec.name} is already the name of the judge {holder}; "
+                "choose another name"
             )
     specs[spec.name] = spec
     return spec
@@ -157,7 +152,14 @@ def load_entry_points(group: str, names: tuple[str, ...], kind: type[K]) -> list
     """Return the descriptions of other packages under an entry point group; a broken one is left
     out with one line.
     """
-    return [description for _, description in _iter_entry_points(group, names, kind)]
+    return [
+        description
+        for _, description in _iter_entry_points(
+            group,
+            names,
+            kind,
+        )
+    ]
 
 
 def _iter_entry_points(
@@ -169,8 +171,7 @@ def _iter_entry_points(
         try:
             loaded = list(_descriptions_in(entry.load(), names, kind))
         except Exception as error:  # whatever another package does, the rest must work
-            message = " ".join(str(error).split())
-            reason = f"{type(error).__name__}: {message}"
+            reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
             _warn(f"skipping {origin}, which cannot be loaded ({reason})")
             continue
         if not loaded:
@@ -179,8 +180,11 @@ def _iter_entry_points(
 
 
 def descriptions(
-    package: ModuleType, names: tuple[str, ...], group: str, kind: type[T]
-) -> Mapping[str, T]:
+    package: ModuleType,
+    names: tuple[str, ...],
+    group: str,
+    kind: type[T],
+) -> dict[str, T]:
     """Return the descriptions of a kind by name: those in the modules of a package, and those of
     other packages.
 
@@ -201,7 +205,10 @@ def descriptions(
 
 
 def description_in_module(
-    package: ModuleType, name: str, names: tuple[str, ...], kind: type[T]
+    package: ModuleType,
+    name: str,
+    names: tuple[str, ...],
+    kind: type[T],
 ) -> T | None:
     """Return the description of a name from the module of the same name, without importing the
     other modules of a package; None where it is elsewhere.
@@ -223,16 +230,12 @@ def _descriptions_in(holder: Any, names: tuple[str, ...], kind: type[K]) -> Iter
     """Yield the descriptions that a module holds under one of the names, or that the object is
     itself.
     """
-    values: Iterable[Any]
+    values = [holder]
     if isinstance(holder, ModuleType):
-        values = [getattr(holder, name) for name in names if hasattr(holder, name)]
-    else:
-        values = [holder]
+        values = [getattr(holder, name, None) for name in names]
     for value in values:
-        if isinstance(value, kind):
-            yield value
-        elif isinstance(value, (tuple, list)):
-            yield from (member for member in value if isinstance(member, kind))
+        members = value if isinstance(value, (tuple, list)) else [value]
+        yield from (member for member in members if isinstance(member, kind))
 
 
 def _warn(text: str) -> None:

@@ -5,9 +5,7 @@ Beside the sub-scores that a model answers with there may be some that text_rend
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 
 from vieval_plugin.judges import text_rendering
 from vieval_plugin.judges.contests import gather
@@ -34,34 +32,6 @@ def _sub_scores(verdict: Verdict, pack: Pack, kind: str) -> dict[str, float]:
     return values
 
 
-def _measured(
-    readings: Sequence[Verdict], measure: Mapping[str, str]
-) -> dict[str, float]:
-    """The sub-scores that a tool measured, by their names."""
-    measured = dict[str, float]()
-    for reading in readings:
-        if reading.scores:
-            for n, m in measure.items():
-                measured[n] = reading.scores[MEASURES[m]]
-    return measured
-
-
-def _merged(
-    verdicts: Sequence[Verdict], scores: Mapping[str, float], reasons: Sequence[str]
-) -> Verdict:
-    """The first verdict with the statuses, reasons and steps of all."""
-    lines = [*reasons, *(verdict.rationale for verdict in verdicts)]
-    steps = chain.from_iterable(verdict.trace for verdict in verdicts)
-    status = worst([verdict.status for verdict in verdicts])
-    return replace(
-        verdicts[0],
-        scores=scores,
-        status=status,
-        rationale="\n".join(filter(None, lines)),
-        trace=tuple(steps),
-    )
-
-
 def apply_requirements(judge: Judge, pack: Pack) -> Judge:
     """A judge with the sub-scores that its file measures, of whose verdicts `O` is 0 where a
     required sub-score is less.
@@ -81,22 +51,32 @@ def apply_requirements(judge: Judge, pack: Pack) -> Judge:
         verdict, *readings = yield from gather(programs)
         values = _sub_scores(verdict, pack, sample.kind)
         applicable = [r for r in readings if r.status is not Status.NOT_APPLICABLE]
-        measured = _measured(applicable, measure)
+        read = [reading.scores for reading in applicable if reading.scores]
+        measured = {n: by[MEASURES[m]] for by in read for n, m in measure.items()}
         values |= measured
-        missed = {}
-        for name, minimum in require.items():
-            if values.get(name, minimum) < minimum:
-                missed[name] = minimum
+        missed = {
+            name: minimum
+            for name, minimum in require.items()
+            if values.get(name, minimum) < minimum
+        }
         scores = {**verdict.scores, **measured}
         if missed and OVERALL in scores:
             scores[OVERALL] = 0.0
         elif applicable and not measured and require.keys() & measure.keys():
             scores.pop(OVERALL, None)
-        reasons = []
-        for name, minimum in missed.items():
-            comparison = f"{values[name]:.2f}, below the required {minimum:g}"
-            reasons.append(f"{_MISSED}{name} is {comparison}")
-        return _merged((verdict, *applicable), scores, reasons)
+        reasons = [
+            f"{_MISSED}{name} is {values[name]:.2f}, below the required {minimum:g}"
+            for name, minimum in missed.items()
+        ]
+        counted = (verdict, *applicable)
+        lines = [*reasons, *(part.rationale for part in counted)]
+        return replace(
+            verdict,
+            scores=scores,
+            status=worst([part.status for part in counted]),
+            rationale="\n".join(filter(None, lines)),
+            trace=tuple(step for part in counted for step in part.trace),
+        )
 
     return program
 

@@ -15,7 +15,12 @@ from operator import itemgetter
 from statistics import fmean
 
 from vieval_plugin.judges.answer_formats import ScoresAsked, format_of
-from vieval_plugin.judges.probabilities import spellings, step_of, unlikely
+from vieval_plugin.judges.probabilities import (
+    spellings,
+    step_of,
+    unlikely,
+    with_middles,
+)
 from vieval_plugin.judges.protocol import (
     Ask,
     Chat,
@@ -25,6 +30,7 @@ from vieval_plugin.judges.protocol import (
     Message,
     Program,
     Sample,
+    Scores,
     Status,
     Step,
     Verdict,
@@ -60,7 +66,7 @@ class OneShotExample:
     #: Image files in the order of the question's own images.
     images: tuple[pathlib.Path, ...]
     #: Sub-scores that they deserve.
-    scores: tuple[float, ...]
+    scores: Scores
     #: Reasons for these.
     reasoning: str = ""
 
@@ -86,12 +92,8 @@ class Rubric:
         """The aspects that it rates; not those that are asked about only where O depends on
         them.
         """
-        aspects = list(self.combine)
-        if self.lazy:
-            del aspects[1:]
-        if self.overall:
-            aspects.append(OVERALL)
-        return tuple(aspects)
+        aspects = self.rounds[0]
+        return (*aspects, OVERALL) if self.overall else (*aspects,)
 
     def narrowed(self, aspects: Sequence[str], lazy: bool) -> Rubric:
         """The rubric of a judge that asks about some aspects only, or lazily; VievalError for
@@ -103,28 +105,28 @@ class Rubric:
             raise VievalError(
                 f"aspects: unknown aspect {unknown[0]!r}; known aspects: {known_aspects}"
             )
-        combine = dict(self.combine)
-        if aspects:
-            combine = {
-                aspect: how for aspect, how in combine.items() if aspect in aspects
-            }
-        left_out = tuple(aspect for aspect in self.combine if aspect not in combine)
+        left_out = tuple(
+            aspect for aspect in self.combine if aspects and aspect not in aspects
+        )
+        combine = {
+            aspect: how
+            for aspect, how in self.combine.items()
+            if aspect not in left_out
+        }
         overall = None if left_out else self.overall
-        lazy = lazy and overall in _ZERO_DECIDES
         return replace(
             self,
             combine=combine,
             overall=overall,
             left_out=left_out,
-            lazy=lazy,
+            lazy=lazy and overall in _ZERO_DECIDES,
         )
 
     @property
     def rounds(self) -> list[list[str]]:
         """The aspects that are asked about at once, round by round."""
-        if self.lazy:
-            return [[aspect] for aspect in self.combine]
-        return [list(self.combine)]
+        aspects = list(self.combine)
+        return [[aspect] for aspect in aspects] if self.lazy else [aspects]
 
     def scores(self, sub_scores: Mapping[str, Sequence[float]]) -> dict[str, float]:
         """Scores in [0, 1] by aspect; an aspect without sub-scores is absent, and O needs all
@@ -135,9 +137,8 @@ class Rubric:
         """
         scores = {}
         for aspect, values in sub_scores.items():
-            scaled = [self.scale(value) for value in values]
             combine = _COMBINE[self.combine[aspect]]
-            scores[aspect] = combine(scaled)
+            scores[aspect] = combine([self.scale(value) for value in values])
         return self.add_overall(scores)
 
     def add_overall(self, scores: dict[str, float]) -> dict[str, float]:
@@ -145,8 +146,7 @@ class Rubric:
         is_complete = scores.keys() == self.combine.keys()
         is_zero = self.lazy and 0.0 in scores.values()
         if self.overall and (is_complete or is_zero):
-            combine = _COMBINE[self.overall]
-            return {**scores, OVERALL: combine(list(scores.values()))}
+            return {**scores, OVERALL: _COMBINE[self.overall](list(scores.values()))}
         return scores
 
     def unasked(self, aspects: Collection[str]) -> list[Step]:
@@ -156,10 +156,10 @@ class Rubric:
             **dict.fromkeys(self.left_out, LEFT_OUT),
             **dict.fromkeys(unneeded, CHANGES_NOTHING),
         }
-        steps = []
-        for aspect, reason in reasons.items():
-            steps.append(Step((aspect,), Status.NOT_ASKED, reason=reason))
-        return steps
+        return [
+            Step((aspect,), Status.NOT_ASKED, reason=reason)
+            for aspect, reason in reasons.items()
+        ]
 
 
 def _geometric_mean(values: Sequence[float]) -> float:
@@ -184,18 +184,19 @@ def rubric_spec(
     """The description of a judge that asks as a rubric has it, and can be narrowed to some of
     its questions.
     """
-    fewest_calls = len(rubric.rounds[0])
-    most_calls = len(rubric.combine)
-    if fewest_calls == most_calls:
-        calls = str(most_calls)
-    else:
-        calls = f"{fewest_calls} to {most_calls}"
+    calls = str(len(rubric.combine))
+    if rubric.lazy and len(rubric.rounds) > 1:
+        calls = f"1 to {calls}"
     rounds = 3 if spec.intervals else len(rubric.rounds)
 
     def narrowed(aspects: Sequence[str], lazy: bool) -> JudgeSpec:
         # an interval is not known to be 0
         is_lazy = lazy and not spec.intervals
-        return rubric_spec(spec, rubric.narrowed(aspects, is_lazy), build)
+        return rubric_spec(
+            spec,
+            rubric.narrowed(aspects, is_lazy),
+            build,
+        )
 
     return replace(
         spec,
@@ -209,9 +210,8 @@ def rubric_spec(
 
 def question_key(pack: Pack, aspect: str, kind: str) -> str:
     """The name of the question about an aspect of a kind of sample."""
-    if f"{aspect}_{kind}" in pack.questions:
-        return f"{aspect}_{kind}"
-    return aspect
+    key = f"{aspect}_{kind}"
+    return key if key in pack.questions else aspect
 
 
 def question_text(
@@ -233,7 +233,9 @@ def question_text(
 
 
 def judge(
-    rubric: Rubric, pack: Pack, examples: Mapping[str, OneShotExample] | None = None
+    rubric: Rubric,
+    pack: Pack,
+    examples: Mapping[str, OneShotExample] | None = None,
 ) -> Judge:
     """The judge that asks about every aspect at once, and again where a reply cannot be read.
 
@@ -241,30 +243,32 @@ def judge(
     replies could not be read is absent. `examples` are shown with the questions of their names. A
     lazy rubric's questions are asked one after another.
     """
+    shown = examples or {}
 
     def program(sample: Sample) -> Program:
-        outcomes: dict[str, StructuredChatOutcome[tuple[float, ...]]] = {}
+        outcomes: dict[str, StructuredChatOutcome[Scores]] = {}
         for aspects in rubric.rounds:
             asks = []
             for aspect in aspects:
                 key = question_key(pack, aspect, sample.kind)
-                example = (examples or {}).get(key)
-                asks.append(
-                    _score_ask(
-                        rubric,
-                        pack,
-                        key,
-                        aspect,
-                        sample,
-                        example,
-                    )
+                message = _message(
+                    pack,
+                    pack.questions[key],
+                    sample,
+                    shown.get(key),
                 )
-            outcomes |= zip(aspects, (yield from ask_all(asks, pack)), strict=True)
+                asks.append(_score_ask(rubric, pack, key, aspect, message))
+            outcomes |= zip(
+                aspects,
+                (yield from ask_all(asks, pack)),
+                strict=True,
+            )
             final = {aspect: outcome.final for aspect, outcome in outcomes.items()}
-            sub_scores = {}
-            for aspect, step in final.items():
-                if step.status.usable:
-                    sub_scores[aspect] = step.scores
+            sub_scores = {
+                aspect: step.scores
+                for aspect, step in final.items()
+                if step.status.usable
+            }
             scores = rubric.scores(sub_scores)
             is_decided = OVERALL in scores or len(scores) < len(final)
             if rubric.lazy and is_decided:
@@ -288,24 +292,16 @@ def _message(
     sample: Sample,
     example: OneShotExample | None = None,
 ) -> Message:
-    images: list[Image] = []
-    if example:
-        images += [Image(path) for path in example.images]
+    images = list(map(Image, example.images)) if example else []
     images += [sample.images[role] for role in question.images]
     text = question_text(pack, question, sample, example)
     return Message("user", question.parts(images, text))
 
 
 def _score_ask(
-    rubric: Rubric,
-    pack: Pack,
-    key: str,
-    aspect: str,
-    sample: Sample,
-    example: OneShotExample | None,
-) -> ChatRequest[tuple[float, ...]]:
+    rubric: Rubric, pack: Pack, key: str, aspect: str, message: Message
+) -> ChatRequest[Scores]:
     question = pack.questions[key]
-    message = _message(pack, question, sample, example)
     scale = rubric.scale
     scores_asked = ScoresAsked(
         question.scores,
@@ -319,29 +315,38 @@ def _score_ask(
     return ChatRequest(chat, form.reader(scores_asked))
 
 
-def expected_judge(rubric: Rubric, pack: Pack, answers: Mapping[str, float]) -> Judge:
+def expected_judge(
+    rubric: Rubric,
+    pack: Pack,
+    answers: Mapping[str, float],
+) -> Judge:
     """The judge that is answered with probabilities: a score is the mean of what the answers stand
     for.
 
     Where a server lists only its likeliest tokens a score is the middle of what is possible, and
     `bounds` has the interval.
     """
-    score_by_answer = {}
-    for answer, number in answers.items():
-        score_by_answer[answer] = rubric.scale(number)
-    scored = sorted(score_by_answer.items(), key=itemgetter(1))
-    continuations = spellings(answer for answer, _ in scored)
-    values = [score for _, score in scored]
+    score_by_answer = {
+        answer: rubric.scale(number) for answer, number in answers.items()
+    }
+    scored = dict(sorted(score_by_answer.items(), key=itemgetter(1)))
+    continuations = spellings(scored)
+    values = [*scored.values()]
 
     def program(sample: Sample) -> Program:
         aspects = list(rubric.combine)
         asks: list[Ask] = []
         for aspect in aspects:
-            question = pack.questions[question_key(pack, aspect, sample.kind)]
-            message = _message(pack, question, sample)
+            question = pack.questions[
+                question_key(
+                    pack,
+                    aspect,
+                    sample.kind,
+                )
+            ]
             asks.append(
                 Likelihood(
-                    (message,),
+                    (_message(pack, question, sample),),
                     continuations,
                     (aspect,),
                     "beginning",
@@ -362,22 +367,9 @@ def expected_judge(rubric: Rubric, pack: Pack, answers: Mapping[str, float]) -> 
             trace=(*steps, *rubric.unasked(aspects)),
             findings=(UNLIKELY,) * sum(map(unlikely, replies)),
         )
-        return _with_middles(
-            verdict,
-            rubric.add_overall(lowest),
-            rubric.add_overall(highest),
-        )
+        highest = rubric.add_overall(highest)
+        low_ends = rubric.add_overall(lowest).items()
+        bounds = {aspect: (low, highest[aspect]) for aspect, low in low_ends}
+        return with_middles(verdict, bounds)
 
     return program
-
-
-def _with_middles(
-    verdict: Verdict, lowest: Mapping[str, float], highest: Mapping[str, float]
-) -> Verdict:
-    scores = {}
-    bounds = {}
-    for aspect, low in lowest.items():
-        high = highest[aspect]
-        scores[aspect] = (low + high) / 2
-        bounds[aspect] = (low, high)
-    return replace(verdict, scores=scores, bounds=bounds)

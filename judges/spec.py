@@ -6,9 +6,8 @@ A module of this package, or one that another package names under the entry poin
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from vieval_plugin.judges.contests import Contest, Judged, JudgeOfContests, fault
@@ -181,7 +180,11 @@ class NoOptions:
 
 
 def option(
-    default: Any, description: str, *, folder: bool = False, **limits: Any
+    default: Any,
+    description: str,
+    *,
+    folder: bool = False,
+    **limits: Any,
 ) -> Any:
     """A field of a judge's options.
 
@@ -192,17 +195,10 @@ def option(
         limits: bounds that are checked when options are read: `ge`, `le`, `gt`, `lt`, `min_length`,
             `max_length`.
     """
-    metadata = {
-        "description": description,
-        "folder": folder,
-        **limits,
-    }
+    metadata = {"description": description, "folder": folder, **limits}
     if isinstance(default, dict):
-        return dataclasses.field(
-            default_factory=lambda: dict(default),
-            metadata=metadata,
-        )
-    return dataclasses.field(default=default, metadata=metadata)
+        return field(default_factory=default.copy, metadata=metadata)
+    return field(default=default, metadata=metadata)
 
 
 def require_wording(spec: JudgeSpec, wording: Pack, setting: str) -> None:
@@ -222,17 +218,15 @@ def missing_inputs_reason(spec: JudgeSpec, judged: Judged) -> str:
     'the sample has no source image'
     """
     if isinstance(judged, Contest):
-        reason = fault(judged)
-        if reason:
+        if reason := fault(judged):
             return reason
         for number, candidate in enumerate(judged.candidates, start=1):
-            reason = missing_sample_inputs_reason(spec, candidate)
-            if reason:
+            if reason := _missing_sample_inputs_reason(spec, candidate):
                 return f"candidate {number}: {reason}"
         return ""
     if spec.rates == "contest":
         return f"{spec.name} judges contests, not single samples"
-    return missing_sample_inputs_reason(spec, judged)
+    return _missing_sample_inputs_reason(spec, judged)
 
 
 def lacks_output_alone(spec: JudgeSpec, judged: Judged) -> bool:
@@ -240,41 +234,43 @@ def lacks_output_alone(spec: JudgeSpec, judged: Judged) -> bool:
     if isinstance(judged, Contest) or set(OUTPUTS) & set(judged.images):
         return False
     images = {**judged.images, **dict.fromkeys(OUTPUTS, Image(b""))}
-    with_output = dataclasses.replace(judged, images=images)
-    return not missing_inputs_reason(spec, with_output)
+    return not missing_inputs_reason(spec, replace(judged, images=images))
 
 
-def missing_sample_inputs_reason(spec: JudgeSpec, sample: Sample) -> str:
+def _missing_sample_inputs_reason(spec: JudgeSpec, sample: Sample) -> str:
     """Reason that a judge cannot be asked about a sample, or about a contest that it is a candidate
     of; empty if it can.
     """
     needs = spec.needs.get(sample.kind, spec.needs.get(EVERY_KIND))
     if spec.compares and REFERENCE in sample.images:
         needs = spec.compares
-    held_texts = set()
-    for name, text in sample.texts.items():
-        if text.strip():
-            held_texts.add(name)
-    if needs is None and not (sample.kind or held_texts):
-        # what would tell the kind is what is lacking
-        role = "instruction" if "source" in sample.images else "prompt"
-        return f"the sample has no {role} text"
-    if needs is None and not sample.kind:
-        return (
-            "the sample has no kind; pass one (such as --kind tie), or add an "
-            "instruction column"
-        )
-    if needs is None:
+    held_texts = {name for name, text in sample.texts.items() if text.strip()}
+    if needs is None and sample.kind:
         known_kinds = ", ".join(spec.needs)
         return (
             f"{spec.name} does not support the kind {sample.kind!r} (it supports "
             f"{known_kinds})"
         )
+    if needs is None and held_texts:
+        return (
+            "the sample has no kind; pass one (such as --kind tie), or add an "
+            "instruction column"
+        )
+    if needs is None:
+        # what would tell the kind is what is lacking
+        role = "instruction" if "source" in sample.images else "prompt"
+        return f"the sample has no {role} text"
     needed_images = ("image", needs.images, set(sample.images))
-    needed_texts = ("text", needs.texts, held_texts)
-    for what, needed, present in (needed_images, needed_texts):
+    for what, needed, present in (
+        needed_images,
+        (
+            "text",
+            needs.texts,
+            held_texts,
+        ),
+    ):
         for names in needed:
             any_of = (names,) if isinstance(names, str) else names
-            if not present & set(any_of):
+            if present.isdisjoint(any_of):
                 return f"the sample has no {' or '.join(any_of)} {what}"
     return ""

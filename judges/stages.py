@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from vieval_plugin.judges.parsing import Read
+from vieval_plugin.judges.parsing import Read, unread
 from vieval_plugin.judges.protocol import (
     FAILED_CALLS,
     Asking,
@@ -20,6 +20,7 @@ from vieval_plugin.judges.protocol import (
     Message,
     Path,
     Sample,
+    Schema,
     Status,
     Step,
 )
@@ -55,7 +56,7 @@ class StageAsker:
         key: str,
         stage: str,
         path: Path,
-        schema: Mapping[str, Any],
+        schema: Schema,
         variables: Mapping[str, Any],
         max_tokens: int,
         history: tuple[Message, ...] = (),
@@ -63,12 +64,11 @@ class StageAsker:
         """The next turn of a conversation, or its first: the images and the text of the pack's
         question, in its order.
         """
-        enforced = schema if self.wording.is_enforced else None
         messages = (*history, self.message(key, variables))
         return Chat(
             messages,
             path,
-            enforced,
+            schema if self.wording.is_enforced else None,
             max_tokens,
             self.backbone(stage),
             stop_repeating=True,
@@ -77,10 +77,9 @@ class StageAsker:
     def message(self, key: str, variables: Mapping[str, Any]) -> Message:
         """A question of the pack about the sample."""
         question = self.wording.questions[key]
-        images = []
-        for role in question.images:
-            if self.shows(role):
-                images.append(self.sample.images[role])
+        images = [
+            self.sample.images[role] for role in question.images if self.shows(role)
+        ]
         text = self.wording.render(question.template, variables)
         return Message("user", question.parts(images, text))
 
@@ -137,11 +136,11 @@ def read_as(text: str, parse: Callable[[str], tuple[T, bool]]) -> Read[T]:
     raises ValueError.
     """
     if repeats(text):
-        return Read(Status.PARSE_FAILURE, reason=REPEATED)
+        return unread(REPEATED)
     try:
         value, exact = parse(text)
     except ValueError as error:
-        return Read(Status.PARSE_FAILURE, reason=str(error))
+        return unread(error)
     return Read(Status.OK if exact else Status.REPAIRED, value)
 
 
@@ -153,8 +152,7 @@ def repeats(text: str) -> bool:
     True
     """
     tail = text.rstrip()
-    longest = min(_LONGEST_PERIOD, len(tail) // _REPEATS)
-    for period in range(1, longest + 1):
+    for period in range(1, min(_LONGEST_PERIOD, len(tail) // _REPEATS) + 1):
         span = max(_SPAN, _REPEATS * period)
         if span > len(tail):
             continue

@@ -15,17 +15,19 @@ from functools import partial
 from itertools import chain
 from typing import Any, Generic, TypeVar
 
-from vieval_plugin.judges.parsing import Read, decoded, parse_scores
+from vieval_plugin.judges.parsing import Read, decoded, parse_scores, unread
 from vieval_plugin.judges.protocol import (
-    Ask,
     Asking,
     Chat,
     Image,
     Message,
     Reply,
+    Schema,
+    Scores,
     Status,
     Step,
     Text,
+    Trace,
     failed_step,
 )
 from vieval_plugin.judges.refusals import ECHO, repeats_request
@@ -43,11 +45,6 @@ from vieval_plugin.prompts.pack import REMINDER, Pack
 CONFIRMED = "text around the answer, in two replies that agree"
 
 _QUOTED = 2000
-_OTHER_IMAGE = "the answer is labelled with the number of a different image"
-_CUT = "cut off at the token limit"
-_STARVED = (
-    "cut{} before its first word; raise `--max-tokens` (`max_tokens` of the backbone)"
-)
 # what is kept of a text, from its beginning and from its end
 _KEPT_HEAD = 48 * 1024
 _KEPT_TAIL = 16 * 1024
@@ -96,22 +93,21 @@ class StructuredChatOutcome(Generic[T]):
 
     value: T | None
     #: Every step on the way, for the trace.
-    steps: tuple[Step, ...]
+    steps: Trace
     #: Findings of its replies.
     findings: tuple[str, ...] = ()
 
     @property
     def final(self) -> Step:
         """The step that counts: the last if it was read or its call failed, else the first."""
-        unreadable = (Status.PARSE_FAILURE, Status.REFUSAL)
-        if self.steps[-1].status in unreadable:
+        if self.steps[-1].status in (Status.PARSE_FAILURE, Status.REFUSAL):
             return self.steps[0]
         return self.steps[-1]
 
 
 def joined_steps(
     outcomes: Iterable[StructuredChatOutcome[Any]],
-) -> tuple[Step, ...]:
+) -> Trace:
     """The steps of several questions, in order."""
     return tuple(chain.from_iterable(outcome.steps for outcome in outcomes))
 
@@ -125,16 +121,14 @@ def joined_findings(
 
 def joined_reasons(steps: Mapping[str, Step]) -> str:
     """The reasons of usable steps, each on a line after its name."""
-    lines = []
-    for name, step in steps.items():
-        if step.status.usable and step.reason:
-            lines.append(f"{name}: {step.reason}")
+    usable = {name: step for name, step in steps.items() if step.status.usable}
+    lines = [f"{name}: {step.reason}" for name, step in usable.items() if step.reason]
     return "\n".join(lines)
 
 
 def score_request(
-    chat: Chat, schema: Mapping[str, Any] | None = None, *, as_shown: bool = False
-) -> ChatRequest[tuple[float, ...]]:
+    chat: Chat, schema: Schema | None = None, *, as_shown: bool = False
+) -> ChatRequest[Scores]:
     """A chat that is to be answered with scores, which are the value and the step's scores.
 
     Args:
@@ -142,9 +136,14 @@ def score_request(
         schema: that of the answer where it is not the chat's, which a server may enforce.
         as_shown: as for `parse_scores`.
     """
+    schema = schema or chat.schema or {}
     return ChatRequest(
         chat,
-        partial(parse_scores, schema=schema or chat.schema or {}, as_shown=as_shown),
+        partial(
+            parse_scores,
+            schema=schema,
+            as_shown=as_shown,
+        ),
     )
 
 
@@ -165,26 +164,21 @@ def ask_all(
     outcomes = [_outcome(reply, question) for reply, question in pairs]
     # a published protocol of labels has no second question
     for _ in range(0 if wording.asks_for_labels else wording.reminders):
-        failed = []
-        reminders: list[Ask] = []
-        for i, outcome in enumerate(outcomes):
-            last_step = outcome.steps[-1]
-            if _is_unread(last_step):
-                failed.append(i)
-                reminder = _reminder_chat(questions[i].chat, last_step, wording)
-                reminders.append(reminder)
+        last = [outcome.steps[-1] for outcome in outcomes]
+        failed = [i for i, step in enumerate(last) if _is_unread(step)]
         if not failed:
             break
-        replies = yield reminders
+        replies = yield [
+            _reminder_chat(questions[i].chat, last[i], wording) for i in failed
+        ]
         for i, reply in zip(failed, replies, strict=True):
             outcomes[i] = _outcome(reply, questions[i], outcomes[i])
     return outcomes
 
 
 def _is_unread(step: Step) -> bool:
-    if step.status is not Status.PARSE_FAILURE:
-        return False
-    return not (step.cut and is_only_thinking(step.answer))
+    is_starved = step.cut and is_only_thinking(step.answer)
+    return step.status is Status.PARSE_FAILURE and not is_starved
 
 
 def _outcome(
@@ -213,9 +207,8 @@ def excerpt(text: str) -> str:
     left_out = len(text) - _KEPT_HEAD - _KEPT_TAIL
     if left_out <= 0:
         return text
-    head = text[:_KEPT_HEAD]
     tail = text[-_KEPT_TAIL:]
-    return f"{head} [... {left_out} characters left out ...] {tail}"
+    return f"{text[:_KEPT_HEAD]} [... {left_out} characters left out ...] {tail}"
 
 
 def _read_alone(
@@ -224,15 +217,21 @@ def _read_alone(
     """Read a text regardless of earlier replies."""
     if reply.cut and is_only_thinking(reply.text):
         limit = f" at {reply.output_tokens:,} tokens" if reply.output_tokens else ""
-        return Read(Status.PARSE_FAILURE, reason=_STARVED.format(limit))
+        return unread(
+            f"cut{limit} before its first word; raise `--max-tokens` (`max_tokens` of the "
+            "backbone)"
+        )
     if names_other_image(reply.text, images):
-        return Read(Status.PARSE_FAILURE, reason=_OTHER_IMAGE)
+        return unread("the answer is labelled with the number of a different image")
     read = question.read_again if attempt and question.read_again else question.read
     return read(reply.text)
 
 
 def _read(
-    reply: Reply, question: ChatRequest[T], attempt: int, earlier: Step | None
+    reply: Reply,
+    question: ChatRequest[T],
+    attempt: int,
+    earlier: Step | None,
 ) -> tuple[Step, Read[T]]:
     """The step of a reply, and what was read of it: of all that was said, however much of it is
     kept.
@@ -251,7 +250,7 @@ def _read(
         reading = (
             replace(reading, status=Status.REPAIRED)
             if complete
-            else Read(Status.PARSE_FAILURE, reason=_CUT)
+            else unread("cut off at the token limit")
         )
     if reading.status.usable and repeats_request(reading.reason, question.chat):
         reading = replace(reading, finding=ECHO)
@@ -259,10 +258,11 @@ def _read(
         path,
         reading.status,
         reading.scores,
-        attempt=attempt,
+        excerpt(reply.text),
+        excerpt(reading.reason),
+        attempt,
         cut=reply.cut,
     )
-    step = replace(step, answer=excerpt(reply.text), reason=excerpt(reading.reason))
     return step, reading
 
 
@@ -278,15 +278,15 @@ def _confirmed(
     for form, answer in answers_inside(text, images).items():
         first = question.read(answers.get(form, ""))
         second = question.read(answer)
+        agree = first.value == second.value
         if second.scores:
             agree = first.scores == second.scores
-        else:
-            agree = first.value == second.value
         if first.status.usable and second.status.usable and agree:
+            finding = second.finding or CONFIRMED
             return replace(
                 second,
                 status=Status.REPAIRED,
-                finding=second.finding or CONFIRMED,
+                finding=finding,
             )
     return None
 
@@ -295,13 +295,12 @@ def _reminder_chat(chat: Chat, failed: Step, wording: Pack) -> Chat:
     """The same conversation, the answer that could not be read, and what was wrong with it."""
     text = wording.render(REMINDER, {"reason": failed.reason})
     answer = failed.answer[:_QUOTED]
-    *earlier, last = chat.messages
     if answer.strip():
         quoted = Message("assistant", (answer,))
         reminder = Message("user", (text,))
         return replace(chat, messages=(*chat.messages, quoted, reminder))
-    extended = Message(last.role, (*last.parts, text))
-    return replace(chat, messages=(*earlier, extended))
+    *earlier, last = chat.messages
+    return replace(chat, messages=(*earlier, Message(last.role, (*last.parts, text))))
 
 
 def answers_inside(text: str, images: int = 1) -> dict[str, str]:
@@ -318,16 +317,15 @@ def answers_inside(text: str, images: int = 1) -> dict[str, str]:
     """
     body = remove_thinking(text)[:_LONGEST_REPLY]
     first = _OBJECT.search(body)
-    if first is None:
+    if not first:
         return _short_answers(body)
     start = first.start()
     try:
         _, end, _ = decoded(body, start)
     except ValueError:
         return {}
-    prefix, suffix = remove_pair(body[:start], body[end:])
-    inside = body[start:end]
-    return {} if _tells_otherwise(prefix, suffix, images) else {"object": inside}
+    around = remove_pair(body[:start], body[end:])
+    return {} if _tells_otherwise(*around, images) else {"object": body[start:end]}
 
 
 def names_other_image(text: str, images: int) -> bool:
@@ -338,10 +336,9 @@ def names_other_image(text: str, images: int) -> bool:
     """
     body = remove_thinking(text)
     first = _OBJECT.search(body)
-    if first and images > 1:
-        numbers = re.findall(r"\d{1,3}", _line_before(body[: first.start()]))
-    else:
-        numbers = []
+    if not first or images < 2:
+        return False
+    numbers = re.findall(r"\d{1,3}", _line_before(body[: first.start()]))
     return any(1 <= int(number) < images for number in numbers)
 
 
@@ -350,9 +347,9 @@ def _tells_otherwise(prefix: str, suffix: str, images: int) -> bool:
     around = f"{prefix}\n{suffix}"
     if _OTHER_ANSWER.search(around) or _IN_QUOTES.search(prefix):
         return True
-    if not _BEGINS_LINE.search(prefix):
+    if not _BEGINS_LINE.search(prefix) or _GOES_ON.match(suffix):
         return True
-    if _GOES_ON.match(suffix) or names_other_image(f"{prefix}{{", images):
+    if names_other_image(f"{prefix}{{", images):
         return True
     line_before = _line_before(prefix)
     if line_before.rstrip().endswith((":", "\uff1a")) and is_negated(line_before):
@@ -363,8 +360,7 @@ def _tells_otherwise(prefix: str, suffix: str, images: int) -> bool:
 
 def _line_before(prefix: str) -> str:
     """The sentence that stands directly before an object, or the heading."""
-    unmarked = _MARKS.sub(" ", prefix)
-    lines = [line for line in unmarked.splitlines() if line.strip()]
+    lines = [line for line in _MARKS.sub(" ", prefix).splitlines() if line.strip()]
     sentences = _SENTENCE.split(lines[-1].strip()) if lines else []
     return next(filter(None, reversed(sentences)), "")
 

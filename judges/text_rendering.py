@@ -32,10 +32,10 @@ from vieval_plugin.judges.protocol import (
     Program,
     Sample,
     Status,
-    Step,
     ToolResult,
     UseTool,
     Verdict,
+    not_applicable,
 )
 from vieval_plugin.judges.spec import JudgeSpec, Needs, NoOptions
 from vieval_plugin.judges.tools import ocr
@@ -114,14 +114,6 @@ _MOST_SHOWN = 50
 #: alike by chance.
 _MOST_ERRORS = 0.8
 _MOST_ORDERS = _MOST_ENDS = 8
-_NO_TEXT = (
-    'the prompt must ask for text in quotation marks, such as a sign that says "OPEN", {found}; '
-    f"or pass --columns texts.{WANTED_TEXT}=COLUMN"
-)
-_UNREADABLE = (
-    "OCR supports only Latin, Greek, Chinese and Japanese letters, got {letters}"
-)
-_TOO_LONG = f"the prompt must ask for at most {MOST_LETTERS:,} letters"
 
 
 @dataclass(frozen=True)
@@ -145,9 +137,8 @@ class Letters:
 
     def quote(self, part: Sequence[int]) -> str:
         """The text from the first letter of a part to its last, in quotation marks."""
-        start = self.positions[part[0]]
         end = self.positions[part[-1]] + 1
-        return _quoted(self.text[start:end])
+        return _quoted(self.text[self.positions[part[0]] : end])
 
 
 @dataclass(frozen=True)
@@ -170,8 +161,7 @@ class Alignment:
 def similarity(alignments: Sequence[Alignment]) -> float:
     """The edit similarity over all texts, in [0, 1]."""
     errors = sum(alignment.errors for alignment in alignments)
-    length = sum(alignment.length for alignment in alignments)
-    return 1 - errors / length
+    return 1 - errors / sum(alignment.length for alignment in alignments)
 
 
 def wanted_texts(sample: Sample) -> list[str]:
@@ -182,10 +172,8 @@ def wanted_texts(sample: Sample) -> list[str]:
     >>> wanted_texts(Sample(SampleId("own", "tig", "mine", "1"), {}, {"prompt": prompt}))
     ['Hello', 'GRAND OPENING']
     """
-    column = sample.texts.get(WANTED_TEXT, "").strip()
-    if column:
-        texts = column.splitlines()
-    else:
+    texts = sample.texts.get(WANTED_TEXT, "").strip().splitlines()
+    if not texts:
         quoted = quotations(sample.texts.get("prompt", ""))
         texts = [text for text, is_wanted in quoted if is_wanted]
     return [text for text in texts if letters_of(text).folded]
@@ -204,21 +192,19 @@ def quotations(prompt: str) -> list[tuple[str, bool]]:
         prompt = whole_prompt[whole_prompt.lastindex]
     quoted_texts: list[tuple[str, bool]] = []
     matches = list(_QUOTED.finditer(prompt))
-    for number, match in enumerate(matches):
-        end_before = matches[number - 1].end() if number else 0
-        if number + 1 < len(matches):
-            start_after = matches[number + 1].start()
-        else:
-            start_after = len(prompt)
+    starts_after = [*(match.start() for match in matches[1:]), len(prompt)]
+    end_before = 0
+    for match, start_after in zip(matches, starts_after, strict=False):
         text_between = prompt[end_before : match.start()]
-        after = prompt[match.end() : start_after]
-        if number and _CONTRAST.fullmatch(text_between):
+        if quoted_texts and _CONTRAST.fullmatch(text_between):
             is_wanted = not quoted_texts[-1][1]
-        elif number and _JOINED.fullmatch(text_between):
+        elif quoted_texts and _JOINED.fullmatch(text_between):
             is_wanted = quoted_texts[-1][1]
         else:
+            after = prompt[match.end() : start_after]
             is_wanted = _is_asked(_SENTENCE_END.split(text_between)[-1], after)
         quoted_texts.append((match[match.lastindex or 0].strip(), is_wanted))
+        end_before = match.end()
     return quoted_texts
 
 
@@ -233,13 +219,21 @@ def _is_asked(text_before: str, after: str) -> bool:
         surface = re.search(_SURFACE_BEFORE, text_before, flags)
         before_surface = text_before[: surface.start()] if surface else text_before
         is_asked = bool(surface or re.match(_ASKED_AFTER, after, flags))
-        return is_asked and not re.search(_DENIED_BEFORE, before_surface, flags)
+        return is_asked and not re.search(
+            _DENIED_BEFORE,
+            before_surface,
+            flags,
+        )
     cue = max(cues, key=lambda match: match.end())
     text_after_cue = text_before[cue.end() :]
-    is_near = len(text_after_cue.split()) <= _MOST_WORDS
-    is_denied_before = re.search(_DENIED_BEFORE, text_before[: cue.start()], flags)
-    is_denied = is_denied_before or re.search(_NOT, text_after_cue, flags)
-    return cue["names"] is None and is_near and not is_denied
+    if cue["names"] or len(text_after_cue.split()) > _MOST_WORDS:
+        return False
+    is_denied_before = re.search(
+        _DENIED_BEFORE,
+        text_before[: cue.start()],
+        flags,
+    )
+    return not (is_denied_before or re.search(_NOT, text_after_cue, flags))
 
 
 def is_readable(letter: str) -> bool:
@@ -256,7 +250,7 @@ def letters_of(text: str) -> Letters:
     'grandopening9:30'
     """
     text = unicodedata.normalize("NFKC", text)
-    letters: list[tuple[str, int, tuple[int, int]]] = []
+    letters = []
     spaces = 0
     borders = 0
     for position, character in enumerate(text):
@@ -291,28 +285,17 @@ def lines_of(reading: ToolResult) -> list[str]:
     """
     lines: list[list[tuple[Box, str]]] = []
     pieces = zip(reading.boxes, reading.text.split("\n"), strict=False)
-    for box, text in sorted(pieces, key=_twice_the_middle):
-        last_box = Box(0, 0, 0, 0)
-        if lines:
-            last_box = lines[-1][-1][0]
-        bottom = min(last_box.bottom, box.bottom)
-        overlap = bottom - max(last_box.top, box.top)
+    for box, text in sorted(pieces, key=lambda piece: piece[0].top + piece[0].bottom):
+        last_box = lines[-1][-1][0] if lines else Box(0, 0, 0, 0)
+        overlap = min(last_box.bottom, box.bottom) - max(last_box.top, box.top)
         last_height = last_box.bottom - last_box.top
         if 2 * overlap > min(last_height, box.bottom - box.top):
             lines[-1].append((box, text))
         else:
             lines.append([(box, text)])
-    return [_line_text(line) for line in lines]
-
-
-def _twice_the_middle(piece: tuple[Box, str]) -> int:
-    box, _ = piece
-    return box.top + box.bottom
-
-
-def _line_text(line: Sequence[tuple[Box, str]]) -> str:
-    from_left = sorted(line, key=lambda piece: piece[0].left)
-    return " ".join(text for _, text in from_left)
+    for line in lines:
+        line.sort(key=lambda piece: piece[0].left)
+    return [" ".join(text for _, text in line) for line in lines]
 
 
 def align(text: Letters, read: Letters, free: Sequence[int]) -> Alignment:
@@ -345,19 +328,8 @@ def align(text: Letters, read: Letters, free: Sequence[int]) -> Alignment:
 
     # where several parts are as near, one that begins and ends with a word, and the longest of
     # these
-    return min(
-        (
-            _traced(
-                distance,
-                text,
-                read,
-                free,
-                end,
-            )
-            for end in ends.tolist()
-        ),
-        key=preference,
-    )
+    alignments = [_traced(distance, text, read, free, end) for end in ends.tolist()]
+    return min(alignments, key=preference)
 
 
 def _traced(
@@ -425,13 +397,16 @@ def align_all(texts: Sequence[Letters], read: Letters) -> list[Alignment]:
 
     order = sorted(range(len(texts)), key=preference)
     best = _align_in_order(order, texts, read)
-    losers = []
-    for number in order:
-        if best[number].errors > unshared[number].errors:
-            losers.append(number)
+    losers = [
+        number for number in order if best[number].errors > unshared[number].errors
+    ]
     for number in losers[:_MOST_ORDERS]:
         order = [number, *(later for later in order if later != number)]
-        best = max(best, _align_in_order(order, texts, read), key=similarity)
+        best = max(
+            best,
+            _align_in_order(order, texts, read),
+            key=similarity,
+        )
     return best
 
 
@@ -447,8 +422,8 @@ def _align_in_order(
     nearest = dict[int, Alignment]()
     for number in order:
         nearest[number] = align(texts[number], read, list(free))
-        part = set(nearest[number].part)
-        free = {index: None for index in free if index not in part}
+        for index in nearest[number].part:
+            del free[index]
     for number, alignment in nearest.items():
         word_rest = _rest_of_words(alignment.part, read, free)
         whole_words = tuple(sorted((*alignment.part, *word_rest)))
@@ -461,7 +436,10 @@ def _align_in_order(
 
 
 def count_words(
-    text: Letters, alignment: Alignment, read: Letters, paired: Collection[int]
+    text: Letters,
+    alignment: Alignment,
+    read: Letters,
+    paired: Collection[int],
 ) -> tuple[int, int]:
     """The number of words of a text that are there letter by letter, and of all, with those that
     stand between them.
@@ -470,26 +448,25 @@ def count_words(
     """
     correct = 0
     incorrect = 0
-    letters = range(len(text.folded))
-    for _, group in groupby(letters, text.tokens.__getitem__):
+    for _, group in groupby(range(len(text.folded)), text.tokens.__getitem__):
         pairs = [alignment.pairs[index] for index in group]
         first = pairs[0]
-        last = pairs[-1]
         consecutive = list(range(first, first + len(pairs)))
         is_whole = first >= 0 and pairs == consecutive
-        after = last + 1
+        after = pairs[-1] + 1
         is_whole &= not (read.splits_word(first) and first - 1 not in paired)
         is_whole &= not (read.splits_word(after) and after not in paired)
         correct += is_whole
         incorrect += not is_whole
     tokens = {read.tokens[index] for index in alignment.part}
-    matched = {read.tokens[index] for index in alignment.pairs if index >= 0}
-    added = tokens - matched
+    added = tokens - {read.tokens[index] for index in alignment.pairs if index >= 0}
     return correct, correct + max(incorrect, len(added))
 
 
 def _correct_share(
-    texts: Sequence[Letters], alignments: Sequence[Alignment], read: Letters
+    texts: Sequence[Letters],
+    alignments: Sequence[Alignment],
+    read: Letters,
 ) -> float:
     """The share of words that are there letter by letter."""
     paired = {index for alignment in alignments for index in alignment.pairs}
@@ -522,9 +499,7 @@ def compare(texts: Sequence[str], lines: Sequence[str]) -> tuple[dict[str, float
         "words": _correct_share(wanted_letters, alignments, read),
     }
     scores["no_extra_text"] = 1 - len(extra) / max(letters_read, 1)
-    quotes = []
-    for text in wanted_letters:
-        quotes.append(text.quote(range(len(text.folded))))
+    quotes = [text.quote(range(len(text.folded))) for text in wanted_letters]
     reasons = []
     for quoted, alignment in zip(quotes, alignments, strict=True):
         if not alignment.errors:
@@ -555,24 +530,32 @@ def _inapplicable_reason(sample: Sample, texts: Sequence[str]) -> str:
     unreadable = sorted({letter for letter in letters if not is_readable(letter)})
     if not texts:
         quoted = quotations(sample.texts.get("prompt", ""))
-        found = ", ".join(_quoted(text) for text, _ in quoted[:3])
-        return _NO_TEXT.format(found=f"got {found or 'none'}")
+        found = ", ".join(_quoted(text) for text, _ in quoted[:3]) or "none"
+        return (
+            'the prompt must ask for text in quotation marks, such as a sign that says "OPEN", got '
+            f"{found}; or pass --columns texts.{WANTED_TEXT}=COLUMN"
+        )
     if unreadable:
-        return _UNREADABLE.format(letters=" ".join(unreadable[:5]))
-    return _TOO_LONG if len(letters) > MOST_LETTERS else ""
+        got = " ".join(unreadable[:5])
+        return (
+            f"OCR supports only Latin, Greek, Chinese and Japanese letters, got {got}"
+        )
+    if len(letters) > MOST_LETTERS:
+        return f"the prompt must ask for at most {MOST_LETTERS:,} letters"
+    return ""
 
 
 def judge(sample: Sample) -> Program:
     """The program of the judge."""
     texts = wanted_texts(sample)
-    reason = _inapplicable_reason(sample, texts)
-    if reason:
-        step = Step(("sample",), Status.NOT_APPLICABLE, reason=reason)
-        return Verdict({}, step.status, trace=(step,))
-    arguments = {"image": sample.images["output"]}
-    [reading], steps = yield from tools.use_tools(
-        [UseTool(ocr.NAME, arguments, ("text",))]
+    if reason := _inapplicable_reason(sample, texts):
+        return not_applicable(reason)
+    ask = UseTool(
+        ocr.NAME,
+        {"image": sample.images["output"]},
+        ("text",),
     )
+    [reading], steps = yield from tools.use_tools([ask])
     failure = tools.failed(steps)
     if failure:
         return Verdict({}, failure.status, trace=steps)

@@ -67,10 +67,11 @@ def build(
     require_wording(SPEC, wording, setting)
     wording = _add_inputs(wording, setting == PQ_INPUTS)
     examples = dict(options.examples) if setting == ONE_SHOT else {}
-    questions = []
-    for key in wording.questions:
-        if key.partition("_")[0] in score_rubric.combine:
-            questions.append(key)
+    questions = [
+        key
+        for key in wording.questions
+        if key.partition("_")[0] in score_rubric.combine
+    ]
     missing = ", ".join(key for key in questions if key not in examples)
     if setting == ONE_SHOT and missing:
         raise VievalError(
@@ -87,11 +88,11 @@ def _add_inputs(wording: Pack, has_inputs: bool) -> Pack:
     """
     questions = dict(wording.questions)
     question = questions.pop(PQ_INPUTS, None)
-    if has_inputs and question is None:
+    if has_inputs and not question:
         raise VievalError(
             f"prompt pack {wording.name} has no question {PQ_INPUTS!r}; use another setting or pack"
         )
-    if has_inputs and question is not None:
+    if has_inputs and question:
         for kind in INPUTS:
             if f"SC_{kind}" in questions:
                 images = questions[f"SC_{kind}"].images

@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from vieval_plugin.judges.probabilities import interval_text
+from vieval_plugin.judges.probabilities import interval_text, with_middles
 from vieval_plugin.judges.protocol import (
     OUTPUTS,
     Ask,
+    Interval,
     Judge,
     Likelihood,
     Message,
@@ -70,12 +71,10 @@ def build(options: VQAScoreOptions, wording: Pack, setting: str = "") -> Judge:
     )
 
     def program(sample: Sample) -> Program:
-        prompt = sample.texts["prompt"].strip()
-        variables = {**sample.texts, "prompt": prompt}
+        variables = {**sample.texts, "prompt": sample.texts["prompt"].strip()}
         question_text = wording.render(question.template, variables)
-        views = outputs(sample)
         asks: list[Ask] = []
-        for role, image in views:
+        for role, image in outputs(sample):
             message = Message("user", question.parts([image], question_text))
             asks.append(
                 Likelihood(
@@ -86,22 +85,14 @@ def build(options: VQAScoreOptions, wording: Pack, setting: str = "") -> Judge:
                 )
             )
         replies = yield asks
-        steps = []
-        for reply, (role, _) in zip(replies, views, strict=True):
-            steps.append(step_of(reply, (role,)))
-        status = worst([step.status for step in steps])
-        interval = average_bounds(steps)
-        if interval is None:
-            return Verdict({}, status, trace=tuple(steps))
-        low, high = interval
-        scores = {"SC": (low + high) / 2}
-        bounds = {"SC": interval}
-        return Verdict(
-            scores,
-            Status.OK,
-            trace=tuple(steps),
-            bounds=bounds,
+        pairs = zip(asks, replies, strict=True)
+        steps = tuple(step_of(reply, ask.path) for ask, reply in pairs)
+        verdict = Verdict(
+            {},
+            worst([step.status for step in steps]),
+            trace=steps,
         )
+        return with_middles(verdict, average_bounds(steps))
 
     return program
 
@@ -122,19 +113,23 @@ def step_of(reply: Reply, path: Path) -> Step:
         return failed_step(reply, path, "probabilities")
     low = _summed(reply.low)
     high = _summed(reply.high)
-    answer = interval_text(low, high)
-    return Step(path, Status.OK, answer=answer, bounds=(low, high))
+    return Step(
+        path,
+        Status.OK,
+        answer=interval_text(low, high),
+        bounds=(low, high),
+    )
 
 
-def average_bounds(steps: Sequence[Step]) -> tuple[float, float] | None:
-    """The average lower and upper bound of steps, or None where a step has no bounds."""
-    intervals = [step.bounds for step in steps if step.bounds is not None]
+def average_bounds(steps: Sequence[Step]) -> dict[str, Interval]:
+    """The average lower and upper bound of steps as those of SC; none where a step has no
+    bounds.
+    """
+    intervals = [step.bounds for step in steps if step.bounds]
     if len(intervals) < len(steps):
-        return None
+        return {}
     lows, highs = zip(*intervals, strict=True)
-    low = sum(lows) / len(intervals)
-    high = sum(highs) / len(intervals)
-    return low, high
+    return {"SC": (sum(lows) / len(lows), sum(highs) / len(highs))}
 
 
 def _summed(probabilities: Sequence[float]) -> float:

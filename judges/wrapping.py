@@ -8,6 +8,7 @@ read, not its value.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -83,7 +84,7 @@ def announces(text: str) -> bool:
     )
     if not names_judgement or not _ANNOUNCEMENT.fullmatch(plain):
         return False
-    return not is_negated(text) and not doubts(text, text)
+    return not (is_negated(text) or doubts(text, text))
 
 
 def is_negated(text: str) -> bool:
@@ -102,14 +103,14 @@ def doubts(text: str, before: str = "", behind: str = "") -> bool:
     >>> doubts("For example:"), doubts("The original is sharper."), doubts("", "The original:")
     (True, False, True)
     """
-    padded = {
-        "": _padded(text, before, behind),
-        "next": _padded(before, behind),
-        "before": _padded(before),
+    parts = {
+        "": (text, before, behind),
+        "next": (before, behind),
+        "before": (before,),
     }
-    for kind, padded_words in padded.items():
-        phrases = _doubts()[kind] if padded_words.strip() else []
-        if any(phrase in padded_words for phrase in phrases):
+    for kind, texts in parts.items():
+        words = _padded(*texts)
+        if words.strip() and any(phrase in words for phrase in _doubts()[kind]):
             return True
     return False
 
@@ -159,9 +160,9 @@ def _language_lead_ins(kinds: Mapping[str, list[str]]) -> _LeadIns:
 @cache
 def _doubts() -> dict[str, list[str]]:
     """Phrases by where they count, with a space where a word begins or ends."""
-    phrases: dict[str, list[str]] = {}
+    phrases = defaultdict[str, list[str]](list)
     for _, kind, line in _lines("doubts.txt"):
-        phrases.setdefault(kind, []).extend(map(_delimited, line))
+        phrases[kind] += map(_delimited, line)
     return phrases
 
 
@@ -169,9 +170,7 @@ def _delimited(phrase: str) -> str:
     if _UNSPACED.search(phrase):
         return _padded(phrase).strip()
     padded = _padded(phrase.rstrip("-"))
-    if phrase.endswith("-"):
-        return padded.removesuffix(" ")
-    return padded
+    return padded.removesuffix(" ") if phrase.endswith("-") else padded
 
 
 def _padded(*texts: str) -> str:
@@ -186,13 +185,22 @@ def _lines(name: str) -> Iterator[tuple[str, str, list[str]]]:
         head, _, phrases = line.partition(":")
         language, _, kind = head.partition(" ")
         if not line.startswith("#"):
-            line_phrases = [phrase.strip() for phrase in phrases.split(",")]
-            yield language, kind, line_phrases
+            yield language, kind, [phrase.strip() for phrase in phrases.split(",")]
 
 
 def _any_of(phrases: Sequence[str]) -> re.Pattern[str]:
-    longest_first = sorted(phrases, key=len, reverse=True)
-    return re.compile("|".join(map(_pattern, longest_first)))
+    return re.compile(
+        "|".join(
+            map(
+                _pattern,
+                sorted(
+                    phrases,
+                    key=len,
+                    reverse=True,
+                ),
+            )
+        )
+    )
 
 
 def _pattern(phrase: str) -> str:
@@ -243,7 +251,14 @@ _THINKING_BEGIN = re.compile(
     re.IGNORECASE,
 )
 # each mark of thinking has one of them, which are found faster than the marks
-_MARK_SIGNS = (">", "&gt;", "\\u003e", "\u25b7", "think]", "assistantfinal")
+_MARK_SIGNS = (
+    ">",
+    "&gt;",
+    "\\u003e",
+    "\u25b7",
+    "think]",
+    "assistantfinal",
+)
 # what gpt-oss writes where its marks are left out
 _BARE_ANALYSIS = re.compile("analysis(?=[A-Z])")
 # what differs between the beginning and the end of one thinking
@@ -273,19 +288,17 @@ def thinking_ends(text: str) -> list[int]:
     reply = text.lstrip()
     begin = _THINKING_BEGIN.match(reply) or _BARE_ANALYSIS.match(reply)
     kind = _SIDE.sub("", begin[0].lower()) if begin else None
-    ends = []
-    for end in _THINKING_END.finditer(text):
-        if end[1] is not None or _SIDE.sub("", end[0].lower()) == kind:
-            ends.append(end.end())
-    return ends
+    return [
+        end.end()
+        for end in _THINKING_END.finditer(text)
+        if end[1] is not None or _SIDE.sub("", end[0].lower()) == kind
+    ]
 
 
 def thinks(text: str) -> bool:
     """Return whether a mark of thinking stands in a text."""
-    if not _may_think(text):
-        return False
-    mark = _THINKING_BEGIN.search(text) or _THINKING_END.search(text)
-    return mark is not None
+    marks = (_THINKING_BEGIN, _THINKING_END)
+    return _may_think(text) and any(mark.search(text) for mark in marks)
 
 
 def _may_think(text: str) -> bool:
@@ -344,9 +357,8 @@ def remove_ending(text: str) -> str:
     >>> remove_ending("[[A>B]]**<|im_end|>\\n")
     '[[A>B]]'
     """
-    head = text[:-_LONGEST]
     tail = text[-_LONGEST:]
-    return head + _ENDING.sub("", tail)
+    return text[:-_LONGEST] + _ENDING.sub("", tail)
 
 
 def unwrapped(text: str) -> str:

@@ -29,6 +29,7 @@ import PIL.Image
 import PIL.ImageFile
 import PIL.ImageOps
 from numpy.typing import NDArray
+from PIL.Image import Image as Picture
 
 from vieval_plugin.judges.contests import Judged, candidates_of
 from vieval_plugin.judges.protocol import Image, TableCell
@@ -160,7 +161,7 @@ def is_changed(image: Image) -> bool:
         return True
 
 
-def decode(image: Image) -> PIL.Image.Image:
+def decode(image: Image) -> Picture:
     """The pixels of an image as a viewer shows them: RGB with 8 bits, upright, over white where it
     is transparent.
 
@@ -190,8 +191,10 @@ class Examined:
 
 
 def upright(
-    image: Image, data: bytes | None = None, most_pixels: int = MAX_PIXELS
-) -> tuple[PIL.Image.Image, Examined]:
+    image: Image,
+    data: bytes | None = None,
+    most_pixels: int = MAX_PIXELS,
+) -> tuple[Picture, Examined]:
     """`decode`, and the findings on the file; `data` are its bytes where they are read already."""
     data = read_bytes(image) if data is None else data
     with _reading(image, data, most_pixels) as (picture, stream):
@@ -199,9 +202,11 @@ def upright(
         rgb = _upright_rgb(picture)
         profile = picture.info.get("icc_profile", b"")
         rgb.info = {"icc_profile": profile} if profile[16:20] == b"RGB " else {}
-        name = hashlib.sha256(data).hexdigest()
-        is_turned = _orientation(picture) in _TURNED
-        return rgb, Examined(name, is_turned, _is_plain(picture))
+        return rgb, Examined(
+            hashlib.sha256(data).hexdigest(),
+            _orientation(picture) in _TURNED,
+            _is_plain(picture),
+        )
 
 
 def thumbnail(image: Image, thumbnails: Thumbnails) -> Thumbnail | str:
@@ -251,7 +256,7 @@ def decoding(pixels: int) -> Iterator[None]:
             _room.notify_all()
 
 
-def shown_picture(picture: PIL.Image.Image) -> PIL.Image.Image:
+def shown_picture(picture: Picture) -> Picture:
     """A picture of Pillow as a viewer shows it, as `decode` has it for a file."""
     picture.load()
     return _upright_rgb(picture)
@@ -341,7 +346,9 @@ def pixels(image: Image) -> NDArray[np.uint8]:
 
 
 def size(
-    image: Image, data: bytes | None = None, most_pixels: int = MAX_PIXELS
+    image: Image,
+    data: bytes | None = None,
+    most_pixels: int = MAX_PIXELS,
 ) -> tuple[int, int]:
     """Width and height in pixels as the file's header says, before any turning; nothing is decoded.
 
@@ -368,7 +375,9 @@ def upright_size(image: Image) -> tuple[int, int]:
 
 @contextmanager
 def _reading(
-    image: Image, data: bytes | None, most_pixels: int = MAX_PIXELS
+    image: Image,
+    data: bytes | None,
+    most_pixels: int = MAX_PIXELS,
 ) -> Iterator[tuple[PIL.ImageFile.ImageFile, ImageStream]]:
     """An image while it is decoded: whatever goes wrong is a VievalError."""
     stream, picture = _open(image, data, most_pixels)
@@ -393,10 +402,7 @@ def _open(
     stream = ImageStream(data)
     format = format_of(data)
     try:
-        if format in _NEEDED:
-            picture = _open_as(format, stream)
-        else:
-            picture = PIL.Image.open(stream, formats=FORMATS)
+        picture = _open_as(format, stream)
     except PIL.UnidentifiedImageError:
         formats = ", ".join((*FORMATS, *_NEEDED))
         raise VievalError(
@@ -423,11 +429,12 @@ def _open(
 
 
 def _open_as(format: str, stream: ImageStream) -> PIL.ImageFile.ImageFile:
-    """A picture of a format that not every installation reads; ImportError where this does not."""
-    if format == "AVIF":
-        if not PIL.features.check("avif"):
-            raise ImportError
-        return PIL.Image.open(stream, formats=("AVIF",))
+    """A picture of a format; ImportError for one that this installation does not read."""
+    if format == "AVIF" and not PIL.features.check("avif"):
+        raise ImportError
+    if format != "HEIC":
+        formats = ("AVIF",) if format == "AVIF" else FORMATS
+        return PIL.Image.open(stream, formats=formats)
     from pillow_heif import (
         HeifImageFile,
     )  # without registering it, which would change what others' Pillow reads
@@ -455,7 +462,7 @@ def _read_file(path: Path) -> bytes:
         ) from error
 
 
-def _is_plain(picture: PIL.Image.Image) -> bool:
+def _is_plain(picture: Picture) -> bool:
     """Return whether a loaded picture's pixels are the same to every reader, whatever it makes
     of transparency and range.
     """
@@ -464,7 +471,7 @@ def _is_plain(picture: PIL.Image.Image) -> bool:
     return picture.mode in ("1", "L", "P", "RGB") and not picture.has_transparency_data
 
 
-def _upright_rgb(picture: PIL.Image.Image) -> PIL.Image.Image:
+def _upright_rgb(picture: Picture) -> Picture:
     rgb = _rgb(picture)
     orientation = _orientation(picture)
     if orientation not in _TURNED:
@@ -474,25 +481,20 @@ def _upright_rgb(picture: PIL.Image.Image) -> PIL.Image.Image:
     return PIL.ImageOps.exif_transpose(rgb)
 
 
-def _rgb(picture: PIL.Image.Image) -> PIL.Image.Image:
+def _rgb(picture: Picture) -> Picture:
     """RGB with 8 bits from whatever mode a loaded picture has."""
     if picture.mode.startswith(("I", "F")):
         return _narrow_samples(picture)
     if picture.has_transparency_data:
         layer = picture.convert("RGBA")
-        white = PIL.Image.new(
-            "RGBA",
-            layer.size,
-            "white",
-        )
+        white = PIL.Image.new("RGBA", layer.size, "white")
         return PIL.Image.alpha_composite(white, layer).convert("RGB")
     return picture.convert("RGB")
 
 
-def _narrow_samples(picture: PIL.Image.Image) -> PIL.Image.Image:
+def _narrow_samples(picture: Picture) -> Picture:
     samples = np.asarray(picture)
-    low = samples.min()
-    high = samples.max()
+    low, high = samples.min(), samples.max()
     # of these formats Pillow calls 16 bits I
     is_wide = picture.mode == "I" and picture.format in ("PNG", "PPM")
     if is_wide or picture.mode.startswith("I;16"):
@@ -516,7 +518,7 @@ def _narrow_samples(picture: PIL.Image.Image) -> PIL.Image.Image:
     return PIL.Image.fromarray(grey).convert("RGB")
 
 
-def _orientation(picture: PIL.Image.Image) -> Any:
+def _orientation(picture: Picture) -> Any:
     """The camera's note of which side of a picture is up: 1 where it is absent or damaged."""
     try:
         return picture.getexif().get(PIL.ExifTags.Base.Orientation, 1)
@@ -569,7 +571,11 @@ def images_of_grid(file: Path, grid: str) -> list[Image]:
     wide = width // columns
     corners = itertools.product(
         range(0, height, tall),
-        range(0, width, wide),
+        range(
+            0,
+            width,
+            wide,
+        ),
     )
     images = []
     for number, (y, x) in enumerate(corners):
@@ -577,7 +583,11 @@ def images_of_grid(file: Path, grid: str) -> list[Image]:
         images.append(
             Image(
                 encode(piece),
-                TableCell(file, number, column),
+                TableCell(
+                    file,
+                    number,
+                    column,
+                ),
             )
         )
     return images
@@ -591,10 +601,7 @@ def is_of_grid(cell: TableCell) -> bool:
 def image_in_grid(cell: TableCell) -> bytes:
     """An image of a grid again; VievalError where the file cannot be read or is another grid."""
     columns, rows = _size_of(cell.column)
-    images = images_of_grid(
-        cell.file,
-        f"{columns}x{rows}",
-    )
+    images = images_of_grid(cell.file, f"{columns}x{rows}")
     source = images[cell.row].source if cell.row < len(images) else b""
     return source if isinstance(source, bytes) else b""
 

@@ -11,8 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from functools import partial
+from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -35,11 +34,7 @@ UNJUDGED = ("sample",)
 
 def unjudged(status: Status, reason: str) -> Verdict:
     """The verdict on a sample that the judge is not asked about."""
-    return Verdict(
-        {},
-        status,
-        trace=(Step(UNJUDGED, status, reason=reason),),
-    )
+    return Verdict({}, status, trace=(Step(UNJUDGED, status, reason=reason),))
 
 
 class CalibratedScore(NamedTuple):
@@ -95,11 +90,10 @@ class Provenance:
     @property
     def calibration_note(self) -> str:
         """Line on a calibrated score and how good it is; empty if missing."""
-        score = self.calibration
-        if not score:
+        if not self.calibration:
             return ""
-        quality = f"{score.quality}, calibration {score.hash}"
-        return f"{score.name} estimates people's ratings: {quality}"
+        name, quality, digest = self.calibration
+        return f"{name} estimates people's ratings: {quality}, calibration {digest}"
 
 
 @dataclass(frozen=True)
@@ -195,9 +189,9 @@ def output_file(record: Record) -> str:
     if not isinstance(record.sample, Sample):
         return ""
     output = record.sample.images.get("output")
-    if output is None or output.origin:
+    if output is None or output.origin or isinstance(output.source, bytes):
         return ""
-    return output.source.name if isinstance(output.source, Path) else ""
+    return output.source.name
 
 
 @dataclass(frozen=True)
@@ -226,9 +220,7 @@ class JudgeName:
         >>> JudgeName("viescore", "0shot", "mid").words, JudgeName("sharpness", "", "sharpness").words
         ('viescore with mid', 'sharpness')
         """
-        if self.model == self.judge:
-            return self.judge
-        return f"{self.judge} with {self.model}"
+        return f"{self.judge} with {self.model}" if self.backbone else self.judge
 
     @property
     def backbone(self) -> str:
@@ -237,9 +229,7 @@ class JudgeName:
 
     def __str__(self) -> str:
         further = ", ".join(filter(None, [self.backbone, self.details]))
-        words = [self.judge, self.setting]
-        if further:
-            words.append(f"({further})")
+        words = [self.judge, self.setting, f"({further})" if further else ""]
         return " ".join(filter(None, words))
 
 
@@ -296,24 +286,20 @@ def record_of(judged: Judged, verdict: Verdict, provenance: Provenance) -> Recor
         verdict: on it.
         provenance: of the verdict.
     """
-    common = partial(
-        Record,
+    record = Record(
         judged.id,
         verdict,
         provenance,
         ratings={},
         tags=judged.tags,
         kind=judged.kind,
+        group=judged.group,
         sample=judged,
     )
     if isinstance(judged, Contest):
         candidates = tuple(candidate.id for candidate in judged.candidates)
-        return common(
-            group=judged.group,
-            votes=judged.votes,
-            candidates=candidates,
-        )
-    return common(group=judged.id.uid, category=judged.category)
+        return replace(record, votes=judged.votes, candidates=candidates)
+    return replace(record, group=judged.id.uid, category=judged.category)
 
 
 def rated_record(judged: Judged, verdict: Verdict, provenance: Provenance) -> Record:
@@ -324,23 +310,12 @@ def rated_record(judged: Judged, verdict: Verdict, provenance: Provenance) -> Re
         verdict: on it.
         provenance: of the verdict.
     """
-    common = partial(
-        Record,
-        judged.id,
-        verdict,
-        provenance,
-        tags=judged.tags,
-        kind=judged.kind,
-        group=judged.group,
+    record = replace(
+        record_of(judged, verdict, provenance), group=judged.group, sample=None
     )
     if isinstance(judged, Contest):
-        candidates = tuple(candidate.id for candidate in judged.candidates)
-        return common(ratings={}, votes=judged.votes, candidates=candidates)
-    return common(
-        ratings=judged.ratings,
-        place=judged.place,
-        category=judged.category,
-    )
+        return record
+    return replace(record, ratings=judged.ratings, place=judged.place)
 
 
 def fingerprint(judged: Judged) -> str:
@@ -350,24 +325,15 @@ def fingerprint(judged: Judged) -> str:
     Of a contest it stands for those of all its candidates.
     """
     if isinstance(judged, Contest):
-        return _short(
-            json.dumps([fingerprint(candidate) for candidate in judged.candidates])
-        )
-    return _short(_described(judged))
-
-
-def _described(sample: Sample) -> str:
-    sizes = {role: _size(image) for role, image in sorted(sample.images.items())}
-    noted = {
-        name: json.dumps(value, ensure_ascii=False)
-        for name, value in sample.annotations.items()
-    }
-    texts = {**sample.texts, **noted}
-    return json.dumps([dict(sorted(texts.items())), sizes])
-
-
-def _short(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+        described: list[Any] = [*map(fingerprint, judged.candidates)]
+    else:
+        sizes = {role: _size(image) for role, image in sorted(judged.images.items())}
+        noted = {
+            name: json.dumps(value, ensure_ascii=False)
+            for name, value in judged.annotations.items()
+        }
+        described = [dict(sorted({**judged.texts, **noted}.items())), sizes]
+    return hashlib.sha256(json.dumps(described).encode()).hexdigest()[:16]
 
 
 def _size(image: Image) -> int:
@@ -460,19 +426,19 @@ def target_json(judged: Judged) -> str:
     """
     if isinstance(judged, Contest):
         return _contest_target(judged)
-    sample = judged
-    document: JsonObject = {
-        "vieval": SCHEMA,
-        "id": asdict(sample.id),
-        "kind": sample.kind,
-        "group": sample.group,
-        "place": sample.place,
-    }
-    if sample.category:
-        document["category"] = sample.category
-    document["ratings"] = _ratings(sample)
-    document["tags"] = sample.tags
-    return json.dumps(document)
+    category = {"category": judged.category} if judged.category else {}
+    return json.dumps(
+        {
+            "vieval": SCHEMA,
+            "id": asdict(judged.id),
+            "kind": judged.kind,
+            "group": judged.group,
+            "place": judged.place,
+            **category,
+            "ratings": _ratings(judged),
+            "tags": judged.tags,
+        }
+    )
 
 
 def conditions_json(sample: Sample) -> str:
@@ -485,30 +451,25 @@ def conditions_json(sample: Sample) -> str:
         if not isinstance(image.source, bytes)
     }
     target = json.loads(target_json(sample))
-    return json.dumps(
-        {
-            **target,
-            "texts": dict(sample.texts),
-            "images": paths,
-        }
-    )
+    return json.dumps({**target, "texts": dict(sample.texts), "images": paths})
 
 
 def _contest_target(contest: Contest) -> str:
-    document: JsonObject = {
-        "vieval": SCHEMA,
-        "id": asdict(contest.id),
-        "kind": contest.kind,
-        "group": contest.group,
-        "place": [],
-        "ratings": {},
-    }
-    document["tags"] = contest.tags
-    document["votes"] = asdict(contest.votes)
-    document["candidates"] = [asdict(candidate.id) for candidate in contest.candidates]
-    if any(candidate.ratings for candidate in contest.candidates):
-        document["rated"] = [_ratings(candidate) for candidate in contest.candidates]
-    return json.dumps(document)
+    rated = list(map(_ratings, contest.candidates))
+    return json.dumps(
+        {
+            "vieval": SCHEMA,
+            "id": asdict(contest.id),
+            "kind": contest.kind,
+            "group": contest.group,
+            "place": [],
+            "ratings": {},
+            "tags": contest.tags,
+            "votes": asdict(contest.votes),
+            "candidates": [asdict(candidate.id) for candidate in contest.candidates],
+            **({"rated": rated} if any(rated) else {}),
+        }
+    )
 
 
 def _ratings(sample: Sample) -> dict[str, list[float | None]]:

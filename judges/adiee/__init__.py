@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal, TypeAlias
 
 from vieval_plugin.judges.adiee.question import (
@@ -21,8 +22,13 @@ from vieval_plugin.judges.adiee.question import (
     pictures,
     question,
 )
-from vieval_plugin.judges.parsing import Read, parse_number
-from vieval_plugin.judges.probabilities import spellings, step_of, unlikely
+from vieval_plugin.judges.parsing import Read, parse_number, unread
+from vieval_plugin.judges.probabilities import (
+    spellings,
+    step_of,
+    unlikely,
+    with_middles,
+)
 from vieval_plugin.judges.protocol import (
     Chat,
     Image,
@@ -31,6 +37,7 @@ from vieval_plugin.judges.protocol import (
     Path,
     Program,
     Sample,
+    Scores,
     Status,
     Verdict,
 )
@@ -113,35 +120,29 @@ def _score_from_sentence(
     sample: Sample, images: tuple[Image, ...], form: Form, wording: Pack
 ) -> Program:
     """The mode `prompt`."""
-    sentences = []
-    for key in wording.questions:
-        if key.startswith(ANSWERS):
-            sentences.append(answer_text(key, DOTS, wording))
-    sentence = answer_text(form.answer, DOTS, wording)
-    chat = Chat(
-        (
-            question(
-                sample,
-                images,
-                form,
-                wording,
-                "sentence",
-            ),
+    sentences = [
+        answer_text(key, DOTS, wording)
+        for key in wording.questions
+        if key.startswith(ANSWERS)
+    ]
+    message = question(sample, images, form, wording, "sentence")
+    request = ChatRequest(
+        Chat((message,), _PATH),
+        partial(
+            read_number,
+            expected=answer_text(form.answer, DOTS, wording),
+            sentences=sentences,
+            placeholder=DOTS,
         ),
-        _PATH,
     )
-
-    def read(text: str) -> Read[tuple[float, ...]]:
-        return read_number(text, sentence, sentences, DOTS)
-
-    [answer] = yield from ask_all([ChatRequest(chat, read)], wording)
-    if answer.value and answer.final.status.usable:
-        scores = {ASPECT: answer.value[0] / SCALE}
-    else:
-        scores = {}
+    [answer] = yield from ask_all([request], wording)
+    status = answer.final.status
+    scores = {}
+    if answer.value and status.usable:
+        scores[ASPECT] = answer.value[0] / SCALE
     return Verdict(
         scores,
-        answer.final.status,
+        status,
         trace=answer.steps,
         findings=answer.findings,
     )
@@ -151,13 +152,7 @@ def _expected_score(
     sample: Sample, images: tuple[Image, ...], form: Form, wording: Pack
 ) -> Program:
     """The mode `expected`."""
-    message = question(
-        sample,
-        images,
-        form,
-        wording,
-        "number",
-    )
+    message = question(sample, images, form, wording, "number")
     [reply] = yield [Likelihood((message,), SPELLINGS, _PATH, "beginning")]
     step = step_of(
         reply,
@@ -167,27 +162,13 @@ def _expected_score(
         "numbers",
     )
     findings = (UNLIKELY,) if unlikely(reply) else ()
-    if step.bounds is None:
-        return Verdict(
-            {},
-            step.status,
-            trace=(step,),
-            findings=findings,
-        )
-    low, high = step.bounds
-    scores = {ASPECT: (low + high) / 2}
-    return Verdict(
-        scores,
-        Status.OK,
-        trace=(step,),
-        bounds={ASPECT: step.bounds},
-        findings=findings,
-    )
+    verdict = Verdict({}, step.status, trace=(step,), findings=findings)
+    return with_middles(verdict, {ASPECT: step.bounds} if step.bounds else {})
 
 
 def read_number(
     text: str, expected: str, sentences: Sequence[str], placeholder: str
-) -> Read[tuple[float, ...]]:
+) -> Read[Scores]:
     """Read the number from 0 to 10 in a reply.
 
     Args:
@@ -206,30 +187,26 @@ def read_number(
     """
     answer = unwrapped(text)
     for sentence in (expected, *sentences):
-        literal = re.escape(sentence)
-        pattern = literal.replace(re.escape(placeholder), rf"\**{_NUMBER}")
+        pattern = re.escape(sentence).replace(re.escape(placeholder), rf"\**{_NUMBER}")
         pattern = rf"[\"'*]*{pattern}({_OUT_OF})?[\"'.*]*"
         match = re.fullmatch(pattern, answer, re.IGNORECASE)
-        if match is None:
+        if not match:
             continue
         number = float(match[1])
         if number > SCALE:
-            reason = f"the score must be a number from 0 to {SCALE:g}"
-            return Read(Status.PARSE_FAILURE, reason=reason)
+            return unread(f"the score must be a number from 0 to {SCALE:g}")
+        read = Read[Scores](Status.OK, (number,), (number,))
         if sentence == expected and not match[2] and "*" not in answer:
-            return Read(Status.OK, (number,), (number,))
-        return Read(
-            Status.REPAIRED,
-            (number,),
-            (number,),
-            _OTHER_WORDS,
-        )
+            return read
+        return replace(read, status=Status.REPAIRED, reason=_OTHER_WORDS)
     parsed = parse_number(text, 0, SCALE)
-    return (
-        replace(parsed, status=Status.REPAIRED, reason=_OTHER_WORDS)
-        if parsed.status.usable
-        else parsed
-    )
+    if parsed.status.usable:
+        return replace(
+            parsed,
+            status=Status.REPAIRED,
+            reason=_OTHER_WORDS,
+        )
+    return parsed
 
 
 _EDIT = Needs(("source", "output"), ("instruction",))

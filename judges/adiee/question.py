@@ -16,7 +16,7 @@ from vieval_plugin.judges.protocol import (
     Image,
     Message,
     Sample,
-    Step,
+    Trace,
     UseTool,
 )
 from vieval_plugin.judges.tools import side_by_side, use_tools
@@ -55,9 +55,8 @@ def form_of(uid: str, wording: Pack) -> Form:
         VievalError: the pack has no questions, or no answers.
     """
     digest = hashlib.sha256(f"0/{uid}".encode()).digest()
-    question_key = _drawn_key(QUESTIONS, digest[:8], wording)
     answer_key = _drawn_key(ANSWERS, digest[8:16], wording)
-    return Form(question_key, answer_key)
+    return Form(_drawn_key(QUESTIONS, digest[:8], wording), answer_key)
 
 
 def _drawn_key(kind: str, digest: bytes, wording: Pack) -> str:
@@ -70,15 +69,18 @@ def _drawn_key(kind: str, digest: bytes, wording: Pack) -> str:
 
 
 def question_text(
-    instruction: str, form: Form, wording: Pack, images: Images, reading: Reading
+    instruction: str,
+    form: Form,
+    wording: Pack,
+    images: Images,
+    reading: Reading,
 ) -> str:
     """The question about an edit in words."""
-    answer = answer_text(form.answer, DOTS, wording)
     variables = {
         "instruction": instruction.strip(),
         "joined": images == "joined",
         "form": reading,
-        "answer": answer,
+        "answer": answer_text(form.answer, DOTS, wording),
     }
     return wording.render(wording.questions[form.question].template, variables)
 
@@ -107,9 +109,7 @@ def question(
     return Message("user", wording.questions[form.question].parts(pictures, text))
 
 
-def pictures(
-    sample: Sample, images: Images
-) -> Asking[tuple[tuple[Image, ...], tuple[Step, ...]]]:
+def pictures(sample: Sample, images: Images) -> Asking[tuple[tuple[Image, ...], Trace]]:
     """Source and edit as they are shown, and a step for whatever was done for it; nothing is
     shown where that failed.
     """
@@ -119,5 +119,13 @@ def pictures(
         return (source, edit), ()
     name = side_by_side.NAME
     arguments = {"left": source, "right": edit}
-    [joined], steps = yield from use_tools([UseTool(name, arguments, (name,))])
-    return (joined.image,) if joined.image is not None else (), steps
+    [joined], steps = yield from use_tools(
+        [
+            UseTool(
+                name,
+                arguments,
+                (name,),
+            )
+        ]
+    )
+    return (joined.image,) if joined.image else (), steps

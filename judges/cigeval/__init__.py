@@ -9,15 +9,16 @@ questions.CIGEvalOptions). It rates semantic consistency only.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from vieval_plugin.judges import tools
 from vieval_plugin.judges.cigeval import plan, react
 from vieval_plugin.judges.cigeval.questions import IMPROVEMENTS, CIGEvalOptions, Setup
 from vieval_plugin.judges.conversation import (
     Exchange,
-    TrainingExample,
     TrainingUnit,
     final_chats,
+    turn_example,
 )
 from vieval_plugin.judges.protocol import Judge, Message, SampleId
 from vieval_plugin.judges.spec import Export, JudgeSpec, Needs, require_wording
@@ -84,26 +85,27 @@ def units(identity: SampleId, exchanges: Sequence[Exchange]) -> list[TrainingUni
 
     A conversation that goes on in another is part of that one and no example of its own.
     """
-    conversations = {}
-    for path, (chat, answer) in final_chats(exchanges).items():
-        conversations[path] = (*chat.messages, Message("assistant", (answer,)))
+    examples = [
+        turn_example(identity, path, chat, answer, path[-1])
+        for path, (chat, answer) in final_chats(exchanges).items()
+    ]
     training_units = []
-    for path, messages in conversations.items():
-        if any(_continues(longer, messages) for longer in conversations.values()):
-            continue
-        trained = []
-        for index, message in enumerate(messages):
-            if message.role == "assistant":
-                trained.append(index)
-        name = f"{identity}/{'/'.join(path)}"
-        sub_task = path[-1]
-        example = TrainingExample(
-            name,
-            sub_task,
-            messages,
-            tuple(trained),
-        )
-        training_units.append(TrainingUnit(sub_task, sub_task, None, (example,)))
+    for example in examples:
+        sub_task = example.sub_task
+        roles = [message.role for message in example.messages]
+        trained = tuple(n for n, role in enumerate(roles) if role == "assistant")
+        if not any(
+            _continues(longer.messages, example.messages) for longer in examples
+        ):
+            whole = replace(example, trained=trained)
+            training_units.append(
+                TrainingUnit(
+                    sub_task,
+                    sub_task,
+                    None,
+                    (whole,),
+                )
+            )
     return training_units
 
 
@@ -124,14 +126,22 @@ SPEC = JudgeSpec(
         "sdig": Needs(("subject", "output"), ("prompt",)),
         "sdie": Needs(("source", "subject", "output")),
         "mcic": Needs(
-            (("concepts", "concept_1"), ("concepts", "concept_2"), "output"),
+            (
+                ("concepts", "concept_1"),
+                ("concepts", "concept_2"),
+                "output",
+            ),
             ("prompt",),
         ),
         "cig": Needs(("control", "output"), ("prompt",)),
     },
     options=CIGEvalOptions,
     build=build,
-    settings=(PLAIN, REACT, *(f"no_{tool.name}" for tool in tools.planned())),
+    settings=(
+        PLAIN,
+        REACT,
+        *(f"no_{tool.name}" for tool in tools.planned()),
+    ),
     pack=lambda options, setting: options.pack,
     uses_tools=lambda options, setting: bool(_offered(options, setting)),
     calls=lambda options, setting: "2 to 4" if setting != REACT else "2 or more",

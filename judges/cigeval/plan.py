@@ -22,8 +22,10 @@ from vieval_plugin.judges.parsing import (
     Read,
     json_value,
     list_schema,
+    number_schema,
     object_schema,
     reply_schema,
+    unread,
 )
 from vieval_plugin.judges.protocol import (
     Asking,
@@ -32,8 +34,10 @@ from vieval_plugin.judges.protocol import (
     Judge,
     Message,
     Sample,
+    Scores,
     Status,
     Step,
+    Trace,
 )
 from vieval_plugin.judges.structured_chat import ChatRequest, ask_all, score_request
 from vieval_plugin.judges.tools import Tool, ToolOutcome, registry
@@ -86,39 +90,45 @@ def planned_items(
 
 
 def _item_words(item: Sequence[SubQuestion], setup: Setup) -> str:
-    subjects = [str(sub_question.texts["subject"]) for sub_question in item]
-    first, *further_subjects = subjects
-    subject = first
+    subject, *further_subjects = [
+        str(sub_question.texts["subject"]) for sub_question in item
+    ]
     if further_subjects:
-        subject = f"{first} (and likewise the {' and the '.join(further_subjects)})"
+        subject += f" (and likewise the {' and the '.join(further_subjects)})"
     return item[0].render(setup, form="plan", subject=subject)
 
 
 def _plan_chat(
-    items: Sequence[Sequence[SubQuestion]], images: Mapping[str, Image], setup: Setup
+    items: Sequence[Sequence[SubQuestion]],
+    images: Mapping[str, Image],
+    setup: Setup,
 ) -> Chat:
     sub_question = items[0][0]
     question = setup.wording.questions[f"plan/{sub_question.kind}"]
     entities = setup.improves("named_entity")
     pictures = [role.replace("_", " ") for role in question.images]
-    item_words = [_item_words(item, setup) for item in items]
     variables = {
         **sub_question.texts,
         "pictures": pictures,
-        "questions": item_words,
+        "questions": [_item_words(item, setup) for item in items],
         "tools": setup.tools,
         "entities": entities,
     }
     text = setup.wording.render(question.template, variables)
     shown = [images[role] for role in question.images]
-    message = Message("user", question.parts(shown, text))
     enforced = setup.enforced(schema(len(items), setup.tools, entities))
-    return Chat((message,), ("plan",), enforced)
+    return Chat(
+        (Message("user", question.parts(shown, text)),),
+        ("plan",),
+        enforced,
+    )
 
 
 def plan(
-    sub_questions: Sequence[SubQuestion], images: Mapping[str, Image], setup: Setup
-) -> Asking[tuple[dict[str, ToolChoice], tuple[Step, ...]]]:
+    sub_questions: Sequence[SubQuestion],
+    images: Mapping[str, Image],
+    setup: Setup,
+) -> Asking[tuple[dict[str, ToolChoice], Trace]]:
     """Ask for a plan over all images: what is chosen for each sub-question, and the plan's own
     steps.
     """
@@ -127,78 +137,73 @@ def plan(
     items = planned_items(sub_questions, setup)
     chat = _plan_chat(items, images, setup)
     [answer] = yield from ask_all([ChatRequest(chat, read_plan)], setup.wording)
-    entries = {}
-    for entry in answer.value or ():
-        entries[entry.task_id] = _rename_tool(entry, setup)
-    is_readable = answer.value is not None
+    entries = {
+        entry.task_id: _rename_tool(entry, setup) for entry in answer.value or ()
+    }
+    absence = "no entry" if answer.value is not None else "unreadable"
     choices = {}
     for number, item in enumerate(items, start=1):
-        item_entry = entries.get(number)
         for sub_question in item:
-            choice = _choose(sub_question, item_entry, is_readable, setup)
+            choice = _choose(
+                sub_question,
+                entries.get(number),
+                absence,
+                setup,
+            )
             choices[sub_question.name] = choice
     return choices, answer.steps
 
 
 def _rename_tool(entry: Entry, setup: Setup) -> Entry:
     """An entry whose tool has the registry's name, where the prompt pack calls it otherwise."""
-    names = {}
-    for name, ours in setup.wording.tools.items():
-        names[tool_name(name)] = ours
+    names = {tool_name(name): ours for name, ours in setup.wording.tools.items()}
     return replace(entry, tool=names.get(entry.tool, entry.tool))
 
 
+_ABSENCES = {
+    "unreadable": "the plan cannot be read",
+    "no entry": "the plan has no entry for this question",
+}
+
+
 def _choose(
-    sub_question: SubQuestion, entry: Entry | None, readable: bool, setup: Setup
+    sub_question: SubQuestion,
+    entry: Entry | None,
+    absence: str,
+    setup: Setup,
 ) -> ToolChoice:
-    """The tool of an entry, or none with what is wrong with it."""
+    """The tool of an entry, or none with what is wrong with it; `absence` says why there is no
+    entry.
+    """
     path = ("plan", sub_question.name)
-
-    def failed_choice(status: Status, reason: str, finding: str) -> ToolChoice:
-        return ToolChoice(
-            step=Step(
-                path,
-                status,
-                answer=entry.tool if entry else "",
-                reason=reason,
-            ),
-            finding=finding,
-        )
-
     if entry is None:
-        if not readable:
-            return failed_choice(
-                Status.PARSE_FAILURE,
-                "the plan cannot be read",
-                "plan: unreadable",
-            )
-        return failed_choice(
+        step = Step(
+            path,
             Status.PARSE_FAILURE,
-            "the plan has no entry for this question",
-            "plan: no entry",
+            reason=_ABSENCES[absence],
         )
-    if not entry.tool:
-        return failed_choice(Status.OK, entry.reasoning, "plan: no tool")
-    tool = setup.tool(entry.tool)
-    if tool is None:
-        problem = "does not exist"
-        finding = "plan: unknown tool"
-        if entry.tool in registry():
-            problem = "was not offered"
-            finding = "plan: tool not offered"
-        reason = f"the tool {entry.tool[:60]!r} {problem}"
-        return failed_choice(Status.PARSE_FAILURE, reason, finding)
-    why = barred(tool, sub_question, setup)
-    if why:
-        return failed_choice(Status.PARSE_FAILURE, why, "plan: forbidden tool")
-    entities = entry.entities if setup.improves("named_entity") else ()
+        return ToolChoice(step=step, finding=f"plan: {absence}")
     step = Step(
         path,
         Status.OK,
-        answer=tool.name,
+        answer=entry.tool,
         reason=entry.reasoning,
     )
-    return ToolChoice(tool, entities, step, f"plan: {tool.name}")
+    if not entry.tool:
+        return ToolChoice(step=step, finding="plan: no tool")
+    tool = setup.tool(entry.tool)
+    if tool is None:
+        is_known = entry.tool in registry()
+        problem = "was not offered" if is_known else "does not exist"
+        finding = "tool not offered" if is_known else "unknown tool"
+        reason = f"the tool {entry.tool[:60]!r} {problem}"
+    elif reason := barred(tool, sub_question, setup):
+        finding = "forbidden tool"
+    else:
+        entities = entry.entities if setup.improves("named_entity") else ()
+        return ToolChoice(tool, entities, step, f"plan: {tool.name}")
+    step = replace(step, status=Status.PARSE_FAILURE, reason=reason)
+    return ToolChoice(step=step, finding=f"plan: {finding}")
 
 
 def read_plan(text: str) -> Read[tuple[Entry, ...]]:
@@ -206,24 +211,24 @@ def read_plan(text: str) -> Read[tuple[Entry, ...]]:
     try:
         document, _ = json_value(text, "{[")
     except ValueError as error:
-        return Read(Status.PARSE_FAILURE, reason=str(error))
+        return unread(error)
     raw_entries = document.get("plan") if isinstance(document, dict) else document
     if not isinstance(raw_entries, list):
-        return Read(Status.PARSE_FAILURE, reason="`plan` must be a list of entries")
+        return unread("`plan` must be a list of entries")
     try:
         entries = tuple(_entry(plan_entry) for plan_entry in raw_entries)
-    except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
-        return Read(
-            Status.PARSE_FAILURE,
-            reason="each entry of the plan must be an object with a task_id",
-        )
+    except (
+        KeyError,
+        TypeError,
+        ValueError,
+        OverflowError,
+        AttributeError,
+    ):
+        return unread("each entry of the plan must be an object with a task_id")
     task_ids = {entry.task_id for entry in entries}
     tasks = {(entry.task_id, entry.tool, entry.entities) for entry in entries}
     if len(task_ids) < len(tasks):
-        return Read(
-            Status.PARSE_FAILURE,
-            reason="a task_id must not occur twice with different tools",
-        )
+        return unread("a task_id must not occur twice with different tools")
     return Read(Status.OK, entries, reason=f"{len(entries)} entries")
 
 
@@ -232,8 +237,7 @@ def tool_name(written: object) -> str:
     none.
     """
     text = "" if written is None else str(written)
-    words = text.lower().replace("-", " ").split()
-    name = "_".join(words)
+    name = "_".join(text.lower().replace("-", " ").split())
     return "" if name in _NONE else name
 
 
@@ -249,34 +253,36 @@ def _entry(fields: Any) -> Entry:
     if isinstance(used, str):
         used = used.strip().lower() in ("true", "yes", "1")
     name = tool_name(fields.get("tool")) if used else ""
-    task_id = int(fields["task_id"])
     entities = texts_of(fields.get("entities"))
     reasoning = str(fields.get("reasoning", ""))
-    return Entry(task_id, name, entities, reasoning)
+    return Entry(int(fields["task_id"]), name, entities, reasoning)
+
+
+def tool_schema(tools: Sequence[Tool]) -> JsonObject:
+    """JSON schema of the name of a tool, or `none`."""
+    return {"type": "string", "enum": ["none", *(tool.name for tool in tools)]}
 
 
 def schema(count: int, tools: Sequence[Tool], entities: bool) -> JsonObject:
     """JSON schema of a plan with `count` entries."""
     text = {"type": "string", "maxLength": 300}
-    tool_names = ["none", *(tool.name for tool in tools)]
-    properties: JsonObject = {
-        "task_id": {
-            "type": "integer",
-            "minimum": 1,
-            "maximum": count,
-        }
+    phrases = {"type": "array", "items": text, "maxItems": 4}
+    properties = {
+        "task_id": number_schema(1, count, "integer"),
+        "used": {"type": "boolean"},
+        "tool": tool_schema(tools),
+        **({"entities": phrases} if entities else {}),
+        "reasoning": text,
     }
-    properties["used"] = {"type": "boolean"}
-    properties["tool"] = {"type": "string", "enum": tool_names}
-    if entities:
-        properties["entities"] = {
-            "type": "array",
-            "items": text,
-            "maxItems": 4,
+    return object_schema(
+        {
+            "plan": list_schema(
+                object_schema(properties),
+                count,
+                count,
+            )
         }
-    properties["reasoning"] = text
-    entries = list_schema(object_schema(properties), count, count)
-    return object_schema({"plan": entries})
+    )
 
 
 def judge(setup: Setup) -> Judge:
@@ -293,7 +299,7 @@ def _begin(
     images: Mapping[str, Image],
     sample: Sample,
     setup: Setup,
-) -> Asking[tuple[tuple[Step, ...], Rate]]:
+) -> Asking[tuple[Trace, Rate]]:
     choices, steps = yield from plan(sub_questions, images, setup)
     return steps, lambda sub_question: _rate(
         sub_question,
@@ -304,9 +310,11 @@ def _begin(
 
 
 def _rating_request(
-    sub_question: SubQuestion, used: Tool | None, outcome: ToolOutcome, setup: Setup
-) -> ChatRequest[tuple[float, ...]]:
-    """The question for a rating, with what a tool found."""
+    sub_question: SubQuestion,
+    used: Tool | None,
+    outcome: ToolOutcome,
+    setup: Setup,
+) -> ChatRequest[Scores]:
     tool = used or Tool("")
     text = sub_question.render(
         setup,
@@ -321,12 +329,11 @@ def _rating_request(
     message = Message("user", question.parts(images.values(), text))
     wording = setup.wording
     enforced = setup.enforced(reply_schema(1))
-    keys = wording.keys_shown(question.template)
     answer_schema = reply_schema(
         1,
         SCALE,
         0,
-        keys,
+        wording.keys_shown(question.template),
         wording.manifest.optional,
     )
     chat = Chat((message,), (sub_question.name, "rating"), enforced)
@@ -334,16 +341,18 @@ def _rating_request(
 
 
 def _rate(
-    sub_question: SubQuestion, choice: ToolChoice, sample: Sample, setup: Setup
+    sub_question: SubQuestion,
+    choice: ToolChoice,
+    sample: Sample,
+    setup: Setup,
 ) -> Asking[Rating]:
     """The tool and then the rating of a sub-question."""
     outcome = ToolOutcome()
     used: Tool | None = None
     findings = [choice.finding] if choice.finding else []
-    if choice.tool is not None and choice.tool.use is not None:
-        path = (sub_question.name,)
+    if choice.tool and choice.tool.use:
         request = sub_question.request(
-            path,
+            (sub_question.name,),
             choice.entities,
             sample,
             setup,

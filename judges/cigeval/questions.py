@@ -7,8 +7,8 @@ and its released code where the two differ.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, get_args
 
 from vieval_plugin.judges.contests import gather
@@ -17,10 +17,13 @@ from vieval_plugin.judges.protocol import (
     Image,
     Path,
     Sample,
+    Scores,
     Status,
     Step,
+    Trace,
     UseTool,
     Verdict,
+    not_applicable,
     worst,
 )
 from vieval_plugin.judges.spec import option
@@ -122,25 +125,25 @@ class SubQuestion:
         """The sub-question in a form: `plan` for its words alone, `rating`, or `react` with a
         choice of tools.
         """
-        plain: dict[str, Any] = dict.fromkeys(("note", "found", "tool"), "")
-        plain["told"] = ()
-        plain["names"] = self.question.scores
         variables = {
             **self.texts,
-            **plain,
+            **dict.fromkeys(("note", "found", "tool"), ""),
+            "told": (),
+            "names": self.question.scores,
             **more,
         }
         return setup.wording.render(self.question.template, variables)
 
     def request(
-        self, path: Path, phrases: Sequence[str], sample: Sample, setup: Setup
+        self,
+        path: Path,
+        phrases: Sequence[str],
+        sample: Sample,
+        setup: Setup,
     ) -> Request:
         """Request to a tool; without `phrases` of the model's own, those of the released code."""
         mask = sample.images.get("mask") if setup.improves("mask") else None
-        named = tuple(phrase for phrase in phrases if phrase.strip())
-        sought = named or (self.phrase,)
-        improvements = setup.options.improvements
-        detector = setup.options.detector
+        sought = tuple(phrase for phrase in phrases if phrase.strip()) or (self.phrase,)
         return Request(
             path,
             question=self.name,
@@ -148,8 +151,8 @@ class SubQuestion:
             phrases=sought,
             wording=setup.wording,
             mask=mask,
-            improvements=improvements,
-            detector=detector,
+            improvements=setup.options.improvements,
+            detector=setup.options.detector,
         )
 
     @property
@@ -161,26 +164,23 @@ class SubQuestion:
             return "background"
         if self.name.startswith("concept") or self.kind == "sdie":
             return str(self.texts["subject"])
-        instruction = self.texts.get("instruction")
-        return str(instruction or self.texts.get("prompt") or "")
+        return str(self.texts.get("instruction") or self.texts.get("prompt") or "")
 
 
-def barred(tool: Tool, sub_question: SubQuestion, setup: Setup) -> str | None:
-    """Reason that a tool may not be used for a sub-question; None if it may."""
+def barred(tool: Tool, sub_question: SubQuestion, setup: Setup) -> str:
+    """Reason that a tool may not be used for a sub-question; empty if it may."""
     if "control" in sub_question.images:
         return "tools do not support guidance maps"
     compared = {"mie", "tie"} if setup.improves("difference_on_tie") else {"mie"}
     if tool.name == "difference" and sub_question.kind not in compared:
         return f"{tool.name} does not apply to this task"
-    return None
+    return ""
 
 
 _SIDES = {"concept_1": "left", "concept_2": "right"}
 
 
-def pictures(
-    sample: Sample, wording: Pack
-) -> Asking[tuple[dict[str, Image], tuple[Step, ...]]]:
+def pictures(sample: Sample, wording: Pack) -> Asking[tuple[dict[str, Image], Trace]]:
     """The sample's images by role; concepts are taken apart or put side by side, as the prompt
     pack shows them.
     """
@@ -193,10 +193,16 @@ def pictures(
             asks[role] = UseTool("half", arguments, (f"half {role}",))
     elif "concepts" not in images and "concepts" in question.images:
         sides = {side: images[role] for role, side in _SIDES.items()}
-        asks = {"concepts": UseTool("side_by_side", sides, ("side by side",))}
+        asks = {
+            "concepts": UseTool(
+                "side_by_side",
+                sides,
+                ("side by side",),
+            )
+        }
     results, steps = yield from use_tools(list(asks.values()))
     for role, result in zip(asks, results, strict=True):
-        if result.image is not None:
+        if result.image:
             images[role] = result.image
     return images, steps
 
@@ -205,12 +211,11 @@ def sub_questions(
     sample: Sample, images: Mapping[str, Image], wording: Pack
 ) -> list[SubQuestion]:
     """The sub-questions of the sample's kind, as the prompt pack lists them."""
-    kind = sample.kind
     kind_questions = []
     for key, question in wording.questions.items():
-        question_kind, _, name = key.partition("/")
-        if question_kind == kind:
-            images_by_role = {role: images[role] for role in question.images}
+        kind, _, name = key.partition("/")
+        if kind == sample.kind:
+            shown = {role: images[role] for role in question.images}
             subject_key = name if name.startswith("concept_") else "subject"
             subject = sample.texts.get(subject_key, "").strip() or "subject"
             texts = {
@@ -224,7 +229,7 @@ def sub_questions(
                     name,
                     kind,
                     question,
-                    images_by_role,
+                    shown,
                     texts,
                 )
             )
@@ -232,14 +237,12 @@ def sub_questions(
 
 
 #: The rating of a sub-question, all steps on the way to it, and what is to be counted.
-Rating: TypeAlias = tuple[
-    StructuredChatOutcome[tuple[float, ...]], Sequence[Step], Sequence[str]
-]
+Rating: TypeAlias = tuple[StructuredChatOutcome[Scores], Sequence[Step], Sequence[str]]
 Rate: TypeAlias = Callable[[SubQuestion], Asking[Rating]]
 #: What comes before all ratings: its steps, and how each sub-question is rated then.
 Begin: TypeAlias = Callable[
     [Sequence[SubQuestion], Mapping[str, Image], Sample, Setup],
-    Asking[tuple[tuple[Step, ...], Rate]],
+    Asking[tuple[Trace, Rate]],
 ]
 
 
@@ -257,15 +260,14 @@ def program(sample: Sample, setup: Setup, begin: Begin) -> Asking[Verdict]:
         return Verdict({}, failure.status, trace=cut)
     questions = sub_questions(sample, images, setup.wording)
     if not questions:
-        reason = (
+        verdict = not_applicable(
             f"prompt pack {setup.wording.name} has no sub-questions for the kind "
             f"{sample.kind}"
         )
-        step = Step(("sample",), Status.NOT_APPLICABLE, reason=reason)
-        return Verdict({}, step.status, trace=(*cut, step))
+        return replace(verdict, trace=(*cut, *verdict.trace))
     planning, rate = yield from begin(questions, images, sample, setup)
     rated = yield from gather([rate(question) for question in questions])
-    final: dict[str, Step] = {}
+    final = {}
     steps = list(planning)
     findings: list[str] = []
     for question, rating in zip(questions, rated, strict=True):
@@ -273,18 +275,16 @@ def program(sample: Sample, setup: Setup, begin: Begin) -> Asking[Verdict]:
         final[question.name] = answer.final
         steps += rating_steps
         findings += rating_findings
-    statuses = [step.status for step in final.values()]
-    statuses += [step.status for step in steps if step.status is Status.API_ERROR]
-    status = worst(statuses)
+    failed_calls = [step for step in steps if step.status is Status.API_ERROR]
+    status = worst([step.status for step in (*final.values(), *failed_calls)])
+    scores = {}
+    if status.usable:
+        lowest = min(min(step.scores) for step in final.values()) / SCALE
+        scores["SC"] = min(max(lowest, 0.0), 1.0)
     return Verdict(
-        {"SC": _lowest_score(final.values())} if status.usable else {},
+        scores,
         status,
         joined_reasons(final),
         (*cut, *steps),
         findings=tuple(findings),
     )
-
-
-def _lowest_score(steps: Iterable[Step]) -> float:
-    lowest = min(min(step.scores) for step in steps) / SCALE
-    return min(max(lowest, 0.0), 1.0)

@@ -8,11 +8,10 @@ thought, action, observation.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
-from vieval_plugin.judges.cigeval.plan import texts_of, tool_name
+from vieval_plugin.judges.cigeval.plan import texts_of, tool_name, tool_schema
 from vieval_plugin.judges.cigeval.questions import (
     SCALE,
     Rate,
@@ -23,31 +22,34 @@ from vieval_plugin.judges.cigeval.questions import (
     program,
 )
 from vieval_plugin.judges.parsing import (
-    REFUSAL_INSIDE,
     Read,
     list_schema,
+    number_schema,
     object_schema,
     read_answer,
+    reasoned,
+    unread,
 )
 from vieval_plugin.judges.protocol import (
     Asking,
     Chat,
-    Failure,
     Image,
     Judge,
     Message,
     Path,
     Sample,
+    Schema,
+    Scores,
     Status,
     Step,
+    Trace,
 )
-from vieval_plugin.judges.refusals import declines
 from vieval_plugin.judges.structured_chat import (
     ChatRequest,
     StructuredChatOutcome,
     ask_all,
 )
-from vieval_plugin.judges.tools import Tool, ToolOutcome, registry
+from vieval_plugin.judges.tools import Tool, ToolOutcome, failed, registry
 from vieval_plugin.text.yaml_json import JsonObject
 
 #: Tool calls for a sub-question.
@@ -62,13 +64,11 @@ class Action:
     tool: str = ""
     #: Things to look for.
     phrases: tuple[str, ...] = ()
-    scores: tuple[float, ...] = ()
+    scores: Scores = ()
 
 
 @dataclass
 class _Conversation:
-    """Conversation of a sub-question that is under way."""
-
     sub_question: SubQuestion
     sample: Sample
     setup: Setup
@@ -95,7 +95,7 @@ def _begin(
     images: Mapping[str, Image],
     sample: Sample,
     setup: Setup,
-) -> Asking[tuple[tuple[Step, ...], Rate]]:
+) -> Asking[tuple[Trace, Rate]]:
     yield from ()
     return (), lambda sub_question: _converse(sub_question, sample, setup)
 
@@ -104,10 +104,15 @@ def _converse(
     sub_question: SubQuestion, sample: Sample, setup: Setup
 ) -> Asking[Rating]:
     """Turns until the model rates, or its tool calls are used up and it must."""
-    tools = []
-    for tool in setup.tools:
-        if not barred(tool, sub_question, setup):
-            tools.append(tool)
+    tools = [
+        tool
+        for tool in setup.tools
+        if not barred(
+            tool,
+            sub_question,
+            setup,
+        )
+    ]
     turns = TURNS if tools else 0
     text = sub_question.render(
         setup,
@@ -135,11 +140,16 @@ def _converse(
         talk.steps += answer.steps
         talk.findings += answer.findings
         did = answer.value
-        if did is None or not did.tool:
+        if not did or not did.tool:
             break
-        observation = yield from _observe(did, path, calls_left - 1, talk)
+        observation = yield from _observe(
+            did,
+            path,
+            calls_left - 1,
+            talk,
+        )
         talk.messages += [_action_message(answer), observation]
-    scores = did.scores if did is not None else None
+    scores = did.scores if did else None
     return StructuredChatOutcome(scores, answer.steps), talk.steps, talk.findings
 
 
@@ -153,18 +163,12 @@ def _observe(
 ) -> Asking[Message]:
     """Use a tool, and put what it found into a message."""
     observed = yield from _act(did, path, talk)
-    problem = ""
-    note = ""
-    if observed.failure:
-        problem = observed.failure.reason
-    else:
-        note = registry()[did.tool].note
-    pictures = [role.replace("_", " ") for role in observed.images]
+    failure = observed.failure
     variables = {
-        "problem": problem,
-        "note": note,
+        "problem": failure.reason if failure else "",
+        "note": "" if failure else registry()[did.tool].note,
         "found": observed.text,
-        "pictures": pictures,
+        "pictures": [role.replace("_", " ") for role in observed.images],
         "left": calls_left,
     }
     wording = talk.setup.wording
@@ -176,20 +180,23 @@ def _observe(
 def _act(did: Action, path: Path, talk: _Conversation) -> Asking[ToolOutcome]:
     """Outcome of the tool, or why it could not be used."""
     tool = talk.setup.tool(did.tool)
-    problem = ""
-    if tool is not None:
-        problem = barred(tool, talk.sub_question, talk.setup) or ""
+    problem = barred(tool, talk.sub_question, talk.setup) if tool else ""
     if tool is None or tool.use is None or problem:
         reason = problem or f"unknown tool {did.tool[:60]!r}"
         talk.findings.append(
             "action: forbidden tool" if problem else "action: unknown tool"
         )
-        step = Step((*path, "action"), Status.PARSE_FAILURE, reason=reason)
-        talk.steps.append(replace(step, answer=did.tool))
-        return ToolOutcome(failure=Failure(step.status, reason))
+        step = Step(
+            (*path, "action"),
+            Status.PARSE_FAILURE,
+            (),
+            did.tool,
+            reason,
+        )
+        talk.steps.append(step)
+        return ToolOutcome(failure=failed([step]))
     talk.findings.append(f"action: {tool.name}")
-    sub_question = talk.sub_question
-    request = sub_question.request(
+    request = talk.sub_question.request(
         path,
         did.phrases,
         talk.sample,
@@ -202,9 +209,7 @@ def _act(did: Action, path: Path, talk: _Conversation) -> Asking[ToolOutcome]:
     return outcome
 
 
-def _reader(
-    turn_schema: Mapping[str, Any], may_use_tools: bool
-) -> Callable[[str], Read[Action]]:
+def _reader(turn_schema: Schema, may_use_tools: bool) -> Callable[[str], Read[Action]]:
     # a tool that does not exist is told to the model, and so is one that it may not use
     properties = {**turn_schema["properties"], "tool": {}}
 
@@ -212,7 +217,7 @@ def _reader(
         try:
             fields, exact = read_answer(text, {**turn_schema, "properties": properties})
         except ValueError as error:
-            return Read(Status.PARSE_FAILURE, reason=str(error))
+            return unread(error)
         name = tool_name(fields["tool"])
         scores = tuple(fields["score"])
         reasoning = fields["reasoning"]
@@ -220,19 +225,8 @@ def _reader(
             action = Action(name, texts_of(fields["phrases"]))
             return Read(Status.OK, action, reason=fields["thought"])
         if name or not scores or not reasoning.strip():
-            return Read(
-                Status.PARSE_FAILURE,
-                reason="expected a tool, or a score with its reasoning",
-            )
-        finding = REFUSAL_INSIDE if declines(reasoning) else ""
-        status = Status.OK if exact else Status.REPAIRED
-        return Read(
-            status,
-            Action(scores=scores),
-            scores,
-            reasoning,
-            finding,
-        )
+            return unread("expected a tool, or a score with its reasoning")
+        return reasoned(Action(scores=scores), scores, reasoning, exact)
 
     return read
 
@@ -240,21 +234,15 @@ def _reader(
 def schema(tools: Sequence[Tool]) -> JsonObject:
     """JSON schema of a turn: a call of one of the tools or, with the tool `none`, a score."""
     text = {"type": "string", "maxLength": 600}
-    tool_names = ["none", *(tool.name for tool in tools)]
-    score = {
-        "type": "number",
-        "minimum": 0,
-        "maximum": SCALE,
-    }
-    properties: JsonObject = {
+    properties = {
         "thought": text,
-        "tool": {"type": "string", "enum": tool_names},
+        "tool": tool_schema(tools),
+        "phrases": {"type": "array", "items": text, "maxItems": 4},
+        "score": list_schema(
+            number_schema(0, SCALE),
+            0 if tools else 1,
+            1,
+        ),
+        "reasoning": text,
     }
-    properties["phrases"] = {
-        "type": "array",
-        "items": text,
-        "maxItems": 4,
-    }
-    properties["score"] = list_schema(score, 0 if tools else 1, 1)
-    properties["reasoning"] = text
     return object_schema(properties)

@@ -34,6 +34,7 @@ from vieval_plugin.judges.protocol import (
     Ask,
     Chat,
     Choice,
+    Interval,
     Likelihood,
     Path,
     Probabilities,
@@ -43,6 +44,7 @@ from vieval_plugin.judges.protocol import (
     Step,
     Verdict,
     failed_step,
+    not_applicable,
     worst,
 )
 from vieval_plugin.judges.spec import (
@@ -57,6 +59,7 @@ from vieval_plugin.judges.structured_chat import (
     ChatRequest,
     ask_all,
     joined_findings,
+    joined_reasons,
     joined_steps,
 )
 from vieval_plugin.prompts.pack import Pack
@@ -71,7 +74,6 @@ INCONSISTENT = "inconsistent"
 #: The finding of an answer, in the mode `expected`, that hardly ever begins with a letter asked
 #: for.
 UNLIKELY = "neither letter is likely"
-_UNFIT = ("contest",)
 
 
 @dataclass(frozen=True)
@@ -131,13 +133,8 @@ def build(
     orders = (FORWARD, REVERSE) if options.orders == "both" else (FORWARD,)
 
     def program(contest: Contest) -> Program:
-        reason = _unfit(contest, options, wording)
-        if reason:
-            return Verdict(
-                {},
-                Status.NOT_APPLICABLE,
-                trace=(Step(_UNFIT, Status.NOT_APPLICABLE, reason=reason),),
-            )
+        if reason := _unfit(contest, options, wording):
+            return not_applicable(reason, ("contest",))
         if options.mode == "expected":
             return (yield from _preferred(contest, orders, wording))
         return (yield from _voted(contest, orders, options, wording))
@@ -146,7 +143,10 @@ def build(
 
 
 def _voted(
-    contest: Contest, orders: Sequence[str], options: PairwiseOptions, wording: Pack
+    contest: Contest,
+    orders: Sequence[str],
+    options: PairwiseOptions,
+    wording: Pack,
 ) -> Program:
     number = len(contest.candidates)
     form: Form = options.answers if number == 2 else "ranking"
@@ -154,39 +154,44 @@ def _voted(
     reply_schema = None if labels else schema(form, number)
     questions = []
     for order in orders:
-        turn = message(contest, order, form, wording)
-        chat = Chat((turn,), (order,), reply_schema)
+        chat = Chat(
+            (message(contest, order, form, wording),),
+            (order,),
+            reply_schema,
+        )
         candidate_numbers = presentation_order(order, number)
         read = reader("labels" if labels else form, candidate_numbers)
         questions.append(ChatRequest(chat, read))
     answers = yield from ask_all(questions, wording)
     votes = {}
-    reasons = []
-    for order, outcome in zip(orders, answers, strict=True):
-        if outcome.value is None:
-            continue
-        votes[order] = outcome.value
-        if outcome.final.reason:
-            reasons.append(f"{order}: {outcome.final.reason}")
-    findings = list(joined_findings(answers))
+    final = {}
+    for order, answer in zip(orders, answers, strict=True):
+        final[order] = answer.final
+        if answer.value:
+            votes[order] = answer.value
+    findings = joined_findings(answers)
     if len(set(votes.values())) > 1:
-        findings.append(INCONSISTENT)
+        findings += (INCONSISTENT,)
     return Verdict(
         {},
-        worst([answer.final.status for answer in answers]),
-        "\n".join(reasons),
+        worst([step.status for step in final.values()]),
+        joined_reasons(final),
         joined_steps(answers),
-        findings=tuple(findings),
+        findings=findings,
         choice=Choice(votes),
     )
 
 
 def _preferred(contest: Contest, orders: Sequence[str], wording: Pack) -> Program:
     letters = spellings(LETTERS[:2])
-    asks: list[Ask] = []
-    for order in orders:
-        turn = message(contest, order, "letter", wording)
-        asks.append(Likelihood((turn,), letters, (order,)))
+    asks: list[Ask] = [
+        Likelihood(
+            (message(contest, order, "letter", wording),),
+            letters,
+            (order,),
+        )
+        for order in orders
+    ]
     replies = yield asks
     steps = []
     bounds = {}
@@ -194,7 +199,7 @@ def _preferred(contest: Contest, orders: Sequence[str], wording: Pack) -> Progra
     for reply, order in zip(replies, orders, strict=True):
         step = step_of(reply, order)
         steps.append(step)
-        if step.bounds is not None:
+        if step.bounds:
             low, high = preference_of(step.bounds, order)
             bounds[order] = (low, high)
             preferences[order] = (low + high) / 2
@@ -218,15 +223,12 @@ def step_of(reply: Reply, order: str) -> Step:
     (low_a, low_b), (high_a, high_b) = probability_ranges(reply)
     # together they are at most 1
     lowest = low_a - min(high_b, 1 - low_a)
-    highest = min(high_a, 1 - low_b) - low_b
-    interval_a = interval_text(low_a, high_a)
-    interval_b = interval_text(low_b, high_b)
-    answer = f"P(A) {interval_a}, P(B) {interval_b}"
-    bounds = (lowest, highest)
+    answer = f"P(A) {interval_text(low_a, high_a)}, P(B) {interval_text(low_b, high_b)}"
+    bounds = (lowest, min(high_a, 1 - low_b) - low_b)
     return Step((order,), Status.OK, answer=answer, bounds=bounds)
 
 
-def preference_of(bounds: tuple[float, float], order: str) -> tuple[float, float]:
+def preference_of(bounds: Interval, order: str) -> Interval:
     """An interval of P(A) - P(B) as one of P(first) - P(second).
 
     >>> preference_of((0.25, 0.5), "reverse")
@@ -261,10 +263,11 @@ def _unfit(contest: Contest, options: PairwiseOptions, wording: Pack) -> str:
             "candidates do not have"
         )
     for n, candidate in enumerate(contest.candidates, start=1):
-        differs = []
-        for name in {**first.texts, **candidate.texts}:
-            if first.texts.get(name) != candidate.texts.get(name):
-                differs.append(name)
+        differs = [
+            name
+            for name in {**first.texts, **candidate.texts}
+            if first.texts.get(name) != candidate.texts.get(name)
+        ]
         for role in roles:
             if first.images.get(role) != candidate.images.get(role):
                 differs.append(role)

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from vieval_plugin.judges.contests import REVERSE, Contest
-from vieval_plugin.judges.protocol import Image, Message, Sample, outputs
+from vieval_plugin.judges.protocol import Image, Message, outputs
 from vieval_plugin.prompts.pack import Pack
 from vieval_plugin.text.errors import VievalError
 
@@ -40,12 +40,6 @@ def presentation_order(order: str, number: int) -> tuple[int, ...]:
     return numbers[::-1] if order == REVERSE else numbers
 
 
-def _medium(candidate: Sample) -> str:
-    first_role = outputs(candidate)[0][0]
-    prefix = next(filter(first_role.startswith, _MEDIA))
-    return _MEDIA[prefix]
-
-
 def message(contest: Contest, order: str, form: Form, wording: Pack) -> Message:
     """The question about a contest, with every picture where the template has its place.
 
@@ -63,9 +57,9 @@ def message(contest: Contest, order: str, form: Form, wording: Pack) -> Message:
     """
     question = wording.questions[contest.kind]
     conditions = contest.candidates[0]
-    pictures: dict[str, Sequence[Image]] = {}
-    for role in question.images:
-        pictures[role] = (conditions.images[role],)
+    pictures: dict[str, Sequence[Image]] = {
+        role: (conditions.images[role],) for role in question.images
+    }
     candidates: list[dict[str, Any]] = []
     numbers = presentation_order(order, len(contest.candidates))
     for letter, number in zip(LETTERS, numbers, strict=False):
@@ -84,7 +78,8 @@ def message(contest: Contest, order: str, form: Form, wording: Pack) -> Message:
         # a text must not pass for a picture
         variables[name] = text.replace(_OBJECT, "")
     variables["form"] = form
-    variables["medium"] = _medium(conditions)
+    first_role, _ = outputs(conditions)[0]
+    variables["medium"] = _MEDIA[next(filter(first_role.startswith, _MEDIA))]
     variables["places"] = {role: _marker(role) for role in question.images}
     variables["candidates"] = candidates
     rendered = wording.render(question.template, variables)

@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, FIRST, SECOND
 from vieval_plugin.judges.pairwise.question import LETTERS, Form
 from vieval_plugin.judges.parsing import (
     REASONING,
-    REFUSAL_INSIDE,
     Read,
+    number_schema,
     object_schema,
     read_answer,
+    reasoned,
+    text_schema,
+    unread,
 )
-from vieval_plugin.judges.protocol import Status
-from vieval_plugin.judges.refusals import declines
 from vieval_plugin.judges.wrapping import is_lead_in, remove_ending, remove_thinking
 from vieval_plugin.text.yaml_json import JsonObject
 
@@ -42,22 +44,13 @@ def schema(form: Form, number: int) -> JsonObject:
     it comes to.
     """
     if form == "ranking":
-        rank_schema = {
-            "type": "integer",
-            "minimum": 1,
-            "maximum": number,
-        }
+        rank_schema = number_schema(1, number, "integer")
         key = PLACES_KEY
         answer = object_schema(dict.fromkeys(LETTERS[:number], rank_schema))
     else:
         key = BETTER_KEY
         answer = {"type": "string", "enum": list(_votes(form, (1, 2)))}
-    reasoning = {
-        "type": "string",
-        "minLength": 1,
-        "maxLength": _LONGEST_REASON,
-    }
-    return object_schema({REASONING: reasoning, key: answer})
+    return object_schema({REASONING: text_schema(_LONGEST_REASON), key: answer})
 
 
 def reader(form: ReplyForm, numbers: Sequence[int]) -> Callable[[str], Read[str]]:
@@ -77,13 +70,17 @@ def reader(form: ReplyForm, numbers: Sequence[int]) -> Callable[[str], Read[str]
         try:
             answer, exact = read_answer(text, answer_schema)
         except ValueError as error:
-            return _unreadable(str(error))
+            return unread(error)
         if form != "ranking":
             vote = _votes(form, numbers)[answer[BETTER_KEY]]
             return _read(vote, answer[REASONING], exact)
-        ranks = {}
-        for letter, number in zip(LETTERS, numbers, strict=False):
-            ranks[number] = answer[PLACES_KEY][letter]
+        ranks = dict(
+            zip(
+                numbers,
+                map(answer[PLACES_KEY].get, LETTERS),
+                strict=False,
+            )
+        )
         return _read(_ranking(ranks), answer[REASONING], exact)
 
     return read
@@ -107,13 +104,11 @@ def plain_labels(text: str) -> frozenset[str]:
 
 def _votes(form: Form, numbers: Sequence[int]) -> dict[str, str]:
     """Answers that are allowed for two candidates, each with the vote that it is."""
-    candidate_votes = (FIRST, SECOND)
-    votes = {}
-    for letter, number in zip(LETTERS, numbers, strict=False):
-        votes[letter] = candidate_votes[number - 1]
-    return votes | (
-        {"both good": BOTH_GOOD, "both bad": BOTH_BAD} if form == "four_way" else {}
-    )
+    candidate_votes = [(FIRST, SECOND)[number - 1] for number in numbers]
+    votes = dict(zip(LETTERS, candidate_votes, strict=False))
+    if form == "four_way":
+        votes |= {"both good": BOTH_GOOD, "both bad": BOTH_BAD}
+    return votes
 
 
 def _ranking(ranks: Mapping[int, int]) -> str:
@@ -138,7 +133,7 @@ def read_label(
     has_other_brackets = len(_LABEL.findall(text)) < text.count("[[")
     is_at_end = recorded or _ends_in_label(text)
     if len(labels) != 1 or has_other_brackets or not is_at_end:
-        return _unreadable(ONE_ANSWER if labels else "no label found")
+        return unread(ONE_ANSWER if labels else "no label found")
     [label] = labels
     votes = _votes("four_way", numbers)
     plain = {
@@ -148,7 +143,7 @@ def read_label(
         "A=B=Bad": BOTH_BAD,
     }
     if label not in plain:
-        return _unreadable("a tie must be labelled good or bad")
+        return unread("a tie must be labelled good or bad")
     return _read(plain[label], _LABEL.split(text)[0], True)
 
 
@@ -156,26 +151,15 @@ def _ends_in_label(text: str) -> bool:
     """Return whether the last line has a label and at most a lead-in to it."""
     last_line = remove_ending(text).rpartition("\n")[2]
     label = _LABEL.search(last_line)
-    if label is None:
+    if not label:
         return False
-    before = last_line[: label.start()].strip("\"'")
     behind = last_line[label.end() :].strip("\"'")
-    return not behind and is_lead_in(before)
+    return not behind and is_lead_in(last_line[: label.start()].strip("\"'"))
 
 
 def _read(vote: str, reasoning: str, exact: bool) -> Read[str]:
     reason = " ".join(reasoning.split())
-    short = reason
-    if len(reason) > _LONGEST_REASON:
-        short = f"{reason[:_LONGEST_REASON]} [...]"
-    finding = REFUSAL_INSIDE if declines(reason) else ""
-    return Read(
-        Status.OK if exact else Status.REPAIRED,
-        vote,
-        reason=short,
-        finding=finding,
-    )
-
-
-def _unreadable(reason: str) -> Read[str]:
-    return Read(Status.PARSE_FAILURE, reason=reason)
+    read = reasoned(vote, (), reason, exact)
+    if len(reason) <= _LONGEST_REASON:
+        return read
+    return replace(read, reason=f"{reason[:_LONGEST_REASON]} [...]")

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from vieval_plugin.judges.conversation import turn_units
-from vieval_plugin.judges.parsing import Read, object_schema, read_answer
+from vieval_plugin.judges.parsing import Read, object_schema, read_answer, unread
+from vieval_plugin.judges.probabilities import with_middles
 from vieval_plugin.judges.protocol import (
     Ask,
     Judge,
@@ -22,6 +23,7 @@ from vieval_plugin.judges.protocol import (
     Path,
     Program,
     Sample,
+    Schema,
     Status,
     Step,
     Verdict,
@@ -47,7 +49,7 @@ from vieval_plugin.judges.spec import (
     require_wording,
 )
 from vieval_plugin.judges.stages import Notes, StageAsker, ask_one, read_as
-from vieval_plugin.judges.structured_chat import ChatRequest, ask_all
+from vieval_plugin.judges.structured_chat import ChatRequest, ask_all, joined_steps
 from vieval_plugin.judges.vqascore import average_bounds, step_of, variants
 from vieval_plugin.prompts.pack import Pack
 from vieval_plugin.text.errors import VievalError
@@ -106,26 +108,20 @@ def build(
     def program(sample: Sample) -> Program:
         asker = StageAsker(wording, sample, options.backbones)
         notes = Notes()
-        key = f"{setting}_questions"
-        schema = SCHEMAS[setting]
         chat = asker.chat(
-            key,
+            f"{setting}_questions",
             stage="questions",
             path=QUESTIONS,
-            schema=schema,
+            schema=SCHEMAS[setting],
             variables=sample.texts,
             max_tokens=_LONGEST_LIST,
         )
-        readers = [
-            partial(_read_list, setting=setting, shorten=shorten)
-            for shorten in (False, True)
-        ]
         questions = yield from ask_one(
             chat,
-            readers[0],
+            partial(_read_list, setting=setting, shorten=False),
             wording,
             notes,
-            readers[1],
+            partial(_read_list, setting=setting, shorten=True),
         )
         if isinstance(questions, Status):
             return Verdict(
@@ -134,15 +130,17 @@ def build(
                 trace=tuple(notes.trace),
                 findings=tuple(notes.findings),
             )
+        key = f"{setting}_answer"
         if setting == VQ2A:
-            return (yield from _probable(asker, questions, notes))
+            return (yield from _probable(asker, key, questions, notes))
+        dependencies = options.dependencies
         return (
             yield from _answered(
                 asker,
-                f"{setting}_answer",
+                key,
                 questions,
                 notes,
-                options.dependencies,
+                dependencies,
             )
         )
 
@@ -153,48 +151,63 @@ def _read_list(
     text: str, setting: str, shorten: bool
 ) -> Read[tuple[PromptQuestion, ...]]:
     """A list of questions; one that is too long is refused, or its first questions count."""
-    reading = read_as(text, partial(parse_questions, setting=setting, shorten=shorten))
-    is_shortened = (
-        reading.value is not None and len(questions_in(text)) > MOST_QUESTIONS
+    reading = read_as(
+        text,
+        partial(
+            parse_questions,
+            setting=setting,
+            shorten=shorten,
+        ),
     )
-    return replace(reading, finding=SHORTENED) if is_shortened else reading
+    if reading.value is not None and len(questions_in(text)) > MOST_QUESTIONS:
+        return replace(reading, finding=SHORTENED)
+    return reading
 
 
 def _answered(
-    asker: StageAsker, key: str, questions: Questions, notes: Notes, dependencies: bool
+    asker: StageAsker,
+    key: str,
+    questions: Questions,
+    notes: Notes,
+    dependencies: bool,
 ) -> Program:
     """Every question answered in words, each by a call of its own."""
     requests = []
     for question in questions:
         schema = object_schema({"answer": {"type": "string", "enum": question.choices}})
-        variables = {"question": question.text, "choices": question.choices}
         chat = asker.chat(
             key,
             stage="answers",
             path=("answers", question.id),
             schema=schema,
-            variables=variables,
+            variables={"question": question.text, "choices": question.choices},
             max_tokens=_LONGEST_ANSWER,
         )
         requests.append(
-            ChatRequest(chat, partial(_read, schema=schema, expected=question.expected))
+            ChatRequest(
+                chat,
+                partial(
+                    _read,
+                    schema=schema,
+                    expected=question.expected,
+                ),
+            )
         )
     outcomes = yield from ask_all(requests, asker.wording)
-    notes.trace += [step for outcome in outcomes for step in outcome.steps]
-    final = [outcome.final for outcome in outcomes]
+    notes.trace += joined_steps(outcomes)
     return verdict_of(
         questions,
-        final,
+        [outcome.final for outcome in outcomes],
         notes.trace,
         dependencies,
         notes.findings,
     )
 
 
-def _read(text: str, schema: Mapping[str, Any], expected: str) -> Read[str]:
-    read = read_as(text, lambda text: read_answer(text, schema))
+def _read(text: str, schema: Schema, expected: str) -> Read[str]:
+    read = read_as(text, partial(read_answer, schema=schema))
     if read.value is None:
-        return Read(read.status, reason=read.reason)
+        return unread(read.reason)
     answer = str(read.value["answer"])
     return Read(read.status, answer, (float(answer == expected),))
 
@@ -216,18 +229,23 @@ def verdict_of(
         dependencies: whether a question counts as no where one that it depends on was answered no.
         findings: of the program.
     """
-    deciding = [*_lists(trace), *final]
-    status = worst([step.status for step in deciding])
+    status = worst([step.status for step in [*_lists(trace), *final]])
+    verdict = Verdict(
+        {},
+        status,
+        trace=tuple(trace),
+        findings=tuple(findings),
+    )
     if not status.usable:
-        return Verdict(
-            {},
-            status,
-            trace=tuple(trace),
-            findings=tuple(findings),
+        return verdict
+    right = {
+        q.id: step.scores == (1.0,)
+        for q, step in zip(
+            questions,
+            final,
+            strict=True,
         )
-    right = {}
-    for q, step in zip(questions, final, strict=True):
-        right[q.id] = step.scores == (1.0,)
+    }
     counts = counted(questions, right) if dependencies else right
     causes = {True: "depends on a question answered no", False: "answered differently"}
     missed = []
@@ -240,48 +258,38 @@ def verdict_of(
     if missed:
         rationale += f"; not: {', '.join(missed)}"
     score = as_expected / len(counts)
-    return Verdict(
-        {ASPECT: score},
-        status,
-        rationale,
-        tuple(trace),
-        findings=tuple(findings),
-    )
+    return replace(verdict, scores={ASPECT: score}, rationale=rationale)
 
 
-def _probable(asker: StageAsker, questions: Questions, notes: Notes) -> Program:
+def _probable(
+    asker: StageAsker, key: str, questions: Questions, notes: Notes
+) -> Program:
     """The probability of yes to every pair of question and answer, and its mean."""
-    key = f"{VQ2A}_answer"
     continuations = variants(*asker.wording.questions[key].scores)
     backbone = asker.backbone("answers")
     asks: list[Ask] = []
     for question in questions:
         variables = {"question": question.text, "answer": question.expected}
-        turn = asker.message(key, variables)
-        path = ("answers", question.id)
         asks.append(
             Likelihood(
-                (turn,),
+                (asker.message(key, variables),),
                 continuations,
-                path,
+                ("answers", question.id),
                 backbone=backbone,
             )
         )
     replies = yield asks
-    steps = []
-    for reply, q in zip(replies, questions, strict=True):
-        steps.append(step_of(reply, ("answers", q.id)))
+    pairs = zip(asks, replies, strict=True)
+    steps = [step_of(reply, ask.path) for ask, reply in pairs]
     trace = (*notes.trace, *steps)
-    findings = tuple(notes.findings)
-    deciding = [*_lists(trace), *steps]
-    status = worst([step.status for step in deciding])
-    verdict = Verdict({}, status, trace=trace, findings=findings)
-    interval = average_bounds(steps)
-    if interval is None:
-        return verdict
-    low, high = interval
-    scores = {ASPECT: (low + high) / 2}
-    return replace(verdict, scores=scores, bounds={ASPECT: interval})
+    status = worst([step.status for step in [*_lists(trace), *steps]])
+    verdict = Verdict(
+        {},
+        status,
+        trace=trace,
+        findings=tuple(notes.findings),
+    )
+    return with_middles(verdict, average_bounds(steps))
 
 
 def titles(trace: Sequence[Step]) -> dict[Path, str]:
@@ -299,11 +307,9 @@ def _lists(trace: Sequence[Step]) -> list[Step]:
 
 
 def _labels(options: QuestionAnsweringOptions, setting: str) -> tuple[str, ...]:
-    return (
-        (setting, "without dependencies")
-        if setting == DSG and not options.dependencies
-        else (setting,)
-    )
+    if setting == DSG and not options.dependencies:
+        return (setting, "without dependencies")
+    return (setting,)
 
 
 SPEC = JudgeSpec(

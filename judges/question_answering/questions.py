@@ -15,6 +15,7 @@ from typing import Any
 
 from vieval_plugin.judges.parsing import (
     list_schema,
+    number_schema,
     object_schema,
     read_answer,
     text_schema,
@@ -31,11 +32,7 @@ MOST_QUESTIONS = 24
 _MOST_CHOICES = 6
 _QUESTION = text_schema(200)
 _ANSWER = text_schema(80)
-_ID = {
-    "type": "integer",
-    "minimum": 1,
-    "maximum": 99,
-}
+_ID = number_schema(1, 99, "integer")
 _ITEMS: Mapping[str, dict[str, Any]] = {
     DSG: {
         "id": _ID,
@@ -49,14 +46,12 @@ _ITEMS: Mapping[str, dict[str, Any]] = {
     },
     VQ2A: {"question": _QUESTION, "answer": _ANSWER},
 }
-_LISTS = {
-    setting: list_schema(object_schema(item), 1, MOST_QUESTIONS)
-    for setting, item in _ITEMS.items()
-}
 #: Schema of the list of questions by setting.
 SCHEMAS = {
-    setting: object_schema({"questions": questions})
-    for setting, questions in _LISTS.items()
+    setting: object_schema(
+        {"questions": list_schema(object_schema(item), 1, MOST_QUESTIONS)}
+    )
+    for setting, item in _ITEMS.items()
 }
 
 
@@ -112,12 +107,10 @@ def _shortened(questions: Sequence[PromptQuestion]) -> tuple[PromptQuestion, ...
     """The first questions of a long list, each text once, without those that they depend on
     behind them.
     """
-    by_text = {question.text.casefold(): question for question in reversed(questions)}
-    first_questions = []
+    by_text: dict[str, PromptQuestion] = {}
     for question in questions:
-        if by_text[question.text.casefold()] is question:
-            first_questions.append(question)
-    del first_questions[MOST_QUESTIONS:]
+        by_text.setdefault(question.text.casefold(), question)
+    first_questions = [*by_text.values()][:MOST_QUESTIONS]
     ids = {question.id for question in first_questions}
     shortened = []
     for question in first_questions:
@@ -135,9 +128,7 @@ def _question(number: int, item: Mapping[str, Any]) -> PromptQuestion:
     expected = _plain(item["answer"])
     if "choices" not in item:
         return PromptQuestion(name, text, expected)
-    choices = {}
-    for choice in map(_plain, item["choices"]):
-        choices[choice.casefold()] = choice
+    choices = {choice.casefold(): choice for choice in map(_plain, item["choices"])}
     is_distinct = len(choices) == len(item["choices"])
     if not is_distinct or expected.casefold() not in choices:
         raise ValueError(
@@ -179,15 +170,14 @@ def _require_graph(questions: Sequence[PromptQuestion]) -> None:
 
 def to_json(questions: Sequence[PromptQuestion]) -> str:
     """Yes/no questions as a model would list them."""
-    items = []
-    for q in questions:
-        items.append(
-            {
-                "id": int(q.id),
-                "question": q.text,
-                "parents": [*map(int, q.parents)],
-            }
-        )
+    items = [
+        {
+            "id": int(q.id),
+            "question": q.text,
+            "parents": [*map(int, q.parents)],
+        }
+        for q in questions
+    ]
     return json.dumps({"questions": items})
 
 
@@ -200,9 +190,10 @@ def questions_in(text: str) -> dict[str, str]:
             items = read_answer(text, schema)[0]["questions"]
         except ValueError:
             continue
-        words = {}
-        for number, item in enumerate(items, start=1):
-            words[f"{item.get('id', number):g}"] = item["question"]
+        words = {
+            f"{item.get('id', number):g}": item["question"]
+            for number, item in enumerate(items, start=1)
+        }
         return words
     return {}
 

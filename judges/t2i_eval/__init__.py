@@ -16,20 +16,20 @@ from typing import Any, TypeAlias, cast, get_args
 
 from vieval_plugin.judges.conversation import (
     Exchange,
-    TrainingExample,
     TrainingUnit,
     final_chats,
+    turn_example,
 )
 from vieval_plugin.judges.protocol import (
     FAILED_CALLS,
     Asking,
     Chat,
     Judge,
-    Message,
     Path,
     Program,
     Sample,
     SampleId,
+    Scores,
     Status,
     Step,
     Verdict,
@@ -86,15 +86,13 @@ def build(options: T2IEvalOptions, wording: Pack, setting: str = PLAIN) -> Judge
     """
     require_wording(SPEC, wording, setting)
     at_once = options.mode == "framework" or setting == SINGLE_CALL
-    needed = {"answers"} if at_once else {"overall"}
-    needed |= {"quality"} if options.grades_explanations else set()
-    unworded = needed - set(wording.questions)
-    if unworded:
-        question = min(unworded)
-        raise VievalError(
-            f"prompt pack {wording.name} has no question {question!r}, which "
-            f"judges.{SPEC.name}.mode and judges.{SPEC.name}.backbones require"
-        )
+    quality = ["quality"] if options.grades_explanations else []
+    for question in ("answers" if at_once else "overall", *quality):
+        if question not in wording.questions:
+            raise VievalError(
+                f"prompt pack {wording.name} has no question {question!r}, which "
+                f"judges.{SPEC.name}.mode and judges.{SPEC.name}.backbones require"
+            )
     ablation = cast(Ablation, setting)
 
     def program(sample: Sample) -> Program:
@@ -112,18 +110,29 @@ def build(options: T2IEvalOptions, wording: Pack, setting: str = PLAIN) -> Judge
         if isinstance(extraction, Status):
             return _verdict(Result(), notes, extraction)
         if at_once:
-            outcome = yield from framework.judge_questions(asker, extraction, notes)
+            outcome = yield from framework.judge_questions(
+                asker,
+                extraction,
+                notes,
+            )
             if isinstance(outcome, Status):
                 return _verdict(Result(), notes, outcome)
             result = outcome
         else:
-            judged = yield from individual.judge_questions(asker, extraction, notes)
-            result = yield from individual.summarise(asker, extraction, judged, notes)
-        qualities = (
-            (yield from grade(asker, result, notes))
-            if options.grades_explanations
-            else {}
-        )
+            judged = yield from individual.judge_questions(
+                asker,
+                extraction,
+                notes,
+            )
+            result = yield from individual.summarise(
+                asker,
+                extraction,
+                judged,
+                notes,
+            )
+        qualities = {}
+        if options.grades_explanations:
+            qualities = yield from grade(asker, result, notes)
         return _verdict(result, notes, None, qualities)
 
     return program
@@ -148,9 +157,13 @@ def grade(asker: Asker, result: Result, notes: Notes) -> Asking[dict[str, float]
         notes.findings.append("no explanation has a reference")
         return {}
     asks = []
-    for path, *words in graded:
-        texts = zip(("question", "explanation", "reference"), words, strict=True)
-        variables = {**asker.sample.texts, **dict(texts)}
+    for path, question, explanation, reference in graded:
+        variables = {
+            **asker.sample.texts,
+            "question": question,
+            "explanation": explanation,
+            "reference": reference,
+        }
         chat = asker.chat(
             "quality",
             stage="quality",
@@ -162,10 +175,11 @@ def grade(asker: Asker, result: Result, notes: Notes) -> Asking[dict[str, float]
         asks.append(score_request(chat, schemas.QUALITY))
     answers = yield from ask_all(asks, asker.wording)
     notes.trace += joined_steps(answers)
-    grades = {}
-    for (path, *_), answer in zip(graded, answers, strict=True):
-        if answer.value:
-            grades[path] = answer.value[0] / HIGHEST
+    grades = {
+        path: answer.value[0] / HIGHEST
+        for (path, *_), answer in zip(graded, answers, strict=True)
+        if answer.value
+    }
     scores = {}
     if _OVERALL_STEP_PATH in grades:
         scores[OVERALL] = grades.pop(_OVERALL_STEP_PATH)
@@ -178,10 +192,10 @@ def _graded(
     result: Result, references: Mapping[str, str]
 ) -> Iterator[tuple[Path, str, str, str]]:
     """Path, question, explanation and reference of each explanation that has one."""
-    candidates = []
-    for judged in result.judged:
-        explanation = judged.reply.explanation
-        candidates.append((judged.path, judged.question.text, explanation))
+    candidates = [
+        (judged.path, judged.question.text, judged.reply.explanation)
+        for judged in result.judged
+    ]
     candidates.append((_OVERALL_STEP_PATH, "", result.overall.explanation))
     for path, question, explanation in candidates:
         reference = references.get(folded(question) or "overall")
@@ -191,7 +205,7 @@ def _graded(
 
 def _references(document: Any) -> dict[str, str]:
     """Explanations by question, folded; those of questions may stand one level deeper."""
-    explanations: dict[str, str] = {}
+    explanations = {}
     pending = [document] if isinstance(document, dict) else []
     while pending:
         part: Mapping[str, Any] = pending.pop()
@@ -252,31 +266,20 @@ def _general(asker: Asker) -> Extraction:
 
 def _extraction_from_annotations(asker: Asker, notes: Notes) -> Extraction | Status:
     document = asker.sample.annotations.get("extraction")
-    if document is None:
-        notes.trace.append(
-            Step(
-                PATH,
-                Status.NOT_APPLICABLE,
-                reason="the benchmark has no extraction for this sample",
-            )
-        )
-        return Status.NOT_APPLICABLE
     text = json.dumps(document, ensure_ascii=False)
-    try:
-        extraction = given_extraction(text)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        reason = f"the benchmark's extraction cannot be used ({error})"
-        notes.trace.append(Step(PATH, Status.TOOL_ERROR, reason=reason))
-        return Status.TOOL_ERROR
-    notes.trace.append(
-        Step(
-            PATH,
-            Status.OK,
-            answer=text,
-            reason=FROM_BENCHMARK,
-        )
-    )
-    return extraction
+    step = Step(PATH, Status.OK, answer=text, reason=FROM_BENCHMARK)
+    extraction: Extraction | None = None
+    if document is None:
+        reason = "the benchmark has no extraction for this sample"
+        step = Step(PATH, Status.NOT_APPLICABLE, reason=reason)
+    else:
+        try:
+            extraction = given_extraction(text)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            reason = f"the benchmark's extraction cannot be used ({error})"
+            step = Step(PATH, Status.TOOL_ERROR, reason=reason)
+    notes.trace.append(step)
+    return extraction or step.status
 
 
 def titles(trace: Sequence[Step]) -> dict[Path, str]:
@@ -285,25 +288,26 @@ def titles(trace: Sequence[Step]) -> dict[Path, str]:
     """
     for step in trace:
         if step.path == PATH and step.status.usable:
-            from_benchmark = step.reason == FROM_BENCHMARK
-            extraction = (
-                given_extraction(step.answer)
-                if from_benchmark
-                else _extraction_of(step.answer)
-            )
-            if extraction:
-                return {path: question.text for path, question in path_of(extraction)}
-            return {}
+            is_given = step.reason == FROM_BENCHMARK
+            read = given_extraction if is_given else _extraction_of
+            return {
+                path: question.text for path, question in path_of(read(step.answer))
+            }
     return {}
 
 
-def _extraction_of(answer: str) -> Extraction | None:
-    """The extraction of an answer that was read, with captions or without, or in Markdown."""
-    for form in (schemas.extraction(True), schemas.extraction(False), None):
-        extraction = read_extraction(answer, form).value
-        if extraction:
+def _extraction_of(answer: str) -> Extraction:
+    """The extraction of an answer that was read, with captions or without, or in Markdown;
+    empty where it is none of these.
+    """
+    for form in (
+        schemas.extraction(True),
+        schemas.extraction(False),
+        None,
+    ):
+        if extraction := read_extraction(answer, form).value:
             return extraction
-    return None
+    return Extraction(())
 
 
 def _verdict(
@@ -312,10 +316,11 @@ def _verdict(
     failed: Status | None,
     qualities: dict[str, float] | None = None,
 ) -> Verdict:
-    scores: dict[str, float] = {}
-    for kind, fields in result.dimensions.items():
-        if fields.score is not None:
-            scores[kind] = fields.score / SCALE
+    scores: dict[str, float] = {
+        kind: fields.score / SCALE
+        for kind, fields in result.dimensions.items()
+        if fields.score is not None
+    }
     if result.overall.score is not None:
         scores["O"] = result.overall.score / SCALE
     statuses = [step.status for step in notes.trace]
@@ -324,16 +329,14 @@ def _verdict(
     if failed is None and calls:
         failed = worst(calls)
     if failed is None and "O" not in scores:
-        failed = worst(failures) if failures else Status.PARSE_FAILURE
-    findings = tuple(notes.findings)
-    is_repaired = failures or UNANSWERED in findings
-    status = Status.REPAIRED if is_repaired else worst(statuses)
+        failed = worst(failures or [Status.PARSE_FAILURE])
+    is_repaired = failures or UNANSWERED in notes.findings
     return Verdict(
         scores | (qualities or {}),
-        failed or status,
+        failed or (Status.REPAIRED if is_repaired else worst(statuses)),
         result.overall.explanation,
         tuple(notes.trace),
-        findings=findings,
+        findings=tuple(notes.findings),
     )
 
 
@@ -362,39 +365,54 @@ def units(identity: SampleId, exchanges: Sequence[Exchange]) -> list[TrainingUni
         if path[-1] != "quality":
             thread = path[:-1] or path
             threads[thread].append((path, chat, answer))
-    scores = {}
-    for exchange in exchanges:
-        step = exchange.step
-        if step.status.usable and step.scores:
-            scores[exchange.ask.path] = step.scores
-    thread_units = []
-    for thread, turns in threads.items():
-        last_path, *_ = turns[-1]
-        thread_scores = scores.get(last_path)
-        thread_units.append(_unit(identity, thread, turns, thread_scores))
-    return thread_units
+    scores = {
+        exchange.ask.path: exchange.step.scores
+        for exchange in exchanges
+        if exchange.step.status.usable and exchange.step.scores
+    }
+    return [
+        _unit(identity, thread, turns, scores.get(turns[-1][0]))
+        for thread, turns in threads.items()
+    ]
 
 
 def _unit(
     identity: SampleId,
     thread: Path,
     turns: Sequence[ReadTurn],
-    scores: tuple[float, ...] | None,
+    scores: Scores | None,
 ) -> TrainingUnit:
     kind = thread[0]
     summary = len(thread) == 1 and kind in (*KINDS, "overall")
     examples = []
     for path, chat, answer in turns:
         stage = path[-1] if len(path) > 1 else ""
-        words = [kind, "summary" if summary else "", stage]
-        sub_task = " ".join(filter(None, words))
-        messages = (*chat.messages, Message("assistant", (answer,)))
-        name = f"{identity}/{'/'.join(path)}"
-        last = len(messages) - 1
-        examples.append(TrainingExample(name, sub_task, messages, (last,)))
-    score = scores[0] if scores else None
+        sub_task = " ".join(
+            filter(
+                None,
+                [
+                    kind,
+                    "summary" if summary else "",
+                    stage,
+                ],
+            )
+        )
+        examples.append(
+            turn_example(
+                identity,
+                path,
+                chat,
+                answer,
+                sub_task,
+            )
+        )
     unit_kind = "summary" if summary else kind
-    return TrainingUnit(unit_kind, kind, score, tuple(examples))
+    return TrainingUnit(
+        unit_kind,
+        kind,
+        scores[0] if scores else None,
+        tuple(examples),
+    )
 
 
 def _calls(options: T2IEvalOptions, setting: str) -> str:
@@ -405,8 +423,7 @@ def _calls(options: T2IEvalOptions, setting: str) -> str:
 
 def _rounds(options: T2IEvalOptions, setting: str) -> int:
     by_mode = 3 if options.mode == "framework" else 8
-    rounds = 1 if setting == SINGLE_CALL else by_mode
-    return rounds + options.grades_explanations
+    return (1 if setting == SINGLE_CALL else by_mode) + options.grades_explanations
 
 
 SPEC = JudgeSpec(

@@ -4,12 +4,12 @@ questions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
-from vieval_plugin.judges.parsing import Read
-from vieval_plugin.judges.protocol import Asking, Chat, Message, Path
+from vieval_plugin.judges.protocol import Asking, Chat, Message, Path, Schema
 from vieval_plugin.judges.spec import option
 from vieval_plugin.judges.stages import REPEATED, Notes, StageAsker
 from vieval_plugin.judges.structured_chat import ChatRequest, ask_all
@@ -96,7 +96,7 @@ class Turn:
     #: Stage, whose backbone answers.
     step: Stage
     #: Schema of its answer.
-    schema: Mapping[str, Any]
+    schema: Schema
     #: Show neither the prompt nor what was extracted from it.
     blind: bool = False
 
@@ -116,8 +116,6 @@ class Thread:
 
 @dataclass
 class _Conversation:
-    """State of a conversation."""
-
     thread: Thread
     #: Last question that was answered.
     chat: Chat | None = None
@@ -138,15 +136,16 @@ def converse(
     """
     conversations = [_Conversation(thread) for thread in threads]
     going = conversations
-    most_turns = max((len(thread.turns) for thread in threads), default=0)
-    for index in range(most_turns):
+    for index in range(max((len(thread.turns) for thread in threads), default=0)):
         going = [talk for talk in going if index < len(talk.thread.turns)]
-        questions = []
-        for talk in going:
-            turn = talk.thread.turns[index]
-            questions.append(_question(asker, talk, turn))
+        questions = [_question(asker, talk, talk.thread.turns[index]) for talk in going]
         answers = yield from ask_all(questions, asker.wording)
-        for talk, question, answer in zip(going, questions, answers, strict=True):
+        for talk, question, answer in zip(
+            going,
+            questions,
+            answers,
+            strict=True,
+        ):
             notes.trace += answer.steps
             if answer.value is None:
                 notes.findings.append(
@@ -166,9 +165,8 @@ def _question(
 ) -> ChatRequest[Fields]:
     thread = conversation.thread
     fields = conversation.fields
-    context = thread.blind if turn.blind else thread.variables
     variables = {
-        **context,
+        **(thread.blind if turn.blind else thread.variables),
         "answer": fields.answer,
         "explanation": fields.explanation,
     }
@@ -185,11 +183,9 @@ def _question(
         max_tokens=1024,
         history=history,
     )
-    return ChatRequest(question, _reader(turn, asker.wording.asks_for_markdown))
-
-
-def _reader(turn: Turn, markdown: bool) -> Callable[[str], Read[Fields]]:
-    return lambda text: read_fields(text, turn.schema, markdown)
+    markdown = asker.wording.asks_for_markdown
+    read = partial(read_fields, schema=turn.schema, markdown=markdown)
+    return ChatRequest(question, read)
 
 
 def _and(first: Fields, then: Fields) -> Fields:

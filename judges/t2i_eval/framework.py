@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from vieval_plugin.judges.parsing import read_answer
-from vieval_plugin.judges.protocol import Asking, Chat, Status
+from vieval_plugin.judges.protocol import Asking, Chat, Schema, Status
 from vieval_plugin.judges.stages import Notes, ask_one, read_as
 from vieval_plugin.judges.t2i_eval import schemas
 from vieval_plugin.judges.t2i_eval.asker import Asker
@@ -22,7 +22,6 @@ from vieval_plugin.judges.t2i_eval.structure import (
     Extraction,
     Fields,
     JudgedQuestion,
-    Kind,
     Question,
     Result,
     path_of,
@@ -40,12 +39,19 @@ def judge_questions(
 ) -> Asking[Result | Status]:
     """Answer all questions in one call, then explain and score everything in another."""
     questions = extraction.questions
-    question_variables: dict[str, Any] = {"questions": schemas.numbered(questions)}
-    question_variables["with_reference"] = asker.shows("reference")
+    question_variables = {
+        "questions": schemas.numbered(questions),
+        "with_reference": asker.shows("reference"),
+    }
     merged = asker.ablation in _MERGED
     answers = dict[str, Fields]()
     if not merged:
-        outcome = yield from _answer(asker, questions, question_variables, notes)
+        outcome = yield from _answer(
+            asker,
+            questions,
+            question_variables,
+            notes,
+        )
         if isinstance(outcome, Status):
             return outcome
         answers = outcome
@@ -60,14 +66,10 @@ def judge_questions(
         return Result(tuple(_judged(extraction, answers)))
     for name, question in schemas.numbered(questions):
         if merged or question.kind != "appearance":
-            earlier = answers.get(name, Fields())
             evaluation = fields_of(parts[name])
-            answer = earlier.answer or evaluation.answer
+            answer = answers.get(name, Fields()).answer or evaluation.answer
             answers[name] = replace(evaluation, answer=answer)
-    dimensions: dict[Kind, Fields] = {}
-    for kind in KINDS:
-        if kind in parts:
-            dimensions[kind] = fields_of(parts[kind])
+    dimensions = {kind: fields_of(parts[kind]) for kind in KINDS if kind in parts}
     judged = tuple(_judged(extraction, answers))
     return Result(judged, dimensions, fields_of(parts["overall"]))
 
@@ -79,14 +81,13 @@ def _answer(
     notes: Notes,
 ) -> Asking[dict[str, Fields] | Status]:
     captions = asker.ablation != "no_captioning"
-    variables = {**question_variables, "captions": captions}
     schema = schemas.answers(questions, captions)
     chat = asker.chat(
         "answers",
         stage="answer",
         path=("answers",),
         schema=schema,
-        variables=variables,
+        variables={**question_variables, "captions": captions},
         max_tokens=_MAX_TOKENS,
     )
     parts = yield from _ask(asker, chat, schema, notes)
@@ -106,13 +107,14 @@ def _evaluate(
     """Explain and score everything, and answer too where the ablation merges both."""
     answers_too = asker.ablation == "merged"
     merged = asker.ablation in _MERGED
-    variables: dict[str, Any] = {**asker.sample.texts, **question_variables}
-    variables["answers_too"] = answers_too
-    variables["structure"] = ""
-    if extraction.entities:
-        variables["structure"] = structure_text(extraction)
-    variables["answers"] = results_text(_judged(extraction, answers))
-    variables["kinds"] = [kind for kind in KINDS if extraction.questions_of(kind)]
+    variables = {
+        **asker.sample.texts,
+        **question_variables,
+        "answers_too": answers_too,
+        "structure": structure_text(extraction) if extraction.entities else "",
+        "answers": results_text(_judged(extraction, answers)),
+        "kinds": [kind for kind in KINDS if extraction.questions_of(kind)],
+    }
     key = "evaluation"
     if merged:
         key = "merged" if answers_too else "direct"
@@ -136,19 +138,21 @@ def _judged(
     extraction: Extraction, answers: Mapping[str, Fields]
 ) -> list[JudgedQuestion]:
     names = [name for name, _ in schemas.numbered(extraction.questions)]
-    judged = []
-    for (path, question), name in zip(path_of(extraction), names, strict=True):
-        reply = answers.get(name, Fields())
-        judged.append(JudgedQuestion(path, question, reply))
-    return judged
+    return [
+        JudgedQuestion(path, question, answers.get(name, Fields()))
+        for (path, question), name in zip(
+            path_of(extraction),
+            names,
+            strict=True,
+        )
+    ]
 
 
 def _ask(
-    asker: Asker, chat: Chat, schema: schemas.Schema, notes: Notes
+    asker: Asker, chat: Chat, schema: Schema, notes: Notes
 ) -> Asking[Mapping[str, Any] | Status]:
     """The parts of an answer (`question_1`, `intrinsic`, `overall`), or the status of one that
     could not be read.
     """
-    parse = partial(read_answer, schema=schema)
-    read = partial(read_as, parse=parse)
+    read = partial(read_as, parse=partial(read_answer, schema=schema))
     return (yield from ask_one(chat, read, asker.wording, notes))

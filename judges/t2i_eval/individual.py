@@ -7,7 +7,6 @@ Source: Tu et al. (2024), the individual-task pipeline. Calls: 1 + 2 for each qu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from vieval_plugin.judges.protocol import Asking
 from vieval_plugin.judges.stages import Notes
@@ -31,23 +30,31 @@ def judge_questions(
     asker: Asker, extraction: Extraction, notes: Notes
 ) -> Asking[list[JudgedQuestion]]:
     """Answer, explain and score every question, all of them at once."""
-    context = dict(asker.sample.texts)
-    context["structure"] = ""
-    if extraction.entities:
-        context["structure"] = structure_text(extraction)
-    context["structure_info"] = structure_text(extraction, questions=True)
+    context = {
+        **asker.sample.texts,
+        "structure": structure_text(extraction) if extraction.entities else "",
+        "structure_info": structure_text(extraction, questions=True),
+    }
     questions = path_of(extraction)
     threads = []
     for path, question in questions:
-        blind: dict[str, Any] = {"question": question.text, "kind": question.kind}
-        blind["entities"] = question.entities
-        blind["with_reference"] = asker.shows("reference")
+        blind = {
+            "question": question.text,
+            "kind": question.kind,
+            "entities": question.entities,
+            "with_reference": asker.shows("reference"),
+        }
         turns = _turns(question.kind, asker.ablation)
         threads.append(Thread(path, turns, {**context, **blind}, blind))
     answers = yield from converse(asker, threads, notes)
-    judged = []
-    for (path, question), fields in zip(questions, answers, strict=True):
-        judged.append(JudgedQuestion(path, question, fields))
+    judged = [
+        JudgedQuestion(path, question, fields)
+        for (path, question), fields in zip(
+            questions,
+            answers,
+            strict=True,
+        )
+    ]
     return judged
 
 
@@ -63,12 +70,13 @@ def _turns(kind: Kind, ablation: str) -> tuple[Turn, ...]:
                 f"{kind}_judgement",
                 "score",
                 schema,
-                blind=appearance,
+                appearance,
             ),
         )
+    is_direct = ablation == "no_answering" and not appearance
     explanation = Turn(
         "explanation",
-        f"{kind}_explanation",
+        f"{kind}_{'direct' if is_direct else 'explanation'}",
         "explanation",
         schemas.EXPLANATION,
         appearance,
@@ -80,16 +88,8 @@ def _turns(kind: Kind, ablation: str) -> tuple[Turn, ...]:
         schemas.SCORE,
         appearance,
     )
-    if appearance:
+    if appearance or is_direct:
         return (explanation, score)
-    if ablation == "no_answering":
-        direct = Turn(
-            "explanation",
-            f"{kind}_direct",
-            "explanation",
-            schemas.EXPLANATION,
-        )
-        return (direct, score)
     answer = Turn(
         "answer",
         f"{kind}_answer",
@@ -101,7 +101,10 @@ def _turns(kind: Kind, ablation: str) -> tuple[Turn, ...]:
 
 
 def summarise(
-    asker: Asker, extraction: Extraction, judged: Sequence[JudgedQuestion], notes: Notes
+    asker: Asker,
+    extraction: Extraction,
+    judged: Sequence[JudgedQuestion],
+    notes: Notes,
 ) -> Asking[Result]:
     """A summary and a score of each dimension that has judged questions, then of the whole."""
     context = {
@@ -115,11 +118,10 @@ def summarise(
         if not any(entry.reply.explanation for entry in kind_questions):
             continue
         kinds.append(kind)
-        results = results_text(kind_questions)
         variables = {
             **context,
             "dimension": kind,
-            "results": results,
+            "results": results_text(kind_questions),
         }
         turns = _closing(f"{kind}_summary", "summary")
         threads.append(Thread((kind,), turns, variables))
@@ -132,12 +134,15 @@ def summarise(
         "results": results_text(judged),
         "summaries": summaries_text(dimensions),
     }
-    thread = Thread(("overall",), _closing("overall", "overall"), variables)
+    thread = Thread(
+        ("overall",),
+        _closing("overall", "overall"),
+        variables,
+    )
     [overall] = yield from converse(asker, [thread], notes)
     return Result(tuple(judged), dimensions, overall)
 
 
 def _closing(key: str, step: Stage) -> tuple[Turn, ...]:
-    explanation = Turn("explanation", key, step, schemas.EXPLANATION)
     score = Turn("score", f"{key}_score", step, schemas.SCORE)
-    return (explanation, score)
+    return (Turn("explanation", key, step, schemas.EXPLANATION), score)

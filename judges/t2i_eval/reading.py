@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from vieval_plugin.judges.json_repairs import number
 from vieval_plugin.judges.parsing import Read, read_answer
+from vieval_plugin.judges.protocol import Schema
 from vieval_plugin.judges.stages import MISSING, read_as
 from vieval_plugin.judges.t2i_eval.structure import (
     KINDS,
@@ -67,8 +68,7 @@ def items(text: str) -> list[Item]:
     >>> items("# Answer\\n## cat\\n- **question**: Is it red?\\n- answer: no")[1]
     Item(headings=('Answer', 'cat'), key='answer', value='no')
     """
-    lines = _lines(text[:_LONGEST])
-    return [_item(headings, line) for headings, line in lines]
+    return [_item(headings, line) for headings, line in _lines(text[:_LONGEST])]
 
 
 def _lines(text: str) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -97,9 +97,10 @@ def _lines(text: str) -> Iterator[tuple[tuple[str, ...], str]]:
 
 def _inline_text(inline: Token) -> str:
     breaks = ("softbreak", "hardbreak")
-    pieces = []
-    for child in inline.children or []:
-        pieces.append("\n" if child.type in breaks else child.content)
+    pieces = [
+        "\n" if child.type in breaks else child.content
+        for child in inline.children or []
+    ]
     return "".join(pieces)
 
 
@@ -111,7 +112,7 @@ def _item(headings: tuple[str, ...], line: str) -> Item:
     return Item(headings, "", line)
 
 
-def read_extraction(text: str, schema: Mapping[str, Any] | None) -> Read[Extraction]:
+def read_extraction(text: str, schema: Schema | None) -> Read[Extraction]:
     """The extraction of a reply, in JSON of the schema or, without one, in Markdown; whatever
     rules it breaks.
     """
@@ -121,8 +122,8 @@ def read_extraction(text: str, schema: Mapping[str, Any] | None) -> Read[Extract
             extraction = _read_json(read_answer(text, schema)[0])
         else:
             extraction = _read_markdown(items(remove_thinking(text)))
-        parts = (("entities", extraction.entities), ("questions", extraction.questions))
-        missing = [name for name, part in parts if not part]
+        parts = ("entities", "questions")
+        missing = [name for name in parts if not getattr(extraction, name)]
         if missing:
             raise ValueError(f"{MISSING}: {' and '.join(missing)}")
         return extraction, True
@@ -130,7 +131,7 @@ def read_extraction(text: str, schema: Mapping[str, Any] | None) -> Read[Extract
     return read_as(text, parse)
 
 
-def read_fields(text: str, schema: Mapping[str, Any], markdown: bool) -> Read[Fields]:
+def read_fields(text: str, schema: Schema, markdown: bool) -> Read[Fields]:
     """Read the fields of a schema: `score` a number from 0 to 10, anything else a text.
 
     From JSON or, with `markdown`, from items `name: value` or, where one field is asked, from the
@@ -152,9 +153,12 @@ def read_fields(text: str, schema: Mapping[str, Any], markdown: bool) -> Read[Fi
 
 def fields_of(values: Mapping[str, Any]) -> Fields:
     """Values by name as fields."""
-    answer = values.get("answer", "")
     explanation = values.get("explanation", "")
-    return Fields(answer, explanation, values.get("score"))
+    return Fields(
+        values.get("answer", ""),
+        explanation,
+        values.get("score"),
+    )
 
 
 def _only_values(
@@ -164,8 +168,7 @@ def _only_values(
     keyed = _keyed(lines, names)
     if not keyed and len(names) == 1 and body:
         keyed = {names[0]: {body}}
-    counts = {name: len(keyed.get(name, ())) for name in names}
-    missing = [name for name, count in counts.items() if count != 1]
+    missing = [name for name in names if len(keyed.get(name, ())) != 1]
     if missing:
         raise ValueError(f"{MISSING}: {' and '.join(missing)}")
     return {name: value for name, [value] in keyed.items()}
@@ -181,9 +184,8 @@ def _markdown_fields(text: str, names: Sequence[str]) -> tuple[dict[str, Any], b
     if "score" not in names:
         return values, True
     first = lines[0]
-    last = lines[-1]
     has_other_keys = bool({line.key for line in lines} - {"", *_KEYS})
-    ends_otherwise = last.key != "score" and len(lines) > 1
+    ends_otherwise = lines[-1].key != "score" and len(lines) > 1
     score = number(values["score"], _SCALE)
     if score is None or not 0 <= score <= _SCALE:
         raise ValueError(f"score must be a number from 0 to {_SCALE:g}")
@@ -203,25 +205,20 @@ def _is_heading(title: str) -> bool:
     an answer.
     """
     title_words = re.findall(r"[^\W\d_]+", title.lower())
-    return is_lead_in(title) or all(
-        title_word in _HEADINGS for title_word in title_words
-    )
+    return is_lead_in(title) or _HEADINGS.issuperset(title_words)
 
 
 def _keyed(lines: Sequence[Item], names: Sequence[str]) -> dict[str, set[str]]:
     """The values of each name; lines without a key go on with the item before them."""
-    entries: list[tuple[str, str]] = []
+    entries = []
     for item in lines:
         if item.key:
             entries.append((item.key, item.value))
         elif entries:
             key, value = entries[-1]
             entries[-1] = (key, f"{value}\n{item.value}")
-    values: dict[str, set[str]] = {}
-    for key, value in entries:
-        if key in names:
-            values.setdefault(key, set()).add(value)
-    return {name: values[name] for name in names if name in values}
+    by_name = {name: {text for key, text in entries if key == name} for name in names}
+    return {name: values for name, values in by_name.items() if values}
 
 
 def _read_json(document: Mapping[str, Any]) -> Extraction:
@@ -235,7 +232,14 @@ def _read_json(document: Mapping[str, Any]) -> Extraction:
             attribute = Attribute(_text_of(fields["name"]), _text_of(fields["value"]))
             attributes.append(attribute)
             text = _text_of(fields.get("question", ""))
-            intrinsic.append(Question("intrinsic", text, (name,), attribute.name))
+            intrinsic.append(
+                Question(
+                    "intrinsic",
+                    text,
+                    (name,),
+                    attribute.name,
+                )
+            )
         caption = _text_of(entity.get("caption", ""))
         entities.append(Entity(name, tuple(attributes), caption))
         appearance = _text_of(entity.get("appearance_question", ""))
@@ -268,7 +272,7 @@ def _text_of(value: object) -> str:
 def _read_markdown(lines: Sequence[Item]) -> Extraction:
     attributes: dict[str, list[Attribute]] = {}
     relations: dict[str, dict[str, str]] = {}
-    captions: dict[str, str] = {}
+    captions = {}
     questions: list[Question] = []
     for item in lines:
         titles = " / ".join(item.headings).lower()
@@ -283,10 +287,10 @@ def _read_markdown(lines: Sequence[Item]) -> Extraction:
             attributes.setdefault(name, []).append(Attribute(*name_and_value))
         elif kind == "relationship" and item.key:
             relations.setdefault(name, {})[item.key] = item.value
-    entities = []
-    for name, entity_attributes in attributes.items():
-        caption = captions.get(name, "")
-        entities.append(Entity(name, tuple(entity_attributes), caption))
+    entities = [
+        Entity(name, tuple(entity_attributes), captions.get(name, ""))
+        for name, entity_attributes in attributes.items()
+    ]
     return Extraction(
         tuple(entities),
         tuple(map(_relation, relations.values())),
@@ -295,21 +299,19 @@ def _read_markdown(lines: Sequence[Item]) -> Extraction:
 
 
 def _add_question(
-    questions: list[Question], item: Item, heading: str, kind: Kind | None
+    questions: list[Question],
+    item: Item,
+    heading: str,
+    kind: Kind | None,
 ) -> None:
     """Add a question, or put the entities of the last one."""
     if item.key in ("entities", "entities involved", "entity") and questions:
-        entities = split_names(item.value)
-        questions[-1] = replace(questions[-1], entities=entities)
+        questions[-1] = replace(questions[-1], entities=split_names(item.value))
     elif kind and item.key in ("question", ""):
-        questions.append(Question(kind, item.value, _asked_about(heading, kind)))
-
-
-def _asked_about(heading: str, kind: Kind) -> tuple[str, ...]:
-    """The entities that a heading over a question names."""
-    if _names_kind(heading):
-        return ()
-    return split_names(heading) if kind == "relationship" else (heading,)
+        entities = split_names(heading) if kind == "relationship" else (heading,)
+        if _names_kind(heading):
+            entities = ()
+        questions.append(Question(kind, item.value, entities))
 
 
 def _relation(fields: Mapping[str, str]) -> Relation:
@@ -319,22 +321,18 @@ def _relation(fields: Mapping[str, str]) -> Relation:
 
 def _names_kind(title: str) -> bool:
     """Return whether a heading is one of the layout's own and no entity's."""
-    folded = title.lower()
-    return any(
-        label in folded
-        for label in (
-            "questions",
-            "attributes",
-            "image caption",
-            "structure information",
-        )
+    labels = (
+        "questions",
+        "attributes",
+        "image caption",
+        "structure information",
     )
+    return any(label in title.lower() for label in labels)
 
 
 def split_names(text: str) -> tuple[str, ...]:
     """Names in a list with commas."""
-    names = (name.strip() for name in text.split(","))
-    return tuple(name for name in names if name)
+    return tuple(filter(None, map(str.strip, text.split(","))))
 
 
 def given_extraction(text: str) -> Extraction:
@@ -346,15 +344,12 @@ def given_extraction(text: str) -> Extraction:
     """
     document = json.loads(text)
     read = _read_markdown(items(str(document.get("structured_info", ""))))
-    questions = []
-    for kind in KINDS:
-        for question in document.get(f"{kind}_questions") or []:
-            questions.append(_benchmark_question(kind, question))
-    extraction = Extraction(
-        read.entities,
-        read.relations,
-        tuple(questions) or read.questions,
+    questions = tuple(
+        _benchmark_question(kind, question)
+        for kind in KINDS
+        for question in document.get(f"{kind}_questions") or []
     )
+    extraction = replace(read, questions=questions or read.questions)
     if not extraction.questions:
         raise ValueError("the extraction has no questions")
     return extraction
@@ -364,7 +359,9 @@ def _benchmark_question(kind: Kind, question: Any) -> Question:
     if isinstance(question, str):
         return Question(kind, question.strip())
     entity = question.get("entity") or ""
-    entities: tuple[str, ...] = (entity,) if entity else ()
-    if kind == "relationship":
-        entities = split_names(entity)
-    return Question(kind, str(question["question"]).strip(), entities)
+    names = split_names(entity) if kind == "relationship" else filter(None, [entity])
+    return Question(
+        kind,
+        str(question["question"]).strip(),
+        tuple(names),
+    )

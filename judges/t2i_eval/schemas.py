@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from vieval_plugin.judges.parsing import list_schema, object_schema, text_schema
+from vieval_plugin.judges.parsing import (
+    list_schema,
+    number_schema,
+    object_schema,
+    text_schema,
+)
+from vieval_plugin.judges.protocol import Schema
 from vieval_plugin.judges.t2i_eval.structure import KINDS, Question
-
-Schema = Mapping[str, Any]
 
 
 def _object(**properties: Schema) -> Schema:
@@ -18,11 +21,7 @@ def _object(**properties: Schema) -> Schema:
 _NAME = text_schema(50)
 _QUESTION = text_schema(140)
 _PROSE = text_schema(600)
-_SCORE: Schema = {
-    "type": "number",
-    "minimum": 0,
-    "maximum": 10,
-}
+_SCORE = number_schema(0, 10)
 
 ANSWER = _object(answer=_PROSE)
 EXPLANATION = _object(explanation=_PROSE)
@@ -33,14 +32,7 @@ ANSWER_AND_SCORE = _object(
     explanation=_PROSE,
     score=_SCORE,
 )
-QUALITY = _object(
-    reasoning=_PROSE,
-    score={
-        "type": "number",
-        "minimum": 0,
-        "maximum": 5,
-    },
-)
+QUALITY = _object(reasoning=_PROSE, score=number_schema(0, 5))
 
 
 def extraction(captions: bool) -> Schema:
@@ -52,10 +44,9 @@ def extraction(captions: bool) -> Schema:
         value=_NAME,
         question=_QUESTION,
     )
-    caption = {"caption": text_schema(200)} if captions else {}
     entity = _object(
         name=_NAME,
-        **caption,
+        **{"caption": text_schema(200)} if captions else {},
         appearance_question=_QUESTION,
         attributes=list_schema(attribute, 1),
     )
@@ -69,11 +60,11 @@ def extraction(captions: bool) -> Schema:
 
 def answers(questions: Sequence[Question], captions: bool) -> Schema:
     """Schema of one answer a question, in the questions' order; appearance is scored at once."""
-    caption = {"caption": text_schema(600)} if captions else {}
-    by_question = {}
-    for name, q in numbered(questions):
-        by_question[name] = EXPLANATION_AND_SCORE if q.kind == "appearance" else ANSWER
-    return _object(**caption, **by_question)
+    by_question = {
+        name: EXPLANATION_AND_SCORE if q.kind == "appearance" else ANSWER
+        for name, q in numbered(questions)
+    }
+    return _object(**{"caption": text_schema(600)} if captions else {}, **by_question)
 
 
 def evaluation(
@@ -84,21 +75,13 @@ def evaluation(
     """
     by_question = {}
     for name, q in numbered(questions):
-        if appearance or q.kind != "appearance":
-            by_question[name] = (
-                ANSWER_AND_SCORE
-                if answers and q.kind != "appearance"
-                else EXPLANATION_AND_SCORE
-            )
-    kinds = {}
-    for kind in KINDS:
-        if any(q.kind == kind for q in questions):
-            kinds[kind] = EXPLANATION_AND_SCORE
-    return _object(
-        **by_question,
-        **kinds,
-        overall=EXPLANATION_AND_SCORE,
-    )
+        if q.kind != "appearance":
+            by_question[name] = ANSWER_AND_SCORE if answers else EXPLANATION_AND_SCORE
+        elif appearance:
+            by_question[name] = EXPLANATION_AND_SCORE
+    kinds = [kind for kind in KINDS if any(q.kind == kind for q in questions)]
+    by_dimension = dict.fromkeys([*kinds, "overall"], EXPLANATION_AND_SCORE)
+    return _object(**by_question, **by_dimension)
 
 
 def numbered(questions: Sequence[Question]) -> list[tuple[str, Question]]:

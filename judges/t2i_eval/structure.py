@@ -6,6 +6,7 @@ Source: Tu et al., Automatic Evaluation for Text-to-Image Generation (2024), the
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
@@ -86,7 +87,7 @@ def violations(extraction: Extraction) -> tuple[str, ...]:
     >>> violations(Extraction((cat,), (Relation(("cat", "mat"), "on"),)))[1]
     'entity without an appearance question'
     """
-    broken: list[str] = []
+    broken = []
     entity_names = {folded(entity.name) for entity in extraction.entities}
     for entity in extraction.entities:
         names = [folded(attribute.name) for attribute in entity.attributes]
@@ -96,8 +97,7 @@ def violations(extraction: Extraction) -> tuple[str, ...]:
             broken.append("entity without quantity")
         positions = [name for name in names if name in _POSITIONS]
         broken += ["position as an attribute"] * len(positions)
-        intrinsic = _questions_about(extraction, "intrinsic", entity.name)
-        if len(intrinsic) != len(names):
+        if len(_questions_about(extraction, "intrinsic", entity.name)) != len(names):
             broken.append("attributes and questions differ in number")
         if not _questions_about(extraction, "appearance", entity.name):
             broken.append("entity without an appearance question")
@@ -111,11 +111,11 @@ def violations(extraction: Extraction) -> tuple[str, ...]:
 
 def _questions_about(extraction: Extraction, kind: Kind, entity: str) -> list[Question]:
     name = folded(entity)
-    questions = []
-    for question in extraction.questions_of(kind):
-        if name in map(folded, question.entities):
-            questions.append(question)
-    return questions
+    return [
+        question
+        for question in extraction.questions_of(kind)
+        if name in map(folded, question.entities)
+    ]
 
 
 def folded(name: str) -> str:
@@ -130,13 +130,14 @@ def structure_text(extraction: Extraction, questions: bool = False) -> str:
     lines = ["# Structure Information", "## Intrinsic Attributes"]
     for entity in extraction.entities:
         lines.append(f"### {entity.name}")
-        for attribute in entity.attributes:
-            lines.append(f"- {attribute.name}: {attribute.value}")
+        lines += [f"- {entry.name}: {entry.value}" for entry in entity.attributes]
     lines.append("## Relationship Attributes")
     for number, relation in enumerate(extraction.relations, start=1):
-        lines.append(f"### Relation {number}")
-        lines.append(f"- entities involved: {', '.join(relation.entities)}")
-        lines.append(f"- value: {relation.value}")
+        lines += [
+            f"### Relation {number}",
+            f"- entities involved: {', '.join(relation.entities)}",
+            f"- value: {relation.value}",
+        ]
     if questions:
         lines.append("# Questions")
         for kind in KINDS:
@@ -198,11 +199,11 @@ class Result:
 
 def path_of(extraction: Extraction) -> list[tuple[Path, Question]]:
     """Every question with its path: its kind, and its number among those of the kind."""
-    counts: dict[str, int] = {}
+    counts = Counter[str]()
     paths: list[tuple[Path, Question]] = []
     for question in extraction.questions:
         kind = question.kind
-        counts[kind] = counts.get(kind, 0) + 1
+        counts[kind] += 1
         paths.append(((kind, str(counts[kind])), question))
     return paths
 

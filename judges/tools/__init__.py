@@ -15,7 +15,7 @@ import importlib.util
 import json
 import pkgutil
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -29,6 +29,7 @@ from vieval_plugin.judges.protocol import (
     Status,
     Step,
     ToolResult,
+    Trace,
     UseTool,
     failed_step,
 )
@@ -61,6 +62,15 @@ class Request:
     #: Model of the grounding tool.
     detector: str = ""
 
+    def ask(self, tool: str, role: str, **arguments: Any) -> UseTool:
+        """Ask for a tool to look at one of the images."""
+        path = (*self.path, f"{tool} {role}")
+        return UseTool(
+            tool,
+            {"image": self.images[role], **arguments},
+            path,
+        )
+
 
 @dataclass(frozen=True)
 class ToolOutcome:
@@ -71,7 +81,7 @@ class ToolOutcome:
     #: Text for the rating model.
     text: str = ""
     #: Steps for the trace.
-    steps: tuple[Step, ...] = ()
+    steps: Trace = ()
     #: Failure, with which there is nothing to use but the steps.
     failure: Failure | None = None
     #: Text of each image by role, where the tool speaks of each by itself.
@@ -124,10 +134,9 @@ def require(tools: Sequence[Tool], advice: str) -> None:
     it.
     """
     for tool in tools:
-        missing = []
-        for package in tool.needs:
-            if importlib.util.find_spec(package) is None:
-                missing.append(package)
+        missing = [
+            package for package in tool.needs if not importlib.util.find_spec(package)
+        ]
         if missing:
             raise ToolMissing(
                 f"the tool {tool.name} requires {' and '.join(missing)}; {advice}"
@@ -136,7 +145,7 @@ def require(tools: Sequence[Tool], advice: str) -> None:
 
 def use_tools(
     asks: Sequence[UseTool],
-) -> Asking[tuple[list[ToolResult], tuple[Step, ...]]]:
+) -> Asking[tuple[list[ToolResult], Trace]]:
     """Ask for tool runs at once: their results, and a step for each.
 
     A run that failed has an empty result; `failed` finds it among the steps.
@@ -147,8 +156,7 @@ def use_tools(
     results = [
         reply if isinstance(reply, ToolResult) else ToolResult() for reply in replies
     ]
-    pairs = zip(asks, replies, strict=True)
-    return results, tuple(_step(ask, reply) for ask, reply in pairs)
+    return results, tuple(map(_step, asks, replies))
 
 
 def failed(steps: Sequence[Step]) -> Failure | None:
@@ -165,18 +173,9 @@ def to_json(result: ToolResult) -> str:
 
     Images are left out: they are made again from the boxes.
     """
-    boxes = []
-    for box in result.boxes:
-        boxes.append([box.left, box.top, box.right, box.bottom])
+    document = {"boxes": [*map(astuple, result.boxes)], "text": result.text}
     by = {"by": result.by} if result.by else {}
-    return json.dumps(
-        {
-            "boxes": boxes,
-            "text": result.text,
-            **by,
-        },
-        ensure_ascii=False,
-    )
+    return json.dumps(document | by, ensure_ascii=False)
 
 
 def from_json(text: str) -> ToolResult:

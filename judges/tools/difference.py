@@ -37,7 +37,9 @@ _WHITE = 250
 
 
 def difference(
-    first: Pixels, second: Pixels, counts: NDArray[np.bool_] | None = None
+    first: Pixels,
+    second: Pixels,
+    counts: NDArray[np.bool_] | None = None,
 ) -> list[Box]:
     """Boxes, in pixels of `first`, where the two images (height, width, 3) differ; largest first.
 
@@ -49,19 +51,21 @@ def difference(
     import cv2
 
     second = resized(second, first)
-    first_blurred = cv2.GaussianBlur(first, (BLUR, BLUR), 0)
     second_blurred = cv2.GaussianBlur(second, (BLUR, BLUR), 0)
-    distance = cv2.absdiff(first_blurred, second_blurred)
+    distance = cv2.absdiff(cv2.GaussianBlur(first, (BLUR, BLUR), 0), second_blurred)
     grey = cv2.cvtColor(distance, cv2.COLOR_RGB2GRAY)
     _, differs = cv2.threshold(grey, THRESHOLD, 255, cv2.THRESH_BINARY)
     if counts is not None:
         differs[~counts] = 0
     differs = cv2.dilate(differs, np.ones((DILATION, DILATION), np.uint8))
-    contours, _ = cv2.findContours(differs, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
-    rectangles = [cv2.boundingRect(contour) for contour in contours]
+    contours, _ = cv2.findContours(
+        differs,
+        cv2.RETR_EXTERNAL,
+        cv2.CHAIN_APPROX_SIMPLE,
+    )
     smallest = SHARE * differs.size
     boxes = []
-    for x, y, width, height in rectangles:
+    for x, y, width, height in [cv2.boundingRect(contour) for contour in contours]:
         if width * height > smallest:
             boxes.append(Box(x, y, x + width, y + height))
     return sorted(merged(boxes), key=area, reverse=True)
@@ -81,8 +85,7 @@ def area_that_counts(mask: Pixels, inside: bool) -> NDArray[np.bool_]:
     if inside:
         return white
     reach = np.ones((BLUR, BLUR), np.uint8)
-    grown = cv2.dilate(white.astype(np.uint8), reach)
-    return np.equal(grown, 0)
+    return np.equal(cv2.dilate(white.astype(np.uint8), reach), 0)
 
 
 def merged(boxes: Sequence[Box]) -> list[Box]:
@@ -132,11 +135,15 @@ def use(request: Request) -> Asking[ToolOutcome]:
     """
     if len(request.images) != 2:
         reason = f"{NAME} requires exactly 2 images, got {len(request.images)}"
-        step = Step((*request.path, NAME), Status.TOOL_ERROR, reason=reason)
+        step = Step(
+            (*request.path, NAME),
+            Status.TOOL_ERROR,
+            reason=reason,
+        )
         return ToolOutcome(steps=(step,), failure=Failure(step.status, reason))
     first, second = request.images.values()
     arguments: dict[str, Any] = {"first": first, "second": second}
-    if request.mask is not None:
+    if request.mask:
         arguments |= {
             "mask": request.mask,
             "side": "inside" if request.question == "edit" else "outside",

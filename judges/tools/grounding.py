@@ -8,7 +8,7 @@ phrase.
 
 from __future__ import annotations
 
-from vieval_plugin.judges.protocol import Asking, UseTool
+from vieval_plugin.judges.protocol import Asking
 from vieval_plugin.judges.tools import Request, Tool, ToolOutcome, failed, use_tools
 from vieval_plugin.judges.tools.highlight import highlighted
 
@@ -19,27 +19,25 @@ def use(request: Request) -> Asking[ToolOutcome]:
     """Each image of the sub-question with what the phrases name highlighted; one in which
     nothing is found stays.
     """
-    asks = []
-    for role, image in request.images.items():
-        arguments = {
-            "image": image,
-            "phrases": request.phrases,
-            "detector": request.detector,
-        }
-        path = (*request.path, f"{NAME} {role}")
-        asks.append(UseTool(NAME, arguments, path))
+    what = {"phrases": request.phrases, "detector": request.detector}
+    asks = [request.ask(NAME, role, **what) for role in request.images]
     results, steps = yield from use_tools(asks)
     failure = failed(steps)
     if failure:
         return ToolOutcome(steps=steps, failure=failure)
-    boxes = {}
-    lines = []
-    for role, result in zip(request.images, results, strict=True):
-        boxes[role] = result.boxes
-        if not result.boxes:
-            lines.append(
-                f"In the {role} picture it found nothing, and darkened nothing."
-            )
+    boxes = {
+        role: result.boxes
+        for role, result in zip(
+            request.images,
+            results,
+            strict=True,
+        )
+    }
+    lines = [
+        f"In the {role} picture it found nothing, and darkened nothing."
+        for role in boxes
+        if not boxes[role]
+    ]
     images, more = yield from highlighted(request, boxes)
     return ToolOutcome(
         images,

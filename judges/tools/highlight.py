@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from vieval_plugin.judges.protocol import Asking, Box, Image, Step, UseTool
+from vieval_plugin.judges.protocol import Asking, Box, Image, Trace
 from vieval_plugin.judges.tools import Request, Tool, use_tools
 from vieval_plugin.media.png import Pixels
 
@@ -41,28 +41,24 @@ def highlight(image: Pixels, boxes: Sequence[Box]) -> Pixels:
 
 
 def highlighted(
-    request: Request, boxes: Mapping[str, Sequence[Box]], like: Image | None = None
-) -> Asking[tuple[dict[str, Image], tuple[Step, ...]]]:
+    request: Request,
+    boxes: Mapping[str, Sequence[Box]],
+    like: Image | None = None,
+) -> Asking[tuple[dict[str, Image], Trace]]:
     """The request's images that have boxes, highlighted, by role; `like` is the image whose size
     the boxes are for, if one is.
     """
     roles = [role for role in request.images if boxes.get(role)]
-    resize = {} if like is None else {"like": like}
-    asks = []
-    for role in roles:
-        image = request.images[role]
-        arguments = {
-            "image": image,
-            "boxes": tuple(boxes[role]),
-            **resize,
-        }
-        path = (*request.path, f"{NAME} {role}")
-        asks.append(UseTool(NAME, arguments, path))
+    resize = {"like": like} if like else {}
+    asks = [
+        request.ask(NAME, role, boxes=tuple(boxes[role]), **resize) for role in roles
+    ]
     results, steps = yield from use_tools(asks)
-    images = {}
-    for role, result in zip(roles, results, strict=True):
-        if result.image is not None:
-            images[role] = result.image
+    images = {
+        role: result.image
+        for role, result in zip(roles, results, strict=True)
+        if result.image
+    }
     return images, steps
 
 

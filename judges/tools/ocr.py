@@ -4,7 +4,7 @@ backends/image_tools/text_reader.py).
 
 from __future__ import annotations
 
-from vieval_plugin.judges.protocol import Asking, UseTool
+from vieval_plugin.judges.protocol import Asking
 from vieval_plugin.judges.tools import Request, Tool, ToolOutcome, failed, use_tools
 
 NAME = "ocr"
@@ -12,10 +12,7 @@ NAME = "ocr"
 
 def use(request: Request) -> Asking[ToolOutcome]:
     """The text in each image of the sub-question; the images stay as they are."""
-    asks = []
-    for role, image in request.images.items():
-        path = (*request.path, f"{NAME} {role}")
-        asks.append(UseTool(NAME, {"image": image}, path))
+    asks = [request.ask(NAME, role) for role in request.images]
     results, steps = yield from use_tools(asks)
     lines = []
     for role, result in zip(request.images, results, strict=True):

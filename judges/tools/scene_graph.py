@@ -9,9 +9,15 @@ from __future__ import annotations
 
 import json
 
-from vieval_plugin.judges.parsing import Read, json_value, object_schema, read_answer
+from vieval_plugin.judges.parsing import (
+    Read,
+    json_value,
+    object_schema,
+    read_answer,
+    unread,
+)
 from vieval_plugin.judges.protocol import Asking, Chat, Message, Status
-from vieval_plugin.judges.structured_chat import ChatRequest, ask_all
+from vieval_plugin.judges.structured_chat import ChatRequest, ask_all, joined_steps
 from vieval_plugin.judges.tools import Request, Tool, ToolOutcome, failed
 from vieval_plugin.text.yaml_json import JsonObject
 
@@ -38,16 +44,16 @@ def use(request: Request) -> Asking[ToolOutcome]:
         )
         questions.append(ChatRequest(chat, read if as_asked else read_freely))
     answers = yield from ask_all(questions, request.wording)
-    graphs = {}
-    lines = []
-    for role, answer in zip(request.images, answers, strict=True):
-        graph = answer.value or ""
-        graphs[role] = graph
-        lines.append(f"Scene graph of the {role} picture: {graph}")
-    steps = tuple(step for answer in answers for step in answer.steps)
+    graphs = {
+        role: answer.value or ""
+        for role, answer in zip(request.images, answers, strict=True)
+    }
+    lines = [
+        f"Scene graph of the {role} picture: {graph}" for role, graph in graphs.items()
+    ]
     return ToolOutcome(
         text="\n".join(lines),
-        steps=steps,
+        steps=joined_steps(answers),
         failure=failed([answer.final for answer in answers]),
         image_texts=graphs,
     )
@@ -59,12 +65,9 @@ def read(text: str) -> Read[str]:
     try:
         graph, _ = read_answer(text, {**schema(), "properties": properties})
     except ValueError as error:
-        return Read(Status.PARSE_FAILURE, reason=str(error))
+        return unread(error)
     if not all(isinstance(items, list) for items in graph.values()):
-        return Read(
-            Status.PARSE_FAILURE,
-            reason="objects and relations must be lists",
-        )
+        return unread("objects and relations must be lists")
     shortened = {key: items[:_MAX_ITEMS] for key, items in graph.items()}
     return Read(Status.OK, json.dumps(shortened, ensure_ascii=False))
 
@@ -74,9 +77,9 @@ def read_freely(text: str) -> Read[str]:
     try:
         graph, _ = json_value(text, "{[")
     except ValueError as error:
-        return Read(Status.PARSE_FAILURE, reason=str(error))
+        return unread(error)
     if not graph:
-        return Read(Status.PARSE_FAILURE, reason="the JSON object or list is empty")
+        return unread("the JSON object or list is empty")
     return Read(Status.OK, json.dumps(graph, ensure_ascii=False))
 
 
@@ -89,18 +92,17 @@ def schema() -> JsonObject:
         "maxItems": 12,
     }
     items = {
-        "objects": object_schema({"name": text, "attributes": attributes}),
-        "relations": object_schema(
-            dict.fromkeys(("subject", "relation", "object"), text)
-        ),
+        "objects": {"name": text, "attributes": attributes},
+        "relations": dict.fromkeys(("subject", "relation", "object"), text),
     }
-    properties = {}
-    for key, item in items.items():
-        properties[key] = {
+    properties = {
+        key: {
             "type": "array",
-            "items": item,
+            "items": object_schema(item),
             "maxItems": _MAX_ITEMS,
         }
+        for key, item in items.items()
+    }
     return object_schema(properties)
 
 

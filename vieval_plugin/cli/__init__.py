@@ -219,10 +219,9 @@ def number_between(
     """The type of a flag whose value is a number within bounds, a whole one unless `kind` is
     float.
     """
+    bounds = f"from {lowest} to {highest}"
     if highest == math.inf:
         bounds = f"of at least {lowest}"
-    else:
-        bounds = f"from {lowest} to {highest}"
 
     def number(text: str) -> float:
         with contextlib.suppress(ValueError):
@@ -292,15 +291,12 @@ class _HelpFormatter(argparse.HelpFormatter):
     """The format of a command's help: examples keep their lines."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
-        return (
-            text
-            if text.startswith("examples:")
-            else super()._fill_text(text, width, indent)
-        )
+        if text.startswith("examples:"):
+            return text
+        return super()._fill_text(text, width, indent)
 
 
 def _options_type(run: Callable[[Any], int]) -> Any:
-    """The class of options that the function of a command takes."""
     return get_type_hints(run)["options"]
 
 
@@ -355,12 +351,7 @@ def _add_flags(parser: argparse.ArgumentParser, options_type: Any) -> None:
                     if owner.group == EXCLUSIVE
                     else parser.add_argument_group(*owner.group)
                 )
-            _add_flag(
-                groups[owner.group],
-                name,
-                types[name],
-                **option.metadata,
-            )
+            _add_flag(groups[owner.group], name, types[name], **option.metadata)
 
 
 def _add_flag(
@@ -371,7 +362,6 @@ def _add_flag(
     positional: bool = False,
     **arguments: Any,
 ) -> None:
-    """Add the argument of a field."""
     is_required = default is None
     if NoneType in get_args(option_type):
         is_required = False
@@ -394,17 +384,7 @@ def _add_flag(
         is_required = False
         arguments["action"] = "extend" if "nargs" in arguments else "append"
     arguments.setdefault("required", is_required)
-    group.add_argument(
-        f"--{name.replace('_', '-')}",
-        default=default,
-        **arguments,
-    )
-
-
-def _suggestion(name: str, commands: Sequence[str]) -> str:
-    if name == "gate":
-        return "; use `vieval rank --margin`."
-    return did_you_mean(name, commands)
+    group.add_argument(f"--{name.replace('_', '-')}", default=default, **arguments)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -414,8 +394,11 @@ class _Parser(argparse.ArgumentParser):
         unknown = re.match(r"argument COMMAND: invalid choice: '(.*?)'", message)
         if unknown:
             commands = sorted(_SUMMARIES)
+            suggestion = did_you_mean(unknown[1], commands)
+            if unknown[1] == "gate":
+                suggestion = "; use `vieval rank --margin`."
             message = (
-                f"unknown command {unknown[1]!r}{_suggestion(unknown[1], commands)} "
+                f"unknown command {unknown[1]!r}{suggestion} "
                 f"Known commands: {', '.join(commands)}"
             )
         super().error(redacted(message))
@@ -425,8 +408,7 @@ class _Parser(argparse.ArgumentParser):
         lines = [self.format_usage(), str(self.description), ""]
         for group, summaries in GROUPS.items():
             lines.append(f"{group}:")
-            for name, text in summaries.items():
-                lines.append(f"  {name.ljust(wide)}  {text}")
+            lines += [f"  {name.ljust(wide)}  {summaries[name]}" for name in summaries]
             lines.append("")
         lines += [
             str(self.epilog),
@@ -448,6 +430,5 @@ def build_parser(commands: Iterable[str] = tuple(_SUMMARIES)) -> _Parser:
         required=True, metavar="COMMAND", parser_class=argparse.ArgumentParser
     )
     for name in commands:
-        module = importlib.import_module(f"{__name__}.{name}")
-        _add_command(subparsers, name, module)
+        _add_command(subparsers, name, importlib.import_module(f"{__name__}.{name}"))
     return parser

@@ -81,11 +81,10 @@ def make(options: MakeOptions) -> int:
         judged = copy_images(judged, options.out.with_suffix(".images"))
     repeats = judged_again(judged, judge, current, REPEATS, tell, bar=True)
     runs = runs_of_anchor(provenance_of(judge, current, None), repeats)
-    judged_runs = [(judged, *run) for run in runs]
     write_runs(
         options.out,
         Inputs("", len(judged), ""),
-        judged_runs,
+        [(judged, *run) for run in runs],
     )
     say(
         f"wrote {options.out}: {len(judged)} samples, each judged {REPEATS} times (seed {SEED})"

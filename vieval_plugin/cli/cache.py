@@ -89,9 +89,8 @@ def _clear(options: CacheOptions, store: Store, path: Path) -> str:
         raise VievalError(f"{path} contains no replies of {options.model!r}{hint}")
     count = sum(counts.values()) if options.model is None else counts[options.model]
     what = f"{count} replies of {options.model or f'{len(counts)} models'}"
-    if not options.yes and not _confirmed(
-        f"delete {what} from {path}? Requesting them again costs calls. [y/N] "
-    ):
+    question = f"delete {what} from {path}? Requesting them again costs calls. [y/N] "
+    if not options.yes and not _confirmed(question):
         return f"not confirmed: kept {what} in {path}"
     return f"deleted {store.clear(options.model)} replies"
 

@@ -54,9 +54,8 @@ def run(options: CalibrateOptions) -> int:
             f"{options.verdicts}: contains verdicts of several judges or benchmarks; "
             "use one file per judge and benchmark"
         )
-    result = calibrate(
-        run, statistics, options.anyway, random=bool(look and look.is_first)
-    )
+    is_random = bool(look and look.is_first)
+    result = calibrate(run, statistics, options.anyway, random=is_random)
     calibration = result.calibration
     better = result.better
     note_lines = [f"note: {note}" for note in (*notes, *constant)]

@@ -116,12 +116,7 @@ def run(options: CardOptions) -> int:
         card, judges, folder, failed = judged
     write_card(card, judges, folder)
     notes = [f"note: {line}" for line in card.left_out]
-    say(
-        *card.answers,
-        *limits(judges, card),
-        *notes,
-        answer=True,
-    )
+    say(*card.answers, *limits(judges, card), *notes, answer=True)
     say(
         f"wrote {folder / 'card.html'} (open it in a browser), card.md and card.json (seed {seed})"
     )
@@ -190,18 +185,20 @@ def _judged(
     model = provenance_of(judges[0], current, backbone).backbone
     folder = options.out or _folder_of(model)
     judging = Judging(current, backbone, Progress())
-    benchmarks = dict.fromkeys(options.benchmark or BENCHMARKS)
-    sizes = (options.samples, options.repeats, options.audit)
     request = CardRequest(
-        model, tuple(benchmarks), judges, *sizes, published, folder, statistics
+        model,
+        tuple(dict.fromkeys(options.benchmark or BENCHMARKS)),
+        judges,
+        options.samples,
+        options.repeats,
+        options.audit,
+        published,
+        folder,
+        statistics,
     )
     plan = asyncio.run(plan_card(request, judging))
     notes = [f"note: {line}" for line in plan.unprepared]
-    say(
-        f"card of {model} (seed {statistics.seed})",
-        *plan.lines,
-        *notes,
-    )
+    say(f"card of {model} (seed {statistics.seed})", *plan.lines, *notes)
     require_budget(plan.calls, options.budget)
     if options.plan:
         return None
@@ -237,12 +234,10 @@ def _prepared(
     judges = []
     for name in names:
         spec = judge_registry.judge(name, current.judge_files)
-        setting = (
-            options.setting
-            if len(names) == 1 or options.setting in spec.settings
-            else None
-        )
-        judges.append(prepare(name, setting, current, backbone))
-        if judges[-1].asks_a_model:
+        has_setting = len(names) == 1 or options.setting in spec.settings
+        setting = options.setting if has_setting else None
+        judge = prepare(name, setting, current, backbone)
+        if judge.asks_a_model:
             require_model(name, current, backbone)
+        judges.append(judge)
     return judges

@@ -52,14 +52,8 @@ def run(options: PrintingOptions) -> int:
     texts: dict[str, str] = {}
     for record in open_results([options.of]).records:
         source = record.provenance
-        label = " ".join(
-            [
-                source.judge,
-                *source.settings,
-                "by",
-                source.backbone or "no model",
-            ]
-        )
+        backbone = source.backbone or "no model"
+        label = " ".join([source.judge, *source.settings, "by", backbone])
         texts.setdefault(label, _yaml_text(source.options))
     for name, text in texts.items():
         say(f"# {name}", *text.removesuffix("\n").split("\n"))

@@ -13,6 +13,7 @@ Examples:
 from __future__ import annotations
 
 import shlex
+from itertools import chain
 from pathlib import Path
 
 from vieval_plugin.cli import (
@@ -64,16 +65,8 @@ def run(options: DemoOptions) -> int:
     verdicts = folder / "verdicts.jsonl"
     verdicts.unlink(missing_ok=True)  # an earlier demo may have had the other judge
     prompts = folder / "prompts.csv"
-    arguments = [
-        "vieval",
-        "rank",
-        *folders,
-        "--prompts",
-        prompts,
-        "--judge",
-        judge,
-    ]
-    arguments += ["--out", verdicts, "--html", page]
+    files = {"--prompts": prompts, "--judge": judge, "--out": verdicts, "--html": page}
+    arguments = ["vieval", "rank", *folders, *chain(*files.items())]
     command = shlex.join(map(str, arguments))
     say(f"$ {command}", "")
     conclusion = rank(

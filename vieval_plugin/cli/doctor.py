@@ -68,18 +68,12 @@ def run(options: DoctorOptions) -> int:
     config_path = str(options.config or os.environ.get(config.FILE_VARIABLE, ""))
     current = config.read(config_path)
     source = f"{config_path or 'defaults'} ({'--config' if options.config else config.FILE_VARIABLE})"
-    checks = [
-        *_local(current, source),
-        *asyncio.run(_servers(_backbones(options, current))),
-    ]
-    abilities = list(
-        _abilities(current, next((check.model for check in checks if check.model), ""))
-    )
-    say(
-        "You can:",
-        *(f"  {ability.job}" for ability in abilities if not ability.needs),
-        "",
-    )
+    servers = asyncio.run(_servers(_backbones(options, current)))
+    checks = [*_local(current, source), *servers]
+    model = next((check.model for check in checks if check.model), "")
+    abilities = list(_abilities(current, model))
+    jobs = [f"  {ability.job}" for ability in abilities if not ability.needs]
+    say("You can:", *jobs, "")
     needing = [
         f"  to {ability.job}: {ability.needs}" for ability in abilities if ability.needs
     ]
@@ -111,11 +105,8 @@ def _backbones(options: DoctorOptions, current: Config) -> Mapping[str, Backbone
     backbone = named_backbone(options, current)
     if backbone is None:
         return current.backbones
-    return (
-        {JUDGE: backbone}
-        if options.base_url
-        else {**current.backbones, JUDGE: backbone}
-    )
+    others = {} if options.base_url else current.backbones
+    return {**others, JUDGE: backbone}
 
 
 def _local(options: Config, source: str) -> Iterator[Check]:
@@ -133,10 +124,8 @@ def _local(options: Config, source: str) -> Iterator[Check]:
     if (state := hook_files.state()) == "old":
         yield Check(
             False,
-            (
-                "VLMEvalKit: the hook is from another version of VIEval; run `vieval "
-                "vlmevalkit --install-hook` again"
-            ),
+            "VLMEvalKit: the hook is from another version of VIEval; run `vieval "
+            "vlmevalkit --install-hook` again",
         )
     try:
         if importlib.util.find_spec("vlmeval"):
@@ -192,11 +181,9 @@ async def _server(name: str, backbone: Backbone) -> AsyncIterator[Check]:
                 if isinstance(reply, Failure):
                     yield Check(False, f"{where}: {reply.reason}")
                     continue
-                schemas = (
-                    "enforced"
-                    if await backend.takes_schemas()
-                    else "not enforced, only requested in the prompt"
-                )
+                schemas = "not enforced, only requested in the prompt"
+                if await backend.takes_schemas():
+                    schemas = "enforced"
                 likelihood = await backend.answer(
                     Likelihood(greeting, ("Yes",), ("logprobs",))
                 )
@@ -232,14 +219,12 @@ async def _sight(where: str, backend: OpenAIBackend) -> AsyncIterator[Check]:
     )
     seen = "sees images" if checked.sight == Sight.SEES else unknown
     yield Check(True, f"{where}: {seen}")
-    reason = await backend.refusal_of_two_images()
-    if reason:
-        advice = (
-            "configure the server to accept two images, because judges of edits "
-            "show the source and the output"
-        )
+    if reason := await backend.refusal_of_two_images():
         yield Check(
-            False, f"{where}: refuses two images in one question ({reason}); {advice}"
+            False,
+            f"{where}: refuses two images in one question ({reason}); "
+            "configure the server to accept two images, because judges of edits "
+            "show the source and the output",
         )
 
 
@@ -325,12 +310,10 @@ def _abilities(options: Config, model: str) -> Iterator[Ability]:
             f"run {job} on {', '.join(prepared)} (`vieval tasks` lists them)", needs
         )
     if unprepared:
-        further = (
-            f"{len(unprepared)} more benchmarks, such as {', '.join(unprepared[:3])}"
-        )
+        such_as = ", ".join(unprepared[:3])
         yield Ability(
-            f"run tasks on {further}",
-            ("their data; run `vieval prepare NAME` to download it"),
+            f"run tasks on {len(unprepared)} more benchmarks, such as {such_as}",
+            "their data; run `vieval prepare NAME` to download it",
         )
     needs = _missing_packages(["aiohttp"], "http")
     yield Ability("serve judges as rewards (`vieval serve`)", needs)
@@ -344,11 +327,9 @@ def _scoring(spec: JudgeSpec, model: str) -> Ability:
     if spec.pack and not spec.scored:
         address = docs_url("guides/scoring.md#choose-a-backbone")
         needs = f"a model on a server (--model NAME --base-url URL); see {address}"
-        return (
-            Ability(f"score images with {{}} by {model}")
-            if model
-            else Ability("score images with {}", needs)
-        )
+        if model:
+            return Ability(f"score images with {{}} by {model}")
+        return Ability("score images with {}", needs)
     if spec.reads_text:
         needs = _missing_packages(OCR.needs, "text")
         return Ability("score the text in images with {}", needs)
@@ -364,10 +345,8 @@ def _missing_packages(names: Iterable[str], extra: str) -> str:
     """The missing packages, with the advice to install an extra; empty if none is missing."""
     from vieval_plugin.text.errors import install_advice
 
-    missing = [name for name in names if importlib.util.find_spec(name) is None]
-    if missing:
-        return f"{', '.join(missing)}; {install_advice(extra)}"
-    return ""
+    missing = [name for name in names if not importlib.util.find_spec(name)]
+    return f"{', '.join(missing)}; {install_advice(extra)}" if missing else ""
 
 
 def _missing_package(metric: str) -> str:
@@ -377,12 +356,7 @@ def _missing_package(metric: str) -> str:
     from vieval_plugin.backends.metrics.pixel_metrics import METRICS
     from vieval_plugin.text.errors import VievalError, install_advice
 
-    noise = np.random.default_rng(0).integers(
-        0,
-        256,
-        (2, 64, 64, 3),
-        np.uint8,
-    )
+    noise = np.random.default_rng(0).integers(0, 256, (2, 64, 64, 3), np.uint8)
     try:
         if metric in METRICS:
             METRICS[metric]({"image": noise[0], "reference": noise[1]})

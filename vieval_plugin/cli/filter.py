@@ -42,14 +42,13 @@ def run(options: FilterOptions) -> int:
     from vieval_plugin.text.escaping import say
     from vieval_plugin.text.wording import plural
 
-    calibration = read_calibration(options.calibration) if options.calibration else None
     result = filter_shards(
         options.folder,
         options.where,
         options.out,
         options.prefix,
         options.partial,
-        calibration,
+        read_calibration(options.calibration) if options.calibration else None,
     )
     say(*(f"note: {note}" for note in result.notes))
     rows = f"{result.passed:,} of {plural(result.verdicts, 'row')}"

@@ -102,13 +102,7 @@ def run(options: LabellingOptions) -> int:
     readable = [
         sample.judged for number, sample in enumerate(samples) if number not in reasons
     ]
-    size = _write_page(
-        options.out,
-        to_ask,
-        plan.seed,
-        images,
-        readable,
-    )
+    size = _write_page(options.out, to_ask, plan.seed, images, readable)
     if is_new:
         write_whole(plan_path, [plan_text(plan)])
         say(
@@ -117,10 +111,9 @@ def run(options: LabellingOptions) -> int:
         )
     if reasons:
         first = min(reasons)
-        first_reason = f"{samples[first].where}: {reasons[first]}"
         say(
             f"left out {len(reasons)} of {len(samples)} samples, because the image is "
-            f"missing or unreadable (first: {first_reason})"
+            f"missing or unreadable (first: {samples[first].where}: {reasons[first]})"
         )
     _say_advice(options, images, readable, size, are_contests)
     return 0
@@ -135,9 +128,9 @@ def _require_writable(
     from vieval_plugin.media.files import require_writable
 
     outputs = [output for sample in samples for output in candidates_of(sample.judged)]
-    files = [*map(Path, options.samples), *options.human]
     reads = [
-        *files,
+        *map(Path, options.samples),
+        *options.human,
         *filter(None, [options.prompts]),
         *files_of(outputs),
     ]
@@ -161,12 +154,13 @@ def _write_page(
 
     page = label_page(to_ask, seed)
     write_whole(path, page)
-    size = len(page) / 2**20
-    asked = f"{len(to_ask)} of {len(readable)} to label"
-    say(f"wrote {path} ({size:.1f} MB): {asked}")
+    size = f"{len(page) / 2**20:.1f} MB"
     counts = strata(images).values()
     drawn = f"sampled from {len(counts)} of {len(strata(readable))} strata"
-    say(f"{drawn} (kind and generator), {range_text(counts)} from each, seed {seed}")
+    say(
+        f"wrote {path} ({size}): {len(to_ask)} of {len(readable)} to label",
+        f"{drawn} (kind and generator), {range_text(counts)} from each, seed {seed}",
+    )
     return len(page)
 
 
@@ -187,8 +181,7 @@ def _say_advice(
             "votes on pairs cannot correct a judge's means (vieval rank --human); to "
             "correct them, label its verdicts on single images"
         )
-    advice = size_advice(images, readable)
-    if advice:
+    if advice := size_advice(images, readable):
         say(advice)
     if size > LARGE:
         say(f"the page has {size >> 20} MB and opens slowly; use a smaller --n")
@@ -244,9 +237,8 @@ def _are_decisive(options: LabellingOptions, ratings: HumanRatings) -> bool:
     report = sections_of(
         results, "generators", config.current().statistics.options(), ratings
     )
-    rankings = [
-        ranking
+    return any(
+        ranking.decided
         for section in report.sections
         for ranking in section.corrections.values()
-    ]
-    return any(ranking.decided for ranking in rankings)
+    )

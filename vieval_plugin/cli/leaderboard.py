@@ -70,10 +70,9 @@ def make(options: MakeOptions) -> int:
 
     require_writable(options.out / PAGE)
     statistics = config.current().statistics.options()
-    submissions = read_submissions(options.out / FOLDER)
     boards = make_boards(
         _sources(options),
-        submissions,
+        read_submissions(options.out / FOLDER),
         statistics,
         lambda line: say(line, file=sys.stderr),
     )

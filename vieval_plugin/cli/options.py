@@ -336,10 +336,7 @@ def _tell_lazy_in_vain(judges: Sequence[str], current: Config) -> None:
 
     for name in judges:
         narrowed = judge_registry.judge(name, current.judge_files).narrowed
-        if (
-            narrowed is None
-            or narrowed((), True).aspects == narrowed((), False).aspects
-        ):
+        if not narrowed or narrowed((), True).aspects == narrowed((), False).aspects:
             tell(f"--lazy has no effect on {name}, whose questions are all required")
 
 
@@ -376,10 +373,11 @@ def named_backbone(options: BackboneOptions, current: Config) -> Backbone | None
 
 def backbone_fields(options: BackboneOptions) -> dict[str, Any]:
     """The fields of a backbone that flags set."""
-    values = {
-        option.name: getattr(options, option.name) for option in fields(BackboneOptions)
+    return {
+        option.name: value
+        for option in fields(BackboneOptions)
+        if (value := getattr(options, option.name)) is not None
     }
-    return {name: value for name, value in values.items() if value is not None}
 
 
 def first_flag(options: Options, names: Iterable[str]) -> str:

@@ -190,16 +190,13 @@ def _rank(options: RankOptions) -> BuildResult:
 
 
 def _request(options: RankOptions) -> RankingRequest:
-    """The request of flags."""
     from vieval_plugin.api.ranking import request_of_flags
     from vieval_plugin.run.side_by_side import image_server
 
-    url = options.generator_url
-    model = options.generator_model
     key = os.environ.get(KEY_VARIABLE, "")
     make = image_server(
-        url,
-        model,
+        options.generator_url,
+        options.generator_model,
         options.inputs,
         key,
         options.seed,
@@ -223,24 +220,17 @@ def _require_outputs(options: RankOptions) -> None:
     from vieval_plugin.text.errors import VievalError
 
     is_gate = options.margin is not None
-    files = [options.against, options.prompts, options.reference]
     reads = [
         *options.inputs,
         *options.human,
-        *filter(None, files),
+        *filter(None, [options.against, options.prompts, options.reference]),
     ]
-    if not is_gate and (part := first_flag(options, ("history", "no_control"))):
+    flags = ("history", "no_control", *_OUTPUTS)
+    if not is_gate and (part := first_flag(options, flags)):
         raise VievalError(f"{part} requires --margin")
     tables = [BEST_OF] if options.best_of else [RANK_MD, *FINDING_FILES]
     if options.tables:
         for name in tables:
             require_writable(options.tables / name, "--tables", reads)
-    if not is_gate and (output := first_flag(options, _OUTPUTS)):
-        raise VievalError(f"{output} requires --margin")
-    replaced = () if is_gate else _SUFFIXES
-    require_outputs(
-        vars(options),
-        _SUFFIXES,
-        reads,
-        (*replaced, *_KEPT),
-    )
+    kept = _KEPT if is_gate else (*_SUFFIXES, *_KEPT)
+    require_outputs(vars(options), _SUFFIXES, reads, kept)

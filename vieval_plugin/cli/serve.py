@@ -174,11 +174,10 @@ def _server_setup(options: ServerOptions) -> ServerSetup:
     repeated = [name for name in names if names.count(name) > 1]
     if repeated:
         raise VievalError(f"--reward names must be unique, got {repeated[0]} twice")
-    token = os.environ.get(TOKEN_VARIABLE, "")
     guard = guard_of(
         options.host,
         tuple(options.allow_host),
-        token,
+        os.environ.get(TOKEN_VARIABLE, ""),
         options.no_token,
     )
     return ServerSetup(
@@ -194,7 +193,6 @@ def _serve_options(options: ServerOptions) -> ServeOptions:
     from vieval_plugin.rewards.samples import Conditions
     from vieval_plugin.serve.options import MIB, Bounds, ServeOptions
 
-    roles = tuple(options.role or ("source",))
     return ServeOptions(
         host=options.host,
         port=options.port,
@@ -202,7 +200,7 @@ def _serve_options(options: ServerOptions) -> ServeOptions:
         repeats=options.repeats,
         on_failure=options.on_failure,
         max_imputed=options.max_imputed,
-        conditions=Conditions(options.kind or "", roles),
+        conditions=Conditions(options.kind or "", tuple(options.role or ("source",))),
         bounds=Bounds(body=options.max_body * MIB, samples=options.max_samples),
     )
 
@@ -222,7 +220,6 @@ def _set_own_store(current: Config) -> Config:
 
 
 def _announcement(setup: ServerSetup, port: int) -> list[str]:
-    """Lines on the rewards and their addresses."""
     host = setup.options.host
     location = f"[{host}]" if ":" in host else host
     address = f"http://{location}:{port}"

@@ -20,9 +20,7 @@ from typing import TYPE_CHECKING
 from vieval_plugin.cli import Options, argument, flag
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from vieval_plugin.benchmarks.tasks import Task
+    pass
 
 
 class TasksOptions(Options):
@@ -102,7 +100,6 @@ def _judges() -> list[str]:
 
 
 def _benchmarks() -> list[str]:
-    """One line per benchmark."""
     from vieval_plugin.benchmarks import tasks
     from vieval_plugin.text.tables import text_table
 
@@ -113,7 +110,6 @@ def _benchmarks() -> list[str]:
         complete_count += state in tasks.COMPLETE
         judges = ", ".join(dict.fromkeys(task.judge for task in members))
         rows.append((name, str(len(members)), state, judges))
-    header = ("benchmark", "tasks", "data", "judges")
     ready = f"{complete_count} of {len(rows)} benchmarks are ready"
     advice = (
         "`vieval tasks NAME` lists a benchmark's tasks, requirements and missing data; '*' "
@@ -122,7 +118,7 @@ def _benchmarks() -> list[str]:
     return [
         ready,
         "",
-        *text_table([header, *rows]),
+        *text_table([("benchmark", "tasks", "data", "judges"), *rows]),
         advice,
     ]
 
@@ -140,7 +136,7 @@ def _tasks(pattern: str) -> list[str]:
     benchmarks |= {group.name: group.benchmark for group in groups}
     names = tasks.matching(pattern, benchmarks)
     state_of = cache(tasks.data_state)
-    rows: list[tuple[str, ...]] = []
+    rows = []
     grouped_task_names = set[str]()
     for group in groups:
         leaves = tasks.leaves(group.name, groups)
@@ -164,14 +160,9 @@ def _tasks(pattern: str) -> list[str]:
         if task.name not in grouped_task_names
     ]
     header = ("task", "parts", "requires", "calls per image", "data")
-    return [*text_table([header, *sorted(rows)]), *_missing_data(selected, state_of)]
-
-
-def _missing_data(
-    selected: Iterable[Task], state_of: Callable[[str, str], tuple[str, str]]
-) -> Iterator[str]:
-    parts = dict.fromkeys((task.benchmark, task.part) for task in selected)
-    for benchmark, part in parts:
+    lines = text_table([header, *sorted(rows)])
+    for benchmark, part in dict.fromkeys((t.benchmark, t.part) for t in selected):
         _, reason = state_of(benchmark, part)
         if reason:
-            yield f"{benchmark}/{part}: {reason}"
+            lines.append(f"{benchmark}/{part}: {reason}")
+    return lines

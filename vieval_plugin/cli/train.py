@@ -122,17 +122,13 @@ def train_adiee(options: AdieeOptions) -> int:
 
 
 def _held_out_lines(figures: Figures) -> list[str]:
-    """Lines on the scores of held-out edits."""
     agreed = figures.agreement
-    rho = f"rho {agreed.spearman:.3f}"
-    error = f"mean error {agreed.error:.3f} (n {agreed.n})"
-    spread = f"mean score range across questions {figures.question_range:.3f}"
-    instructed = f"edit as instructed {figures.done_as_asked:.3f}"
-    other_source = f"source of another scene {figures.another_source:.3f}"
-    unedited = f"no edit {figures.unedited:.3f}"
     return [
-        f"held out: {rho}, {error}; {spread}",
-        f"mean score: {instructed}, {other_source}, {unedited}",
+        f"held out: rho {agreed.spearman:.3f}, mean error {agreed.error:.3f} (n {agreed.n}); "
+        f"mean score range across questions {figures.question_range:.3f}",
+        f"mean score: edit as instructed {figures.done_as_asked:.3f}, "
+        f"source of another scene {figures.another_source:.3f}, "
+        f"no edit {figures.unedited:.3f}",
     ]
 
 
@@ -161,12 +157,10 @@ def tune_backbone(options: ConversationOptions) -> int:
     say(f"trained on {len(learnt)} turns, {len(held_out)} held out")
     say(f"loss {losses.first:.3f} in the first tenth, {losses.last:.3f} in the last")
     if losses.held_out_after is not None:
-        held_out_before_text = (
-            "-" if losses.held_out_before is None else f"{losses.held_out_before:.3f}"
-        )
-        say(
-            f"held out: loss {held_out_before_text} before, {losses.held_out_after:.3f} after"
-        )
+        before = "-"
+        if losses.held_out_before is not None:
+            before = f"{losses.held_out_before:.3f}"
+        say(f"held out: loss {before} before, {losses.held_out_after:.3f} after")
     say(f"wrote {options.out}")
     return 0
 

@@ -37,13 +37,10 @@ def run(options: VLMEvalKitOptions) -> int:
     if options.install_hook or options.remove_hook:
         from vieval_plugin.hosts.vlmevalkit import hook_files
 
-        paths = hook_files.install() if options.install_hook else hook_files.remove()
-        say(
-            *(
-                f"{'wrote' if options.install_hook else 'removed'} {path}"
-                for path in paths
-            )
-        )
+        if options.install_hook:
+            say(*(f"wrote {path}" for path in hook_files.install()))
+        else:
+            say(*(f"removed {path}" for path in hook_files.remove()))
         return 0
     if options.list:
         from vieval_plugin import config
@@ -51,11 +48,10 @@ def run(options: VLMEvalKitOptions) -> int:
         from vieval_plugin.hosts.vlmevalkit import names
         from vieval_plugin.text.tables import text_table
 
-        datasets = names.datasets().items()
         state_of = cache(data_state)
         rows = [
             (name, str(len(members)), joined_states(members, state_of))
-            for name, members in datasets
+            for name, members in names.datasets().items()
         ]
         say(*text_table([("dataset", "parts", "data"), *rows]))
         say(

@@ -60,15 +60,17 @@ class Diffusion:
 
 @dataclass(frozen=True)
 class _Image:
-    """An image to be made."""
-
     request: ImageRequest
     number: int
     file: Path
 
 
 def load(
-    model: str, pipeline: str, device: str, dtype: str, arguments: Mapping[str, Any]
+    model: str,
+    pipeline: str,
+    device: str,
+    dtype: str,
+    arguments: Mapping[str, Any],
 ) -> Any:
     """A pipeline of diffusers by the name or folder of its weights.
 
@@ -100,13 +102,15 @@ def load(
         raise VievalError(
             f"torch has no dtype {dtype!r}; use float32, float16 or bfloat16"
         )
-    where = (
-        ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
-    )
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        loaded = kind.from_pretrained(model, torch_dtype=precision, **arguments).to(
-            where
+        loaded = kind.from_pretrained(
+            model,
+            torch_dtype=precision,
+            **arguments,
         )
+        loaded = loaded.to(device)
     except Exception as error:
         reason = f"{type(error).__name__}: {line_of(error)}"
         raise VievalError(f"cannot load the pipeline {model}: {reason}") from None
@@ -121,17 +125,6 @@ def _parameters(diffusion: Diffusion) -> Mapping[str, inspect.Parameter]:
         name = type(diffusion.pipeline).__name__
         raise VievalError(f"{name} has no argument {unknown[0]!r}")
     return parameters
-
-
-def _requested_images(diffusion: Diffusion, request: ImageRequest) -> list[_Image]:
-    return [
-        _Image(
-            request,
-            number,
-            _file(diffusion, request, number),
-        )
-        for number in request.numbers
-    ]
 
 
 def make(
@@ -151,7 +144,11 @@ def make(
     parameters = _parameters(diffusion)
     reasons = [_unfit(parameters, request.conditions) for request in requests]
     images = [
-        [] if reason else _requested_images(diffusion, request)
+        [
+            _Image(request, number, _file(diffusion, request, number))
+            for number in request.numbers
+            if not reason
+        ]
         for request, reason in zip(requests, reasons, strict=True)
     ]
     missing = [
@@ -173,8 +170,7 @@ def make(
             except Exception as error:
                 reason = f"{type(error).__name__}: {line_of(error)[:200]}"
                 failed |= dict.fromkeys(files, f"the pipeline failed ({reason})")
-            seconds_spent = time.monotonic() - started
-            seconds |= dict.fromkeys(files, seconds_spent / len(batch))
+            seconds |= dict.fromkeys(files, (time.monotonic() - started) / len(batch))
             progress_bar.update(len(batch))
     return [
         _answer(request_images, reason, failed, seconds)
@@ -193,15 +189,13 @@ def _answer(
     files = [image.file for image in images]
     failures = [failed[file] for file in files if file in failed]
     if failures:
-        finished = [file for file in files if file not in failed]
         return answer_json(
-            finished,
+            [file for file in files if file not in failed],
             failures[0],
             status=Status.TOOL_ERROR,
         )
     spent = [seconds[file] for file in files if file in seconds]
-    all_seconds = sum(spent) if len(spent) == len(files) else None
-    return answer_json(files, seconds=all_seconds)
+    return answer_json(files, seconds=sum(spent) if len(spent) == len(files) else None)
 
 
 def _file(diffusion: Diffusion, request: ImageRequest, number: int) -> Path:
@@ -245,9 +239,9 @@ def _arguments(parameters: Mapping[str, Any], conditions: Sample) -> dict[str, s
     """The role of the image that each argument of a pipeline is given."""
     chosen_roles = {}
     for name in filter(parameters.__contains__, _ROLES):
-        candidates = [role for role in _ROLES[name] if role in conditions.images]
-        if candidates:
-            chosen_roles[name] = candidates[0]
+        for role in reversed(_ROLES[name]):
+            if role in conditions.images:
+                chosen_roles[name] = role
     return chosen_roles
 
 
@@ -260,15 +254,17 @@ def _batches(images: Sequence[_Image], size: int) -> list[list[_Image]]:
             conditions = sorted(image.request.conditions.images.items())
             key = tuple((role, decode(picture).size) for role, picture in conditions)
         alike.setdefault(key, []).append(image)
-    batches: list[list[_Image]] = []
-    for group in alike.values():
-        starts = range(0, len(group), size)
-        batches += [group[start : start + size] for start in starts]
-    return batches
+    return [
+        group[start : start + size]
+        for group in alike.values()
+        for start in range(0, len(group), size)
+    ]
 
 
 def _make_batch(
-    diffusion: Diffusion, parameters: Mapping[str, Any], batch: Sequence[_Image]
+    diffusion: Diffusion,
+    parameters: Mapping[str, Any],
+    batch: Sequence[_Image],
 ) -> None:
     import torch
 
@@ -278,20 +274,16 @@ def _make_batch(
         arguments[name] = [decode(sample.images[role]) for sample in conditions]
     arguments["prompt"] = [image.request.prompt for image in batch]
     if "generator" in parameters:
-        seeds = [_seed(diffusion, image) for image in batch]
         arguments["generator"] = [
-            torch.Generator("cpu").manual_seed(seed) for seed in seeds
+            torch.Generator("cpu").manual_seed(_seed(diffusion, image))
+            for image in batch
         ]
     outputs = diffusion.pipeline(**arguments).images
     are_images = all(isinstance(output, PIL.Image.Image) for output in outputs)
     if len(outputs) != len(batch) or not are_images:
         raise ValueError(f"the pipeline returned {len(outputs)} of {len(batch)} images")
     for image, picture in zip(batch, outputs, strict=True):
-        write_whole(
-            image.file,
-            encode_png(picture),
-            "data",
-        )
+        write_whole(image.file, encode_png(picture), "data")
 
 
 def _seed(diffusion: Diffusion, image: _Image) -> int:

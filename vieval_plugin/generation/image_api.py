@@ -69,29 +69,23 @@ def make(
     Raises:
         VievalError: no request can be answered: a wrong key, or a server that is down for good.
     """
-    return asyncio.run(
-        _make(
-            api,
-            requests,
-            usage,
-            seed,
-            bar,
-        )
-    )
+    return asyncio.run(_make(api, requests, usage, seed, bar))
 
 
 async def _make(
-    api: ImageApi, requests: Sequence[ImageRequest], usage: Usage, seed: int, bar: bool
+    api: ImageApi,
+    requests: Sequence[ImageRequest],
+    usage: Usage,
+    seed: int,
+    bar: bool,
 ) -> list[str]:
     progress_bar = tqdm(
-        total=len(requests), desc="Generating", unit="prompt", disable=not bar
+        total=len(requests),
+        desc="Generating",
+        unit="prompt",
+        disable=not bar,
     )
-    async with Server(
-        api.server,
-        usage,
-        seed,
-        chats=False,
-    ) as server:
+    async with Server(api.server, usage, seed, chats=False) as server:
 
         async def answer_with_progress(request: ImageRequest) -> str:
             try:
@@ -109,14 +103,10 @@ async def _answer(
     api: ImageApi, server: Server, request: ImageRequest, usage: Usage
 ) -> str:
     how = {"api": api.model, "extra": _extra(api, request)}
-    file_of = partial(
-        file_for,
-        api.folder,
-        request.conditions,
-        request.prompt,
-        how=how,
-    )
-    files = [file_of(number) for number in request.numbers]
+    files = [
+        file_for(api.folder, request.conditions, request.prompt, number, how)
+        for number in request.numbers
+    ]
     if all(path.is_file() for path in files):
         usage.cached += 1
         return answer_json(files)
@@ -133,11 +123,7 @@ async def _answer(
             if file.is_file():  # of an answer whose other images failed
                 continue
             try:
-                write_whole(
-                    file,
-                    await _image(server, item),
-                    "data",
-                )
+                write_whole(file, await _image(server, item), "data")
             except Refused as refused:
                 failed.append(refused)
     except Refused as refused:
@@ -146,11 +132,7 @@ async def _answer(
     if not failed:
         return answer_json(finished, seconds=time.monotonic() - started)
     usage.failures.update(refused.kind for refused in failed)
-    return answer_json(
-        finished,
-        failed[0].reason,
-        status=failed[0].status,
-    )
+    return answer_json(finished, failed[0].reason, status=failed[0].status)
 
 
 def _request(api: ImageApi, generation: ImageRequest) -> tuple[str, JsonObject]:
@@ -165,8 +147,7 @@ def _request(api: ImageApi, generation: ImageRequest) -> tuple[str, JsonObject]:
     if not roles:
         return GENERATIONS, fields
     files = [_file(role, read_bytes(images[role])) for role in roles]
-    name = "image[]" if len(files) > 1 else "image"
-    form = FormBody({**fields, name: files})
+    form = FormBody({**fields, "image[]" if len(files) > 1 else "image": files})
     if "mask" in images:
         form["mask"] = File("mask.png", transparent_where_white(images["mask"]))
     return EDITS, form
@@ -178,11 +159,7 @@ def _extra(api: ImageApi, request: ImageRequest) -> JsonObject:
 
 def _file(role: str, data: bytes) -> File:
     if data.startswith(b"\xff\xd8"):
-        return File(
-            f"{role}.jpg",
-            data,
-            "image/jpeg",
-        )
+        return File(f"{role}.jpg", data, "image/jpeg")
     return File(f"{role}.png", data)
 
 
@@ -207,7 +184,9 @@ async def _image(server: Server, item: Any) -> bytes:
             data = base64.b64decode(item["b64_json"], validate=True)
         except (binascii.Error, ValueError):
             raise Refused(
-                Status.API_ERROR, "malformed answer", "b64_json is not valid base64"
+                Status.API_ERROR,
+                "malformed answer",
+                "b64_json is not valid base64",
             ) from None
     else:
         data = await server.fetch(item["url"])

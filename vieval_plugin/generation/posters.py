@@ -67,7 +67,11 @@ SCENES = (
     Scene("astronaut", "public domain, NASA", "an astronaut", "TO THE STARS"),
     Scene("brick", "CC0, CC0Textures", "a brick wall", "BRICK BY BRICK"),
     Scene(
-        "camera", "CC0, Lav Varshney", "a photographer", "HOLD STILL", middle=(0.2, 0.5)
+        "camera",
+        "CC0, Lav Varshney",
+        "a photographer",
+        "HOLD STILL",
+        middle=(0.2, 0.5),
     ),
     Scene("chelsea", "CC0, Stefan van der Walt", "a cat", "LOST CAT"),
     Scene(
@@ -93,8 +97,18 @@ SCENES = (
         "ROAD WORK",
         ("#301c10", "#f4cf9c"),
     ),
-    Scene("hubble_deep_field", "public domain, NASA", "galaxies", "DEEP FIELD"),
-    Scene("retina", "CC0, Häggström", "the inside of an eye", "EYE TEST TODAY"),
+    Scene(
+        "hubble_deep_field",
+        "public domain, NASA",
+        "galaxies",
+        "DEEP FIELD",
+    ),
+    Scene(
+        "retina",
+        "CC0, Häggström",
+        "the inside of an eye",
+        "EYE TEST TODAY",
+    ),
     Scene(
         "rocket",
         "public domain, SpaceX",
@@ -134,22 +148,14 @@ def make(folder: Path, seed: int) -> bool:
             f"{install_advice('metrics')}"
         )
     rng = random.Random(seed)
-    kinds = [
-        *["misspelt"] * 5,
-        *["lost"] * 3,
-        *["right"] * 4,
-    ]
+    kinds = ["misspelt"] * 5 + ["lost"] * 3 + ["right"] * 4
     errors = rng.sample(kinds, len(SCENES))
-    blurs = rng.sample(
-        [*[True] * 6, *[False] * 6],
-        len(SCENES),
-    )
+    blurs = rng.sample([True] * 6 + [False] * 6, len(SCENES))
     prompts = list[dict[str, str]]()
     truth = list[dict[str, str]]()
-    pictures: dict[str, tuple[Scene, str, bool]] = {}
-    for number, (scene, error, is_blurred) in enumerate(
-        zip(SCENES, errors, blurs, strict=True)
-    ):
+    pictures = {}
+    makings_of_scenes = zip(SCENES, errors, blurs, strict=True)
+    for number, (scene, error, is_blurred) in enumerate(makings_of_scenes):
         uid = f"p{number:02}"
         source = f"skimage.data.{scene.photograph} ({scene.licence})"
         prompt = f'a poster with {scene.subject} and the title "{scene.title}"'
@@ -160,29 +166,22 @@ def make(folder: Path, seed: int) -> bool:
             "misspelt": misspelt_title,
             "lost": "",
         }
-        spelling = titles[error]
         makings = {
             CAREFUL: (scene.title, "right", False),
-            CARELESS: (spelling, error, is_blurred),
+            CARELESS: (titles[error], error, is_blurred),
         }
         for generator, (title, title_is, blurred) in makings.items():
             pictures[f"{generator}/{uid}.png"] = scene, title, blurred
             similarity = compare([scene.title], [title])[0]["SC"]
-            is_sharp = {
-                "photograph_is": "blurred" if blurred else "sharp",
-                "sharpness": str(int(not blurred)),
-            }
-            is_right = {
-                "title": title,
-                "title_is": title_is,
-                "similarity": f"{similarity:.3f}",
-            }
             truth.append(
                 {
                     **prompts[-1],
                     "generator": generator,
-                    **is_right,
-                    **is_sharp,
+                    "title": title,
+                    "title_is": title_is,
+                    "similarity": f"{similarity:.3f}",
+                    "photograph_is": "blurred" if blurred else "sharp",
+                    "sharpness": str(int(not blurred)),
                     "photograph": source,
                 }
             )
@@ -222,8 +221,7 @@ def _is_complete(folder: Path, tables: Mapping[str, bytes]) -> bool:
 
 
 def _csv(rows: Sequence[Mapping[str, str]]) -> bytes:
-    header = list(rows[0])
-    return csv_text([header, *(list(row.values()) for row in rows)]).encode()
+    return csv_text([[*rows[0]], *([*row.values()] for row in rows)]).encode()
 
 
 def misspelt(title: str, rng: random.Random) -> str:
@@ -250,10 +248,7 @@ def poster(scene: Scene, title: str, blur: float) -> PIL.Image.Image:
 
     photograph = PIL.Image.fromarray(np.asarray(getattr(data, scene.photograph)()))
     if scene.tint:
-        photograph = ImageOps.colorize(
-            photograph.convert("L"),
-            *scene.tint,
-        )
+        photograph = ImageOps.colorize(photograph.convert("L"), *scene.tint)
     picture = ImageOps.fit(
         photograph.convert("RGB"),
         _SIZE,
@@ -262,12 +257,8 @@ def poster(scene: Scene, title: str, blur: float) -> PIL.Image.Image:
     picture = picture.filter(ImageFilter.GaussianBlur(blur))
     if title:
         pen = ImageDraw.Draw(picture, "RGBA")
-        pen.rectangle(
-            (0, _SIZE[1] - _STRIP, *_SIZE),
-            (0, 0, 0, 200),
-        )
+        pen.rectangle((0, _SIZE[1] - _STRIP, *_SIZE), (0, 0, 0, 200))
         middle = (_SIZE[0] / 2, _SIZE[1] - _STRIP / 2)
-        pen.text(
-            middle, title, "white", ImageFont.load_default(_LETTERING), anchor="mm"
-        )
+        font = ImageFont.load_default(_LETTERING)
+        pen.text(middle, title, "white", font, anchor="mm")
     return picture

@@ -71,7 +71,7 @@ class PrecomputedImages:
         return self._prompts.get(request.prompt.strip(), {})
 
     def _read_folder(self, image_model: str) -> None:
-        files: list[Path] = []
+        files = []
         for folder, _, names in os.walk(self.path):
             files += [Path(folder, name) for name in names]
         images = sorted(file for file in files if file.name.lower().endswith(SUFFIXES))
@@ -85,7 +85,7 @@ class PrecomputedImages:
 
     def _read_file(self, image_model: str) -> None:
         table = open_table(self.path)
-        models: dict[str, None] = {}
+        models = set[str]()
         for number, row in rows_of(table, fields_of(table, {})):
             try:
                 if isinstance(row, BadLine):
@@ -97,16 +97,10 @@ class PrecomputedImages:
                     "",
                     "",
                 ):
-                    models[sample.id.image_model] = None
-                    if (
-                        image_model in ("", sample.id.image_model)
-                        or not sample.id.image_model
-                    ):
-                        self._keep(
-                            sample,
-                            files,
-                            has_uid="uid" in row,
-                        )
+                    model = sample.id.image_model
+                    models.add(model)
+                    if not image_model or model in ("", image_model):
+                        self._keep(sample, files, has_uid="uid" in row)
             except BadLine as bad:
                 where = f"{self.path}: {table.unit} {number}"
                 raise VievalError(f"{where}: {bad}") from None
@@ -135,7 +129,4 @@ class PrecomputedImages:
         if has_uid:
             self._files[sample.kind, sample.id.uid][sample.id.draw] = output.source
         if prompt:
-            self._prompts[prompt].setdefault(
-                sample.id.draw,
-                output.source,
-            )
+            self._prompts[prompt].setdefault(sample.id.draw, output.source)

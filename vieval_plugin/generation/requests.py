@@ -53,16 +53,17 @@ def answer_json(
     >>> answer_json([Path("a.png")], seconds=1.5)
     '{"text": "", "images": ["a.png"], "seconds": 1.5}'
     """
-    answer: dict[str, object] = {"text": text, "images": list(map(str, images))}
-    if seconds is not None:
-        answer["seconds"] = seconds
-    if status is not None:
-        answer["status"] = str(status)
-    return json.dumps(answer)
+    further = {"seconds": seconds, "status": status}
+    known = {name: value for name, value in further.items() if value is not None}
+    return json.dumps({"text": text, "images": [*map(str, images)], **known})
 
 
 def file_for(
-    folder: Path, conditions: Sample, prompt: str, number: int, how: Mapping[str, Any]
+    folder: Path,
+    conditions: Sample,
+    prompt: str,
+    number: int,
+    how: Mapping[str, Any],
 ) -> Path:
     """The file of an image, called by all that it depends on: so what is made is not made again, by
     any run.
@@ -92,11 +93,7 @@ def transparent_where_white(mask: Image) -> bytes:
     0
     """
     grey = decode(mask).convert("L")
-    layer = PIL.Image.new(
-        "RGBA",
-        grey.size,
-        "black",
-    )
+    layer = PIL.Image.new("RGBA", grey.size, "black")
     layer.putalpha(PIL.ImageOps.invert(grey))
     return encode_png(layer)
 

@@ -38,45 +38,33 @@ def choose(judged: Sequence[Judged], count: int, seed: int) -> list[int]:
     """
     if not judged:
         raise VievalError("no samples to label")
-    by_makers = _numbers_by_makers(judged)
+    by_makers: dict[tuple[str, ...], dict[str, list[int]]] = {}
+    for number, sample in enumerate(judged):
+        by_kind = by_makers.setdefault(_makers(sample), {})
+        by_kind.setdefault(sample.kind, []).append(number)
     sizes = {
         makers: sum(map(len, kinds.values())) for makers, kinds in by_makers.items()
     }
     chosen_numbers = []
+
+    def drawing_key(number: int) -> str:
+        identity = judged[number].id
+        return _chance(seed, "drawn", identity.uid, identity.draw)
+
     for makers, share in _split_evenly(sizes, count, seed).items():
         kinds = by_makers[makers]
         kind_sizes = {k: len(numbers) for k, numbers in kinds.items()}
-        for kind, number_of_kind in _split_proportionally(
-            kind_sizes, share, seed
-        ).items():
-            candidates = sorted(
-                kinds[kind],
-                key=lambda n: _chance(
-                    seed, "drawn", judged[n].id.uid, judged[n].id.draw
-                ),
-            )
-            chosen_numbers += candidates[:number_of_kind]
+        for kind, size in _split_proportionally(kind_sizes, share, seed).items():
+            chosen_numbers += sorted(kinds[kind], key=drawing_key)[:size]
 
     def sort_key(number: int) -> tuple[str, ...]:
         identity = judged[number].id
-        group = judged[number].group
-        names = (group, identity.uid)
+        names = (judged[number].group, identity.uid)
         prompts = [(identity.benchmark, identity.part, name) for name in names]
         prompt_chances = (_chance(seed, "prompt", *prompt) for prompt in prompts)
         return *prompt_chances, _chance(seed, "shown", str(identity))
 
     return sorted(chosen_numbers, key=sort_key)
-
-
-def _numbers_by_makers(
-    judged: Sequence[Judged],
-) -> dict[tuple[str, ...], dict[str, list[int]]]:
-    """Numbers of samples by image model, or pair of models, and kind."""
-    by_makers: dict[tuple[str, ...], dict[str, list[int]]] = {}
-    for number, sample in enumerate(judged):
-        by_kind = by_makers.setdefault(_makers(sample), {})
-        by_kind.setdefault(sample.kind, []).append(number)
-    return by_makers
 
 
 def strata(judged: Sequence[Judged]) -> Counter[tuple[str, tuple[str, ...]]]:
@@ -111,8 +99,7 @@ def _split_evenly(
         sizes, key=lambda name: (sizes[name], _chance(seed, "evenly", *name))
     )
     for number, name in enumerate(names):
-        share = remaining // (len(names) - number)
-        shares[name] = min(sizes[name], share)
+        shares[name] = min(sizes[name], remaining // (len(names) - number))
         remaining -= shares[name]
     return shares
 
@@ -139,5 +126,4 @@ def _split_proportionally(
 
 def _chance(seed: int, *names: Hashable) -> str:
     """Random sort key, the same for the same names."""
-    document = json.dumps([seed, *names]).encode()
-    return hashlib.sha256(document).hexdigest()
+    return hashlib.sha256(json.dumps([seed, *names]).encode()).hexdigest()

@@ -86,14 +86,9 @@ def label_page(to_label: Sequence[ToLabel], seed: int) -> bytes:
     """
     sides = swapped([labelled.judged for labelled in to_label], seed)
     embedded = _Embedded()
-    bar = tqdm(
-        list(zip(to_label, sides, strict=True)),
-        desc="images",
-        unit="sample",
-        disable=None,
-    )
+    labelled_sides = list(zip(to_label, sides, strict=True))
+    bar = tqdm(labelled_sides, desc="images", unit="sample", disable=None)
     cards = [_card(labelled, swap, embedded) for labelled, swap in bar]
-    labelled_sides = zip(to_label, sides, strict=True)
     keys = [_key(labelled, swap) for labelled, swap in labelled_sides]
     questions = _questions(to_label)
     fingerprints = [fingerprint(labelled.judged) for labelled in to_label]
@@ -205,13 +200,12 @@ def _key(labelled: ToLabel, swap: bool) -> list[Any]:
     """
     identity = labelled.judged.id
     contest = isinstance(labelled.judged, Contest)
-    draw = "" if contest else identity.draw
     return [
         identity.benchmark,
         identity.part,
         identity.uid,
         identity.image_model,
-        draw,
+        "" if contest else identity.draw,
         contest and swap,
     ]
 

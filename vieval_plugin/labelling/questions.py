@@ -73,7 +73,14 @@ RATINGS = (
         "p",
     ),
 )
-_BETTER = (PageAnswer("1", FIRST, "the first"), PageAnswer("2", SECOND, "the second"))
+_BETTER = (
+    PageAnswer("1", FIRST, "the first"),
+    PageAnswer(
+        "2",
+        SECOND,
+        "the second",
+    ),
+)
 _ALIKE: Mapping[str, tuple[PageAnswer, ...]] = {
     "two_way": (),
     "three_way": (PageAnswer("3", TIE, "neither (they are equal)"),),
@@ -89,12 +96,11 @@ def vote(scheme: str) -> PageQuestion:
     hint = (
         "Consider both how well the output follows the prompt and how natural it looks."
     )
-    answers = _BETTER + _ALIKE[scheme or "three_way"]
     return PageQuestion(
         "vote",
         "Which output is better?",
         hint,
-        answers,
+        _BETTER + _ALIKE[scheme or "three_way"],
     )
 
 

@@ -110,10 +110,8 @@ def _of_verdicts(files: Sequence[str], partial: bool) -> list[ToLabel]:
     for file in files:
         for records in rows_of(path_of(file), partial):
             for record in records:
-                if (
-                    record.sample
-                    and judged.setdefault(record.id, record.sample) != record.sample
-                ):
+                sample = record.sample
+                if sample and judged.setdefault(record.id, sample) != sample:
                     raise VievalError(
                         f"{record.id} must have the same images in all files, but "
                         f"{file} has others; put each model's images in a separate "
@@ -190,11 +188,8 @@ def _missing_image(labelled: ToLabel) -> str:
     """
     if labelled.row:
         return ""
-    return (
-        absent_image(labelled.judged)
-        if any(images_of(labelled.judged))
-        else "no output image"
-    )
+    has_images = any(images_of(labelled.judged))
+    return absent_image(labelled.judged) if has_images else "no output image"
 
 
 def _read_images(labelled: ToLabel) -> ToLabel:
@@ -214,14 +209,12 @@ def _read_shards(
 ) -> list[ToLabel]:
     opened = open_shards(folder, partial)
     named_records = [record_named(opened, name) for name in row_names]
-    records = named_records or sample_shards(folder, partial).records
     labelled = []
-    for record in records:
+    for record in named_records or sample_shards(folder, partial).records:
         row = record.row
         if row and row.digest:
             sample = Sample(record.id, {}, kind=record.kind, group=row.group)
-            where = f"{row.file}:{row.row}"
-            labelled.append(ToLabel(sample, where, row))
+            labelled.append(ToLabel(sample, f"{row.file}:{row.row}", row))
     return labelled
 
 
@@ -244,9 +237,7 @@ def _read_benchmark(benchmark_part: str) -> list[ToLabel]:
             f"{benchmark_part}: no such file or benchmark{hint}; pass a samples "
             "file, or BENCHMARK/PART"
         )
-    parts: Sequence[str] = (
-        [part] if part else list(benchmark_registry.benchmark(name).parts)
-    )
+    parts = [part] if part else benchmark_registry.benchmark(name).parts
     return [
         ToLabel(sample, str(sample.id))
         for part_name in parts
@@ -257,8 +248,7 @@ def _read_benchmark(benchmark_part: str) -> list[ToLabel]:
 def _contests(path: Path, kind: str | None) -> list[ToLabel]:
     rows = read_lines(path, "pass a file of contests")
     common = ContestRows(OWN, kind or "", kind or "", _scheme(rows))
-    contests = read_contests(rows, path.parent, common)
-    contest_rows = zip(contests, rows, strict=True)
+    contest_rows = zip(read_contests(rows, path.parent, common), rows, strict=True)
     labelled = [ToLabel(contest, row.where) for contest, row in contest_rows]
     for contest in labelled:
         _require_kind(contest)
@@ -281,18 +271,14 @@ def _require_below(labelled: ToLabel, folder: Path) -> None:
 
 def _scheme(rows: Sequence[Row]) -> str:
     """Scheme of existing votes: four-way if one of them requires it."""
-    votes = {
-        vote
-        for row in rows
-        for vote in (row.cells.get("vote"), *_names(row.cells.get("annotators")))
-    }
-    return "three_way" if votes <= {*SCHEMES["three_way"], None, ""} else "four_way"
-
-
-def _names(value: object) -> list[str]:
-    if isinstance(value, list):
-        return [vote for vote in value if isinstance(vote, str)]
-    return []
+    votes = []
+    for row in rows:
+        annotators = row.cells.get("annotators")
+        votes.append(row.cells.get("vote"))
+        if isinstance(annotators, list):
+            votes += [vote for vote in annotators if isinstance(vote, str)]
+    is_three_way = all(vote in (*SCHEMES["three_way"], None, "") for vote in votes)
+    return "three_way" if is_three_way else "four_way"
 
 
 def _require_kind(labelled: ToLabel) -> None:

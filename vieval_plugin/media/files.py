@@ -63,12 +63,7 @@ def create_whole(path: Path, content: bytes) -> bool:
     Raises:
         VievalError: the file cannot be written there.
     """
-    with _written(
-        path,
-        (content,),
-        "--out",
-        synced=True,
-    ) as unfinished:
+    with _written(path, (content,), "--out", synced=True) as unfinished:
         try:
             os.link(unfinished, path)
         except FileExistsError:
@@ -87,12 +82,9 @@ def _written(
         try:
             with unfinished.open("xb") as file:
                 for piece in pieces:
-                    # half a character cannot be kept in a file
-                    file.write(
-                        piece
-                        if isinstance(piece, bytes)
-                        else piece.encode(errors="replace")
-                    )
+                    if isinstance(piece, str):  # half a character cannot be kept
+                        piece = piece.encode(errors="replace")
+                    file.write(piece)
                 if synced:
                     file.flush()
                     os.fsync(file)
@@ -117,10 +109,7 @@ def write_folder(folder: Path, files: Mapping[str, str | bytes]) -> None:
     earlier = _names_in_list(folder / LIST)
     for name, content in files.items():
         write_whole(folder / name, [content])
-    write_whole(
-        folder / LIST,
-        [json.dumps(sorted(files), indent=1)],
-    )
+    write_whole(folder / LIST, [json.dumps(sorted(files), indent=1)])
     for name in earlier - set(files) - {LIST}:
         with contextlib.suppress(OSError):
             (folder / name).unlink(missing_ok=True)
@@ -134,9 +123,8 @@ def _names_in_list(path: Path) -> set[str]:
         names = json.loads(path.read_bytes()[:_TRIAL])
     except (OSError, ValueError, RecursionError):
         return set()
-    if not isinstance(names, list):
-        return set()
-    texts = [name for name in names if isinstance(name, str)]
+    members = names if isinstance(names, list) else []
+    texts = [name for name in members if isinstance(name, str)]
     plain_names = filter(_PLAIN.fullmatch, texts)
     return {name for name in plain_names if (path.parent / name).is_file()}
 
@@ -154,10 +142,8 @@ def require_writable(
     Raises:
         VievalError: the file cannot be written there, or is one of those.
     """
-    sources = filter(os.path.exists, reads)
-    if os.path.exists(path) and any(
-        os.path.samefile(path, source) for source in sources
-    ):
+    sources = filter(os.path.exists, reads if os.path.exists(path) else ())
+    if any(os.path.samefile(path, source) for source in sources):
         raise VievalError(
             f"{path} is an input file and would be overwritten; choose another {option}"
         )
@@ -176,7 +162,11 @@ def require_writable(
                     folder.rmdir()
 
 
-def require_suffix(path: Path, suffixes: Sequence[str], option: str = "--out") -> None:
+def require_suffix(
+    path: Path,
+    suffixes: Sequence[str],
+    option: str = "--out",
+) -> None:
     """Raise VievalError for a file whose name says another format than those that are
     written; a name may say none.
     """
@@ -204,16 +194,8 @@ def require_outputs(
     """
     for name, suffix in suffixes.items():
         if path := paths[name]:
-            require_suffix(
-                path,
-                (suffix,),
-                f"--{name}",
-            )  # so it is no image either
-            require_writable(
-                path,
-                f"--{name}",
-                reads,
-            )
+            require_suffix(path, (suffix,), f"--{name}")  # so it is no image either
+            require_writable(path, f"--{name}", reads)
             if name not in kept:
                 path.unlink(missing_ok=True)
 

@@ -10,7 +10,15 @@ from typing import Any
 import PIL.Image
 import PIL.ImageFile
 
-_STRICT, _STRICT_PILLOW_DECODERS = "vieval strict", ("gif", "jpeg", "raw", "zip")
+_STRICT, _STRICT_PILLOW_DECODERS = (
+    "vieval strict",
+    (
+        "gif",
+        "jpeg",
+        "raw",
+        "zip",
+    ),
+)
 
 
 class ImageStream(io.BytesIO):
@@ -23,7 +31,7 @@ class ImageStream(io.BytesIO):
 
     def read(self, size: int | None = -1, /) -> bytes:
         data = super().read(size)
-        if size is not None and size > 0 and not data:
+        if size and size > 0 and not data:
             self.ran_out = True
         return data
 
@@ -35,7 +43,18 @@ def load_strictly(picture: PIL.ImageFile.ImageFile, stream: ImageStream) -> None
     tiles: list[Any] = []  # older versions have plain tuples
     for name, area, offset, args in picture.tile:
         if name in _STRICT_PILLOW_DECODERS:
-            tiles.append((_STRICT, area, offset, (name, stream, *_to_tuple(args))))
+            tiles.append(
+                (
+                    _STRICT,
+                    area,
+                    offset,
+                    (
+                        name,
+                        stream,
+                        *_to_tuple(args),
+                    ),
+                )
+            )
         else:
             tiles.append((name, area, offset, args))
     picture.tile = tiles
@@ -51,7 +70,13 @@ class _Strict:
 
     pulls_fd = False
 
-    def __init__(self, mode: str, name: str, stream: ImageStream, *args: Any) -> None:
+    def __init__(
+        self,
+        mode: str,
+        name: str,
+        stream: ImageStream,
+        *args: Any,
+    ) -> None:
         # Pillow's own name for its decoders, which has no public one: where it is gone, every
         # image is refused
         core: Any = PIL.Image.core  # type: ignore[attr-defined]

@@ -38,11 +38,11 @@ def segments(data: bytes) -> Iterator[tuple[int, bytes]]:
         at = end
         if marker == _SCAN:
             next_marker = _MARKER.search(data, at)
+            end = next_marker.start() if next_marker else len(data)
+            yield CODED_PIXELS, data[at:end]
             if next_marker is None:
-                yield CODED_PIXELS, data[at:]
                 raise ValueError("the file ends before the image does")
-            yield CODED_PIXELS, data[at : next_marker.start()]
-            at = next_marker.start()
+            at = end
 
 
 def remove_coded_pixels(data: bytes) -> bytes | None:

@@ -38,8 +38,11 @@ def encode(pixels: Pixels) -> bytes:
     rows = np.empty((height, 1 + width * channels), np.uint8)
     rows[:, 0] = _SUB_FILTER
     rows[:, 1 : 1 + channels] = flat[:, :channels]
-    left_neighbours = flat[:, :-channels]
-    np.subtract(flat[:, channels:], left_neighbours, out=rows[:, 1 + channels :])
+    np.subtract(
+        flat[:, channels:],
+        flat[:, :-channels],
+        out=rows[:, 1 + channels :],
+    )
     packer = zlib.compressobj(
         1, zlib.DEFLATED, zlib.MAX_WBITS, zlib.DEF_MEM_LEVEL, zlib.Z_RLE
     )
@@ -47,15 +50,14 @@ def encode(pixels: Pixels) -> bytes:
     header = struct.pack(
         ">IIBBBBB", width, height, _EIGHT_BITS, _COLOURS[channels], 0, 0, 0
     )
-    chunks = {
-        b"IHDR": header,
-        b"IDAT": packed,
-        b"IEND": b"",
-    }
-    return _SIGNATURE + b"".join(_chunk(*chunk) for chunk in chunks.items())
+    chunks = (
+        _chunk(b"IHDR", header),
+        _chunk(b"IDAT", packed),
+        _chunk(b"IEND", b""),
+    )
+    return _SIGNATURE + b"".join(chunks)
 
 
 def _chunk(name: bytes, body: bytes) -> bytes:
-    length = struct.pack(">I", len(body))
     checksum = struct.pack(">I", zlib.crc32(body, zlib.crc32(name)))
-    return b"".join([length, name, body, checksum])
+    return b"".join([struct.pack(">I", len(body)), name, body, checksum])

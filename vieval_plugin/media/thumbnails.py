@@ -60,7 +60,10 @@ class Thumbnails:
     """
 
     def __init__(
-        self, most_bytes: int = MOST_BYTES, side: int = SIDE, folder: Path | None = None
+        self,
+        most_bytes: int = MOST_BYTES,
+        side: int = SIDE,
+        folder: Path | None = None,
     ) -> None:
         self._bytes_left = most_bytes
         self._most_bytes = most_bytes
@@ -83,18 +86,19 @@ class Thumbnails:
         return len(self._thumbnails) - len(self.rendered)
 
     def thumbnail(
-        self, digest: str, decode: Callable[[], Image], file: Path | None = None
+        self,
+        digest: str,
+        decode: Callable[[], Image],
+        file: Path | None = None,
     ) -> Thumbnail | str:
         """The picture of the image with this digest, decoded if it is new, or the reason why it
         has none.
         """
         if digest not in self._thumbnails:
-            has_room = self._bytes_left > 0
-            self._thumbnails[digest] = (
-                self._make(decode, file)
-                if has_room
-                else "omitted to limit the page size"
-            )
+            made: Thumbnail | str = "omitted to limit the page size"
+            if self._bytes_left > 0:
+                made = self._make(decode, file)
+            self._thumbnails[digest] = made
         return self._thumbnails[digest]
 
     def _make(
@@ -105,16 +109,21 @@ class Thumbnails:
         share_left = self._bytes_left / self._most_bytes
         original = ""
         if self._folder is not None and file_of_image is not None:
-            relative = os.path.relpath(
-                file_of_image.absolute(), self._folder.absolute()
-            )
+            folder = self._folder.absolute()
+            relative = os.path.relpath(file_of_image.absolute(), folder)
             original = quote(Path(relative).as_posix())
         is_large = self._folder is not None and not original and share_left > 1 / 2
         side = (
             LARGE_SIDE if is_large else self._side if share_left > 1 / 5 else SMALL_SIDE
         )
         file = encoded(
-            small, side, "WEBP", quality=_QUALITY, method=4, icc_profile=b"", exif=b""
+            small,
+            side,
+            "WEBP",
+            quality=_QUALITY,
+            method=4,
+            icc_profile=b"",
+            exif=b"",
         )
         self._bytes_left -= len(file)
         address = f"data:image/webp;base64,{base64.b64encode(file).decode()}"

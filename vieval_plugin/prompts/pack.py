@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -102,9 +103,10 @@ class Pack:
 
     def text_first(self) -> Pack:
         """The pack with the text of each question before its images."""
-        questions = {}
-        for key, question in self.questions.items():
-            questions[key] = replace(question, order="text_first")
+        questions = {
+            key: replace(question, order="text_first")
+            for key, question in self.questions.items()
+        }
         pack = replace(self, questions=questions)
         pack.check_order()
         return pack
@@ -157,13 +159,9 @@ class Pack:
         """Return the templates that a template is built of, such as a frame around it."""
         names = [template]
         for name in names:  # which grow on the way
-            for part in filter(
-                None,
-                meta.find_referenced_templates(
-                    self.environment.parse(self.wording(name))
-                ),
-            ):
-                if part in self.environment.texts and part not in names:
+            tree = self.environment.parse(self.wording(name))
+            for part in meta.find_referenced_templates(tree):
+                if part and part in self.environment.texts and part not in names:
                     names.append(part)
         return tuple(names[1:])
 
@@ -171,32 +169,27 @@ class Pack:
         """The names that a template must be given; not those of which it asks whether they are
         there.
         """
-        trees = []
-        for name in (template, *self.parts(template)):
-            trees.append(self.environment.parse(self.wording(name)))
-        tests: list[nodes.Test | nodes.Filter] = []
-        for tree in trees:
-            tests += tree.find_all((nodes.Test, nodes.Filter))
-        optional = {
-            test.node.name
-            for test in tests
-            if test.name in _OPTIONAL and isinstance(test.node, nodes.Name)
-        }
-        return (
-            frozenset().union(*map(meta.find_undeclared_variables, trees))
-            - optional
-            - {"self", "super"}
-        )
+        trees = [
+            self.environment.parse(self.wording(name))
+            for name in (template, *self.parts(template))
+        ]
+        known = {"self", "super"}
+        for test in chain(
+            *(tree.find_all((nodes.Test, nodes.Filter)) for tree in trees)
+        ):
+            if test.name in _OPTIONAL and isinstance(test.node, nodes.Name):
+                known.add(test.node.name)
+        return frozenset().union(*map(meta.find_undeclared_variables, trees)) - known
 
     def keys_shown(self, template: str) -> tuple[str, ...]:
         """The keys of the JSON that a template asks for: as it shows them where answers are
         `free_json`, else ours.
         """
-        keys: dict[str, None] = {}
+        keys = []
         if self.replies == "free_json":
             for name in (template, *self.parts(template)):
-                keys |= dict.fromkeys(_KEY.findall(self.wording(name)))
-        return tuple(keys) if "score" in keys else ("score", "reasoning")
+                keys += _KEY.findall(self.wording(name))
+        return tuple(dict.fromkeys(keys if "score" in keys else ("score", "reasoning")))
 
     def render(self, template: str, variables: Mapping[str, Any]) -> str:
         """The text of a template. VievalError names the template and what is wrong, or what the
@@ -205,12 +198,8 @@ class Pack:
         try:
             return self.environment.text(template, variables).strip()
         except PromptTemplateError as error:
-            texts = (
-                ", ".join(
-                    name for name, value in variables.items() if isinstance(value, str)
-                )
-                or "none"
-            )
+            names = [name for name in variables if isinstance(variables[name], str)]
+            texts = ", ".join(names) or "none"
             hint = f"; the sample's texts are {texts} (`vieval prepare` adds a benchmark's texts)"
             is_absent = isinstance(error.__cause__, UndefinedError)
             raise VievalError(

@@ -18,6 +18,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -76,17 +77,19 @@ def load(name_or_folder: str) -> Pack:
     missing = templates - {*texts, ""}
     if missing:
         raise VievalError(f"{file}: the template {min(missing)} is not in the folder")
-    questions = {}
-    for key, question in manifest.questions.items():
-        questions[key] = PackQuestion(
+    questions = {
+        key: PackQuestion(
             question.template or key,
             question.images,
             question.scores,
             question.order or manifest.order,
         )
-    identity = manifest.name, manifest.judge or manifest.name, manifest.settings
+        for key, question in manifest.questions.items()
+    }
     pack = Pack(
-        *identity,
+        manifest.name,
+        manifest.judge or manifest.name,
+        manifest.settings,
         "",
         questions,
         environment,
@@ -97,11 +100,8 @@ def load(name_or_folder: str) -> Pack:
     )
     pack.check_order()
     pack = replace(pack, hash=_hash(pack, texts))
-    if (
-        folder != root / pack.name
-        and pack.name in built_in()
-        and load(pack.name).hash != pack.hash
-    ):
+    is_namesake = folder != root / pack.name and pack.name in built_in()
+    if is_namesake and load(pack.name).hash != pack.hash:
         raise VievalError(
             f"{file}: {pack.name} is the name of a built-in pack with different "
             "wording; choose another name (`vieval prompts copy` does)"
@@ -111,9 +111,10 @@ def load(name_or_folder: str) -> Pack:
 
 def _read_texts(shared: Path, folder: Path, manifest: Manifest) -> dict[str, str]:
     """The templates that a pack can use, by name; its own come before shared ones of that name."""
-    texts = {}
-    for path in sorted(shared.glob("*.jinja")):
-        texts[path.name] = read_text(shared, path.name)
+    texts = {
+        path.name: read_text(shared, path.name)
+        for path in sorted(shared.glob("*.jinja"))
+    }
     if manifest.replies in _REMINDERS:
         texts[REMINDER] = _REMINDERS[manifest.replies]
     for path in sorted(folder.glob("*.jinja")):
@@ -129,11 +130,8 @@ def _hash(pack: Pack, texts: Mapping[str, str]) -> str:
     if pack.path.name != MANIFEST:
         # files of one folder share templates, and a change of another's words is none of this one's
         used = [question.template for question in pack.questions.values()]
-    names = dict.fromkeys(used)
-    for template in used:
-        names |= dict.fromkeys(pack.parts(template))
     digest = hashlib.sha256(pack.path.read_bytes())
-    for name in names:
+    for name in dict.fromkeys((*used, *chain(*map(pack.parts, used)))):
         digest.update(name.encode() + b"\0" + texts[name].encode() + b"\0")
     return digest.hexdigest()[:16]
 
@@ -161,10 +159,8 @@ def copy(name_or_folder: str, folder: Path) -> Pack:
             write_whole(folder / file, [text])
     name = json.dumps(folder.name, ensure_ascii=False)
     # a function, as a name may hold what a replacement text would read as an escape
-    write_whole(
-        folder / MANIFEST,
-        [_NAME.sub(lambda _: f"name: {name}", manifest, count=1)],
-    )
+    renamed = _NAME.sub(lambda _: f"name: {name}", manifest, count=1)
+    write_whole(folder / MANIFEST, [renamed])
     return load(str(folder))
 
 
@@ -172,10 +168,8 @@ def network_settings(pack: Pack, model: type[P]) -> P:
     """The settings under `network`, as its form has them; VievalError names an unknown key and
     the nearest known one.
     """
-    settings = {}
-    for key, value in pack.manifest.network.items():
-        if key != "form":
-            settings[key] = value
+    settings = {**pack.manifest.network}
+    settings.pop("form", None)
     return parsed(pack.path, model, settings, ("network",))
 
 
@@ -194,25 +188,15 @@ def _file(name_or_path: str) -> Path:
 
 
 def _read_manifest(file: Path) -> Manifest:
+    if not exists(file) and file.name != MANIFEST:
+        raise VievalError(f"{file}: no such file")
     if not exists(file):
-        reason = (
-            f"not a prompt pack ({MANIFEST} is missing); `vieval prompts list` lists "
-            "the built-in packs"
-        )
         raise VievalError(
-            f"{file.parent}: {reason}"
-            if file.name == MANIFEST
-            else f"{file}: no such file"
+            f"{file.parent}: not a prompt pack ({MANIFEST} is missing); "
+            "`vieval prompts list` lists the built-in packs"
         )
-    return parsed(
-        file,
-        Manifest,
-        read_mapping(
-            file,
-            "manifest",
-            docs_url("guides/extending.md#a-judge-in-one-file"),
-        ),
-    )
+    page = docs_url("guides/extending.md#a-judge-in-one-file")
+    return parsed(file, Manifest, read_mapping(file, "manifest", page))
 
 
 def read_mapping(file: Path, what: str, page: str) -> dict[Any, Any]:
@@ -222,10 +206,8 @@ def read_mapping(file: Path, what: str, page: str) -> dict[Any, Any]:
     try:
         document = read_yaml(read_text(file.parent, file.name, what))
     except ValueError as error:
-        first = str(error).splitlines()
-        raise VievalError(
-            f"{file}: not a {what} ({' '.join(line.strip() for line in first[:3])})"
-        ) from None
+        lines = map(str.strip, str(error).splitlines()[:3])
+        raise VievalError(f"{file}: not a {what} ({' '.join(lines)})") from None
     if not isinstance(document, dict):
         raise VievalError(f"{file}: a {what} must be a mapping; see {page}")
     return document

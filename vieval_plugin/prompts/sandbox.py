@@ -84,20 +84,22 @@ _OFFERED = _CHARGED.union(
     ("TemplateData",),
 )
 _FILTERS = (
-    *(
-        "capitalize",
-        "count",
-        "d",
-        "default",
-        "dictsort",
-        "first",
-        "join",
-        "last",
-        "length",
-        "list",
-        "lower",
-    ),
-    *("replace", "string", "tojson", "trim", "upper"),
+    "capitalize",
+    "count",
+    "d",
+    "default",
+    "dictsort",
+    "first",
+    "join",
+    "last",
+    "length",
+    "list",
+    "lower",
+    "replace",
+    "string",
+    "tojson",
+    "trim",
+    "upper",
 )
 _TESTS = (
     "defined",
@@ -173,7 +175,11 @@ class PackEnvironment(SandboxedEnvironment):
             _allowance_left.reset(token)
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
-        return not callable(value) and super().is_safe_attribute(obj, attr, value)
+        return not callable(value) and super().is_safe_attribute(
+            obj,
+            attr,
+            value,
+        )
 
     def wrap_str_format(
         self, value: Any
@@ -193,7 +199,11 @@ class PackEnvironment(SandboxedEnvironment):
         return template
 
     def _generate(self, source: nodes.Template, *args: Any, **kwargs: Any) -> str:
-        return super()._generate(self._restriction.visit(source), *args, **kwargs)
+        return super()._generate(
+            self._restriction.visit(source),
+            *args,
+            **kwargs,
+        )
 
 
 class _Restriction(NodeTransformer):
@@ -205,19 +215,16 @@ class _Restriction(NodeTransformer):
 
     def visit(self, node: nodes.Node, *args: Any, **kwargs: Any) -> Any:
         length_before_node = self.source
-        self.source += _NODE + (
-            len(node.data) if isinstance(node, nodes.TemplateData) else 0
-        )
+        self.source += _NODE
+        if isinstance(node, nodes.TemplateData):
+            self.source += len(node.data)
         reason = _TOO_LONG if self.source > _LONGEST_SOURCE else _refusal(node)
         if reason:
             raise TemplateSyntaxError(reason, node.lineno)
         self.generic_visit(node)
         if isinstance(node, nodes.For):
-            node.iter = _filtered(
-                node.iter,
-                _TURNS,
-                nodes.Const(self.source - length_before_node),
-            )
+            length = nodes.Const(self.source - length_before_node)
+            node.iter = _filtered(node.iter, _TURNS, length)
         is_charged = (
             type(node).__name__ in _CHARGED and getattr(node, "ctx", "load") == "load"
         )
@@ -250,9 +257,9 @@ def _refusal(node: nodes.Node) -> str:
         offered = _FILTERS if kind == "Filter" else _TESTS
         if node.name not in offered:
             return f"unknown {kind.lower()} {node.name!r}; known in prompts: {', '.join(offered)}"
-        if node.name not in ("d", "default") and not all(
-            map(_is_short, node.iter_child_nodes(exclude=("node",)))
-        ):
+        arguments = node.iter_child_nodes(exclude=("node",))
+        is_default = node.name in ("d", "default")
+        if not is_default and not all(map(_is_short, arguments)):
             return (
                 f"{node.name}: arguments must be literal strings of at most "
                 f"{_LONGEST_ARGUMENT} characters"
@@ -308,10 +315,8 @@ def _failure(template: str, error: Exception) -> PromptTemplateError:
             location = f"{frame.f_code.co_filename}, line {line}"
     if isinstance(error, TemplateSyntaxError):
         location = f"{template}, line {error.lineno}"
-    if isinstance(
-        error,
-        (RecursionError, MemoryError, SyntaxError),
-    ):  # the last is Python's, of what Jinja compiles to
+    # the last is Python's, of what Jinja compiles to
+    if isinstance(error, (RecursionError, MemoryError, SyntaxError)):
         reason = "nested too deeply"
     elif isinstance(error, TemplateError) and not isinstance(error, LookupError):
         reason = str(error)

@@ -8,6 +8,7 @@ it.
 from __future__ import annotations
 
 import math
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
@@ -28,16 +29,14 @@ P = TypeVar("P", bound=BaseModel)
 
 
 def _require_words(mapping: Any) -> Any:
-    if isinstance(mapping, dict) and any(
-        isinstance(answer, bool) for answer in mapping
-    ):
+    if not isinstance(mapping, dict):
+        return mapping
+    if any(isinstance(answer, bool) for answer in mapping):
         raise ValueError(
             "write words such as Yes and No in quotation marks, because YAML reads them as true "
             "and false"
         )
-    if isinstance(mapping, dict):
-        return {str(answer): value for answer, value in mapping.items()}
-    return mapping
+    return {str(answer): value for answer, value in mapping.items()}
 
 
 #: A mapping whose keys are words that people or models answer with; numbers may be written as they
@@ -186,9 +185,8 @@ def parsed(
             message = first["msg"].removeprefix("Value error, ")
             if first["type"] == "missing":
                 message = "this key is required"
-            elif first["type"] in _NEEDED:
-                got = repr(first["input"])[:60]
-                message = f"must be {_NEEDED[first['type']]}, got {got}"
+            elif needed := _NEEDED.get(first["type"]):
+                message = f"must be {needed}, got {repr(first['input'])[:60]}"
             raise VievalError(
                 f"{file}: {f'{where}: ' if where else ''}{message}"
             ) from None
@@ -206,15 +204,12 @@ def _keys(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
     """
     models = [model]
     for name in path:
-        fields = []
-        for part in models:
-            if str(name) in part.model_fields:
-                fields.append(part.model_fields[str(name)].annotation)
-        kinds = []
-        for field in fields:
-            kinds += [field, *get_args(field)]
+        fields = [part.model_fields.get(str(name)) for part in models]
+        kinds: list[Any] = []
+        for field in filter(None, fields):
+            kinds += [field.annotation, *get_args(field.annotation)]
         # of alternatives the error names the one that was tried
         models = [
             k for k in kinds if isinstance(k, type) and issubclass(k, BaseModel)
         ] or models
-    return list(dict.fromkeys(key for part in models for key in part.model_fields))
+    return list(dict.fromkeys(chain(*(part.model_fields for part in models))))

@@ -21,8 +21,18 @@ from vieval_plugin.rewards.reward import RewardValue, imputed
 from vieval_plugin.rewards.samples import Conditions
 from vieval_plugin.text.errors import VievalError
 
-_JUDGE_OPTIONS = ("model", "base_url", "setting", "scorer", "options", "on_failure")
-_BACKBONE_OPTIONS = ("num_concurrent", "timeout", "patience", "temperature")
+_OPTIONS = (
+    "model",
+    "base_url",
+    "setting",
+    "scorer",
+    "options",
+    "on_failure",
+    "num_concurrent",
+    "timeout",
+    "patience",
+    "temperature",
+)
 
 
 class _Opened:
@@ -48,11 +58,14 @@ class JudgeRewardModel(_Opened, PointwiseRewardModel):  # type: ignore[misc]  # 
         **unused: Any,
     ) -> Any:
         """The rewards of a batch; VievalError where an image has none."""
-        return RewardModelOutput(
-            rewards=numbers(
-                _values(self.reward, prompt, image, video, condition_images)
-            )
+        values = _values(
+            self.reward,
+            prompt,
+            image,
+            video,
+            condition_images,
         )
+        return RewardModelOutput(rewards=numbers(values))
 
 
 class JudgeGroupRewardModel(_Opened, GroupwiseRewardModel):  # type: ignore[misc]  # of a package without types
@@ -78,7 +91,13 @@ class JudgeGroupRewardModel(_Opened, GroupwiseRewardModel):  # type: ignore[misc
         **unused: Any,
     ) -> Any:
         """The rewards of a group; VievalError where an image has none."""
-        values = _values(self.reward, prompt, image, video, condition_images)
+        values = _values(
+            self.reward,
+            prompt,
+            image,
+            video,
+            condition_images,
+        )
         if self.neutral:
             values = imputed(values, self.max_imputed)
         positions = [number for number, value in enumerate(values) if value.imputed]
@@ -89,7 +108,11 @@ class JudgeGroupRewardModel(_Opened, GroupwiseRewardModel):  # type: ignore[misc
 
 
 def _values(
-    reward: OpenReward, prompts: Any, images: Any, videos: Any, conditions: Any
+    reward: OpenReward,
+    prompts: Any,
+    images: Any,
+    videos: Any,
+    conditions: Any,
 ) -> list[RewardValue]:
     if videos:
         raise VievalError("videos are not supported; generate images")
@@ -100,9 +123,7 @@ def _values(
 
 def _opened(config: Any) -> OpenReward:
     """The reward that a configuration names, and the arguments of its judges."""
-    settings = {
-        name: _setting(config, name) for name in (*_JUDGE_OPTIONS, *_BACKBONE_OPTIONS)
-    }
+    settings = {name: _setting(config, name) for name in _OPTIONS}
     roles = _setting(config, "role") or "source"
     roles = (roles,) if isinstance(roles, str) else tuple(roles)
     conditions = Conditions(_setting(config, "kind") or "", roles)
@@ -114,7 +135,10 @@ def _opened(config: Any) -> OpenReward:
             "reward_model"
         )
     return open_reward(
-        str(definition), conditions, int(_setting(config, "attempts") or 3), **arguments
+        str(definition),
+        conditions,
+        int(_setting(config, "attempts") or 3),
+        **arguments,
     )
 
 

@@ -49,7 +49,11 @@ class BatchReward:
                 not to learn from a 0.
         """
         sources = [] if ref_images is None else [[source] for source in ref_images]
-        samples = self.reward.samples(map(str, prompts), images, sources)
+        samples = self.reward.samples(
+            map(str, prompts),
+            images,
+            sources,
+        )
         return numbers(self.reward.values(samples)), {}
 
 

@@ -65,10 +65,8 @@ class OpenReward:
     @property
     def reward(self) -> Reward:
         """The reward with its judges, built again because they cannot be pickled."""
-        return Reward(
-            "reward",
-            read_terms(self.definition, lambda name: self.judges[name].prepared),
-        )
+        terms = read_terms(self.definition, lambda name: self.judges[name].prepared)
+        return Reward("reward", terms)
 
     def samples(
         self,
@@ -89,21 +87,17 @@ class OpenReward:
         """
         texts = list(prompts)
         generated = pictures(outputs)
-        references = [pictures(row_images) for row_images in images] or [[]] * len(
-            generated
-        )
+        references = [*map(pictures, images)] or [[]] * len(generated)
         require_equally_many(texts, generated, references)
 
         def sample(number: int) -> Sample:
             pixels = (generated[number], *references[number])
-            output, *conditions = [
-                image(picture, self.image_format) for picture in pixels
-            ]
+            output, *given = [image(picture, self.image_format) for picture in pixels]
             return sample_of(
                 number,
                 texts[number],
                 output,
-                conditions,
+                given,
                 self.conditions,
             )
 
@@ -136,13 +130,15 @@ class OpenReward:
         )
 
     def _judge(self, prepared: PreparedJudge) -> Judge:
-        return next(
-            judge for judge in self.judges.values() if judge.prepared is prepared
-        )
+        judges = self.judges.values()
+        return next(judge for judge in judges if judge.prepared is prepared)
 
 
 def open_reward(
-    definition: str, conditions: Conditions = PLAIN, attempts: int = 3, **judge: Any
+    definition: str,
+    conditions: Conditions = PLAIN,
+    attempts: int = 3,
+    **judge: Any,
 ) -> OpenReward:
     """Open the judges of a reward.
 
@@ -158,7 +154,7 @@ def open_reward(
         VievalError: a judge, aspect or argument is unknown, or the judge can fail on a
             complete sample.
     """
-    judges: dict[str, Judge] = {}
+    judges = {}
     is_neutral = judge.pop("on_failure", "") == "neutral"
     if isinstance(file := judge.get("options"), str):
         judge["options"] = config.read(file)
@@ -183,8 +179,7 @@ def numbers(values: Sequence[RewardValue]) -> list[float]:
     """The rewards as numbers; VievalError where some have none, as no number stands for a
     failure.
     """
-    message = failure_message(values)
-    if message:
+    if message := failure_message(values):
         raise VievalError(message)
     return [value.value for value in values if value.value is not None]
 
@@ -237,7 +232,9 @@ def pictures(batch: Any) -> list[Any]:
     """
     if not _is_array(batch):
         require_several(
-            batch, "images", "a list of images, or a tensor (number, 3, height, width)"
+            batch,
+            "images",
+            "a list of images, or a tensor (number, 3, height, width)",
         )
         return [_picture(item) for item in batch]
     array = _to_array(batch)
@@ -285,7 +282,6 @@ def _is_array(value: Any) -> bool:
 def _to_array(value: Any) -> NDArray[Any]:
     if hasattr(value, "detach"):
         value = value.detach().cpu()
-        value = (
-            value.float() if value.is_floating_point() else value
-        )  # numpy has no bfloat16
+        if value.is_floating_point():  # numpy has no bfloat16
+            value = value.float()
     return np.asarray(value)

@@ -58,14 +58,10 @@ class PromptWriterReward:
         requests = prompts if prompts is not None else columns.get("messages")
         if requests is None:
             raise VievalError("completions require prompts or messages, got neither")
-        images = list(
-            self.render([_text(completion, "assistant") for completion in completions])
-        )
-        values = self.reward.values(
-            self.reward.samples(
-                [_text(request, "user") for request in requests], images
-            )
-        )
+        written = [_text(completion, "assistant") for completion in completions]
+        texts = [_text(request, "user") for request in requests]
+        samples = self.reward.samples(texts, list(self.render(written)))
+        values = self.reward.values(samples)
         if prompts is not None and _leaves_none_out():
             return [value.value for value in values]
         return list(numbers(values))
@@ -84,10 +80,8 @@ def prompt_writer_reward(
     Raises:
         VievalError: the judge rates no such aspect.
     """
-    if judge.prepared.spec.file:
-        name = str(judge.prepared.spec.file.path)
-    else:
-        name = judge.prepared.spec.name
+    spec = judge.prepared.spec
+    name = str(spec.file.path) if spec.file else spec.name
     definition = f"{name}:{aspect or main_aspect(judge.aspects)}"
     opened = OpenReward(definition, {name: judge})
     _ = opened.reward

@@ -167,38 +167,36 @@ def reward_values(
         number: the samples that were judged; all of one group where it is groupwise.
         verdicts: by term, those on what `Term.to_judge` has.
     """
-    by_term = []
-    for term, term_verdicts in zip(reward.terms, verdicts, strict=True):
-        if term.groupwise:
-            by_term.append(_shares(number, term_verdicts))
-        else:
-            by_term.append([_score(verdict, term.aspect) for verdict in term_verdicts])
+    by_term = [
+        _shares(number, term_verdicts)
+        if term.groupwise
+        else [_score(verdict, term.aspect) for verdict in term_verdicts]
+        for term, term_verdicts in zip(
+            reward.terms,
+            verdicts,
+            strict=True,
+        )
+    ]
     return [_sum(reward, parts) for parts in zip(*by_term, strict=True)]
 
 
 def _score(verdict: Verdict, aspect: str) -> RewardValue:
-    if aspect in verdict.scores:
-        return RewardValue(
-            verdict.scores[aspect], verdict.status, verdict.reason, (verdict,)
-        )
-    status = Status.PARSE_FAILURE if verdict.status.usable else verdict.status
-    return RewardValue(
-        None, status, verdict.reason or f"no score for {aspect}", (verdict,)
-    )
+    score = verdict.scores.get(aspect)
+    status = verdict.status
+    reason = verdict.reason
+    if score is None:
+        status = Status.PARSE_FAILURE if status.usable else status
+        reason = reason or f"no score for {aspect}"
+    return RewardValue(score, status, reason, (verdict,))
 
 
 def pairs(samples: Sequence[Sample]) -> Iterator[Contest]:
     """The contests of each member of a group with each other, in the order of
     `itertools.combinations`.
     """
-    for first, second in combinations(range(len(samples)), 2):
-        identity = SampleId(
-            OWN,
-            samples[first].kind,
-            "",
-            f"{first}-{second}",
-        )
-        yield Contest(identity, (samples[first], samples[second]))
+    for (n, first), (m, second) in combinations(enumerate(samples), 2):
+        identity = SampleId(OWN, first.kind, "", f"{n}-{m}")
+        yield Contest(identity, (first, second))
 
 
 def win_shares(
@@ -222,8 +220,11 @@ def win_shares(
     """
     wins: list[list[float]] = [[] for _ in range(number)]
     involved: list[list[Verdict]] = [[] for _ in range(number)]
+    contests = combinations(range(number), 2)
     for (first, second), verdict in zip(
-        combinations(range(number), 2), verdicts, strict=True
+        contests,
+        verdicts,
+        strict=True,
     ):
         involved[first].append(verdict)
         involved[second].append(verdict)
@@ -231,10 +232,9 @@ def win_shares(
             share = (preference(verdict, "") + 1) / 2
             wins[first].append(share)
             wins[second].append(1 - share)
-    shares = []
-    for won in wins:
-        is_complete = bool(won) and len(won) == number - 1
-        shares.append(sum(won) / len(won) if is_complete else None)
+    shares = [
+        sum(won) / len(won) if len(won) == number - 1 > 0 else None for won in wins
+    ]
     return list(zip(shares, map(tuple, involved), strict=True))
 
 
@@ -242,29 +242,23 @@ def _shares(number: int, verdicts: Sequence[Verdict]) -> list[RewardValue]:
     values = []
     for share, involved in win_shares(number, verdicts):
         reason = next((verdict.reason for verdict in involved if verdict.reason), "")
-        values.append(
-            RewardValue(
-                share, worst([verdict.status for verdict in involved]), reason, involved
-            )
-        )
+        status = worst([verdict.status for verdict in involved])
+        values.append(RewardValue(share, status, reason, involved))
     return values
 
 
 def _sum(reward: Reward, parts: Sequence[RewardValue]) -> RewardValue:
     verdicts = tuple(chain.from_iterable(part.verdicts for part in parts))
     failed = [part for part in parts if part.value is None]
+    status = worst([part.status for part in failed or parts])
     if failed:
-        status = worst([part.status for part in failed])
-        return RewardValue(
-            None, status, next(p.reason for p in failed if p.status is status), verdicts
-        )
+        reason = next(part.reason for part in failed if part.status is status)
+        return RewardValue(None, status, reason, verdicts)
     weighted = zip(reward.terms, parts, strict=True)
     products = [
         term.weight * part.value for term, part in weighted if part.value is not None
     ]
-    return RewardValue(
-        math.fsum(products), worst([part.status for part in parts]), "", verdicts
-    )
+    return RewardValue(math.fsum(products), status, "", verdicts)
 
 
 def averaged(values: Sequence[RewardValue]) -> RewardValue:
@@ -273,14 +267,9 @@ def averaged(values: Sequence[RewardValue]) -> RewardValue:
     if first.value is None or len(values) == 1:
         return first
     total = math.fsum(value.value for value in values if value.value is not None)
-    mean = total / len(values)
     verdicts = tuple(chain.from_iterable(value.verdicts for value in values))
-    return RewardValue(
-        mean,
-        worst([value.status for value in values]),
-        "",
-        verdicts,
-    )
+    status = worst([value.status for value in values])
+    return RewardValue(total / len(values), status, "", verdicts)
 
 
 def imputed(values: Sequence[RewardValue], max_share: float) -> list[RewardValue]:
@@ -301,17 +290,21 @@ def imputed(values: Sequence[RewardValue], max_share: float) -> list[RewardValue
     failed = len(values) - len(valid)
     if failed and (not valid or failed > max_share * len(values)):
         failures = [value for value in values if value.value is None]
-        distinct = dict.fromkeys(
-            f"{value.status}: {value.reason}" for value in failures
-        )
-        reasons = "; ".join(distinct)
+        reasons = dict.fromkeys(f"{value.status}: {value.reason}" for value in failures)
         limit = f"more than --max-imputed {max_share:g} allows"
         raise VievalError(
-            f"{failed} of {len(values)} group members failed, {limit} ({reasons})"
+            f"{failed} of {len(values)} group members failed, {limit} "
+            f"({'; '.join(reasons)})"
         )
     mean = math.fsum(valid) / len(valid) if valid else math.nan
     return [
-        value if value.value is not None else replace(value, value=mean, imputed=True)
+        value
+        if value.value is not None
+        else replace(
+            value,
+            value=mean,
+            imputed=True,
+        )
         for value in values
     ]
 
@@ -320,16 +313,16 @@ def failure_message(values: Sequence[RewardValue]) -> str:
     """A line on the samples of a request that have no value, by reason; empty where all have
     one.
     """
-    failed = [number for number, value in enumerate(values) if value.value is None]
-    if not failed:
-        return ""
     by_reason: dict[str, list[str]] = {}
-    for number in failed:
-        reason = f"{values[number].status}: {values[number].reason}"
-        by_reason.setdefault(reason, []).append(str(number))
+    for number, value in enumerate(values):
+        if value.value is None:
+            reason = f"{value.status}: {value.reason}"
+            by_reason.setdefault(reason, []).append(str(number))
+    if not by_reason:
+        return ""
     reasons = []
     for reason, numbers in by_reason.items():
         more = "..." if len(numbers) > 5 else ""
         reasons.append(f"{reason} (samples {', '.join(numbers[:5])}{more})")
-    count = f"{len(failed)} of {len(values)}"
+    count = f"{sum(map(len, by_reason.values()))} of {len(values)}"
     return redacted(f"{count} samples have no reward: {'; '.join(reasons[:3])}")

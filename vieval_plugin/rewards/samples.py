@@ -66,17 +66,21 @@ def sample_of(
         )
     require_good_texts(prompt)
     kind = conditions.kind or ("tie" if images else "tig")
-    texts = {
-        text if isinstance(text, str) else text[0]: prompt
-        for text in INPUTS[kind].texts
-    }
+    names = [text if isinstance(text, str) else text[0] for text in INPUTS[kind].texts]
     by_role = dict(zip(conditions.roles, images, strict=False))
+    identity = SampleId(OWN, kind, "", str(number))
     return Sample(
-        SampleId(OWN, kind, "", str(number)), {"output": output, **by_role}, texts
+        identity,
+        {"output": output, **by_role},
+        dict.fromkeys(names, prompt),
     )
 
 
-def require_equally_many(prompts: Sized, images: Sized, conditions: Sized) -> None:
+def require_equally_many(
+    prompts: Sized,
+    images: Sized,
+    conditions: Sized,
+) -> None:
     """Raise VievalError for a batch without a prompt, an image and a list of condition images for
     each of its samples.
     """

@@ -72,7 +72,10 @@ async def compute_score(
     source = (extra_info or {}).get("source_img")
     sources = [] if source is None else [[_picture(source)]]
     samples = await asyncio.to_thread(
-        opened.samples, [str(ground_truth)], [solution_image], sources
+        opened.samples,
+        [str(ground_truth)],
+        [solution_image],
+        sources,
     )
     values = await opened.values_async(samples)
     return {"score": numbers(values)[0], "vieval_status": str(values[0].status)}
@@ -97,5 +100,9 @@ def _opened(
     """The reward of an entry, opened once a process; judges open again after a fork."""
     backbone = {"model": model, "base_url": list(urls)} if model else {}
     return open_reward(
-        reward, conditions, attempts, options=options or None, **backbone
+        reward,
+        conditions,
+        attempts,
+        options=options or None,
+        **backbone,
     )

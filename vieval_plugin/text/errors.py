@@ -56,10 +56,7 @@ class ExitCode(IntEnum):
             "WORSE": "FAIL",
             "UNDECIDED": "INCONCLUSIVE",
         }
-        return names.get(
-            self.name,
-            self.name.replace("_", " "),
-        )
+        return names.get(self.name, self.name.replace("_", " "))
 
 
 def docs_url(page: str) -> str:

@@ -39,7 +39,11 @@ class _Steering(dict[int, str]):
 
     def __missing__(self, code: int) -> str:
         letter = chr(code)
-        is_control = unicodedata.category(letter) in ("Cc", "Cf", "Cs")
+        is_control = unicodedata.category(letter) in (
+            "Cc",
+            "Cf",
+            "Cs",
+        )
         steers = is_control and code not in _JOINERS
         self[code] = ascii(letter)[1:-1] if steers else letter
         return self[code]
@@ -103,7 +107,15 @@ def markdown_sentence(text: str) -> str:
     parts = re.split(rf"(`vieval [^`\n]*`|{re.escape(PROJECT)}/[\w./#-]+)", text)
     ours = [console(part) for part in parts[1::2]]
     texts = [markdown(part) for part in parts[::2]]
-    return "".join(chain(*zip_longest(texts, ours, fillvalue="")))
+    return "".join(
+        chain(
+            *zip_longest(
+                texts,
+                ours,
+                fillvalue="",
+            )
+        )
+    )
 
 
 def csv_cell(text: str) -> str:
@@ -130,14 +142,12 @@ def csv_text(rows: Iterable[Sequence[str]]) -> str:
 
 
 def _csv_line(row: Sequence[str]) -> str:
-    cells = map(csv_cell, row)
-    return ",".join(map(_quoted, cells)) + "\n"
+    return ",".join(map(_quoted, map(csv_cell, row))) + "\n"
 
 
 def _quoted(cell: str) -> str:
-    if not any(sign in cell for sign in ',;"'):
-        return cell
-    return '"{}"'.format(cell.replace('"', '""'))
+    is_plain = not any(sign in cell for sign in ',;"')
+    return cell if is_plain else '"{}"'.format(cell.replace('"', '""'))
 
 
 def html(text: str) -> Markup:
@@ -149,7 +159,11 @@ def html(text: str) -> Markup:
     return escape(text if text.isprintable() else text.translate(_LINES))
 
 
-def say(*lines: str, file: TextIO | None = None, answer: bool = False) -> None:
+def say(
+    *lines: str,
+    file: TextIO | None = None,
+    answer: bool = False,
+) -> None:
     """Print lines on the console, by default on standard output.
 
     Args:
@@ -162,11 +176,8 @@ def say(*lines: str, file: TextIO | None = None, answer: bool = False) -> None:
     encoding = getattr(stream, "encoding", None) or "utf-8"
     for number, line in enumerate(lines):
         # a terminal that has no such letter
-        text = (
-            _escape_runner_command(console(line))
-            .encode(encoding, "backslashreplace")
-            .decode(encoding)
-        )
+        command = _escape_runner_command(console(line))
+        text = command.encode(encoding, "backslashreplace").decode(encoding)
         if stream.isatty():
             text = _for_terminal(text, bold=answer and number == 0)
         print(text, file=stream)
@@ -184,10 +195,12 @@ def _for_terminal(text: str, bold: bool) -> str:
     if "  " in text.strip():  # a row of a table
         return text
     width = min(shutil.get_terminal_size((MOST_COLUMNS, 24)).columns, MOST_COLUMNS)
-    wrapped_text = textwrap.fill(
-        unbroken(text), width, break_long_words=False, break_on_hyphens=False
-    )
-    wrapped = wrapped_text.replace("\N{NO-BREAK SPACE}", " ")
+    wrapped = textwrap.fill(
+        unbroken(text),
+        width,
+        break_long_words=False,
+        break_on_hyphens=False,
+    ).replace("\N{NO-BREAK SPACE}", " ")
     code = 1 if bold else 2 if text.startswith("note: ") else 0
     if not code or os.environ.get("NO_COLOR"):
         return wrapped

@@ -40,29 +40,31 @@ def linked(text: str) -> Markup:
     >>> linked("`vieval rank --margin`")
     Markup('<code>vieval rank <span class="flag">--margin</span></code>')
     """
-    pages = re.escape(PROJECT)
-    parts = re.split(rf"`([^`]*)`|({pages}/[\w./#-]+)", unbroken(text))
+    parts = re.split(rf"`([^`]*)`|({re.escape(PROJECT)}/[\w./#-]+)", unbroken(text))
     escaped = [html(part or "") for part in parts]
-    texts = escaped[::3]
     commands = map(_command, escaped[1::3])
     links = map(_link, escaped[2::3])
+    empty = Markup("")
     pieces = zip_longest(
-        texts,
+        escaped[::3],
         commands,
         links,
-        fillvalue=Markup(""),
+        fillvalue=empty,
     )
-    return Markup("").join(chain(*pieces))
+    return empty.join(chain(*pieces))
 
 
 def _command(code: Markup) -> Markup:
     """A command in which no line ends within a flag; empty for an empty text."""
     if not code:
         return code
+    span = r'<span class="flag">\g<0></span>'
     unbroken_flags = re.sub(
-        r"(?<!\S)-[^\s&]+", r'<span class="flag">\g<0></span>', str(code)
+        r"(?<!\S)-[^\s&]+",
+        span,
+        str(code),
     )
-    return Markup("<code>{}</code>").format(Markup(unbroken_flags))
+    return Markup(f"<code>{unbroken_flags}</code>")
 
 
 def _link(url: Markup) -> Markup:
@@ -76,10 +78,14 @@ def titled(text: str) -> Markup:
     Markup('<span class="whole">GPT-4o&#39;s</span> images')
     """
     escaped = str(html(unbroken(text)))
-    whole_names = re.sub(
-        r"[^\s;]+-[^\s&]+(?:&#39;s?)?", r'<span class="whole">\g<0></span>', escaped
+    name = r"[^\s;]+-[^\s&]+(?:&#39;s?)?"
+    return Markup(
+        re.sub(
+            name,
+            r'<span class="whole">\g<0></span>',
+            escaped,
+        )
     )
-    return Markup(whole_names)
 
 
 def style_sheet(path: Path) -> str:

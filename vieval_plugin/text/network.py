@@ -43,13 +43,13 @@ class Proxy:
         """The arguments of a request of aiohttp with some headers; those for the proxy stay out
         of a tunnel.
         """
-        if self.tunnels:
-            return {
-                "proxy": self.url,
-                "proxy_headers": self.headers,
-                "headers": headers,
-            }
-        return {"proxy": self.url, "headers": {**headers, **self.headers}}
+        if not self.tunnels:
+            return {"proxy": self.url, "headers": {**headers, **self.headers}}
+        return {
+            "proxy": self.url,
+            "proxy_headers": self.headers,
+            "headers": headers,
+        }
 
     def __str__(self) -> str:
         return f"the proxy {self.url}"
@@ -92,14 +92,16 @@ def proxy_for(url: str, environment: Mapping[str, str] = os.environ) -> Proxy | 
         )
     bare, headers = proxy
     return Proxy(
-        bare, variable, address.host, headers, tunnels=address.scheme == "https"
+        bare,
+        variable,
+        address.host,
+        headers,
+        tunnels=address.scheme == "https",
     )
 
 
 def _first_set(name: str, environment: Mapping[str, str]) -> str:
-    if name in environment:
-        return name
-    return name.upper() if name.upper() in environment else ""
+    return next((name for name in (name, name.upper()) if name in environment), "")
 
 
 def _parsed(value: str) -> tuple[str, dict[str, str]] | None:
@@ -110,7 +112,15 @@ def _parsed(value: str) -> tuple[str, dict[str, str]] | None:
     if (address := address_of(url)) is None or address.scheme not in PORTS:
         return None
     register_secrets("", (url,))
-    bare = urlunsplit((address.scheme, address.server, "", "", ""))
+    bare = urlunsplit(
+        (
+            address.scheme,
+            address.server,
+            "",
+            "",
+            "",
+        )
+    )
     server = url.partition("://")[2].partition("/")[0]
     login, at_sign, _ = server.rpartition("@")
     if not at_sign:
@@ -121,7 +131,11 @@ def _parsed(value: str) -> tuple[str, dict[str, str]] | None:
     return bare, {"Proxy-Authorization": f"Basic {credentials}"}
 
 
-def _is_direct(host: str, port: int | None, environment: Mapping[str, str]) -> bool:
+def _is_direct(
+    host: str,
+    port: int | None,
+    environment: Mapping[str, str],
+) -> bool:
     """Return whether no proxy is used to a host: one of this machine, or one that `NO_PROXY`
     lists.
     """
@@ -132,18 +146,15 @@ def _is_direct(host: str, port: int | None, environment: Mapping[str, str]) -> b
         return True
     variable = _first_set("no_proxy", environment)
     entries = environment[variable].replace(",", " ").split() if variable else []
-    return any(
-        _lists(
-            entry.lower(),
-            host,
-            port,
-            ip,
-        )
-        for entry in entries
-    )
+    return any(_lists(entry.lower(), host, port, ip) for entry in entries)
 
 
-def _lists(entry: str, host: str, port: int | None, ip: IPAddress | None) -> bool:
+def _lists(
+    entry: str,
+    host: str,
+    port: int | None,
+    ip: IPAddress | None,
+) -> bool:
     """Return whether an entry of `NO_PROXY` is a host: its name or number, a suffix, a range, or
     all.
     """
@@ -151,9 +162,8 @@ def _lists(entry: str, host: str, port: int | None, ip: IPAddress | None) -> boo
         return True
     if ip is not None and (network := _network(entry)) is not None:
         return ip in network
-    if (address := address_of(f"//{entry}")) is None:
-        return False
-    if address.port not in (None, port):
+    address = address_of(f"//{entry}")
+    if address is None or address.port not in (None, port):
         return False
     name = address.host.removeprefix("*").removeprefix(".")
     return host == name or host.endswith(f".{name}")

@@ -49,9 +49,12 @@ def register_secrets(key: str, urls: Iterable[str]) -> None:
     secrets = {key}
     for url in urls:
         for user in (user_of(url), unquote(user_of(url))):
-            password = user.partition(":")[2]
             credentials = base64.b64encode(user.encode()).decode()
-            secrets |= {user, password, credentials}
+            secrets |= {
+                user,
+                user.partition(":")[2],
+                credentials,
+            }
         _, *pairs = re.split("[?#&]", url.rpartition("@")[2])
         secret_pairs = itertools.filterfalse(_API_VERSION.fullmatch, pairs)
         secrets.update(pair.rpartition("=")[2] for pair in secret_pairs)
@@ -93,11 +96,8 @@ def _less(value: Any, secrets: list[str]) -> Any:
     plain = unescape(
         unquote(_ESCAPE.sub(lambda escape: escape[2] or chr(int(escape[1], 16)), value))
     )
-    value = (
-        plain
-        if any(plain.count(item) > value.count(item) for item in secrets)
-        else value
-    )
+    if any(plain.count(item) > value.count(item) for item in secrets):
+        value = plain
     for item in secrets:
         value = value.replace(item, "[key]")
     return value
@@ -124,9 +124,8 @@ def _redacted_word(run: re.Match[str]) -> str:
 
 
 def _remove_value(pair: re.Match[str]) -> str:
-    if _API_VERSION.fullmatch(pair[0]):
-        return pair[0]
-    return f"{pair[1] or ''}[removed]"
+    is_public = _API_VERSION.fullmatch(pair[0])
+    return pair[0] if is_public else f"{pair[1] or ''}[removed]"
 
 
 def _bare(run: str) -> str:

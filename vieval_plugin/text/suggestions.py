@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
+from itertools import chain
 
 _LISTED_NAMES, _LONGEST = 20, 60  # names, and characters of each
 
 
-def did_you_mean(name: str, names: Iterable[str], cutoff: float = 0.0) -> str:
+def did_you_mean(
+    name: str,
+    names: Iterable[str],
+    cutoff: float = 0.0,
+) -> str:
     """The middle of a message about a name that there is not: the nearest one, or the one that ends
     with it.
 
@@ -29,7 +34,11 @@ def did_you_mean(name: str, names: Iterable[str], cutoff: float = 0.0) -> str:
     return f"; did you mean {closest}?" if closest else ""
 
 
-def nearest(name: str, candidates: Iterable[str], cutoff: float = 0.0) -> str:
+def nearest(
+    name: str,
+    candidates: Iterable[str],
+    cutoff: float = 0.0,
+) -> str:
     """The name that was meant, as `did_you_mean` has it; empty where none is alike.
 
     >>> nearest("bench_judge_1shot", ["bench_judge", "variant_bench_judge_1shot"])
@@ -37,15 +46,13 @@ def nearest(name: str, candidates: Iterable[str], cutoff: float = 0.0) -> str:
     """
     names = list(candidates)
     longer = (candidate for candidate in names if candidate.endswith(f"_{name}"))
-    if longest_match := next(longer, ""):
-        return longest_match
     closest = difflib.get_close_matches(
         name,
         names,
         n=1,
         cutoff=cutoff,
     )
-    return closest[0] if closest else ""
+    return next(chain(longer, closest), "")
 
 
 def abbreviated(names: Sequence[str]) -> str:

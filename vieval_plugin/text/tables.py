@@ -29,15 +29,11 @@ def equation(name: str, value: str) -> str:
     >>> equation("n", "9"), equation("p", "< .001")
     ('n = 9', 'p < .001')
     """
-    if value.startswith("< "):
-        return f"{name} {value}"
-    return f"{name} = {value}"
+    return f"{name} {value}" if value.startswith("< ") else f"{name} = {value}"
 
 
 @dataclass(frozen=True)
 class _Column:
-    """Column of a table."""
-
     #: Name in the header.
     name: str
     #: Cells below the header.
@@ -59,9 +55,8 @@ class _Column:
         compared = {*self.cells[: self.compared]}
         if compared == {UNKNOWN}:
             return True
-        reference_cells = {*self.cells[self.compared :]}
         is_same = self.compared > 1 and len(compared) == 1
-        return is_same and reference_cells <= {"", *compared}
+        return is_same and {*self.cells[self.compared :]} <= {"", *compared}
 
     @property
     def is_empty(self) -> bool:
@@ -92,13 +87,9 @@ def text_table(
     >>> text_table([("judge", "n", "aspect"), ("metric", "48", "SC"), ("other", "9", "SC")])
     ['in all rows: aspect = SC', 'judge    n', 'metric  48', 'other    9']
     """
-    header, *body = [[_short(console(cell)) for cell in row] for row in rows]
-    compared = len(body) - references
-    cells_by_column = [[row[index] for row in body] for index in range(len(header))]
-    columns = [
-        _column(name, cells, compared)
-        for name, cells in zip(header, cells_by_column, strict=True)
-    ]
+    table = [[_short(console(cell)) for cell in row] for row in rows]
+    compared = len(table) - 1 - references
+    columns = [_column(*texts, compared=compared) for texts in zip(*table, strict=True)]
     window_width = shutil.get_terminal_size((MOST_COLUMNS, 24)).columns
     room = max(_FEWEST_COLUMNS, min(MOST_COLUMNS, window_width))
     informative = [column for column in columns if not column.is_empty]
@@ -119,8 +110,7 @@ def text_table(
         fitting = fitting[:-1]
     widths = _widths(fitting, room - _gaps_width(fitting))
     lines = _wrapped(f"in all rows: {', '.join(shared)}", room) if shared else []
-    texts_by_column = [(column.name, *column.cells) for column in fitting]
-    for row in zip(*texts_by_column, strict=True):
+    for row in zip(*[(column.name, *column.cells) for column in fitting], strict=True):
         lines += _row_lines(row, fitting, widths)
     if left_out := [column.name for column in differing[len(fitting) :]]:
         line = f"omitted to fit {room} columns: {', '.join(left_out)}"
@@ -132,17 +122,16 @@ def _gaps_width(columns: Sequence[_Column]) -> int:
     return len(_GAP) * (len(columns) - 1)
 
 
-def _column(name: str, cells: Sequence[str], compared: int) -> _Column:
+def _column(name: str, *cells: str, compared: int) -> _Column:
     texts = (name, *cells)
     units = [unit for text in texts for unit in _UNBROKEN.findall(text)]
     longest = max(map(_width, units), default=0)
     short_units = [unit for unit in units if len(unit) < _LONGEST_NUMBER]
-    numbers = filter(_IS_NUMBER.fullmatch, short_units)
-    longest_number = max(map(len, numbers), default=0)
+    longest_number = max(map(len, filter(_IS_NUMBER.fullmatch, short_units)), default=0)
     filled_cells = list(filter(None, cells))
     return _Column(
         name,
-        tuple(cells),
+        cells,
         width=max(map(_width, texts)),
         unbroken_width=longest,
         narrowest_width=max(longest_number, min(longest, _NARROWEST)),
@@ -157,8 +146,7 @@ def _widths(columns: Sequence[_Column], room: int) -> list[int]:
     """
     widths = [column.width for column in columns]
     unbroken_widths = [column.unbroken_width for column in columns]
-    narrowest_widths = [column.narrowest_width for column in columns]
-    for floors in (unbroken_widths, narrowest_widths):
+    for floors in (unbroken_widths, [column.narrowest_width for column in columns]):
         while sum(widths) > room:
             index = max(
                 range(len(widths)),
@@ -171,14 +159,22 @@ def _widths(columns: Sequence[_Column], room: int) -> list[int]:
 
 
 def _row_lines(
-    row: Sequence[str], columns: Sequence[_Column], widths: Sequence[int]
+    row: Sequence[str],
+    columns: Sequence[_Column],
+    widths: Sequence[int],
 ) -> Iterator[str]:
     """The lines of a row, of which the first has the beginning of every cell."""
-    wrapped = [_wrapped(cell, width) for cell, width in zip(row, widths, strict=True)]
+    wrapped = [
+        _wrapped(cell, width)
+        for cell, width in zip(
+            row,
+            widths,
+            strict=True,
+        )
+    ]
     for number in range(max(map(len, wrapped))):
         texts = [lines[number] if number < len(lines) else "" for lines in wrapped]
-        cells = map(_aligned, texts, columns, widths)
-        yield _GAP.join(cells).rstrip()
+        yield _GAP.join(map(_aligned, texts, columns, widths)).rstrip()
 
 
 def _aligned(text: str, column: _Column, width: int) -> str:
@@ -215,13 +211,10 @@ def _width(text: str) -> int:
     if text.isascii():
         return len(text)
     spacing_signs = [sign for sign in text if not unicodedata.combining(sign)]
-    wide_signs = [
-        sign for sign in spacing_signs if unicodedata.east_asian_width(sign) in "WF"
-    ]
-    return len(spacing_signs) + len(wide_signs)
+    widths = map(unicodedata.east_asian_width, spacing_signs)
+    return len(spacing_signs) + sum(width in "WF" for width in widths)
 
 
 def _short(cell: str) -> str:
-    if len(cell) <= _LONGEST_CELL:
-        return cell
-    return f"{cell[: _LONGEST_CELL - 3]}..."
+    is_short = len(cell) <= _LONGEST_CELL
+    return cell if is_short else f"{cell[: _LONGEST_CELL - 3]}..."

@@ -52,9 +52,8 @@ class ParsedAddress:
     def server(self) -> str:
         """Host and port in words, without the scheme's own port."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        if self.port in (None, PORTS.get(self.scheme)):
-            return host
-        return f"{host}:{self.port}"
+        has_own_port = self.port in (None, PORTS.get(self.scheme))
+        return host if has_own_port else f"{host}:{self.port}"
 
 
 def address_of(text: str, base: str = "") -> ParsedAddress | None:

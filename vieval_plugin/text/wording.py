@@ -13,8 +13,7 @@ def plural(number: int, noun: str) -> str:
     >>> plural(1, "file"), plural(0, "file"), plural(1200, "image")
     ('1 file', '0 files', '1,200 images')
     """
-    ending = "" if number == 1 else "s"
-    return f"{number:,} {noun}{ending}"
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def range_text(numbers: Collection[int]) -> str:
@@ -23,11 +22,8 @@ def range_text(numbers: Collection[int]) -> str:
     >>> range_text([3, 5, 4]), range_text([3, 3])
     ('3 to 5', '3')
     """
-    low = min(numbers)
-    high = max(numbers)
-    if low == high:
-        return f"{low:,}"
-    return f"{low:,} to {high:,}"
+    ends = sorted({min(numbers), max(numbers)})
+    return " to ".join(f"{number:,}" for number in ends)
 
 
 def enumeration(names: Sequence[str], conjunction: str = "and") -> str:
@@ -37,9 +33,7 @@ def enumeration(names: Sequence[str], conjunction: str = "and") -> str:
     ('a', 'a, b and c', 'a or b')
     """
     *leading, final = names
-    if not leading:
-        return final
-    return f"{', '.join(leading)} {conjunction} {final}"
+    return f"{', '.join(leading)} {conjunction} {final}" if leading else final
 
 
 def possessive(name: str) -> str:

@@ -63,19 +63,13 @@ def read_json(text: str | bytes, **hooks: Any) -> Any:
         raise ValueError("nested too deeply") from None
     if _openings(text) <= _DEEPEST:
         return value
-    level = [value]
+    level = [value] if type(value) is dict or type(value) is list else []
     for _ in range(_DEEPEST):
         # written for speed: reports read a hundred thousand texts
         level = [
             inner
             for outer in level
-            for inner in (
-                outer.values()
-                if type(outer) is dict
-                else outer
-                if type(outer) is list
-                else ()
-            )
+            for inner in (outer.values() if type(outer) is dict else outer)
             if type(inner) is dict or type(inner) is list
         ]
         if not level:
@@ -85,9 +79,8 @@ def read_json(text: str | bytes, **hooks: Any) -> Any:
 
 def _openings(text: str | bytes) -> int:
     """Number of opening brackets, which no text nests deeper than."""
-    if isinstance(text, bytes):
-        return text.count(b"{") + text.count(b"[")
-    return text.count("{") + text.count("[")
+    signs: Any = (b"{", b"[") if isinstance(text, bytes) else ("{", "[")
+    return sum(map(text.count, signs))
 
 
 def first_row(path: Path) -> dict[str, Any]:

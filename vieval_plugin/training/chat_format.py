@@ -130,7 +130,7 @@ def read(files: Sequence[Path]) -> list[LearntTurn]:
         VievalError: a file cannot be read, a row is not a conversation, an image is missing, or a
             licence does not allow training.
     """
-    turns: list[LearntTurn] = []
+    turns = []
     for file in files:
         try:
             lines = lines_of(file.read_text(encoding="utf-8"))
@@ -156,9 +156,8 @@ def read(files: Sequence[Path]) -> list[LearntTurn]:
                     f"{file}: row {number}: {reason}; create the file with `vieval export`"
                 ) from None
     if not turns:
-        raise VievalError(
-            f"{', '.join(map(str, files))}: contains no turns to train on"
-        )
+        names = ", ".join(map(str, files))
+        raise VievalError(f"{names}: contains no turns to train on")
     return turns
 
 
@@ -186,16 +185,13 @@ def _turns(row: JsonObject) -> list[LearntTurn]:
             for message in messages[: index + 1]
             for part in message["content"]
         )
-        images_so_far = tuple(images[:image_count])
-        name = f"{identity}#{index}"
-        prompt = tuple(messages[:index])
         turns.append(
             LearntTurn(
-                name,
+                f"{identity}#{index}",
                 uid,
-                prompt,
+                tuple(messages[:index]),
                 (turn,),
-                images_so_far,
+                tuple(images[:image_count]),
             )
         )
     return turns

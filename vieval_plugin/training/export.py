@@ -61,11 +61,10 @@ def export(
     judge = spec.name
     how = spec.export
     if how is None:
-        named_judges = judge_registry.judges().items()
-        exporting = [name for name, spec in named_judges if spec.export]
+        judges = judge_registry.judges().values()
+        exporting = ", ".join(spec.name for spec in judges if spec.export)
         raise VievalError(
-            f"{judge} has no conversations to export; use one of: "
-            f"{', '.join(exporting)}"
+            f"{judge} has no conversations to export; use one of: {exporting}"
         )
     if choices.rebalance and not how.repetitions:
         raise VievalError(f"--rebalance is not supported for {judge}; remove it")
@@ -73,35 +72,33 @@ def export(
     if not judged:
         raise VievalError(f"the results contain no verdicts of {judge}")
     require_trainable(judged)
-    if how.human_aspect and not any(
-        record.ratings.get(how.human_aspect) for record in judged
-    ):
-        raise VievalError(
-            f"{judge} requires verdicts with human ratings of {how.human_aspect}; "
-            "export a run on a rated benchmark"
-        )
     exported = judged
-    if how.human_aspect:
+    if aspect := how.human_aspect:
+        if not any(record.ratings.get(aspect) for record in judged):
+            raise VievalError(
+                f"{judge} requires verdicts with human ratings of {aspect}; "
+                "export a run on a rated benchmark"
+            )
         exported = [
             record
             for record in judged
-            if is_near_human(record, how.human_aspect, choices.margin)
+            if is_near_human(
+                record,
+                aspect,
+                choices.margin,
+            )
         ]
-    units = list(_units(lookup, exported, how))
-    written = (
-        rebalanced(units, choices.seed, how.repetitions) if choices.rebalance else units
-    )
+    written = units = list(_units(lookup, exported, how))
+    if choices.rebalance:
+        written = rebalanced(units, choices.seed, how.repetitions)
     examples = [example for unit in written for example in unit.examples]
     write(file, examples)
-    yield from (
-        f"wrote {file}: {len(examples)} examples from {len(judged)} verdicts",
-        "",
-    )
-    yield from (
-        _part_lines(judged, exported, choices.margin)
-        if how.human_aspect
-        else _sub_task_lines(units, written)
-    )
+    yield f"wrote {file}: {len(examples)} examples from {len(judged)} verdicts"
+    yield ""
+    if aspect:
+        yield from _part_lines(judged, exported, choices.margin)
+    else:
+        yield from _sub_task_lines(units, written)
     if how.repetitions:
         yield (
             f"seed {choices.seed}"
@@ -117,28 +114,23 @@ def is_near_human(record: Record, aspect: str, margin: float) -> bool:
     ratings = record.ratings.get(aspect, ())
     rated = [value for value in ratings if not math.isnan(value)]
     score = record.verdict.scores.get(aspect)
+    if not rated or score is None:
+        return False
     # scores and ratings are tenths and thirds: tolerate their rounding
-    return (
-        bool(rated)
-        and score is not None
-        and abs(score - math.fsum(rated) / len(rated)) <= margin + 1e-9
-    )
+    return abs(score - math.fsum(rated) / len(rated)) <= margin + 1e-9
 
 
 def require_trainable(judged: Sequence[Record]) -> None:
     """Raise VievalError if verdicts are on data that may not be used for training."""
-    for name in dict.fromkeys(record.id.benchmark for record in judged):
-        if name == OWN:
-            continue
+    names = dict.fromkeys(record.id.benchmark for record in judged)
+    names.pop(OWN, None)
+    for name in names:
         benchmark = benchmark_registry.benchmarks().get(name)
         if benchmark is None:
-            remedy = (
-                "set VIEVAL_BENCHMARKS to the folder of its benchmark.yaml, or "
-                "install its package"
-            )
             raise VievalError(
                 f"{name}: unknown benchmark, so its licence for training is unknown; "
-                f"{remedy}"
+                "set VIEVAL_BENCHMARKS to the folder of its benchmark.yaml, or "
+                "install its package"
             )
         if not benchmark.trainable:
             reason = f"its licence does not allow training ({benchmark.licence})"
@@ -150,11 +142,11 @@ def _units(
 ) -> Iterator[TrainingUnit]:
     exported: set[SampleId] = set()  # a candidate of several contests is exported once
     for record in tqdm(judged, desc="Exporting", unit="sample", disable=None):
-        for identity, exchanges in _split_by_sample(
-            record, lookup.conversation(record)
-        ):
+        conversation = lookup.conversation(record)
+        for identity, exchanges in _split_by_sample(record, conversation):
             if identity not in exported:
-                exported |= {identity} if record.votes else set()
+                if record.votes:
+                    exported.add(identity)
                 yield from how.units(identity, exchanges)
 
 
@@ -164,19 +156,18 @@ def _split_by_sample(
     """Yield the conversations of a record: one, or for a contest one per candidate,
     whose number begins its paths.
     """
-    if (
-        record.votes is None
-        or judge_registry.judge(record.provenance.judge).rates == "contest"
-    ):
+    judge = judge_registry.judge(record.provenance.judge)
+    if record.votes is None or judge.rates == "contest":
         yield record.id, exchanges
         return
     for number, candidate in enumerate(record.candidates, start=1):
         candidate_exchanges = []
         for exchange in exchanges:
-            first, *path = exchange.step.path
+            first, *further = exchange.step.path
+            path = tuple(further)
             if first == str(number):
-                ask = replace(exchange.ask, path=tuple(path))
-                step = replace(exchange.step, path=tuple(path))
+                ask = replace(exchange.ask, path=path)
+                step = replace(exchange.step, path=path)
                 candidate_exchanges.append(replace(exchange, ask=ask, step=step))
         yield candidate, candidate_exchanges
 
@@ -192,17 +183,11 @@ def _sub_task_lines(
         (name, str(examples[name]), str(written[name]))
         for name in {**examples, **written}
     ]
-    total = str(examples.total())
-    written_total = str(written.total())
-    rows.append(("all", total, written_total))
-    yield from text_table([("sub-task", "examples", "written"), *rows])
-    numbers = [str(score) for score in range(BINS)]
+    total = ("all", str(examples.total()), str(written.total()))
+    yield from text_table([("sub-task", "examples", "written"), *rows, total])
     for name, units in (("scores", all_units), ("scores written", written_units)):
-        histograms = sorted(score_counts(units).items())
-        columns = [
-            (name, *numbers),
-            *((category, *map(str, histogram)) for category, histogram in histograms),
-        ]
+        counts = {name: range(BINS), **dict(sorted(score_counts(units).items()))}
+        columns = [(title, *map(str, numbers)) for title, numbers in counts.items()]
         yield from ("", *text_table(zip(*columns, strict=True)))
     yield ""
 
@@ -214,22 +199,18 @@ def _part_lines(
         Counter(record.id.part for record in records) for records in (judged, exported)
     )
     rows = [
-        (part, str(n), str(exported_counts[part]), str(n - exported_counts[part]))
+        (
+            part,
+            str(n),
+            str(exported_counts[part]),
+            str(n - exported_counts[part]),
+        )
         for part, n in verdicts.items()
     ]
-    total = (
-        [
-            (
-                "all",
-                str(len(judged)),
-                str(len(exported)),
-                str(len(judged) - len(exported)),
-            )
-        ]
-        if rows[1:]
-        else []
-    )
-    yield from text_table([("part", "verdicts", "kept", "dropped"), *rows, *total])
+    if len(rows) > 1:
+        dropped = len(judged) - len(exported)
+        rows.append(("all", str(len(judged)), str(len(exported)), str(dropped)))
+    yield from text_table([("part", "verdicts", "kept", "dropped"), *rows])
     yield ""
     yield f"margin {margin:g}"
 
@@ -250,7 +231,7 @@ def rebalanced(
     by_category: dict[tuple[str, str], list[TrainingUnit]] = defaultdict(list)
     for unit in units:
         by_category[unit.kind, unit.category].append(unit)
-    repeated: list[TrainingUnit] = []
+    repeated = []
     for (kind, _), in_category in by_category.items():
         balanced = _balance_scores(
             [unit for unit in in_category if unit.score is not None], rng
@@ -269,7 +250,7 @@ def _balance_scores(
         bins[bin_of(unit.score or 0.0)].append(unit)
     sizes = [len(in_bin) for in_bin in bins.values()]
     target = int(np.percentile(sizes, 75))
-    balanced: list[TrainingUnit] = []
+    balanced = []
     for in_bin in filter(None, bins.values()):
         times, remainder = divmod(target, len(in_bin))
         balanced += in_bin * times + rng.sample(in_bin, remainder)

@@ -81,24 +81,19 @@ def preference_pairs(lookup: Lookup, margin: float | None) -> list[PreferencePai
     require_trainable(lookup.records)
     pairs = []
     for candidates in candidates_by_prompt(lookup.records).values():
-        judged: list[tuple[Candidate, Sample]] = []
+        judged = []
         for candidate in candidates:
             sample = lookup.sample(candidate.record)
-            if (
-                isinstance(sample, Sample)
-                and _OUTPUT in sample.images
-                and not absent_image(sample)
-            ):
+            if not isinstance(sample, Sample) or _OUTPUT not in sample.images:
+                continue
+            if not absent_image(sample):
                 judged.append((candidate, sample))
         _require_judged(judged)
-        best_and_worst = [(judged[0], judged[-1])] if judged else []
-        for (better, preferred), (worse, rejected) in (
-            best_and_worst if margin is None else combinations(judged, 2)
-        ):
-            if (
-                better.score > worse.score
-                and better.score - worse.score >= (margin or 0) - 1e-9
-            ):
+        ends = (judged[0], judged[-1]) if judged else ()
+        compared = ends if margin is None else judged
+        for (better, preferred), (worse, rejected) in combinations(compared, 2):
+            difference = better.score - worse.score
+            if difference > 0 and difference >= (margin or 0) - 1e-9:
                 pairs.append(_pair(better, preferred, worse, rejected))
     return pairs
 
@@ -131,8 +126,7 @@ def _require_judged(judged: Sequence[tuple[Candidate, Sample]]) -> None:
     for candidate, sample in judged:
         require_as_judged(candidate.record, sample)
         if difference := prompt_difference(judged[0][1], sample):
-            first_id = judged[0][0].record.id
-            samples = f"{first_id} and {candidate.record.id}"
+            samples = f"{judged[0][0].record.id} and {candidate.record.id}"
             raise VievalError(
                 f"{samples} have the same uid but different prompts ({difference}); "
                 "give each prompt its own uid"
@@ -160,17 +154,17 @@ def _pair(
 
 
 def _row(pair: PreferencePair, image_value: Any) -> JsonObject:
-    scores = {
-        "chosen_score": pair.preferred_score,
-        "rejected_score": pair.rejected_score,
+    images = {
+        "chosen": pair.preferred,
+        "rejected": pair.rejected,
+        **pair.conditions,
     }
-    images = {"chosen": pair.preferred, "rejected": pair.rejected, **pair.conditions}
-    image_values = {name: image_value(i) for name, i in images.items()}
     return {
         "uid": pair.uid,
         "prompt": pair.prompt,
-        **image_values,
-        **scores,
+        **{name: image_value(image) for name, image in images.items()},
+        "chosen_score": pair.preferred_score,
+        "rejected_score": pair.rejected_score,
     }
 
 
@@ -198,10 +192,7 @@ def _path(image: Image) -> str:
 def _embedded(image: Image) -> JsonObject:
     """Encode an image like the feature `Image` of the library datasets."""
     path = None if isinstance(image.source, bytes) else image.source.name
-    return {
-        "bytes": read_bytes(image),
-        "path": path,
-    }
+    return {"bytes": read_bytes(image), "path": path}
 
 
 class _Pieces(io.BytesIO):
@@ -244,32 +235,26 @@ def _schema(pyarrow: Any, pairs: Sequence[PreferencePair], columns: Columns) -> 
     text = pyarrow.string()
     number = pyarrow.float64()
     if columns == "diffusers":
-        text_types = dict.fromkeys(("uid", "caption"), text)
-        binary_types = dict.fromkeys(("jpg_0", "jpg_1"), pyarrow.binary())
-        number_types = dict.fromkeys(("label_0", "score_0", "score_1"), number)
         return pyarrow.schema(
             {
-                **text_types,
-                **binary_types,
-                **number_types,
+                **dict.fromkeys(("uid", "caption"), text),
+                **dict.fromkeys(("jpg_0", "jpg_1"), pyarrow.binary()),
+                **dict.fromkeys(("label_0", "score_0", "score_1"), number),
             }
         )
     image = pyarrow.struct([("bytes", pyarrow.binary()), ("path", text)])
     roles = [role for pair in pairs for role in pair.conditions]
-    text_types = dict.fromkeys(("uid", "prompt"), text)
-    image_types = dict.fromkeys(("chosen", "rejected", *roles), image)
-    number_types = dict.fromkeys(("chosen_score", "rejected_score"), number)
     types = {
-        **text_types,
-        **image_types,
-        **number_types,
+        **dict.fromkeys(("uid", "prompt"), text),
+        **dict.fromkeys(("chosen", "rejected", *roles), image),
+        **dict.fromkeys(("chosen_score", "rejected_score"), number),
     }
-    features = {
-        name: {"_type": "Image"}
-        if type == image
-        else {"dtype": "float64" if type == number else "string", "_type": "Value"}
-        for name, type in types.items()
+    descriptions = {
+        text: {"dtype": "string", "_type": "Value"},
+        image: {"_type": "Image"},
+        number: {"dtype": "float64", "_type": "Value"},
     }
+    features = {name: descriptions[type] for name, type in types.items()}
     info = json.dumps({"info": {"features": features}})
     return pyarrow.schema(types, metadata={"huggingface": info})
 
@@ -299,12 +284,7 @@ def write_pair_folders(
     unfinished = unfinished_file(folder)
     try:
         for number, pair in enumerate(pairs):
-            _write_pair(
-                unfinished,
-                f"{number:06}",
-                pair,
-                FOLDERS[trainer],
-            )
+            _write_pair(unfinished, f"{number:06}", pair, FOLDERS[trainer])
         os.replace(unfinished, folder)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
@@ -317,16 +297,13 @@ def _write_pair(
     sides: Sequence[str],
 ) -> None:
     files = [read_bytes(pair.preferred), read_bytes(pair.rejected)]
-    formats = {format_of(file) for file in files}
-    is_same_format = len(formats) == 1
-    suffix = _SUFFIXES.get(formats.pop()) if is_same_format else None
+    preferred, rejected = (_SUFFIXES.get(format_of(file)) for file in files)
+    suffix = preferred if preferred == rejected else None
     if suffix is None:  # one name for both files means one format
-        preferred = encode(pixels(pair.preferred))
-        rejected = encode(pixels(pair.rejected))
-        files = [preferred, rejected]
+        suffix = ".png"
+        files = [encode(pixels(image)) for image in (pair.preferred, pair.rejected)]
     # trainers read a caption's first line
     caption = " ".join(pair.prompt.split()).encode()
     for side, file in zip(sides, files, strict=True):
-        file_name = f"{name}{suffix or '.png'}"
-        write_whole(folder / side / file_name, file)
+        write_whole(folder / side / f"{name}{suffix}", file)
         write_whole(folder / side / f"{name}.txt", caption)

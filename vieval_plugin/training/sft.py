@@ -27,7 +27,13 @@ from vieval_plugin.training.tuning import (
 )
 
 _CHECKPOINTS, _OPTIONS = "checkpoints", "options.json"
-_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
+_UNWRITABLE = (
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EROFS,
+    errno.EACCES,
+    errno.EPERM,
+)
 _EVALUATION_COUNT = 10  # so many times in a training it is measured and kept
 # of the language model alone, whatever its image tower calls its layers
 _TUNED = r"^(?!.*(?:visual|vision)).*_proj$"
@@ -90,14 +96,12 @@ def tune(
         target_modules=_TUNED,
     )
     try:
-        settings = _settings(tuning, folder)
-        eval_dataset = _dataset(held_out) if held_out else None
         adapters = peft_config if tuning.tune == "lora" else None
         trainer = trl.SFTTrainer(
             network,
-            args=settings,
+            args=_settings(tuning, folder),
             train_dataset=_dataset(learnt),
-            eval_dataset=eval_dataset,
+            eval_dataset=_dataset(held_out) if held_out else None,
             processing_class=processor,
             peft_config=adapters,
         )
@@ -119,22 +123,14 @@ def tune(
             for entry in trainer.state.log_history
             if "loss" in entry
         ]
-        first_loss = curve[0][1]
-        last_loss = curve[-1][1]
         losses = Losses(
-            first_loss,
-            last_loss,
+            curve[0][1],
+            curve[-1][1],
             held_out_loss_before,
             held_out_loss_after,
         )
         _save(trainer, processor, tuning, folder)
-    record = _training_record(
-        tuning,
-        learnt,
-        held_out,
-        curve,
-        losses,
-    )
+    record = _training_record(tuning, learnt, held_out, curve, losses)
     write_training_record(folder, record)
     shutil.rmtree(folder / _CHECKPOINTS, ignore_errors=True)
     return losses
@@ -147,19 +143,17 @@ def _training_record(
     curve: Sequence[tuple[Any, Any]],
     losses: Losses,
 ) -> dict[str, Any]:
-    """Training record of the weights: options, data and losses."""
     benchmarks = benchmark_registry.benchmarks()
-    source_names = (turn.sample.split("/")[0] for turn in learnt)
-    sources = dict.fromkeys(source_names)
-    licences = {
-        name: benchmarks[name].licence if name in benchmarks else "the user's own"
-        for name in sources
-    }
+    sources = dict.fromkeys(turn.sample.split("/")[0] for turn in learnt)
+    data = []
+    for name in sources:
+        licence = "the user's own"
+        if name in benchmarks:
+            licence = benchmarks[name].licence
+        data.append({"source": name, "licence": licence})
     return {
         "recipe": asdict(tuning),
-        "data": [
-            {"source": name, "licence": licence} for name, licence in licences.items()
-        ],
+        "data": data,
         "turns": {"learnt": len(learnt), "held_out": len(held_out)},
         "uids": list(dict.fromkeys(turn.sample for turn in learnt)),
         "held_out_uids": list(dict.fromkeys(turn.sample for turn in held_out)),
@@ -204,11 +198,10 @@ def _resume_or_begin(checkpoints: Path, tuning: Tuning) -> str | None:
     """
     file = checkpoints / _OPTIONS
     options = asdict(tuning)
-    last = (
-        library("transformers").trainer_utils.get_last_checkpoint(str(checkpoints))
-        if file.is_file()
-        else None
-    )
+    last = None
+    if file.is_file():
+        trainer_utils = library("transformers").trainer_utils
+        last = trainer_utils.get_last_checkpoint(str(checkpoints))
     if last is None:
         shutil.rmtree(checkpoints, ignore_errors=True)
         write_whole(file, [json.dumps(options)])
@@ -216,9 +209,8 @@ def _resume_or_begin(checkpoints: Path, tuning: Tuning) -> str | None:
     try:
         earlier = dict(read_json(file.read_bytes()))
     except (ValueError, TypeError, OSError) as error:
-        reason = line_of(error)
         raise VievalError(
-            f"{file}: cannot be read ({reason}); remove {checkpoints}"
+            f"{file}: cannot be read ({line_of(error)}); remove {checkpoints}"
         ) from None
     require_same_options(checkpoints, earlier, options)
     return str(last)
@@ -233,10 +225,9 @@ def _enough_room(folder: Path) -> Iterator[None]:
         # what writes weights raises errors of its own when a disk is full
         is_unwritable = getattr(error, "errno", None) in _UNWRITABLE
         if is_unwritable or os.strerror(errno.ENOSPC) in str(error):
-            remedy = "free disk space or choose another --out"
-            reason = line_of(error)
             raise VievalError(
-                f"{folder}: cannot be written ({reason}); {remedy}"
+                f"{folder}: cannot be written ({line_of(error)}); "
+                "free disk space or choose another --out"
             ) from None
         raise
 
@@ -244,7 +235,11 @@ def _enough_room(folder: Path) -> Iterator[None]:
 def _dataset(turns: Sequence[LearntTurn]) -> Any:
     datasets = library("datasets")
     rows = [
-        {"prompt": turn.prompt, "completion": turn.completion, "images": turn.images}
+        {
+            "prompt": turn.prompt,
+            "completion": turn.completion,
+            "images": turn.images,
+        }
         for turn in turns
     ]
     image_list = datasets.List(datasets.Image())

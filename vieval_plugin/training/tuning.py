@@ -53,28 +53,19 @@ def split(
     Raises:
         VievalError: no examples are left to train on.
     """
-    groups = dict.fromkeys(map(group, examples))
-    digests = {
-        name: hashlib.sha256(f"held out/{tuning.seed}/{name}".encode()).digest()
-        for name in groups
-    }
-    # the first bits of a digest are as good as a number drawn from [0, 1)
-    held_out_groups = {
-        name
-        for name, digest in digests.items()
-        if int.from_bytes(digest[:8], "big") / 2**64 < tuning.held_out
-    }
-    if len(held_out_groups) == len(groups):
+    parts: tuple[list[Example], list[Example]] = ([], [])
+    for example in examples:
+        name = f"held out/{tuning.seed}/{group(example)}"
+        digest = hashlib.sha256(name.encode()).digest()
+        # the first bits of a digest are as good as a number drawn from [0, 1)
+        share = int.from_bytes(digest[:8], "big") / 2**64
+        parts[share < tuning.held_out].append(example)
+    if not parts[0]:
         raise VievalError(
             f"--held-out {tuning.held_out:g} leaves no examples to train on; use a "
             "smaller share"
         )
-    learnt = [example for example in examples if group(example) not in held_out_groups]
-    held_out = [example for example in examples if group(example) in held_out_groups]
-    return (
-        learnt,
-        held_out,
-    )
+    return parts
 
 
 def require_same_options(
@@ -109,9 +100,8 @@ def load_base(base: str, dtype: str = "float32") -> tuple[Any, Any]:
         raise VievalError(
             f"--base {base} cannot be loaded as an image-text model: {line_of(error)}"
         ) from None
-    if getattr(processor, "tokenizer", None) is None or not getattr(
-        processor, "chat_template", None
-    ):
+    has_tokenizer = getattr(processor, "tokenizer", None) is not None
+    if not has_tokenizer or not getattr(processor, "chat_template", None):
         raise VievalError(
             f"--base {base} has no tokenizer with a chat template, so it cannot be "
             "prompted; choose another"
@@ -129,21 +119,18 @@ def enough_memory(tuning: Tuning, examples: str) -> Iterator[None]:
     except Exception as error:
         if not is_out_of_memory(error):
             raise
-        remedy = (
-            "use --tune lora"
-            if tuning.tune == "full"
-            else "use a smaller base, or a device with more memory"
-        )
         if tuning.batch_size > 1:
-            half_batch = tuning.batch_size // 2
             remedy = (
-                f"use --batch-size {half_batch} --accumulate "
+                f"use --batch-size {tuning.batch_size // 2} --accumulate "
                 f"{2 * tuning.accumulate}, which trains the same model"
             )
-        message = (
+        elif tuning.tune == "full":
+            remedy = "use --tune lora"
+        else:
+            remedy = "use a smaller base, or a device with more memory"
+        raise VievalError(
             f"out of memory with {tuning.batch_size} {examples} per batch; {remedy}"
-        )
-        raise VievalError(message) from None
+        ) from None
 
 
 _PACKAGES = ("torch", "transformers", "peft", "accelerate", "trl")
@@ -156,6 +143,5 @@ def write_training_record(folder: Path, record: Mapping[str, Any]) -> None:
     Adds the versions of the training packages. VievalError if it cannot be written.
     """
     document = {**record, "versions": versions_of(*_PACKAGES)}
-    write_whole(
-        folder / TRAINING_RECORD, [json.dumps(document, indent=1, ensure_ascii=False)]
-    )
+    text = json.dumps(document, indent=1, ensure_ascii=False)
+    write_whole(folder / TRAINING_RECORD, [text])

@@ -93,10 +93,8 @@ def run(options: ScoreOptions) -> int:
             options.allow_urls,
         )
     if options.out:
-        inputs_to_read = [
-            *map(Path, options.samples),
-            *filter(None, [options.prompts]),
-        ]
+        prompts = [options.prompts] if options.prompts else []
+        inputs_to_read = [*map(Path, options.samples), *prompts]
         # a source is read for its files only where OUT is there already
         require_writable(
             options.out,
@@ -184,9 +182,8 @@ def _file_beside(name: str) -> Path:
             f"--out FILE (or --plan) is required for {name}, which is not a local file or folder"
         )
     path = real(path)
-    return path.with_name(
-        f"{path.stem if path.is_file() else path.name}.verdicts.jsonl"
-    )
+    stem = path.stem if path.is_file() else path.name
+    return path.with_name(f"{stem}.verdicts.jsonl")
 
 
 def _samples_of(
@@ -203,28 +200,15 @@ def _samples_of(
     if options.benchmark:
         from vieval_plugin.benchmarks import registry as benchmark_registry
 
-        return (
-            benchmark_registry.source(options.benchmark, current),
-            DEFAULT_JUDGE,
-            None,
-        )
+        source = benchmark_registry.source(options.benchmark, current)
+        return source, DEFAULT_JUDGE, None
     is_named = options.prompts or options.layout
     if not is_named and are_images(options.samples):
-        texts = {
-            name: getattr(options, name)
-            for name in ("prompt", "instruction")
-            if getattr(options, name)
-        }
-        return (
-            read_image_samples(
-                options.samples,
-                texts,
-                options.source,
-                options.kind,
-            ),
-            DEFAULT_JUDGE,
-            None,
-        )
+        texts = {"prompt": options.prompt, "instruction": options.instruction}
+        known = {name: text for name, text in texts.items() if text}
+        files = options.samples
+        source = read_image_samples(files, known, options.source, options.kind)
+        return source, DEFAULT_JUDGE, None
     from vieval_plugin.results.unjudged import is_run, load_unjudged
 
     path = Path(options.samples[0])
@@ -274,18 +258,15 @@ def tell_plan(
                 f"plan (first: {first.id}, {obstacle(first, judge)})"
             )
         cost = asyncio.run(pilot(askable, judge, request.current, request.backbone))
-        answering = (
-            (request.backbone or request.current.backbones.get(JUDGE))
-            if judge.asks_a_model
-            else None
-        )
+        answering = None
+        if judge.asks_a_model:
+            answering = request.backbone or request.current.backbones.get(JUDGE)
         say(*plan(cost, answering, by_batches=request.batch is not None))
         unaskable = total - len(askable)
         if unaskable:
             say(f"no questions would be asked about {unaskable} of {total} samples")
         single = (sample for sample in samples if isinstance(sample, Sample))
-        demands = judge.spec.demands(single)
-        if demands:
+        if demands := judge.spec.demands(single):
             say(demands)
     say(*further)
     tell(*lines_by_reason(request.unable))
@@ -317,13 +298,7 @@ def _score(options: ScoreOptions, request: Request, images: bool) -> int:
     inputs = inputs_of(request.source, options.command)
     with log_file(options.out) as path, VerdictLog(path, inputs, runs) as log:
         folder = options.out.parent if options.out else Path()
-        unable = _judge_all(
-            log,
-            request,
-            options.label,
-            folder,
-            not images,
-        )
+        unable = _judge_all(log, request, options.label, folder, not images)
         complete = {
             run: source
             for run, source in runs.items()
@@ -333,12 +308,8 @@ def _score(options: ScoreOptions, request: Request, images: bool) -> int:
         if options.out and complete:
             scored = write_scored(options.out, log, inputs, complete)
         if images:
-            for line, record in read_scored(
-                log,
-                complete,
-                folder,
-                scored := Scored(),
-            ):
+            scored = Scored()
+            for line, record in read_scored(log, complete, folder, scored):
                 say(*([line.rstrip()] if options.json else image_summary(record)))
         log.complete = log.total == sum(map(log.count, complete))
         if log.complete and not scored.progress.failed_calls:
@@ -346,14 +317,8 @@ def _score(options: ScoreOptions, request: Request, images: bool) -> int:
     _tell(options, scored, images)
     _say_notes(options, (source.calibration_note for source in sources))
     tell(*lines_by_reason(unable))
-    return (
-        1
-        if unable
-        or scored.bad_rows
-        or not scored.any_scores
-        or scored.progress.failed_calls
-        else 0
-    )
+    is_bad = unable or scored.bad_rows or scored.progress.failed_calls
+    return 1 if is_bad or not scored.any_scores else 0
 
 
 def _judge_all(
@@ -430,16 +395,10 @@ def _tell(options: ScoreOptions, scored: Scored, images: bool) -> None:
         tell(scored.progress)
     if not images:
         for judge, summary in scored.summaries.values():
-            say(
-                summary.answer(judge),
-                "",
-                *summary.lines(),
-                "",
-            )
+            say(summary.answer(judge), "", *summary.lines(), "")
+        elsewhere = ""
         if options.out and not is_flat(options.out):
             elsewhere = f"`vieval report {options.out} --out FOLDER` writes them"
-        else:
-            elsewhere = ""
         for table in scored.benchmarks.tables():
             # folders of no benchmark are judged without what makes reports
             from vieval_plugin.report.tables import table_lines
@@ -454,6 +413,5 @@ def _tell(options: ScoreOptions, scored: Scored, images: bool) -> None:
             file=sys.stderr if options.json else sys.stdout,
         )
     if not scored.any_scores:
-        tell(
-            f"no sample could be {'scored' if scored.judged else 'judged'} (see above)"
-        )
+        act = "scored" if scored.judged else "judged"
+        tell(f"no sample could be {act} (see above)")

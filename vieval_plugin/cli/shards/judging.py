@@ -79,16 +79,12 @@ def is_of_shards(options: ScoreOptions) -> bool:
             f"--out must be a local path, got {address}; object storage is supported only for "
             "folders of shards of parquet or tar files"
         )
-    for_shards = (
-        []
-        if takes_shards
-        else [name for name in options.samples if is_for_shards_alone(name)]
-    )
+    candidates = [] if takes_shards else options.samples
+    for_shards = list(filter(is_for_shards_alone, candidates))
     if for_shards and not options.plan:
-        if is_object_storage(for_shards[0]):
-            location = for_shards[0].partition("?")[0]
-        else:
-            location = for_shards[0]
+        location = for_shards[0]
+        if is_object_storage(location):
+            location = location.partition("?")[0]
         raise VievalError(
             f"{location}: tar files, patterns and object storage require a folder of shards; pass "
             "--out FOLDER"
@@ -100,8 +96,7 @@ def require_no_shard_flags(options: ScoreOptions) -> None:
     """Raise VievalError for flags of a folder of shards that are used without one."""
     from vieval_plugin.text.errors import VievalError
 
-    names = (option.name for option in fields(ShardOptions))
-    useless = first_flag(options, names)
+    useless = first_flag(options, (option.name for option in fields(ShardOptions)))
     if useless:
         raise VievalError(
             f"{useless} applies only to a folder of shards; pass --out FOLDER"
@@ -132,18 +127,12 @@ def plan_shards(options: ScoreOptions) -> int:
         tell(*started.notes)
         run = request.run
         pilot_samples = drawn_samples(started, run.options.statistics.seed)
-        prepared = prepare(
-            run.judge,
-            run.setting,
-            run.options,
-            run.backbone,
-        )
+        prepared = prepare(run.judge, run.setting, run.options, run.backbone)
         askable = to_ask(pilot_samples, prepared)
         trial = asyncio.run(pilot(askable, prepared, run.options, run.backbone))
-    all_rows = replace(trial, samples=started.plan.rows)
     say(
         *plan(
-            all_rows,
+            replace(trial, samples=started.plan.rows),
             run.backbone,
             by_batches=bool(options.batch or options.batch_files),
         )
@@ -181,11 +170,10 @@ def _request(options: ScoreOptions, folder: str) -> ShardRequest:
     )
     run_fields = folder, "", judge, options.setting, current, backbone
     allowed = tuple(options.allow_urls)
-    run = ShardRun(*run_fields, most_failures, options.budget, allowed)
     is_shared = bool(options.part) or options.ray is not None
     return ShardRequest(
         options.samples,
-        run,
+        ShardRun(*run_fields, most_failures, options.budget, allowed),
         label=options.label,
         kind=options.kind,
         columns=parse_columns(options.columns),
@@ -194,16 +182,6 @@ def _request(options: ScoreOptions, folder: str) -> ShardRequest:
         trace=options.trace,
         extend=options.extend,
         own_store=is_shared,
-    )
-
-
-def _next_step(queue: PassQueue) -> str:
-    """The advice on shards that were not written."""
-    exceeds = all(job.exceeds_budget for job in queue.not_written)
-    return (
-        "raise --budget, or lower --rows-per-shard with another --out"
-        if exceeds
-        else "run the same command again to resume"
     )
 
 
@@ -225,16 +203,13 @@ def _launch(options: ScoreOptions, started: StartedRun) -> int:
         started, part_of(options.part, os.environ) if options.part else (0, 1)
     )
     tell(f"{rows:,} of {started.plan.rows:,} rows left to judge")
-    code = judged(
-        started.run,
-        queue,
-        rows,
-        _launcher(options),
-    )
+    code = judged(started.run, queue, rows, _launcher(options))
     progress = progress_of(open_folder(started.run.folder), started.plan)
     say(*progress.lines(), *filter(None, [started.plan.provenance.calibration_note]))
     if code:
-        next_step = _next_step(queue)
+        next_step = "run the same command again to resume"
+        if all(job.exceeds_budget for job in queue.not_written):
+            next_step = "raise --budget, or lower --rows-per-shard with another --out"
         tell(f"some shards were not written; {next_step}")
     elif hidden := hidden_images(started.plan.files, started.plan.columns.values()):
         tell(*(f"incomplete: {line}" for line in hidden))
@@ -266,26 +241,13 @@ def _asked_in_batches(
             "them for all shards"
         )
     run = started.run
-    prepared = prepare(
-        run.judge,
-        run.setting,
-        run.options,
-        run.backbone,
-    )
-    asyncio.run(
-        ask_in_batches(
-            partial(jobs_left, started, prepared),
-            [prepared],
-            run.options,
-            run.backbone,
-            batch,
-        )
-    )
+    prepared = prepare(run.judge, run.setting, run.options, run.backbone)
+    jobs = partial(jobs_left, started, prepared)
+    asyncio.run(ask_in_batches(jobs, [prepared], run.options, run.backbone, batch))
     return replace(started, run=replace(run, batch=batch))
 
 
 def _launcher(options: ScoreOptions) -> Launcher:
-    """The launcher of workers: this process, several, or Ray."""
     from functools import partial
 
     from vieval_plugin.run.shards.launchers.processes import work_in_processes
@@ -294,11 +256,9 @@ def _launcher(options: ScoreOptions) -> Launcher:
 
     if options.ray is not None:
         return partial(work_on_ray, cluster=Cluster(options.ray, options.workers))
-    return (
-        partial(work_in_processes, processes=options.processes)
-        if options.processes
-        else work_here
-    )
+    if options.processes:
+        return partial(work_in_processes, processes=options.processes)
+    return work_here
 
 
 def judged(run: ShardRun, queue: PassQueue, rows: int, launcher: Launcher) -> int:
@@ -317,9 +277,10 @@ def judged(run: ShardRun, queue: PassQueue, rows: int, launcher: Launcher) -> in
     tell(*lines)
     for job in queue.not_written[:_SHOWN_SHARDS]:
         shard = job.shard
-        last = shard.first + shard.rows - 1
-        rows_text = f"row group {shard.group}, rows {shard.first} to {last}"
-        tell(f"not written: {shard.path}: {rows_text}: {job.reason}")
+        tell(
+            f"not written: {shard.path}: row group {shard.group}, rows {shard.first} to "
+            f"{shard.first + shard.rows - 1}: {job.reason}"
+        )
     further = queue.not_written[_SHOWN_SHARDS:]
     if further:
         tell(f"not written: {len(further)} more shards")

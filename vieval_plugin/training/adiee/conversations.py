@@ -25,7 +25,7 @@ from vieval_plugin.judges.adiee.question import (
 from vieval_plugin.judges.protocol import Image
 from vieval_plugin.prompts.pack import Pack
 from vieval_plugin.text.errors import VievalError
-from vieval_plugin.training.adiee.labels import LabelledEdit
+from vieval_plugin.training.adiee.labels import Edits, LabelledEdit
 from vieval_plugin.training.adiee.network import TOKEN, positions
 
 _IGNORED = -100
@@ -47,7 +47,14 @@ class Batch:
     def to(self, device: Any) -> Batch:
         return Batch(
             self.inputs.to(device),
-            *(tensor.to(device) for tensor in (self.at, self.targets, self.labels)),
+            *(
+                tensor.to(device)
+                for tensor in (
+                    self.at,
+                    self.targets,
+                    self.labels,
+                )
+            ),
         )
 
 
@@ -85,7 +92,7 @@ class Conversations:
         """Choose a question and an answer sentence at random, all equally likely."""
         return Form(rng.choice(self.questions), rng.choice(self.answers))
 
-    def batch(self, edits: Sequence[LabelledEdit], forms: Sequence[Form]) -> Batch:
+    def batch(self, edits: Edits, forms: Sequence[Form]) -> Batch:
         """Build the tensors of edits, each asked in its form.
 
         Raises:
@@ -94,20 +101,17 @@ class Conversations:
         with self._one_at_a_time:
             return self._batch(edits, forms)
 
-    def _batch(self, edits: Sequence[LabelledEdit], forms: Sequence[Form]) -> Batch:
+    def _batch(self, edits: Edits, forms: Sequence[Form]) -> Batch:
         torch = library("torch")
-        asked_edits = zip(edits, forms, strict=True)
-        pairs = [self._prompt_and_answer(edit, form) for edit, form in asked_edits]
+        pairs = [*map(self._prompt_and_answer, edits, forms)]
         texts = [prompt + answer for prompt, answer in pairs]
-        pictures = [self._pictures(edit) for edit in edits]
         bos = self._tokenizer.bos_token
-        adds_special_tokens = not (bos and texts[0].startswith(bos))
         inputs = self._processor(
             text=texts,
-            images=pictures,
+            images=[self._pictures(edit) for edit in edits],
             padding=True,
             return_tensors="pt",
-            add_special_tokens=adds_special_tokens,
+            add_special_tokens=not (bos and texts[0].startswith(bos)),
         )
         tokens = inputs["input_ids"]
         ends = inputs["attention_mask"].sum(1)
@@ -120,42 +124,33 @@ class Conversations:
         if self._with_token:
             at = positions(tokens, self._tokenizer.convert_tokens_to_ids(TOKEN))
         labels = torch.tensor([edit.label for edit in edits], dtype=torch.float32)
-        return Batch(
-            inputs,
-            at,
-            targets,
-            labels,
-        )
+        return Batch(inputs, at, targets, labels)
 
     def _prompt_and_answer(self, edit: LabelledEdit, form: Form) -> tuple[str, str]:
         """Return the text up to the assistant's turn, and that turn."""
         reading: Reading = "token" if self._with_token else "sentence"
+        wording = self._wording
         question = question_text(
             edit.instruction,
             form,
-            self._wording,
+            wording,
             self._images,
             reading,
         )
         placeholders = [{"type": "image"}] * (2 if self._images == "two" else 1)
-        turn = {
-            "role": "user",
-            "content": [*placeholders, {"type": "text", "text": question}],
-        }
+        content = [*placeholders, {"type": "text", "text": question}]
+        turn = {"role": "user", "content": content}
         prompt = self._processor.apply_chat_template(
             [turn], tokenize=False, add_generation_prompt=True
         )
         score = TOKEN if self._with_token else str(round(10 * edit.label))
-        answer = answer_text(form.answer, score, self._wording)
-        return str(prompt), answer + self._end
+        return str(prompt), answer_text(form.answer, score, wording) + self._end
 
     def _pictures(self, edit: LabelledEdit) -> list[PIL.Image.Image]:
-        paths = (edit.source, edit.output)
-        pictures = [decode(Image(path)) for path in paths]
+        pictures = [decode(Image(path)) for path in (edit.source, edit.output)]
         return pictures if self._images == "two" else [join_side_by_side(pictures)]
 
     def _answer_length(self, prompt: str, answer: str) -> int:
-        """Number of tokens that the answer adds to the prompt."""
         texts = (prompt, prompt + answer)
         prompt_tokens, all_tokens = (
             self._tokenizer(text, add_special_tokens=False).input_ids for text in texts

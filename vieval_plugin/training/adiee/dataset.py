@@ -15,7 +15,7 @@ from vieval_plugin.records import lines_of
 from vieval_plugin.text.errors import VievalError, line_of
 from vieval_plugin.text.untrusted import isfile
 from vieval_plugin.text.yaml_json import read_json
-from vieval_plugin.training.adiee.labels import LabelledEdit, spread
+from vieval_plugin.training.adiee.labels import Edits, LabelledEdit, spread
 
 EXAMPLES, MANIFEST = "examples.jsonl", "manifest.json"
 _PATHS = ("source", "output")
@@ -34,7 +34,7 @@ class Terms:
 
 def write(
     folder: Path,
-    edits: Sequence[LabelledEdit],
+    edits: Edits,
     origins: Sequence[Terms],
     seed: int,
 ) -> None:
@@ -42,27 +42,30 @@ def write(
     origin forbids training.
     """
     require_trainable(origins)
-    rows = [
-        {
-            **asdict(edit),
-            **{name: str(getattr(edit, name).absolute()) for name in _PATHS},
-        }
-        for edit in edits
-    ]
-    lines = (f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
+    lines = []
+    for edit in edits:
+        paths = {name: str(getattr(edit, name).absolute()) for name in _PATHS}
+        lines.append(f"{json.dumps(asdict(edit) | paths, ensure_ascii=False)}\n")
     write_whole(folder / EXAMPLES, lines)
-    data = [asdict(origin) for origin in origins]
-    example_count = len(edits)
     labels = spread(edits)
     uids = list(dict.fromkeys(edit.group for edit in edits))
     manifest = {
-        "data": data,
+        "data": [asdict(origin) for origin in origins],
         "seed": seed,
-        "examples": example_count,
+        "examples": len(edits),
         "labels": labels,
         "uids": uids,
     }
-    write_whole(folder / MANIFEST, [json.dumps(manifest, indent=1, ensure_ascii=False)])
+    write_whole(
+        folder / MANIFEST,
+        [
+            json.dumps(
+                manifest,
+                indent=1,
+                ensure_ascii=False,
+            )
+        ],
+    )
 
 
 def require_trainable(origins: Sequence[Terms]) -> None:
@@ -93,9 +96,8 @@ def read(folder: Path) -> tuple[list[LabelledEdit], dict[str, Any]]:
             f"{error.filename}: cannot be read ({error.strerror})"
         ) from None
     except (ValueError, KeyError, TypeError) as error:
-        manifest_file = folder / MANIFEST
         raise VievalError(
-            f"{manifest_file}: not a manifest of labelled edits ({_line(error)})"
+            f"{folder / MANIFEST}: not a manifest of labelled edits ({_line(error)})"
         ) from None
     edits = [
         _edit(folder / EXAMPLES, number, line)
@@ -115,20 +117,15 @@ def _edit(file: Path, number: int, line: str) -> LabelledEdit:
         texts = edit.uid, edit.group, edit.instruction
     except (ValueError, KeyError, TypeError) as error:
         raise VievalError(f"{where}: not a labelled edit ({_line(error)})") from None
-    are_filled = (isinstance(text, str) and text.strip() for text in texts)
-    if not all(are_filled):
+    if not all(isinstance(text, str) and text.strip() for text in texts):
         raise VievalError(
             f"{where}: `uid`, `group` and `instruction` must be non-empty strings"
         )
-    if (
-        isinstance(edit.label, bool)
-        or not isinstance(edit.label, (int, float))
-        or not 0 <= edit.label <= 1
-    ):
-        remedy = "divide labels by the maximum of their scale"
+    is_number = type(edit.label) in (int, float)
+    if not is_number or not 0 <= edit.label <= 1:
         raise VievalError(
             f"{where}: `label` must be a number from 0 to 1, got {edit.label!r}; "
-            f"{remedy}"
+            "divide labels by the maximum of their scale"
         )
     for image in (edit.source, edit.output):
         if not isfile(image):

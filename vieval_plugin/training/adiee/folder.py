@@ -18,7 +18,7 @@ from vieval_plugin.media.files import write_whole
 from vieval_plugin.prompts import packs
 from vieval_plugin.text.wording import nan_to_none
 from vieval_plugin.training.adiee.held_out import Figures
-from vieval_plugin.training.adiee.labels import LabelledEdit
+from vieval_plugin.training.adiee.labels import Edits
 from vieval_plugin.training.adiee.loop import Curve, Recipe
 from vieval_plugin.training.adiee.network import TOKEN, Trained, merged
 from vieval_plugin.training.tuning import write_training_record
@@ -33,9 +33,9 @@ def write(folder: Path, trained: Trained, recipe: Recipe) -> None:
     torch = library("torch")
     network = merged(trained.network)
     # of one precision, as a scorer loads it
-    are_half = (weight.dtype == torch.bfloat16 for weight in network.parameters())
-    half = any(are_half)
-    network.to(torch.bfloat16 if half else torch.float32)
+    types = {weight.dtype for weight in network.parameters()}
+    dtype = "bfloat16" if torch.bfloat16 in types else "float32"
+    network.to(getattr(torch, dtype))
     network.save_pretrained(folder)
     trained.processor.save_pretrained(folder)
     if trained.head is not None:
@@ -44,16 +44,9 @@ def write(folder: Path, trained: Trained, recipe: Recipe) -> None:
             for name, tensor in trained.head.state_dict().items()
         }
         library("safetensors.torch").save_file(tensors, folder / HEAD)
-        described = _description(
-            folder,
-            recipe,
-            identity(network),
-            "bfloat16" if half else "float32",
-        )
-        write_whole(
-            folder / packs.MANIFEST,
-            [yaml.safe_dump(described, sort_keys=False, allow_unicode=True)],
-        )
+        described = _description(folder, recipe, identity(network), dtype)
+        text = yaml.safe_dump(described, sort_keys=False, allow_unicode=True)
+        write_whole(folder / packs.MANIFEST, [text])
 
 
 def _description(
@@ -67,18 +60,14 @@ def _description(
     """
     wording = packs.load(recipe.pack)
     form = Form("question_1", "answer_1")
+    instruction = "{{ instruction | trim }}"
+    text = question_text(instruction, form, wording, recipe.images, "token")
     return {
         "name": "adiee_" + re.sub("[^a-z0-9]+", "_", folder.name.lower())[:40],
         "kinds": ["tie", "mie"],
         "questions": {
             "O": {
-                "text": question_text(
-                    "{{ instruction | trim }}",
-                    form,
-                    wording,
-                    recipe.images,
-                    "token",
-                ),
+                "text": text,
                 "images": ["source", "output"],
             }
         },
@@ -100,7 +89,7 @@ def training_record(
     folder: Path,
     recipe: Recipe,
     manifest: Mapping[str, Any],
-    parts: tuple[Sequence[LabelledEdit], Sequence[LabelledEdit]],
+    parts: tuple[Edits, Edits],
     curves: Sequence[Curve],
     figures: Figures | None,
 ) -> None:
@@ -108,18 +97,17 @@ def training_record(
     and held-out groups, and curves.
     """
     learnt, held_out = parts
-    edits = {"learnt": len(learnt), "held_out": len(held_out)}
-    learnt_uids = list(dict.fromkeys(edit.group for edit in learnt))
-    held_out_uids = list(dict.fromkeys(edit.group for edit in held_out))
-    curve_rows = [asdict(curve) for curve in curves]
+    learnt_uids, held_out_uids = (
+        list(dict.fromkeys(edit.group for edit in edits)) for edits in parts
+    )
     record = {
         "recipe": recipe.options(),
         "data": manifest["data"],
         "data_seed": manifest["seed"],
-        "edits": edits,
+        "edits": {"learnt": len(learnt), "held_out": len(held_out)},
         "uids": learnt_uids,
         "held_out_uids": held_out_uids,
-        "curves": curve_rows,
+        "curves": [asdict(curve) for curve in curves],
         "held_out": asdict(figures) if figures else None,
     }
     write_training_record(folder, _replace_nan(record))

@@ -11,7 +11,7 @@ from vieval_plugin.backends.weights import library
 from vieval_plugin.judges.adiee.question import Form
 from vieval_plugin.stats.correlation import correlation
 from vieval_plugin.training.adiee.conversations import Conversations
-from vieval_plugin.training.adiee.labels import LabelledEdit
+from vieval_plugin.training.adiee.labels import Edits, LabelledEdit
 from vieval_plugin.training.adiee.network import Trained
 
 
@@ -46,7 +46,7 @@ class Figures:
 def values(
     trained: Trained,
     conversations: Conversations,
-    edits: Sequence[LabelledEdit],
+    edits: Edits,
     question: str,
     batch_size: int,
 ) -> list[float]:
@@ -61,71 +61,74 @@ def values(
     form = Form(question, conversations.answers[0])
     for begin in range(0, len(edits), batch_size):
         part = edits[begin : begin + batch_size]
-        forms = [form] * len(part)
-        batch = conversations.batch(part, forms).to(device)
+        batch = conversations.batch(part, [form] * len(part)).to(device)
         with (
             torch.inference_mode(),
-            torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"),
+            torch.autocast(
+                device.type,
+                torch.bfloat16,
+                enabled=device.type == "cuda",
+            ),
         ):
             value, _ = module(batch.inputs, batch.at, batch.targets)
         numbers += value.float().cpu().tolist()
     return numbers
 
 
-def agreement(
-    numbers: Sequence[float], edits: Sequence[LabelledEdit]
-) -> HeldOutAgreement:
+def agreement(numbers: Sequence[float], edits: Edits) -> HeldOutAgreement:
     """Measure the agreement of numbers with labels; the correlation is NaN if either is
     constant.
     """
     labels = [edit.label for edit in edits]
-    labelled = zip(numbers, labels, strict=True)
-    errors = [abs(value - label) for value, label in labelled]
-    return HeldOutAgreement(correlation(numbers, labels), fmean(errors), len(edits))
+    errors = [
+        abs(value - label)
+        for value, label in zip(
+            numbers,
+            labels,
+            strict=True,
+        )
+    ]
+    return HeldOutAgreement(
+        correlation(numbers, labels),
+        fmean(errors),
+        len(edits),
+    )
 
 
 def figures(
     trained: Trained,
     conversations: Conversations,
-    edits: Sequence[LabelledEdit],
+    edits: Edits,
     batch_size: int,
 ) -> Figures | None:
     """Compute the figures on held-out edits; None without any."""
     if trained.head is None or not edits:
         return None
 
-    def scores_of(
-        part: Sequence[LabelledEdit], question: str = conversations.questions[0]
-    ) -> list[float]:
-        return values(
-            trained,
-            conversations,
-            part,
-            question,
-            batch_size,
-        )
+    questions = conversations.questions
 
-    by_question = [scores_of(edits, question) for question in conversations.questions]
+    def scores_of(part: Edits, question: str) -> list[float]:
+        return values(trained, conversations, part, question, batch_size)
+
+    by_question = [scores_of(edits, question) for question in questions]
     columns = zip(*by_question, strict=True)
     ranges = [max(column) - min(column) for column in columns]
     edits_done_as_asked = [edit for edit in edits if edit.label == 1]
     swapped = (_swap_source(edit, edits) for edit in edits_done_as_asked)
-    strangers = list(filter(None, swapped))
     by_source = {edit.source: replace(edit, output=edit.source) for edit in edits}
-    unedited = list(by_source.values())
+    parts = (
+        edits_done_as_asked,
+        [*filter(None, swapped)],
+        [*by_source.values()],
+    )
     return Figures(
         agreement(by_question[0], edits),
         fmean(ranges),
-        *(
-            fmean(scores_of(part)) if part else math.nan
-            for part in (edits_done_as_asked, strangers, unedited)
-        ),
+        *(fmean(scores_of(p, questions[0])) if p else math.nan for p in parts),
     )
 
 
-def _swap_source(
-    edit: LabelledEdit, edits: Sequence[LabelledEdit]
-) -> LabelledEdit | None:
+def _swap_source(edit: LabelledEdit, edits: Edits) -> LabelledEdit | None:
     """Return the edit with the source of the next scene, wrapping around; None without
     another scene.
     """
@@ -134,8 +137,5 @@ def _swap_source(
     other_sources = (
         candidate.source for candidate in following if candidate.group != edit.group
     )
-    source = next(
-        other_sources,
-        None,
-    )
+    source = next(other_sources, None)
     return replace(edit, source=source) if source else None

@@ -8,9 +8,11 @@ each sequence is sampled.
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
 from tqdm import tqdm
 
@@ -46,6 +48,9 @@ class LabelledEdit:
     label: float
     #: Origin of the label: j1, j2 and k of a sequence, or the editor and its CLIP-D.
     origin: Mapping[str, float | str] = field(default_factory=dict)
+
+
+Edits: TypeAlias = Sequence[LabelledEdit]
 
 
 def sequence_labels(
@@ -115,10 +120,7 @@ class Editors:
 
 def spread(edits: Iterable[LabelledEdit]) -> dict[str, int]:
     """Number of edits with each label, with labels rounded to two decimals."""
-    counts: dict[str, int] = {}
-    for edit in edits:
-        rounded_label = f"{edit.label:.2f}"
-        counts[rounded_label] = counts.get(rounded_label, 0) + 1
+    counts = Counter(f"{edit.label:.2f}" for edit in edits)
     return dict(sorted(counts.items()))
 
 
@@ -160,21 +162,21 @@ def output_labels(
     Raises:
         VievalError: an image cannot be read.
     """
-    labelled: list[LabelledEdit] = []
+    labelled = []
     unedited: dict[str, LabelledEdit] = {}
     for pair in tqdm(pairs, desc="CLIP-D", unit="edit", disable=None):
         value = _direction(pair, encoder)
         source_pixels = decode(Image(pair.source)).tobytes()
         output_pixels = decode(Image(pair.output)).tobytes()
-        is_unchanged = source_pixels == output_pixels
-        label = (
-            0.0 if is_unchanged else editors.label(pair.sample.id.image_model, value)
-        )
-        origin: dict[str, float | str] = {
-            "editor": pair.sample.id.image_model,
-            "clip_d": round(value, 6),
-        }
+        editor = pair.sample.id.image_model
+        label = editors.label(editor, value)
+        if source_pixels == output_pixels:
+            label = 0.0
         if label is not None:
+            origin: dict[str, float | str] = {
+                "editor": editor,
+                "clip_d": round(value, 6),
+            }
             labelled.append(_edit(pair, pair.output, label, origin))
         edit = _edit(pair, pair.source, 0.0, {"editor": ""})
         unedited.setdefault(pair.sample.id.uid, edit)
@@ -185,17 +187,15 @@ def _edit(
     pair: Pair,
     output: Path,
     label: float,
-    origin: dict[str, float | str],
+    origin: Mapping[str, float | str],
 ) -> LabelledEdit:
     uid = pair.sample.id.uid
-    name = f"{uid}/{origin['editor'] or 'unedited'}"
-    instruction = pair.sample.texts["instruction"]
     return LabelledEdit(
-        name,
+        f"{uid}/{origin['editor'] or 'unedited'}",
         uid,
         pair.source,
         output,
-        instruction,
+        pair.sample.texts["instruction"],
         label,
         origin,
     )
@@ -207,10 +207,9 @@ def _pair(sample: Sample, editors: Editors) -> Pair:
     missing = [name for name in texts if not sample.texts.get(name, "").strip()]
     missing += [role for role in images if role not in sample.images]
     if missing:
-        first_missing = missing[0]
         needed = ", ".join((*images, *texts))
         raise VievalError(
-            f"{sample.id}: {first_missing} is missing; CLIP-D requires {needed}"
+            f"{sample.id}: {missing[0]} is missing; CLIP-D requires {needed}"
         )
     editor = sample.id.image_model
     if editor not in {editors.truth, *editors.weak, *editors.strong}:

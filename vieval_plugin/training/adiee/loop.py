@@ -25,7 +25,7 @@ from vieval_plugin.prompts import packs
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.training.adiee.conversations import Batch, Conversations
 from vieval_plugin.training.adiee.held_out import HeldOutAgreement, agreement, values
-from vieval_plugin.training.adiee.labels import LabelledEdit
+from vieval_plugin.training.adiee.labels import Edits
 from vieval_plugin.training.adiee.network import Trained, load
 from vieval_plugin.training.tuning import Tuning, enough_memory, require_same_options
 
@@ -51,9 +51,8 @@ class Recipe:
 
     def options(self) -> dict[str, Any]:
         """Options of the recipe, by name."""
-        tuning_options = asdict(self.tuning)
         return {
-            **tuning_options,
+            **asdict(self.tuning),
             "answer": self.answer,
             "images": self.images,
             "pack": self.pack,
@@ -88,8 +87,7 @@ def order(
     numbers = []
     for position in range(begin, end):
         epoch, index = divmod(position, count)
-        epoch_order = _shuffled(count, f"epoch/{seed}/{epoch}")
-        numbers.append(epoch_order[index])
+        numbers.append(_shuffled(count, f"epoch/{seed}/{epoch}")[index])
     return numbers
 
 
@@ -138,8 +136,8 @@ class _State:
 
 def train(
     recipe: Recipe,
-    learnt: Sequence[LabelledEdit],
-    held_out: Sequence[LabelledEdit],
+    learnt: Edits,
+    held_out: Edits,
     folder: Path,
 ) -> tuple[Trained, Conversations, list[Curve]]:
     """Train, resuming from the checkpoint in `folder` if there is one; return the
@@ -163,41 +161,29 @@ def train(
     torch.manual_seed(tuning.seed)
     half = on_gpu and tuning.tune == "lora"  # what is frozen needs no more
     wording = packs.load(recipe.pack)
+    with_token = recipe.answer == "token"
     dtype = "bfloat16" if half else "float32"
-    trained = load(
-        tuning.base,
-        tuning.tune,
-        recipe.answer == "token",
-        dtype,
-    )
+    trained = load(tuning.base, tuning.tune, with_token, dtype)
     conversations = Conversations(
         trained.processor,
         wording,
         recipe.images,
-        recipe.answer == "token",
+        with_token,
     )
     weights = [weight for weight in trained.module.parameters() if weight.requires_grad]
     for weight in weights:
         weight.data = weight.data.float()
-    optimizer = torch.optim.AdamW(weights, lr=tuning.learning_rate, weight_decay=0.01)
-    module, optimizer = accelerator.prepare(trained.module, optimizer)
-    state = _State(
-        trained,
-        module,
-        optimizer,
-        accelerator,
-        [],
+    optimizer = torch.optim.AdamW(
+        weights,
+        lr=tuning.learning_rate,
+        weight_decay=0.01,
     )
+    module, optimizer = accelerator.prepare(trained.module, optimizer)
+    state = _State(trained, module, optimizer, accelerator, [])
     _resume(state, recipe, folder / CHECKPOINT)
+    measured = held_out[:_MEASURED]
     with enough_memory(tuning, "edits"):
-        _run(
-            state,
-            recipe,
-            conversations,
-            learnt,
-            held_out[:_MEASURED],
-            folder,
-        )
+        _run(state, recipe, conversations, learnt, measured, folder)
     return trained, conversations, state.curves
 
 
@@ -205,23 +191,16 @@ def _run(
     state: _State,
     recipe: Recipe,
     conversations: Conversations,
-    learnt: Sequence[LabelledEdit],
-    held_out: Sequence[LabelledEdit],
+    learnt: Edits,
+    held_out: Edits,
     folder: Path,
 ) -> None:
     tuning = recipe.tuning
     interval = max(1, tuning.steps // _EVALUATION_COUNT)
     first = state.step
     per_step = tuning.batch_size * tuning.accumulate * state.accelerator.num_processes
-    main = state.accelerator.is_main_process
-    losses: list[tuple[float, float]] = []
-    prepare = partial(
-        _batches,
-        state.accelerator,
-        recipe,
-        conversations,
-        learnt,
-    )
+    losses = []
+    prepare = partial(_batches, state.accelerator, recipe, conversations, learnt)
     bar = tqdm(
         total=tuning.steps * per_step,
         initial=first * per_step,
@@ -245,15 +224,14 @@ def _run(
                 sum(column) / len(losses) for column in zip(*losses, strict=True)
             )
             losses = []
-            if main:
+            if state.accelerator.is_main_process:
                 agreement_now = None
                 if state.trained.head is not None and held_out:
-                    question = conversations.questions[0]
                     numbers = values(
                         state.trained,
                         conversations,
                         held_out,
-                        question,
+                        conversations.questions[0],
                         tuning.batch_size,
                     )
                     agreement_now = agreement(numbers, held_out)
@@ -270,35 +248,22 @@ def _batches(
     accelerator: Any,
     recipe: Recipe,
     conversations: Conversations,
-    learnt: Sequence[LabelledEdit],
+    learnt: Edits,
     step: int,
 ) -> list[tuple[int, Batch]]:
     """Build the batches of this process at a step, each with the seed of its dropout."""
     parts = []
     tuning = recipe.tuning
     for part in range(tuning.accumulate):
-        turn = (
-            step * tuning.accumulate + part
-        ) * accelerator.num_processes + accelerator.process_index
+        number = step * tuning.accumulate + part
+        turn = number * accelerator.num_processes + accelerator.process_index
         begin = turn * tuning.batch_size
-        positions = order(
-            len(learnt),
-            begin,
-            begin + tuning.batch_size,
-            tuning.seed,
-        )
-        edits = [learnt[n] for n in positions]
+        end = begin + tuning.batch_size
+        edits = [learnt[n] for n in order(len(learnt), begin, end, tuning.seed)]
         rng = random.Random(f"{tuning.seed}/{turn}")
         dropout_seed = rng.getrandbits(32)
-        batch = conversations.batch(
-            edits, [conversations.random_form(rng) for _ in edits]
-        )
-        parts.append(
-            (
-                dropout_seed,
-                batch,
-            )
-        )
+        forms = [conversations.random_form(rng) for _ in edits]
+        parts.append((dropout_seed, conversations.batch(edits, forms)))
     return parts
 
 
@@ -318,10 +283,9 @@ def _step(
         is_last = part == len(batches)
         with contextlib.nullcontext() if is_last else accelerator.no_sync(state.module):
             value, text = state.module(batch.inputs, batch.at, batch.targets)
+            score = torch.zeros(())
             if value is not None:
                 score = (value - batch.labels).abs().mean()
-            else:
-                score = torch.zeros(())
             accelerator.backward((text + SCORE_WEIGHT * score) / tuning.accumulate)
         texts += text.item() / tuning.accumulate
         scores += score.item() / tuning.accumulate
@@ -334,16 +298,13 @@ def _step(
 def _write_checkpoint(state: _State, recipe: Recipe, file: Path) -> None:
     """Write a checkpoint; the previous one is kept until this one is complete."""
     parameters = state.trained.module.named_parameters()
-    options = recipe.options()
     weights = {name: weight.data for name, weight in parameters if weight.requires_grad}
-    optimizer_state = state.optimizer.state_dict()
-    curves = [asdict(curve) for curve in state.curves]
     checkpoint = {
-        "recipe": options,
+        "recipe": recipe.options(),
         "step": state.step,
         "weights": weights,
-        "optimizer": optimizer_state,
-        "curves": curves,
+        "optimizer": state.optimizer.state_dict(),
+        "curves": [asdict(curve) for curve in state.curves],
     }
     unfinished = file.with_suffix(".part")
     try:
@@ -362,7 +323,11 @@ def _resume(state: _State, recipe: Recipe, file: Path) -> None:
     if not file.is_file():
         return
     try:
-        checkpoint = library("torch").load(file, map_location="cpu", weights_only=True)
+        checkpoint = library("torch").load(
+            file,
+            map_location="cpu",
+            weights_only=True,
+        )
         earlier = dict(checkpoint["recipe"])
     except Exception as error:
         raise VievalError(
@@ -376,7 +341,5 @@ def _resume(state: _State, recipe: Recipe, file: Path) -> None:
     state.optimizer.load_state_dict(checkpoint["optimizer"])
     state.step = checkpoint["step"]
     for curve in checkpoint["curves"]:
-        agreement_then = (
-            HeldOutAgreement(**curve["held_out"]) if curve["held_out"] else None
-        )
-        state.curves.append(Curve(**{**curve, "held_out": agreement_then}))
+        held_out = curve["held_out"] and HeldOutAgreement(**curve["held_out"])
+        state.curves.append(Curve(**{**curve, "held_out": held_out}))

@@ -77,7 +77,11 @@ def load(
     network = network if tuning == "full" else _adapted(network, base)
     linear = torch.nn.Linear
     head = (
-        torch.nn.Sequential(linear(width, width), torch.nn.ReLU(), linear(width, 1))
+        torch.nn.Sequential(
+            linear(width, width),
+            torch.nn.ReLU(),
+            linear(width, 1),
+        )
         if with_head
         else None
     )
@@ -105,9 +109,8 @@ def _adapted(network: Any, base: str) -> Any:
 
 def merged(network: Any) -> Any:
     """Merge adapters into the weights of the transformers model."""
-    return (
-        network.merge_and_unload() if hasattr(network, "merge_and_unload") else network
-    )
+    has_adapters = hasattr(network, "merge_and_unload")
+    return network.merge_and_unload() if has_adapters else network
 
 
 def positions(tokens: Any, token: int) -> Any:
@@ -118,10 +121,8 @@ def positions(tokens: Any, token: int) -> Any:
         VievalError: a row has no such token, or begins with it.
     """
     first = (tokens == token).int().argmax(dim=1)
-    rows = range(len(tokens))
-    if any(
-        int(tokens[row, first[row]]) != token or int(first[row]) == 0 for row in rows
-    ):
+    found = tokens.gather(1, first[:, None])[:, 0]
+    if bool(((found != token) | (first == 0)).any()):
         raise VievalError(
             f"every answer must contain {TOKEN}; use the tokenizer that the model "
             "was trained with"
@@ -153,17 +154,14 @@ def _module(torch: Any, network: Any, head: Any) -> Any:
             positions.
             """
             # the transformers model, with or without adapters
-            model = (
-                self.network.get_base_model()
-                if hasattr(self.network, "get_base_model")
-                else self.network
-            )
+            model = self.network
+            if hasattr(model, "get_base_model"):
+                model = model.get_base_model()
             hidden = model.base_model(**inputs).last_hidden_state
             is_target = targets[:, 1:] != _IGNORED
             target_states = hidden[:, :-1][is_target]
             logits = model.get_output_embeddings()(target_states).float()
-            target_tokens = targets[:, 1:][is_target]
-            text = torch.nn.functional.cross_entropy(logits, target_tokens)
+            text = torch.nn.functional.cross_entropy(logits, targets[:, 1:][is_target])
             if self.head is None:
                 return None, text
             read = hidden[torch.arange(len(at), device=at.device), at]
