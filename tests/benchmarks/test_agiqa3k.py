@@ -187,7 +187,7 @@ def test_what_is_wrong_with_a_line_is_told_with_file_and_line(tmp_path, cells, s
 
 def test_a_file_that_is_absent_or_another_is_one_line(tmp_path):
     with pytest.raises(
-        VievalError, match=r"data\.csv: no such file; take data\.csv from github\.com"
+        VievalError, match=r"data\.csv: no such file; put data\.csv from github\.com"
     ):
         BENCHMARK.load(tmp_path, "all")
     write(tmp_path, row(), columns=COLUMNS[:-2])

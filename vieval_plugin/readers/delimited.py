@@ -110,8 +110,9 @@ def _delimiter(lines: Sequence[str]) -> str:
     """The sign of which most lines have as many as the header."""
 
     def share(sign: str) -> float:
-        dialect = _Dialect("", sign, 0, quotes=sign != "\t")
-        widths = [*map(len, _reader(lines, dialect))]
+        quoting = csv.QUOTE_NONE if sign == "\t" else csv.QUOTE_MINIMAL
+        rows = csv.reader(lines, delimiter=sign, quoting=quoting)
+        widths = [len(cells) for cells in rows]
         if not widths or widths[0] < 2:
             return 0.0
         return widths.count(widths[0]) / len(widths)
