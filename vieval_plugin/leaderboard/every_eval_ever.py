@@ -97,10 +97,9 @@ def export(report: Report, folder: Path, publication: Publication) -> list[Path]
     Raises:
         VievalError: a file cannot be written.
     """
-    documents = []
-    for model in _models(report.sections):
-        documents.append(_write_model(model, folder, publication))
-    return documents
+    return [
+        _write_model(model, folder, publication) for model in _models(report.sections)
+    ]
 
 
 def _models(sections: Iterable[Section]) -> Iterator[_Model]:

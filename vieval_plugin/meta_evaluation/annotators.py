@@ -197,9 +197,7 @@ class WithAnnotators(Annotated, Report):
         yield from self._grade_numbers(rows, run, bootstrap, part)
 
     def _counts(self, rows: AnnotatedRows) -> dict[str, int]:
-        counts = {}
-        for d in self.dimensions:
-            counts[d] = sum(d in o.scores for o in rows.judged)
+        counts = {d: sum(d in o.scores for o in rows.judged) for d in self.dimensions}
         return {OVERALL: len(rows.scored)} | {d: n for d, n in counts.items() if n}
 
     def _grade_numbers(
@@ -227,12 +225,13 @@ class WithAnnotators(Annotated, Report):
             if number.role == "judge" and number.statistic != "grade"
         }
         for dimension in (d for d in (OVERALL, *self.dimensions) if d in judged):
-            names = {}
-            for annotator in self.annotators:
-                for c in COEFFICIENTS:
-                    names[metric_stem(dimension, annotator, c)] = (
-                        f"manual {annotator} {_SYMBOLS[c]}"
-                    )
+            names = {
+                metric_stem(
+                    dimension, annotator, c
+                ): f"manual {annotator} {_SYMBOLS[c]}"
+                for annotator in self.annotators
+                for c in COEFFICIENTS
+            }
             is_overall = dimension == OVERALL
             title = (
                 "Table 1. Overall score"

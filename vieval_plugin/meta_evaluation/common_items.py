@@ -202,12 +202,13 @@ def compared_correlations(
         columns = [column for column, why in enumerate(why_not) if not why]
         if not common[:, columns].any():
             return CommonSamplesStatistic(0)
-        left_out = []
-        for name, why, any_common in zip(
-            tables.columns, why_not, np.any(common, axis=0), strict=True
-        ):
-            if why and any_common:
-                left_out.append(f"{'/'.join(name)}: {why}")
+        left_out = [
+            f"{'/'.join(name)}: {why}"
+            for name, why, any_common in zip(
+                tables.columns, why_not, np.any(common, axis=0), strict=True
+            )
+            if why and any_common
+        ]
         common = common[:, columns]
         rows = np.any(common, axis=1)
         sides = (tables.scores[first], tables.scores[second], tables.human)
@@ -289,9 +290,10 @@ def _by_cell(
 ) -> list[dict[tuple[str, str, str], JudgedItem]]:
     by_cell = []
     for label_items in items.values():
-        cells = {}
-        for name, item in label_items.items():
-            cells[(item.part, item.cell[0] or name, item.cell[1])] = item
+        cells = {
+            (item.part, item.cell[0] or name, item.cell[1]): item
+            for name, item in label_items.items()
+        }
         by_cell.append(cells)
     return by_cell
 

@@ -524,16 +524,17 @@ def average_benchmarks(
         for statistic in statistics
     ]
     labels = list(dict.fromkeys(label for index_of in indices for label in index_of))
-    systems = []
-    for label in labels:
-        systems.append(_averaged_system(label, statistics, indices, benchmarks))
+    systems = [
+        _averaged_system(label, statistics, indices, benchmarks) for label in labels
+    ]
 
     def pair(first: int, second: int) -> CommonSamplesStatistic:
         two = labels[first], labels[second]
-        common = []
-        for statistic, index_of in zip(statistics, indices, strict=True):
-            if index_of.keys() >= {*two}:
-                common.append(statistic.pair(*(index_of[label] for label in two)))
+        common = [
+            statistic.pair(*(index_of[label] for label in two))
+            for statistic, index_of in zip(statistics, indices, strict=True)
+            if index_of.keys() >= {*two}
+        ]
         paired = [
             samples.statistic for samples in common if samples.statistic is not None
         ]
@@ -554,9 +555,10 @@ def _averaged_system(
     benchmarks: list[str],
 ) -> System:
     """System over all benchmarks, with the reasons why it has no number or no rank."""
-    systems_by_benchmark = []
-    for s, index in zip(statistics, indices, strict=True):
-        systems_by_benchmark.append(s.systems[index[label]] if label in index else None)
+    systems_by_benchmark = [
+        s.systems[index[label]] if label in index else None
+        for s, index in zip(statistics, indices, strict=True)
+    ]
     by_benchmark = list(zip(benchmarks, systems_by_benchmark, strict=True))
     missing = dict.fromkeys(
         benchmark for benchmark, system in by_benchmark if system is None

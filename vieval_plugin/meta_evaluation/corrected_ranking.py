@@ -391,11 +391,12 @@ def _ordered(
         for generator, estimate in zip(judged, estimates, strict=True)
         if estimate.raw.defined
     ]
-    labelled = []
-    for number, (generator, _) in enumerate(scored):
-        for image in generator.all:
-            if aspect in image.scores and not math.isnan(mean_rating(image, aspect)):
-                labelled.append((number, image))
+    labelled = [
+        (number, image)
+        for number, (generator, _) in enumerate(scored)
+        for image in generator.all
+        if aspect in image.scores and not math.isnan(mean_rating(image, aspect))
+    ]
     numbers = [number for number, _ in labelled]
     images = [image for _, image in labelled]
     _, group_codes = factorize([image.group for image in images])
@@ -488,9 +489,10 @@ def _is_on_judge_scale(judged: Sequence[GeneratorImages], aspect: str) -> bool:
     """True where people rated as judges score: beside another scale, a judge's mean says
     nothing.
     """
-    ratings = []
-    for generator in judged:
-        for image in generator.all:
-            for value in image.ratings.get(aspect, ()):
-                ratings.append(value)
+    ratings = [
+        value
+        for generator in judged
+        for image in generator.all
+        for value in image.ratings.get(aspect, ())
+    ]
     return all(0 <= value <= 1 or math.isnan(value) for value in ratings)

@@ -91,10 +91,11 @@ def cost_of(records: Sequence[Record]) -> Cost:
     ''
     """
     status_counts = Counter(record.verdict.status for record in records)
-    failed = []
-    for s, n in status_counts.most_common():
-        if not s.usable and s not in _NOT_ASKED:
-            failed.append((str(s), n))
+    failed = [
+        (str(s), n)
+        for s, n in status_counts.most_common()
+        if not s.usable and s not in _NOT_ASKED
+    ]
     token_counts = [record.tokens for record in records if record.tokens is not None]
     tokens = sum(token_counts) if token_counts else None
     asked = [r.verdict for r in records if r.verdict.status not in _NOT_ASKED]

@@ -263,9 +263,10 @@ def _image_evidence(
         images_by_prompt.items()
     )
     prompts = list(reference_images)
-    sides = []
-    for images in (challenger_images, reference_images):
-        sides.append([_scores(images.get(p, ()), aspect) for p in prompts])
+    sides = [
+        [_scores(images.get(p, ()), aspect) for p in prompts]
+        for images in (challenger_images, reference_images)
+    ]
     # with several images a prompt, as many count as the other side has: otherwise the side with more
     # images would seem to fail more often
     failed_shares = _failed_shares(sides)
@@ -526,8 +527,9 @@ def fillers(records: Sequence[Record]) -> list[Record]:
 
 def _zero_reasonings(verdict: Verdict) -> set[str]:
     """The reasonings of the answers whose scores are all 0."""
-    zeros = []
-    for step in verdict.trace:
-        if step.status.usable and step.scores and not any(step.scores):
-            zeros.append(step)
+    zeros = [
+        step
+        for step in verdict.trace
+        if step.status.usable and step.scores and not any(step.scores)
+    ]
     return {letters(step.reason) for step in zeros if step.reason}

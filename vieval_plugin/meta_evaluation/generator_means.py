@@ -211,9 +211,10 @@ def score_prompts(
     >>> score_prompts([Observation("m", "1", {}, {"PQ": 0.5}, Status.OK)], "PQ")
     {'1': 0.5}
     """
-    score_prompts = {}
-    for prompt, values in sorted(scores_by_prompt(observations, aspect).items()):
-        score_prompts[prompt] = score_images(values)
+    score_prompts = {
+        prompt: score_images(values)
+        for prompt, values in sorted(scores_by_prompt(observations, aspect).items())
+    }
     return {
         prompt: value for prompt, value in score_prompts.items() if value is not None
     }

@@ -251,14 +251,15 @@ def _compared(
 ) -> ComparedStatistic:
     score_images = measure.score_images
     clusters = clusters_of(chain.from_iterable(images.values()))
-    items = {}
-    for model, model_images in images.items():
-        items[model] = {
+    items = {
+        model: {
             prompt: JudgedItem(clusters[prompt], score)
             for prompt, score in score_prompts(
                 model_images, aspect, score_images
             ).items()
         }
+        for model, model_images in images.items()
+    }
     compared = compared_means(
         part, aspect, measure.name, items, "prompts", "generators"
     )
@@ -296,11 +297,10 @@ def _measures(images_by_model: ImagesByModel, aspect: str) -> list[Measure]:
     """Measures of generators by how several images of a prompt count: their mean, the best of so
     many as every generator has of one, and what other packages bring.
     """
-    sizes = []
-    for images in images_by_model.values():
-        sizes.append(
-            max(map(len, scores_by_prompt(images, aspect).values()), default=0)
-        )
+    sizes = [
+        max(map(len, scores_by_prompt(images, aspect).values()), default=0)
+        for images in images_by_model.values()
+    ]
     number = min(filter(None, sizes), default=1)
     best = Measure(
         f"mean over prompts of the best of {number} images",

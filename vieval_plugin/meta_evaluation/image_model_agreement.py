@@ -249,9 +249,10 @@ def _consistency(aspect: str, rows: ImageModelRows) -> Estimate:
     if times < 2:
         return Estimate(math.nan)
     unscored = [math.nan] * times
-    table = []
-    for o in rows.imputed:
-        table.append([scores.get(aspect, math.nan) for scores in o.repeats] or unscored)
+    table = [
+        [scores.get(aspect, math.nan) for scores in o.repeats] or unscored
+        for o in rows.imputed
+    ]
     return Estimate(krippendorff_alpha(np.array(table).T, "interval"))
 
 
@@ -397,10 +398,9 @@ def columns(
     """
     columns_by_model = {}
     for model, rows in _group_by_model(observations).items():
-        complete = []
-        for o in rows:
-            if set(aspects) <= o.scores.keys() and aspect in o.ratings:
-                complete.append(o)
+        complete = [
+            o for o in rows if set(aspects) <= o.scores.keys() and aspect in o.ratings
+        ]
         groups = tuple(o.group for o in complete)
         ratings = np.array([o.ratings[aspect] for o in complete], dtype=float).T
         scores = [o.scores.get(aspect, np.nan) for o in complete]
@@ -446,19 +446,15 @@ def generator_pairs(
     ).values():
         judged.append({o.group: o.scores[aspect] for o in rows if aspect in o.scores})
         rated.append({o.group: float(np.mean(o.ratings[aspect])) for o in rows})
-    pairs = []
-    for first, second in combinations(range(len(rated)), 2):
-        if judged[first].keys() & judged[second].keys():
-            pairs.append(
-                pair_agreement(
-                    first,
-                    second,
-                    *(
-                        _differences(side[first], side[second])
-                        for side in (judged, rated)
-                    ),
-                )
-            )
+    pairs = [
+        pair_agreement(
+            first,
+            second,
+            *(_differences(side[first], side[second]) for side in (judged, rated)),
+        )
+        for first, second in combinations(range(len(rated)), 2)
+        if judged[first].keys() & judged[second].keys()
+    ]
     return len(rated), pairs
 
 

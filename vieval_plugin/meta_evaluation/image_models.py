@@ -152,10 +152,11 @@ class ByImageModel(Report):
         last.
         """
         parts = parts_of(parts, runs)
-        judge_numbers = []
-        for run in runs:
-            for n in self._judge_numbers(benchmark, parts, run, options):
-                judge_numbers.append(n)
+        judge_numbers = [
+            n
+            for run in runs
+            for n in self._judge_numbers(benchmark, parts, run, options)
+        ]
         human_numbers = list(_human_numbers(benchmark, parts, runs, options))
         numbers = (*human_numbers, *judge_numbers)
         by_model = {
@@ -230,9 +231,10 @@ class ByImageModel(Report):
         def compared(
             aspect: str, part: str, options: StatisticsOptions
         ) -> ComparedStatistic:
-            items = {}
-            for label, judge_ratings in rated(options).items():
-                items[label] = _items_in_part(judge_ratings.get(aspect, {}), part)
+            items = {
+                label: _items_in_part(judge_ratings.get(aspect, {}), part)
+                for label, judge_ratings in rated(options).items()
+            }
             return compared_on(
                 aspect, {label: in_part for label, in_part in items.items() if in_part}
             )
@@ -362,10 +364,9 @@ def _overall_numbers(numbers: Sequence[Number]) -> list[Number]:
 
 
 def _ceilings(numbers: Sequence[Number]) -> dict[str, Number]:
-    humans = []
-    for n in numbers:
-        if (n.part, n.statistic, n.role) == (ALL, FISHER, "ceiling"):
-            humans.append(n)
+    humans = [
+        n for n in numbers if (n.part, n.statistic, n.role) == (ALL, FISHER, "ceiling")
+    ]
     return {n.aspect: replace(n, system=_CEILING_LABEL) for n in humans}
 
 
@@ -587,9 +588,10 @@ def _left_out(numbers: Sequence[Number], parts: Sequence[str]) -> Table:
     models: dict[tuple[str, str, str, str], list[str]] = {}
     for (part, label, why, model), names in aspects.items():
         models.setdefault((part, label, ", ".join(names), why), []).append(model)
-    rows = []
-    for (part, label, aspect_names, why), names in models.items():
-        rows.append((part, label, aspect_names, ", ".join(names), why))
+    rows = [
+        (part, label, aspect_names, ", ".join(names), why)
+        for (part, label, aspect_names, why), names in models.items()
+    ]
     header = ("task", "judge", "aspects", "image models", "why")
     return Table(
         "left_out",

@@ -58,9 +58,10 @@ class LabelPlan:
     def units(self) -> list[list[SampleId]]:
         """The images of each unit, in order."""
         names = self.groups or [image.uid for image in self.images]
-        keys = {}
-        for image, name in zip(self.images, names, strict=True):
-            keys[image] = (image.benchmark, image.part, name)
+        keys = {
+            image: (image.benchmark, image.part, name)
+            for image, name in zip(self.images, names, strict=True)
+        }
         return [
             list(images) for _, images in groupby(self.images, key=keys.__getitem__)
         ]

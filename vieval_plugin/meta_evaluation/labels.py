@@ -153,35 +153,30 @@ class WithLabels(Report):
             for part in run.records
             for n in self._numbers(run, benchmark, part, options)
         ]
-        ranked = []
-        for aspect in self.aspects:
-            for part in parts_of(parts, runs):
-                for column in self.columns:
-                    if (column.paired or column is self.columns[0]) and (
-                        any((n.aspect, n.part) == (aspect, part) for n in numbers)
-                    ):
-                        ranked.append(
-                            self._ranked(
-                                column, aspect, part, runs, part_count=len(judged_parts)
-                            )
-                        )
+        ranked = [
+            self._ranked(column, aspect, part, runs, part_count=len(judged_parts))
+            for aspect in self.aspects
+            for part in parts_of(parts, runs)
+            for column in self.columns
+            if (column.paired or column is self.columns[0])
+            and (any((n.aspect, n.part) == (aspect, part) for n in numbers))
+        ]
         ranked.sort(key=lambda statistic: not statistic.is_headline)
         names = tuple(column.name for column in self.columns)
         hidden = [] if len(self.aspects) > 1 else ["aspect"]
-        tables = []
-        for layout in layouts("labels"):
-            tables.append(
-                replace(
-                    layout,
-                    statistics=("scored", "exact", *names),
-                    rows={
-                        heading: name
-                        for heading, name in layout.rows.items()
-                        if heading not in hidden
-                    },
-                    roles=("judge",),
-                )
+        tables = [
+            replace(
+                layout,
+                statistics=("scored", "exact", *names),
+                rows={
+                    heading: name
+                    for heading, name in layout.rows.items()
+                    if heading not in hidden
+                },
+                roles=("judge",),
             )
+            for layout in layouts("labels")
+        ]
         return Findings(tuple(numbers), tuple(ranked), tuple(tables))
 
     def _numbers(
@@ -260,10 +255,11 @@ def _references(
     column: Statistic, aspect: str, part: str, runs: Sequence[Run]
 ) -> Mapping[Role, Estimate]:
     if column.references:
-        rated = {}
-        for _, observations in observed(runs, part):
-            for o in observations:
-                rated[(o.image_model, o.uid)] = o
+        rated = {
+            (o.image_model, o.uid): o
+            for _, observations in observed(runs, part)
+            for o in observations
+        }
         return column.references(LabelRows(tuple(rated.values()), aspect, aspect))
     return {} if column.constant is None else {"baseline": Estimate(column.constant)}
 

@@ -169,12 +169,12 @@ def _below_constant(
             label for label, p in p_values.items() if not p <= SIGNIFICANCE_LEVEL
         }
     else:
-        below_constant = set()
-        for n in numbers:
-            if n.estimate.defined and any(
-                not n.estimate.low > c.value for c in constants
-            ):
-                below_constant.add(n.system)
+        below_constant = {
+            n.system
+            for n in numbers
+            if n.estimate.defined
+            and any(not n.estimate.low > c.value for c in constants)
+        }
     return below_constant
 
 

@@ -46,11 +46,12 @@ class HumanRatings:
     @property
     def annotators(self) -> tuple[str, ...]:
         """The annotators that rated or voted, by name."""
-        rating = set()
-        for aspects in self.scores.values():
-            for by_rater in aspects.values():
-                for rater in by_rater:
-                    rating.add(rater)
+        rating = {
+            rater
+            for aspects in self.scores.values()
+            for by_rater in aspects.values()
+            for rater in by_rater
+        }
         return tuple(
             sorted(
                 rating
@@ -69,10 +70,11 @@ def ratings_at_look(ratings: HumanRatings) -> HumanRatings:
         for identity, aspects in ratings.scores.items()
         if identity in images
     }
-    where = {}
-    for identity, line in ratings.where.items():
-        if identity in images | ratings.votes.keys():
-            where[identity] = line
+    where = {
+        identity: line
+        for identity, line in ratings.where.items()
+        if identity in images | ratings.votes.keys()
+    }
     return replace(ratings, scores=scores, where=where)
 
 
@@ -94,20 +96,20 @@ def drop_constant_annotators(ratings: HumanRatings) -> tuple[HumanRatings, list[
         for name, ratings_by_item in values.items()
         if len({*ratings_by_item}) == 1 and len(ratings_by_item) >= LEAST_OF_ANNOTATOR
     }
-    notes = []
-    for name, ratings_by_item in constant.items():
-        notes.append(
-            f"all {len(ratings_by_item)} ratings by {name} are {ratings_by_item[0]:g}, so they are ignored"
-        )
+    notes = [
+        f"all {len(ratings_by_item)} ratings by {name} are {ratings_by_item[0]:g}, so they are ignored"
+        for name, ratings_by_item in constant.items()
+    ]
     scores = {
         identity: _drop_annotators(aspects, constant)
         for identity, aspects in ratings.scores.items()
     }
     scores = {identity: aspects for identity, aspects in scores.items() if aspects}
-    where = {}
-    for identity, line in ratings.where.items():
-        if identity in scores.keys() | ratings.votes.keys():
-            where[identity] = line
+    where = {
+        identity: line
+        for identity, line in ratings.where.items()
+        if identity in scores.keys() | ratings.votes.keys()
+    }
     if not where:
         raise VievalError(
             f"ratings must vary: {'; '.join(notes)}; pass ratings from another person"
@@ -119,13 +121,14 @@ def _drop_annotators(
     aspects: Mapping[str, Mapping[str, float]], annotators: Collection[str]
 ) -> dict[str, Mapping[str, float]]:
     """Ratings of an image less those of some annotators, and less aspects that have no other."""
-    remaining = {}
-    for aspect, by_annotator in aspects.items():
-        remaining[aspect] = {
+    remaining = {
+        aspect: {
             name: value
             for name, value in by_annotator.items()
             if name not in annotators
         }
+        for aspect, by_annotator in aspects.items()
+    }
     return {
         aspect: by_annotator
         for aspect, by_annotator in remaining.items()
@@ -152,9 +155,10 @@ def rated(
         VievalError: for votes that the contest's own scheme does not have.
     """
     mean_ratings = _ratings_by_aspect(ratings)
-    votes = {}
-    for identity, scheme in _schemes(runs, ratings).items():
-        votes[identity] = _voted(identity, scheme, ratings)
+    votes = {
+        identity: _voted(identity, scheme, ratings)
+        for identity, scheme in _schemes(runs, ratings).items()
+    }
     matched_ids: set[SampleId] = set()
 
     def rate(record: Record) -> Record:
@@ -174,17 +178,16 @@ def rated(
             record, votes=votes.get(record.id, Votes()), rated=candidate_ratings
         )
 
-    rated_runs = []
-    for run in runs:
-        rated_runs.append(
-            replace(
-                run,
-                records={
-                    part: [tuple(map(rate, records)) for records in rows]
-                    for part, rows in run.records.items()
-                },
-            )
+    rated_runs = [
+        replace(
+            run,
+            records={
+                part: [tuple(map(rate, records)) for records in rows]
+                for part, rows in run.records.items()
+            },
         )
+        for run in runs
+    ]
     return rated_runs, [
         identity for identity in ratings.where if identity not in matched_ids
     ]
@@ -217,10 +220,11 @@ def annotator_table(ratings: HumanRatings) -> Table:
             )
         )
     if ratings.votes:
-        votes = set()
-        for by_annotator in ratings.votes.values():
-            for vote in by_annotator.values():
-                votes.add(vote)
+        votes = {
+            vote
+            for by_annotator in ratings.votes.values()
+            for vote in by_annotator.values()
+        }
         vote_values = sorted(votes)
         table = []
         for annotator in annotators:
@@ -292,10 +296,11 @@ def _add_overall(
     aspects: Mapping[str, Mapping[str, float]],
 ) -> dict[str, Mapping[str, float]]:
     """O follows from SC and PQ, rater by rater, for who did not rate it."""
-    sc_and_pq = {}
-    for annotator, sc in aspects.get("SC", {}).items():
-        if annotator in aspects.get("PQ", {}):
-            sc_and_pq[annotator] = (sc, aspects["PQ"][annotator])
+    sc_and_pq = {
+        annotator: (sc, aspects["PQ"][annotator])
+        for annotator, sc in aspects.get("SC", {}).items()
+        if annotator in aspects.get("PQ", {})
+    }
     derived = {
         annotator: math.sqrt(sc * pq) for annotator, (sc, pq) in sc_and_pq.items()
     }
@@ -307,10 +312,11 @@ def _schemes(runs: Sequence[Run], ratings: HumanRatings) -> dict[SampleId, str]:
     """The scheme of each contest that was voted on: its own, else the one that has all words
     that were used.
     """
-    used = set()
-    for by_annotator in ratings.votes.values():
-        for vote in by_annotator.values():
-            used.add(vote)
+    used = {
+        vote
+        for by_annotator in ratings.votes.values()
+        for vote in by_annotator.values()
+    }
     common = "four_way" if used & {BOTH_GOOD, BOTH_BAD} else "three_way"
     records = chain.from_iterable(run.all_records for run in runs)
     return {

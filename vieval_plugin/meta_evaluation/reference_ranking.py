@@ -118,10 +118,11 @@ def _scores(
     contests, of each candidate once.
     """
     samples = [observe(records) for records in judged if not records[0].candidates]
-    score_by_output = {}
-    for o in apply_failure_policy(samples, aspects, options):
-        if aspect in o.scores:
-            score_by_output[(o.image_model, o.group, o.uid)] = o.scores[aspect]
+    score_by_output = {
+        (o.image_model, o.group, o.uid): o.scores[aspect]
+        for o in apply_failure_policy(samples, aspects, options)
+        if aspect in o.scores
+    }
     for records in judged:
         score_by_output |= dict(_candidate_scores(records[0], aspect))
     return [(*key, score) for key, score in sorted(score_by_output.items())]

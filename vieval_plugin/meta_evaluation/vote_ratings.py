@@ -150,27 +150,28 @@ def _strengths(benchmark: str, judged: JudgedPart, options: StatisticsOptions) -
     overall = _compared_aspect(VOTES, rated)
     subjects = default_subjects(judged.judges)
     voters = _voters(pairs, overall, judged, subjects)
-    rankings = {}
-    for name, votes in voters.items():
-        rankings[name] = contest_strengths(benchmark, judged.part, "", *votes, options)
+    rankings = {
+        name: contest_strengths(benchmark, judged.part, "", *votes, options)
+        for name, votes in voters.items()
+    }
     first, *following = rankings.values()
-    rows = []
-    for n in _ordered(first):
-        rows.append(
-            (
-                judged.part,
-                n.system,
-                *(
-                    cell
-                    for ranking in rankings.values()
-                    for cell in _strength(ranking, n.system)
-                ),
-            )
+    rows = [
+        (
+            judged.part,
+            n.system,
+            *(
+                cell
+                for ranking in rankings.values()
+                for cell in _strength(ranking, n.system)
+            ),
         )
-    alike = []
-    for ranking in following:
-        for cell in ("", number(_tau(first, ranking), 3, "no strengths")):
-            alike.append(cell)
+        for n in _ordered(first)
+    ]
+    alike = [
+        cell
+        for ranking in following
+        for cell in ("", number(_tau(first, ranking), 3, "no strengths"))
+    ]
     header = (
         "task",
         "image model",
@@ -265,14 +266,10 @@ def _rated(pairs: Pairs) -> tuple[str, ...]:
 
 def _rating_vote(pairs: Pairs, aspect: str) -> Ints:
     """The vote that people's mean ratings of each pair stand for; equal means are a tie."""
-    means = []
-    for c in pairs.contests:
-        means.append(
-            [
-                float(mean_of_known([[v] for v in ratings[aspect]])[0])
-                for ratings in c.rated
-            ]
-        )
+    means = [
+        [float(mean_of_known([[v] for v in ratings[aspect]])[0]) for ratings in c.rated]
+        for c in pairs.contests
+    ]
     first, second = (
         [
             means[contest][index]

@@ -405,10 +405,11 @@ def entrants_of(
             continue
         rows = observed[run.label]
         _require_sound(f"{run.benchmark}/{part}", run.label, rows, scheme)
-        left_out_by_reason = {}
-        for why, count in sorted(Counter(map(left_out, rows)).items()):
-            if why:
-                left_out_by_reason[why] = count
+        left_out_by_reason = {
+            why: count
+            for why, count in sorted(Counter(map(left_out, rows)).items())
+            if why
+        }
         pairs = pairs_of(rows, scheme)
         subjects = subjects_of(rows, run.aspects)
         judges += [

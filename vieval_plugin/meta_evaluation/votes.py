@@ -406,13 +406,14 @@ def _restricted(items: _ItemsByLabel, breakdown: str, value: str) -> _ItemsByLab
     """_ItemsByLabel with a value of a breakdown, of the labels that have any."""
     if not breakdown:
         return items
-    with_value = {}
-    for label, label_items in items.items():
-        with_value[label] = {
+    with_value = {
+        label: {
             name: item
             for name, item in label_items.items()
             if value in _values(item, breakdown)
         }
+        for label, label_items in items.items()
+    }
     return {
         label: label_items for label, label_items in with_value.items() if label_items
     }
@@ -455,9 +456,10 @@ def _compared(
     constants: _ItemsByLabel,
     judges: Sequence[Entrant],
 ) -> ComparedStatistic:
-    fixed = []
-    for constant in constants.values():
-        fixed.append({name: item.value for name, item in constant.items()})
+    fixed = [
+        {name: item.value for name, item in constant.items()}
+        for constant in constants.values()
+    ]
     statistic = f"accuracy {ties.replace('_', '-')}"
     notes = _unanswered(judges)
     return compared_means(
@@ -469,18 +471,16 @@ def _unanswered(entrants: Sequence[Entrant]) -> tuple[str, ...]:
     """Notes on contests that were left out, and on how many each judge answered where some
     answered far fewer.
     """
-    notes = []
-    for entrant in entrants:
-        if entrant.left_out:
-            notes.append(
-                f"left out of {entrant.label}: "
-                f"{', '.join(f'{n} {why}' for why, n in entrant.left_out.items())}"
-            )
-    counts = []
-    for e in entrants:
-        counts.append(
-            (e.label, len(e.answers.complete), len(e.answers.pairs.observations))
-        )
+    notes = [
+        f"left out of {entrant.label}: "
+        f"{', '.join(f'{n} {why}' for why, n in entrant.left_out.items())}"
+        for entrant in entrants
+        if entrant.left_out
+    ]
+    counts = [
+        (e.label, len(e.answers.complete), len(e.answers.pairs.observations))
+        for e in entrants
+    ]
     if any(answers < LEAST_VOTED * contests for _, answers, contests in counts):
         texts = ", ".join(
             f"{label} {answers} of {contests}" for label, answers, contests in counts

@@ -300,10 +300,11 @@ def _compared(
         second: int,
         by_model: Mapping[str, Sequence[ContestOutcome]] = outcomes,
     ) -> CommonSamplesStatistic:
-        contests = []
-        for o in by_model[models[first]]:
-            if first == second or o.opponent == models[second]:
-                contests.append(o)
+        contests = [
+            o
+            for o in by_model[models[first]]
+            if first == second or o.opponent == models[second]
+        ]
         if not contests:
             return CommonSamplesStatistic(0)
         points = [o.points for o in contests]
@@ -322,9 +323,10 @@ def _compared(
             for o in all_outcomes[models[first]]
         ):
             return CommonSamplesStatistic(0)
-        by_opponent = {}
-        for m, contests in all_outcomes.items():
-            by_opponent[m] = [o for o in contests if not o.failed or o.points < 1]
+        by_opponent = {
+            m: [o for o in contests if not o.failed or o.points < 1]
+            for m, contests in all_outcomes.items()
+        }
         return pair(first, second, by_opponent)
 
     systems = _systems(contest_counts, outcomes)
@@ -426,9 +428,10 @@ def position_bias(run: Run, options: StatisticsOptions) -> PositionBias | None:
     if not in_both_orders:
         return None
     shares = [sum(points) / 2 for _, points in in_both_orders]
-    groups = []
-    for record, _ in in_both_orders:
-        groups.append(f"{record.id.part}/{record.group or record.id.uid}")
+    groups = [
+        f"{record.id.part}/{record.group or record.id.uid}"
+        for record, _ in in_both_orders
+    ]
     first_shown = Bootstrap.for_part(f"{run.benchmark}/{ALL}", options).share(
         shares, groups
     )
@@ -447,10 +450,11 @@ def _first_shown(record: Record) -> list[float]:
         return []
     by_first = dict(choice.preferences)
     if not by_first:
-        by_first = {}
-        for order, vote in choice.votes.items():
-            if vote:
-                by_first[order] = {FIRST: 1.0, SECOND: -1.0}.get(vote, 0.0)
+        by_first = {
+            order: {FIRST: 1.0, SECOND: -1.0}.get(vote, 0.0)
+            for order, vote in choice.votes.items()
+            if vote
+        }
     turned = {FORWARD: 1.0, REVERSE: -1.0}
     return [
         float(np.sign(turned[order] * by_first[order]) + 1) / 2

@@ -407,11 +407,9 @@ def _best_steps(board: Leaderboard, steps: Sequence[str]) -> _Finding:
         evidence = f"The last step is worse. {_difference(board, pair, first)}"
     rivals = contenders - {first.system}
     runs = groupby(steps, rivals.__contains__)
-    equal = []
-    for is_rival, run in runs:
-        if is_rival:
-            for name in _shortened_run([*run]):
-                equal.append(name)
+    equal = [
+        name for is_rival, run in runs if is_rival for name in _shortened_run([*run])
+    ]
     if not equal:
         outcome = Outcome.BETTER if len(steps) == 2 else Outcome.BEST
         return _Finding(outcome, evidence)
@@ -433,10 +431,7 @@ def _is_constant(board: Leaderboard) -> bool:
     estimates = [number.estimate for number in board.defined]
     if min(estimate.n for estimate in estimates) < LEAST_FOR_A_TEST:
         return False
-    ends = []
-    for e in estimates:
-        for end in (e.value, e.low, e.high):
-            ends.append(end)
+    ends = [end for e in estimates for end in (e.value, e.low, e.high)]
     return all(math.isclose(end, ends[0], abs_tol=1e-9) for end in ends)
 
 
@@ -471,10 +466,11 @@ def _labels_to_decide(corrected: CorrectedRanking) -> str:
     if ratings vary as so far; empty where all images would not, or their spread is unknown.
     """
     ranking = corrected.ranking
-    needed = []
-    for pair in ranking.comparison.pairs:
-        if corrected.order[0] in (pair.first, pair.second):
-            needed.append(_prompts_to_decide(pair.better_first(), corrected.order[0]))
+    needed = [
+        _prompts_to_decide(pair.better_first(), corrected.order[0])
+        for pair in ranking.comparison.pairs
+        if corrected.order[0] in (pair.first, pair.second)
+    ]
     available = [len(e.corrected.deviations) for e in corrected.estimates]
     total = math.ceil(min(max(needed, default=math.inf), MOST_ITEMS))
     if len(needed) < len(available) - 1 or total > min(available):
@@ -554,10 +550,11 @@ def _first_of_several(board: Leaderboard) -> _Finding:
 
 def _only_one_system(board: Leaderboard, number: Number) -> _Finding:
     evidence = f"{_own_number_sentence(board, number)}."
-    rivals = []
-    for n in board.numbers:
-        if n is not number:
-            rivals.append(f"{n.system}: {n.reason or 'no score'}")
+    rivals = [
+        f"{n.system}: {n.reason or 'no score'}"
+        for n in board.numbers
+        if n is not number
+    ]
     if rivals:
         return _Finding(Outcome.ONLY_ONE, f"{evidence} {'; '.join(rivals)}.")
     if board.ranks_generators:
@@ -820,27 +817,24 @@ def _unranked(board: Leaderboard) -> list[str]:
     if len(unranked) > _MOST_NAMED:
         more = f" and {len(unranked) - _MOST_NAMED} more"
     first = (board.ranked or board.numbers)[0].system
-    pairs = []
-    for n in unranked:
-        if board.comparison.beats(n.system, first):
-            pairs.append(board.comparison.pair_of(n.system, first))
-    better = []
-    for pair in pairs:
-        if pair and board.ranked:
-            better.append(
-                f"{pair.first} is significantly better than {first} on the {pair.n} {board.unit} they "
-                "have in common."
-            )
+    pairs = [
+        board.comparison.pair_of(n.system, first)
+        for n in unranked
+        if board.comparison.beats(n.system, first)
+    ]
+    better = [
+        f"{pair.first} is significantly better than {first} on the {pair.n} {board.unit} they "
+        "have in common."
+        for pair in pairs
+        if pair and board.ranked
+    ]
     return [f"Not ranked: {names}{more}.", *better]
 
 
 def _failures(board: Leaderboard) -> list[str]:
     """Failed verdicts: of each generator, or of judges that lack a score for a notable share."""
     if board.ranks_generators:
-        failed = []
-        for n in board.numbers:
-            if n.failed:
-                failed.append(f"{n.system} ({failures_text(n)})")
+        failed = [f"{n.system} ({failures_text(n)})" for n in board.numbers if n.failed]
         return [f"Failed verdicts: {'; '.join(failed)}."] if failed else []
     return [
         f"{label}: {cost.warning}."
@@ -851,10 +845,9 @@ def _failures(board: Leaderboard) -> list[str]:
 
 def failures_text(number: Number) -> str:
     """The failures of a system by status, of how many verdicts; empty without failures."""
-    failed = []
-    for status, n in number.statuses.items():
-        if not status.usable:
-            failed.append(f"{status} {n}")
+    failed = [
+        f"{status} {n}" for status, n in number.statuses.items() if not status.usable
+    ]
     # of a contest, the failure of the other image has no status of this one
     total = max(number.total, sum(number.statuses.values()))
     return f"{', '.join(failed)} of {total}" if failed else ""
@@ -935,9 +928,10 @@ def _breakdown_sentences(board: Leaderboard, first: Number) -> list[str]:
         difference = numbers[-1][0] - numbers[0][0]
         known = [e for e, _ in estimates if e and e.defined]
         if difference >= NOTABLE_DIFFERENCE and _ends_differ(known):
-            ends = []
-            for value, on, n in (numbers[0], numbers[-1]):
-                ends.append(f"{task_type(on)} ({short_decimal(value)}, n = {n})")
+            ends = [
+                f"{task_type(on)} ({short_decimal(value)}, n = {n})"
+                for value, on, n in (numbers[0], numbers[-1])
+            ]
             where = f"lowest on {ends[0]} and highest on {ends[1]}"
             text.append(f"By {breakdown_words(breakdown)}, {first.system} is {where}.")
     return text
@@ -1025,9 +1019,10 @@ def _look_sentences(look: Look) -> list[str]:
 
 
 def _selected_labels(corrected: CorrectedRanking) -> str:
-    scores = []
-    for e in corrected.selected[:_MOST_NAMED]:
-        scores.append(f"{e.selection.value:+.3f} for {e.generator}")
+    scores = [
+        f"{e.selection.value:+.3f} for {e.generator}"
+        for e in corrected.selected[:_MOST_NAMED]
+    ]
     return (
         "The judge scores the rated images differently from the others (mean "
         f"difference {enumeration(scores)}). Rate images selected by `vieval label`, "
@@ -1135,11 +1130,10 @@ def _judges_findings(
     """Phrases on the number of judges that find each generator best."""
     undecided = best.count("")
     silent = best.count(None)
-    findings = []
-    for name, n in sorted(counts.items(), key=lambda item: -item[1]):
-        findings.append(
-            f"{number_word(n)} {'finds' if n == 1 else 'find'} {name} significantly best"
-        )
+    findings = [
+        f"{number_word(n)} {'finds' if n == 1 else 'find'} {name} significantly best"
+        for name, n in sorted(counts.items(), key=lambda item: -item[1])
+    ]
     if undecided:
         every = undecided == len(boards)
         findings.append(
@@ -1165,8 +1159,9 @@ def _best(comparison: Comparison) -> str:
 
 def incomparable_reasons(board: Leaderboard, systems: Sequence[str]) -> str:
     """Reasons why systems of a leaderboard cannot be compared."""
-    reasons = []
-    for n in board.numbers:
-        if n.system in systems and n.reason:
-            reasons.append(f"{n.system}: {n.reason}")
+    reasons = [
+        f"{n.system}: {n.reason}"
+        for n in board.numbers
+        if n.system in systems and n.reason
+    ]
     return "; ".join(reasons) or f"they have no {board.unit} in common"

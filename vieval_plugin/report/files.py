@@ -62,14 +62,15 @@ class FindingsDocument:
 
 def findings_document(report: Report, options: StatisticsOptions) -> FindingsDocument:
     """All numbers, pairs and answers of a report, as rows with types."""
-    boards = []
-    for section in report.sections:
+    boards = [
+        board
+        for section in report.sections
         for board in (
             *section.boards,
             *(c.ranking for c in section.corrected),
             *(r.board for r in section.contests),
-        ):
-            boards.append(board)
+        )
+    ]
     all_verdicts = tuple(status_counts(report.totals))
     all_scores = tuple(score_totals(report.totals))
     pairs = tuple(pair_rows(boards))
@@ -125,14 +126,13 @@ def _numbers(section: Section) -> Iterator[Number]:
     """All numbers of a section: those of its leaderboards in order, with ranks or the reason why
     there is none; then others.
     """
-    ranked = {}
-    for board in section.boards:
-        for number in board.numbers:
-            ranked[(number.place, number.role, number.system)] = (
-                number
-                if number.ranks or number.reason
-                else replace(number, unranked=board.comparison.reason)
-            )
+    ranked = {
+        (number.place, number.role, number.system): number
+        if number.ranks or number.reason
+        else replace(number, unranked=board.comparison.reason)
+        for board in section.boards
+        for number in board.numbers
+    }
     yield from ranked.values()
     yield from (
         number
@@ -183,11 +183,10 @@ def _parquet(
         "int": pyarrow.int64(),
         "bool": pyarrow.bool_(),
     }
-    columns = []
-    for field in fields(row_type):
-        columns.append(
-            (field.name, types.get(str(field.type).split(" ")[0], pyarrow.string()))
-        )
+    columns = [
+        (field.name, types.get(str(field.type).split(" ")[0], pyarrow.string()))
+        for field in fields(row_type)
+    ]
     table = pyarrow.Table.from_pylist(list(map(asdict, rows)), pyarrow.schema(columns))
     buffer = io.BytesIO()
     with pyarrow.parquet.ParquetWriter(buffer, table.schema) as writer:

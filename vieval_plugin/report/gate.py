@@ -601,9 +601,10 @@ def _fillers(run: Run, *generators: str) -> tuple[int, ...]:
         for record in records
         if (record.id.image_model or YOUR_IMAGES) in generators
     ]
-    prompts = set()
-    for r in fillers(both_records):
-        prompts.add((r.id.image_model or YOUR_IMAGES, r.id.part, r.id.uid))
+    prompts = {
+        (r.id.image_model or YOUR_IMAGES, r.id.part, r.id.uid)
+        for r in fillers(both_records)
+    }
     counts = Counter(generator for generator, *_ in prompts)
     return tuple(counts[generator] for generator in generators)
 
@@ -781,10 +782,11 @@ def _nothing_decides(
             f"the judge contradicts itself in {bias.contradicted} of {bias.contests} "
             "contests, so its answers cannot be used"
         )
-    unranked = []
-    for n in ranking.numbers:
-        if n.system in compared and n.reason:
-            unranked.append(f"{n.system}: {n.reason}")
+    unranked = [
+        f"{n.system}: {n.reason}"
+        for n in ranking.numbers
+        if n.system in compared and n.reason
+    ]
     if unranked and evidence.penalised.decision(0) != "worse":
         return unranked[0]
     if (

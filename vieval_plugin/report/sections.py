@@ -162,10 +162,11 @@ class Section:
             judge_boards = [board for board in boards if board.judge == judge]
             means = _leading([b for b in judge_boards if not b.measure.counts_contests])
             over_all = [board for board in means if not board.breakdown][:1]
-            parts = []
-            for board in means:
-                if board.breakdown == "part" and board.aspect == means[0].aspect:
-                    parts.append(board)
+            parts = [
+                board
+                for board in means
+                if board.breakdown == "part" and board.aspect == means[0].aspect
+            ]
             by_part = any(
                 not board.comparison.all_pairs and len(board.numbers) > 1
                 for board in over_all
@@ -181,15 +182,18 @@ class Section:
         if not board.measure.leads or board.measure.counts_contests:
             return {}
         place = (board.judge, board.statistic, board.breakdown, board.value)
-        alike = []
-        for b in self.boards:
+        alike = [
+            b
+            for b in self.boards
             if (
                 b.judge,
                 b.statistic,
                 b.breakdown,
                 b.value,
-            ) == place and b.aspect != board.aspect:
-                alike.append(b)
+            )
+            == place
+            and b.aspect != board.aspect
+        ]
         return {b.aspect: {n.system: n.estimate for n in b.numbers} for b in alike}
 
     def answer(self, board: Leaderboard) -> Answer:
@@ -491,9 +495,9 @@ def _section(
 ) -> Section:
     parts = tuple(benchmark.parts)
     findings = _all_findings(which, benchmark, runs, options, parts, order)
-    bias: dict[JudgeName | None, PositionBias | None] = {}
-    for run in runs:
-        bias[run.name] = position_bias(run, options)
+    bias: dict[JudgeName | None, PositionBias | None] = {
+        run.name: position_bias(run, options) for run in runs
+    }
     silent = {
         judge
         for judge, judge_bias in bias.items()

@@ -101,9 +101,10 @@ def _leaderboard_columns(
     kinds = kinds_by_system(board)
     task_types = kinds if len({*kinds.values()}) > 1 else {}
     failed = {n.system: failed_text(board, n) for n in board.numbers}
-    columns: dict[str, Mapping[str, str]] = {}
-    for aspect, means in (beside or {}).items():
-        columns[aspect] = {s: number_text(e, 3) for s, e in means.items()}
+    columns: dict[str, Mapping[str, str]] = {
+        aspect: {s: number_text(e, 3) for s, e in means.items()}
+        for aspect, means in (beside or {}).items()
+    }
     columns["task types"] = task_types
     columns["n"] = {n.system: _count_text(board, n) for n in board.numbers}
     if board.ranks_generators and not board.measure.counts_contests:
@@ -137,9 +138,9 @@ def table_lines(table: Table, elsewhere: str) -> list[str]:
     """
     systems = table.rows[: len(table.rows) - table.references]
     references = table.rows[len(table.rows) - table.references :]
-    shortened = []
-    for rank, label, *cells in references:
-        shortened.append((rank, label.split(": ")[0], *cells))
+    shortened = [
+        (rank, label.split(": ")[0], *cells) for rank, label, *cells in references
+    ]
     ranked_by = [name for name in table.header if name.endswith("[95%]")][:1]
     return [
         table.title,
@@ -159,10 +160,11 @@ def drop_shared_columns(table: Table) -> tuple[Table, str]:
     'in all rows: n = 9'
     """
     systems = table.rows[: len(table.rows) - table.references]
-    shared = []
-    for n in range(3, len(table.header)):
-        if len(systems) > 1 == len({row[n] for row in systems}):
-            shared.append(n)
+    shared = [
+        n
+        for n in range(3, len(table.header))
+        if len(systems) > 1 == len({row[n] for row in systems})
+    ]
     texts = [equation(table.header[n], systems[0][n]) for n in shared if systems[0][n]]
 
     def columns(cells: Sequence[str]) -> tuple[str, ...]:
@@ -189,10 +191,11 @@ def _title(board: Leaderboard) -> str:
 def failed_text(board: Leaderboard, number: Number) -> str:
     """The verdicts of a system without a score, by status, and those that a replay lacks."""
     if board.ranks_generators:
-        failed = []
-        for status, n in number.statuses.items():
-            if not status.usable:
-                failed.append(f"{status} {n}")
+        failed = [
+            f"{status} {n}"
+            for status, n in number.statuses.items()
+            if not status.usable
+        ]
         return ", ".join(failed) or "0"
     return failures_of(board.costs[number.system])
 
@@ -224,11 +227,11 @@ def mark_notes(boards: Sequence[Leaderboard]) -> list[str]:
         for number in board.numbers
         for mark in marks_of(board, number.system)
     ]
-    notes = []
-    for name, text in _MARK_NOTES.items():
-        if any(mark.startswith(name) for mark in marks):
-            notes.append(f"{name}: {text}")
-    return notes
+    return [
+        f"{name}: {text}"
+        for name, text in _MARK_NOTES.items()
+        if any(mark.startswith(name) for mark in marks)
+    ]
 
 
 def kinds_by_system(board: Leaderboard) -> dict[str, str]:
@@ -357,18 +360,17 @@ def _means_table(corrected: CorrectedRanking) -> Table:
         "weight of the judge",
         "kinds without labels",
     )
-    rows = []
-    for mean in corrected.estimates:
-        rows.append(
-            (
-                ranks[mean.generator],
-                mean.generator,
-                *_mean_texts(mean),
-                f"{mean.rated} of {mean.images}",
-                decimals(mean.corrected.weight, ".2f"),
-                ", ".join(mean.unrated_kinds),
-            )
+    rows = [
+        (
+            ranks[mean.generator],
+            mean.generator,
+            *_mean_texts(mean),
+            f"{mean.rated} of {mean.images}",
+            decimals(mean.corrected.weight, ".2f"),
+            ", ".join(mean.unrated_kinds),
         )
+        for mean in corrected.estimates
+    ]
     return Table("corrected", _title(board), header, tuple(rows))
 
 
@@ -627,9 +629,7 @@ class ReferencePair:
     @property
     def title(self) -> str:
         """The prompt with the values."""
-        words = []
-        for m, digits in LIKENESS.items():
-            words.append(f"{m} {self.values[m]:.{digits}f}")
+        words = [f"{m} {self.values[m]:.{digits}f}" for m, digits in LIKENESS.items()]
         return f"{self.prompt} ({', '.join(words)})"
 
 

@@ -76,11 +76,12 @@ def write_pages(lookup: Lookup, report_folder: Path) -> list[Path]:
     pictures = folder / "images"
     written = []
     for title, records in grouped.items():
-        nodes = []
-        for r in tqdm(
-            records, desc=escaping.console(title), unit="sample", disable=None
-        ):
-            nodes.append(outline(r, lookup.conversation(r), lookup.sample(r)))
+        nodes = [
+            outline(r, lookup.conversation(r), lookup.sample(r))
+            for r in tqdm(
+                records, desc=escaping.console(title), unit="sample", disable=None
+            )
+        ]
         written.append(
             folder
             / f"{re.sub(r'[^A-Za-z0-9.-]+', '_', title).strip('._')[:_LONGEST_NAME]}.html"

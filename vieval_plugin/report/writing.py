@@ -131,9 +131,10 @@ def section_tables(
         if not board.measure.uses_ratings
     ]
     boards = [*section.headlines, *generators]
-    tables = []
-    for n, board in enumerate(boards, 1):
-        tables.append(leaderboard_table(board, section.beside(board), f"headline_{n}"))
+    tables = [
+        leaderboard_table(board, section.beside(board), f"headline_{n}")
+        for n, board in enumerate(boards, 1)
+    ]
     tables = [
         table for member in section.corrected for table in corrected_tables(member)
     ] + tables
@@ -183,10 +184,11 @@ def lines(
     text = [*lines_of([gate] if gate else report.answers), ""]
     for table in tables_of(report):
         text += table_lines(table, elsewhere)
-    notes = []
-    for _, board in report.judges:
-        for note in (*board.comparison.compared.notes, *_pair_lines(board)):
-            notes.append(note)
+    notes = [
+        note
+        for _, board in report.judges
+        for note in (*board.comparison.compared.notes, *_pair_lines(board))
+    ]
     text += [f"note: {line}" for line in dict.fromkeys((*report.notes, *notes))]
     return [
         *text,
@@ -373,10 +375,11 @@ def write_report(
         section_tables(section, seconds, training_records)
         for section in report.sections
     ]
-    files: dict[str, str | bytes] = {}
-    for section, tables_of_section in zip(report.sections, tables, strict=True):
-        for table in tables_of_section:
-            files[f"{section.benchmark.name}_{table.name}.csv"] = csv_text(table)
+    files: dict[str, str | bytes] = {
+        f"{section.benchmark.name}_{table.name}.csv": csv_text(table)
+        for section, tables_of_section in zip(report.sections, tables, strict=True)
+        for table in tables_of_section
+    }
     files |= {
         f"{table.name}.csv": csv_text(table)
         for table in (*report.further, *([over] if over else []))

@@ -159,12 +159,11 @@ class DifferenceAxis:
         ticks = self.words or {
             n * step: f"{n * step:+g}" if n else "0" for n in numbers
         }
-        parts = []
-        for tick, words in ticks.items():
-            if self.low <= tick <= self.high:
-                parts.append(
-                    f'<text x="0" y="{self.y(tick):.2f}%" dy="4">{words}</text>'
-                )
+        parts = [
+            f'<text x="0" y="{self.y(tick):.2f}%" dy="4">{words}</text>'
+            for tick, words in ticks.items()
+            if self.low <= tick <= self.high
+        ]
         zero = f'y1="{self.y(0):.2f}%" y2="{self.y(0):.2f}%"'
         parts.append(f'<line class="axis" x1="50%" x2="100%" {zero}/>')
         if mean.has_interval:
@@ -254,8 +253,9 @@ def _point(record: Record, aspect: str, against_all: bool) -> tuple[float, float
     scores = record.verdict.scores
     names = (aspect, "O", "SC") if aspect == "overall" else (aspect,)
     rated = next((ratings[name] for name in names[:2] if name in ratings), ())
-    scored = []
-    for name in (*names, *(scores if against_all else ())):
-        if name in scores:
-            scored.append(scores[name])
+    scored = [
+        scores[name]
+        for name in (*names, *(scores if against_all else ()))
+        if name in scores
+    ]
     return float(mean_of_known(rated)), scored[0] if scored else math.nan

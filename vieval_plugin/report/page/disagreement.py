@@ -190,10 +190,7 @@ def _vote_distance(judge_vote: str, vote: str, record: Record) -> float:
     judged = ranks(judge_vote, number)
     human = ranks(vote, number)
     if judged and human:
-        pairs = []
-        for i in range(number):
-            for j in range(i):
-                pairs.append((i, j))
+        pairs = [(i, j) for i in range(number) for j in range(i)]
         discordant = 0
         for i, j in pairs:
             judged_sign = _sign(judged[i] - judged[j])
@@ -228,10 +225,7 @@ def _answer_by_scores(choice: Choice) -> str:
         aspect for scores in choice.scores for aspect in scores
     )
     aspects = preferred(list(aspect_names))
-    scored = []
-    for aspect in aspects[:1]:
-        for scores in choice.scores:
-            scored.append(scores.get(aspect))
+    scored = [scores.get(aspect) for aspect in aspects[:1] for scores in choice.scores]
     values = [value for value in scored if value is not None]
     if len(values) < 2 or len(values) < len(scored):
         return ""

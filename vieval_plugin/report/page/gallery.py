@@ -98,9 +98,7 @@ def _queues(items: Sequence[GalleryItem]) -> list[list[GalleryItem]]:
     queues = []
     for key in dict.fromkeys((*by_judge, *failed)):
         ordered = [item for _, item in sorted(by_judge[key], key=lambda pair: -pair[0])]
-        fours = []
-        for n in range(0, len(ordered), 4):
-            fours.append(ordered[n : n + 4])
+        fours = [ordered[n : n + 4] for n in range(0, len(ordered), 4)]
         mixed = zip_longest(
             fours, ([item] for item in failed[key]), fillvalue=list[GalleryItem]()
         )

@@ -153,19 +153,18 @@ def page(
         dict.fromkeys(chain(*(board_items.generators for _, _, board_items in rows)))
     )
     prompt_ids = _prompt_ids(items_by_section, by_prompt)
-    tiles = []
-    for item in tqdm(selected, desc="cards of the page", unit="card", disable=None):
-        tiles.append(
-            tile_of(
-                item,
-                samples,
-                thumbnails,
-                room,
-                item.id in prompt_ids,
-                generators,
-                repeated,
-            )
+    tiles = [
+        tile_of(
+            item,
+            samples,
+            thumbnails,
+            room,
+            item.id in prompt_ids,
+            generators,
+            repeated,
         )
+        for item in tqdm(selected, desc="cards of the page", unit="card", disable=None)
+    ]
     by_id = {tile.id: tile for tile in tiles}
     unpictured = sorted((item for item in items if item.id not in by_id), key=order)
     most_rows = MOST_LISTED // max(
@@ -323,10 +322,7 @@ def _is_by_prompt(report: Report, section: Section) -> bool:
 
 def _judges(report: Report) -> list[str]:
     """The judges in the order of their agreement with people, or as they come."""
-    ranked = []
-    for _, board in report.judges:
-        for number in board.numbers:
-            ranked.append(number.system)
+    ranked = [number.system for _, board in report.judges for number in board.numbers]
     return list(dict.fromkeys([*ranked, *(run.label for run in report.runs)]))
 
 
@@ -339,10 +335,9 @@ def _annotators(sections: Sequence[Section]) -> str:
 def _strip_title(report: Report, lines: Iterable[str]) -> str:
     """Title of the strip, with the aspects that it names in words."""
     text = " ".join(lines)
-    texts = []
-    for code, name in ASPECTS.items():
-        if f": {code} " in text:
-            texts.append(f"{code} is {name}")
+    texts = [
+        f"{code} is {name}" for code, name in ASPECTS.items() if f": {code} " in text
+    ]
     raters = _annotators(report.sections)
     legend = f" ({', '.join(texts)})" if texts else ""
     return f"Where judges and {raters} disagree most{legend}"
@@ -454,9 +449,10 @@ class _Filters:
             "tag": lambda tile: tile.tags,
             "status": lambda tile: tile.statuses,
         }
-        values = {}
-        for name, source in sources.items():
-            values[name] = {value for tile in tiles for value in source(tile)}
+        values = {
+            name: {value for tile in tiles for value in source(tile)}
+            for name, source in sources.items()
+        }
         ordered = {name: sorted(options) for name, options in values.items()}
         ordered["judge"].sort(key=judges.index)
         self._indices = {
@@ -479,11 +475,10 @@ class _Filters:
 
     def data(self, tile: GalleryTile) -> dict[str, str]:
         """The values of a tile by which it is filtered and ordered."""
-        data = {}
-        for name, source in self._sources.items():
-            data[name] = " ".join(
-                str(self._indices[name][value]) for value in source(tile)
-            )
+        data = {
+            name: " ".join(str(self._indices[name][value]) for value in source(tile))
+            for name, source in self._sources.items()
+        }
         by_judge = dict(
             sorted((verdict.judge, verdict.order) for verdict in tile.verdicts)
         )  # the furthest apart comes last

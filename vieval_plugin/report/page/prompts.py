@@ -117,10 +117,9 @@ class PromptRows:
     @property
     def ids(self) -> set[SampleId]:
         """The cards that it leads to."""
-        prompts_shown = set()
-        for prompts in self.groups.values():
-            for prompt, _ in prompts:
-                prompts_shown.add(prompt)
+        prompts_shown = {
+            prompt for prompts in self.groups.values() for prompt, _ in prompts
+        }
         return (
             prompts_shown
             | {prompt.id for prompt in self.columns}
@@ -129,10 +128,11 @@ class PromptRows:
 
     def words(self, prompt: Prompt) -> str:
         """A prompt with its scores, in words."""
-        scores = []
-        for generator in self.generators:
-            if generator in prompt.scores:
-                scores.append(f"{generator} {prompt.scores[generator]:.2f}")
+        scores = [
+            f"{generator} {prompt.scores[generator]:.2f}"
+            for generator in self.generators
+            if generator in prompt.scores
+        ]
         return f"{prompt.name}: {', '.join(scores)}"
 
 
@@ -245,10 +245,9 @@ def _bars(
         mean = Estimate(
             factor * difference.value, factor * difference.low, factor * difference.high
         )
-    finite_ends = []
-    for end in (0.0, *leads, mean.low, mean.high):
-        if not math.isnan(end):
-            finite_ends.append(end)
+    finite_ends = [
+        end for end in (0.0, *leads, mean.low, mean.high) if not math.isnan(end)
+    ]
     if board.measure.counts_contests:
         description = {1.0: "won", 0.0: "tie", -1.0: "lost"}
     else:
@@ -361,9 +360,10 @@ def _prompts(
                     record.verdict.scores[board.aspect]
                 )
         if values:
-            means = {}
-            for model, scores in values.items():
-                means[model] = math.fsum(scores) / len(scores)
+            means = {
+                model: math.fsum(scores) / len(scores)
+                for model, scores in values.items()
+            }
             prompts.append(
                 Prompt(
                     item.id, f"{item.id.part}/{item.record.group or item.id.uid}", means

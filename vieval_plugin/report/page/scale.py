@@ -76,10 +76,11 @@ def scale(title: str, rows: Sequence[ScaleRow], board: Leaderboard) -> Markup:
     def x(value: float) -> str:
         return f"{100 * (min(max(value, low), high) - low) / (high - low):.2f}%"
 
-    ticks = []
-    for n in range(math.ceil(low * 10), math.floor(high * 10) + 1):
-        if n % step == 0:
-            ticks.append(n / 10)
+    ticks = [
+        n / 10
+        for n in range(math.ceil(low * 10), math.floor(high * 10) + 1)
+        if n % step == 0
+    ]
     text = template(_TEMPLATE).render(
         title=title,
         rows=rows,
@@ -108,11 +109,12 @@ def _shown_values(
     rows: Sequence[ScaleRow],
     references: Mapping[Role, float],
 ) -> list[float]:
-    values = []
-    for e in estimates:
-        for end in (e.value, e.low, e.high):
-            if not math.isnan(end):
-                values.append(end)
+    values = [
+        end
+        for e in estimates
+        for end in (e.value, e.low, e.high)
+        if not math.isnan(end)
+    ]
     values += [
         *(value for row in rows for value in row.others.values()),
         *references.values(),
@@ -128,10 +130,11 @@ def gate_axis(gate: Gate, unit: str) -> Markup:
         gate: with its evidence.
         unit: what is compared, such as `prompts`.
     """
-    rows = []
-    for evidence, difference in zip(gate.evidence, gate.differences, strict=True):
-        if difference.has_interval and not math.isnan(evidence.scored.low):
-            rows.append((evidence, difference))
+    rows = [
+        (evidence, difference)
+        for evidence, difference in zip(gate.evidence, gate.differences, strict=True)
+        if difference.has_interval and not math.isnan(evidence.scored.low)
+    ]
     if not rows:
         return Markup("")
     ends = [

@@ -256,11 +256,10 @@ def tile_of(
             f"{n}: {sample.id.image_model}" if numbered else ""
             for n, sample in enumerate(outputs, start=1)
         ]
-    verdicts = []
-    for j in item.judgements:
-        verdicts.append(
-            _verdict(j, j.record, room // len(records), by_prompt, repeated or {})
-        )
+    verdicts = [
+        _verdict(j, j.record, room // len(records), by_prompt, repeated or {})
+        for j in item.judgements
+    ]
     pictures = _pictures(outputs, names, _captions(item, verdicts), thumbnails)
     if len(pictures) > _MOST_PICTURES:
         notes.append(f"{len(pictures) - _MOST_PICTURES} more images are not shown.")
@@ -339,10 +338,11 @@ def _captions(
     item: GalleryItem, verdicts: Sequence[GalleryVerdict]
 ) -> dict[SampleId, Picture]:
     """Scores and reasons of the first judge on each output, as pictures without a thumbnail."""
-    judged = []
-    for judgement, verdict in zip(item.judgements, verdicts, strict=True):
-        if judgement.label == item.judgements[0].label:
-            judged.append((judgement.record, verdict.rationale))
+    judged = [
+        (judgement.record, verdict.rationale)
+        for judgement, verdict in zip(item.judgements, verdicts, strict=True)
+        if judgement.label == item.judgements[0].label
+    ]
     contests = [
         (record, rationale) for record, rationale in judged if record.candidates
     ]
@@ -416,11 +416,12 @@ def _contest_caption(
     """Results of an output in its contests, with the reason of one, which is a win if it has any;
     the reason of a single contest is under the winner.
     """
-    results = []
-    for record, rationale in contests:
-        for position, points in enumerate(points_of(record)):
-            if record.candidates[position] == sample:
-                results.append((points, record.candidates[1 - position], rationale))
+    results = [
+        (points, record.candidates[1 - position], rationale)
+        for record, rationale in contests
+        for position, points in enumerate(points_of(record))
+        if record.candidates[position] == sample
+    ]
     if not results:
         return Picture("", "no image", True)
     values = [points for points, _, _ in results]
@@ -585,10 +586,11 @@ def _contest_answer(record: Record) -> str:
     if record.votes is None:
         return ""
     choice = record.verdict.choice or Choice()
-    parts = []
-    for order, vote in choice.votes.items():
-        if vote:
-            parts.append(f"{order} {_worded(vote, record)}")
+    parts = [
+        f"{order} {_worded(vote, record)}"
+        for order, vote in choice.votes.items()
+        if vote
+    ]
     parts += [
         f"{order} prefers 1 by {value:.2f}"
         for order, value in choice.preferences.items()
