@@ -17,12 +17,10 @@ from markupsafe import Markup
 from tqdm import tqdm
 
 from vieval_plugin.images import thumbnail
-from vieval_plugin.judges.protocol import SampleId
 from vieval_plugin.media.thumbnails import Thumbnails
 from vieval_plugin.meta_evaluation.findings import Leaderboard
 from vieval_plugin.meta_evaluation.tables import Table
-from vieval_plugin.records import OWN
-from vieval_plugin.report.answer import Answer
+from vieval_plugin.records import OWN, Record
 from vieval_plugin.report.own_samples import is_rated
 from vieval_plugin.report.page.charts import scatter_rows
 from vieval_plugin.report.page.disagreement import (
@@ -38,7 +36,7 @@ from vieval_plugin.report.page.gallery import (
     tile_limits,
 )
 from vieval_plugin.report.page.glossary import Glossary
-from vieval_plugin.report.page.prompts import PromptRows, prompt_rows
+from vieval_plugin.report.page.prompts import prompt_rows
 from vieval_plugin.report.page.scale import chart, gate_axis
 from vieval_plugin.report.page.tiles import (
     GalleryTile,
@@ -128,31 +126,35 @@ def page(
         gate: decides, where there is one: the page begins with it, and with the prompts on which
             its generator fell most.
     """
-    by_prompt = {section: _is_by_prompt(report, section) for section in report.sections}
-    items_by_section = {s: items_of(s.runs, by_prompt[s]) for s in report.sections}
+    by_prompt = {s for s in report.sections if _is_by_prompt(report, s)}
+    items_by_section = {s: items_of(s.runs, s in by_prompt) for s in report.sections}
     items = [*chain(*items_by_section.values())]
     falls = [fall.prompt for fall in gate.falls] if gate else []
-    rows = _generator_rows(items_by_section, gate, falls, report)
-    highlights = (
-        {}
-        if rows
-        else largest_disagreements(
-            alternate_benchmarks(items), _annotators(report.sections)
+    challenger = gate.challenger if gate else ""
+    rows = [
+        (
+            section,
+            board,
+            prompt_rows(section, board, items_by_section[section], challenger, falls),
         )
-    )
+        for section, board in report.generators
+    ]
+    prompts = [shown for _, _, shown in rows]
+    annotators = _annotators(report.sections)
+    highlights = {}
+    if not prompts:
+        highlights = largest_disagreements(alternate_benchmarks(items), annotators)
     tile_count, sampled = tile_limits(items)
     selected = select_items(items, options.seed, tile_count, sampled)
-    needed = {*chain(*(board_items.ids for _, _, board_items in rows)), *highlights}
+    needed = {*highlights, *chain(*(shown.ids for shown in prompts))}
     needed -= {item.id for item in selected}
     selected += [item for item in items if item.id in needed]
     thumbnails = Thumbnails(folder=folder)
     samples = Samples()
     repeated = repeated_rationales(selected)
     room = text_room(sum(len(item.judgements) for item in selected))
-    generators = list(
-        dict.fromkeys(chain(*(board_items.generators for _, _, board_items in rows)))
-    )
-    prompt_ids = _prompt_ids(items_by_section, by_prompt)
+    generators = [*dict.fromkeys(chain(*(shown.generators for shown in prompts)))]
+    prompt_ids = {item.id for s in by_prompt for item in items_by_section[s]}
     tiles = [
         tile_of(
             item,
@@ -167,33 +169,40 @@ def page(
     ]
     by_id = {tile.id: tile for tile in tiles}
     unpictured = sorted((item for item in items if item.id not in by_id), key=order)
-    most_rows = MOST_LISTED // max(
-        (len(item.judgements) for item in unpictured), default=1
-    )
-    filters = _Filters(tiles, _judges(report))
-    glossary = Glossary()
+    most_judges = max((len(item.judgements) for item in unpictured), default=1)
+    most_rows = MOST_LISTED // most_judges
     notes = {tile.note for tile in tiles}
     style = style_sheet(STYLE)
-    script = _script()
+    script = "".join(
+        (_FOLDER / name).read_text(encoding="utf-8")
+        for name in ("pictures.js", "page.js")
+    )
+    has_files = any(thumbnail.original for thumbnail in thumbnails.rendered)
     order_text = _order_text(report)
     answers = [gate.answer] if gate else report.answers
-    next_steps = (a.next for a in answers if a.next)
-    title = answers[0].title if answers else "No judge has a result."
-    limits = answers[0].limits if gate else ()
+    leads = [a.evidence for a in answers[:1]] + [a.title for a in answers[1:]]
+    strip = [
+        (by_id[sample], lines)
+        for sample, lines in highlights.items()
+        if by_id[sample].outputs
+    ]
+    repeated_lines = [
+        f"{judge} on every sample: {text}"
+        for judge, text in repeated.items()
+        if text not in judge
+    ]
     return template(_FOLDER / "page.html.jinja").render(
         subject=subject(report),
-        title=title,
-        answers=_answer_lines(answers),
+        title=answers[0].title if answers else "No judge has a result.",
+        answers=[*filter(None, leads)],
         gate=gate,
         gate_axis=gate_axis(gate, rows[0][1].unit) if gate and rows else "",
-        limits=limits,
-        next=next(next_steps, ""),
-        strip_title=_strip_title(report, chain(*highlights.values())),
-        strip=_strip(by_id, highlights),
+        limits=answers[0].limits if gate else (),
+        next=next(filter(None, (a.next for a in answers)), ""),
+        strip_title=_strip_title(annotators, chain(*highlights.values())),
+        strip=strip,
         order_text=order_text,
-        policy=policy(
-            style, script, any(thumbnail.original for thumbnail in thumbnails.rendered)
-        ),
+        policy=policy(style, script, has_files),
         style=Markup(style),
         script=Markup(script),
         report=report,
@@ -201,7 +210,7 @@ def page(
         tables=tables,
         protocols=protocols,
         over_benchmarks=over_benchmarks,
-        repeated=_repeated_lines(repeated),
+        repeated=repeated_lines,
         note_of_all=notes.pop() if len(tiles) > 1 == len(notes) else "",
         table_of=_board_table,
         corrected_rows=corrected_rows,
@@ -218,13 +227,13 @@ def page(
         tiles=tiles,
         reference_pairs=_reference_pairs(report, thumbnails),
         cards={tile.id: f"card{number}" for number, tile in enumerate(tiles, start=1)},
-        filters=filters,
-        unpictured=_unpictured(unpictured[:most_rows], _annotators(report.sections)),
+        filters=_Filters(tiles, _judges(report)),
+        unpictured=_unpictured(unpictured[:most_rows], annotators),
         gallery_text=_gallery_text(
             len(tiles), len(unpictured), most_rows, sampled, options.seed, order_text
         ),
         left_out=thumbnails.left_out,
-        glossary=glossary,
+        glossary=Glossary(),
         thumbnails=thumbnails.rendered,
         version=VERSION,
     )
@@ -241,71 +250,6 @@ def _reference_pairs(
             [Picture(n, thumbnail(i, thumbnails)) for n, i in pair.images.items()],
         )
         for pair in pairs
-    ]
-
-
-def _generator_rows(
-    items_by_section: dict[Section, list[GalleryItem]],
-    gate: Gate | None,
-    falls: list[str],
-    report: Report,
-) -> list[tuple[Section, Leaderboard, PromptRows]]:
-    """Leaderboards of generators, each with its section and its prompts."""
-    return [
-        (
-            section,
-            board,
-            prompt_rows(
-                section,
-                board,
-                items_by_section[section],
-                gate.challenger if gate else "",
-                falls,
-            ),
-        )
-        for section, board in report.generators
-    ]
-
-
-def _prompt_ids(
-    items_by_section: dict[Section, list[GalleryItem]], by_prompt: dict[Section, bool]
-) -> set[SampleId]:
-    return {
-        item.id
-        for section, items in items_by_section.items()
-        if by_prompt[section]
-        for item in items
-    }
-
-
-def _script() -> str:
-    return "".join(
-        (_FOLDER / name).read_text(encoding="utf-8")
-        for name in ("pictures.js", "page.js")
-    )
-
-
-def _answer_lines(answers: list[Answer]) -> list[str]:
-    lines = [a.evidence for a in answers[:1]]
-    lines += [a.title for a in answers[1:]]
-    return [line for line in lines if line]
-
-
-def _strip(
-    by_id: dict[SampleId, GalleryTile], highlights: dict[SampleId, tuple[str, ...]]
-) -> list[tuple[GalleryTile, Sequence[str]]]:
-    return [
-        (by_id[sample], lines)
-        for sample, lines in highlights.items()
-        if by_id[sample].outputs
-    ]
-
-
-def _repeated_lines(repeated: dict[str, str]) -> list[str]:
-    return [
-        f"{judge} on every sample: {text}"
-        for judge, text in repeated.items()
-        if text not in judge
     ]
 
 
@@ -332,32 +276,26 @@ def _annotators(sections: Sequence[Section]) -> str:
     return truths[0] if len(truths) == len(sections) > 0 else "annotators"
 
 
-def _strip_title(report: Report, lines: Iterable[str]) -> str:
+def _strip_title(annotators: str, lines: Iterable[str]) -> str:
     """Title of the strip, with the aspects that it names in words."""
     text = " ".join(lines)
     texts = [
         f"{code} is {name}" for code, name in ASPECTS.items() if f": {code} " in text
     ]
-    raters = _annotators(report.sections)
     legend = f" ({', '.join(texts)})" if texts else ""
-    return f"Where judges and {raters} disagree most{legend}"
+    return f"Where judges and {annotators} disagree most{legend}"
 
 
 def _board_table(board: Leaderboard, section: Section) -> tuple[Table, str]:
-    corrected = board.measure.uses_ratings and section.corrections[board.judge]
-    if corrected:
-        table = corrected_tables(corrected)[0]
+    if board.measure.uses_ratings:
+        table, *_ = corrected_tables(section.corrections[board.judge])
     else:
         table = leaderboard_table(board, section.beside(board))
     return drop_shared_columns(table)
 
 
 def _labels(estimates_by_value: Mapping[str, Mapping[str, Estimate]]) -> list[str]:
-    return list(
-        dict.fromkeys(
-            label for estimates in estimates_by_value.values() for label in estimates
-        )
-    )
+    return [*dict.fromkeys(chain(*estimates_by_value.values()))]
 
 
 def _heat(value: float, ends: tuple[float, float]) -> int:
@@ -408,31 +346,24 @@ def _unpictured(items: Sequence[GalleryItem], annotators: str) -> Table:
     """Table of annotators' and judges' answers on samples without a tile."""
     rows = []
     for item in items:
-        record = item.record
-        judges = []
-        for judgement in item.judgements:
-            verdict = judgement.record.verdict
-            scores = ", ".join(
-                f"{aspect} {value:.2f}" for aspect, value in verdict.scores.items()
-            )
-            judges.append(
-                f"{judgement.label}: {scores or answer(judgement.record) or verdict.status}"
-            )
-        votes_or_ratings = (record.votes and record.votes.vote) or mean_ratings(record)
+        votes = item.record.votes
+        judges = [
+            f"{judgement.label}: "
+            f"{_scores_text(judgement.record) or judgement.record.verdict.status}"
+            for judgement in item.judgements
+        ]
+        people = (votes and votes.vote) or mean_ratings(item.record)
         rows.append(
-            (
-                str(item.id),
-                votes_or_ratings,
-                "; ".join(judges),
-                f"{item.disagreement:.2f}",
-            )
+            (str(item.id), people, "; ".join(judges), f"{item.disagreement:.2f}")
         )
-    return Table(
-        "rest",
-        "Samples without pictures",
-        ("sample", annotators, "judges", "disagreement"),
-        tuple(rows),
-    )
+    header = ("sample", annotators, "judges", "disagreement")
+    return Table("rest", "Samples without pictures", header, tuple(rows))
+
+
+def _scores_text(record: Record) -> str:
+    scores = record.verdict.scores
+    texts = [f"{aspect} {value:.2f}" for aspect, value in scores.items()]
+    return ", ".join(texts) or answer(record)
 
 
 class _Filters:
