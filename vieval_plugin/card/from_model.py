@@ -193,12 +193,6 @@ def _card_entry(
     )
 
 
-def _placed(file: JudgedFile, request: CardRequest) -> PlacedJudge:
-    [run] = results_of(file.records).runs
-    labelled = replace(run, label=request.model)
-    return place_judge(labelled, request.published, request.statistics)
-
-
 def make_card(
     request: CardRequest,
     plan: CardPlan,
@@ -241,7 +235,9 @@ def make_card(
     judges = list[PlacedJudge]()
     entries = list[CardEntry]()
     for entry, file in zip(plan.entries, judged, strict=True):
-        judge = _placed(file, request)
+        [run] = results_of(file.records).runs
+        labelled = replace(run, label=request.model)
+        judge = place_judge(labelled, request.published, request.statistics)
         judges.append(judge)
         entries.append(_card_entry(judge, entry, file, request.folder))
     return card_of(

@@ -18,7 +18,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.judges.contests import FORWARD
 from vieval_plugin.judges.protocol import Sample
 from vieval_plugin.media.files import write_whole
@@ -247,7 +246,15 @@ def _result(model: _Model, number: Number, options: StatisticsOptions) -> JsonOb
             "method": f"{options.draws} bootstrap resamples, seed {options.seed}",
         }
     result_id = _result_id(number)
-    source_data = _source_data(model.section.benchmark)
+    details = {
+        "source": model.section.benchmark.source,
+        "licence": model.section.benchmark.licence,
+    }
+    source_data = {
+        "dataset_name": model.section.benchmark.title or model.section.benchmark.name,
+        "source_type": "other",
+        "additional_details": details,
+    }
     metric_config = _metric_config(model, number, options)
     score_details = {
         "score": estimate.value,
@@ -267,18 +274,6 @@ def _result_id(number: Number) -> str:
     names = (number.part, number.aspect, number.statistic)
     breakdown = (number.breakdown, number.value) if number.breakdown else ()
     return "/".join((*names, *breakdown))
-
-
-def _source_data(benchmark: Benchmark) -> JsonObject:
-    details = {
-        "source": benchmark.source,
-        "licence": benchmark.licence,
-    }
-    return {
-        "dataset_name": benchmark.title or benchmark.name,
-        "source_type": "other",
-        "additional_details": details,
-    }
 
 
 def _metric_config(

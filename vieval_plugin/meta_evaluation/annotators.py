@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -182,7 +182,12 @@ class WithAnnotators(Annotated, Report):
         self, run: Run, rows: AnnotatedRows, part: str, bootstrap: Bootstrap
     ) -> Iterator[Number]:
         counts = self._counts(rows)
-        yield from _count_numbers(rows, run, part, counts)
+        failed = len(rows.judged) - len(rows.scored)
+        for dimension, n in counts.items():
+            yield Number(run.label, Estimate(n, n=n), part, dimension, "scored")
+            yield Number(
+                run.label, Estimate(failed, n=failed), part, dimension, "failed"
+            )
         for statistic in correlations([*counts], self.annotators):
             estimate = replace(
                 estimate_of(statistic, rows, bootstrap), n=counts[statistic.aspect]
@@ -194,15 +199,6 @@ class WithAnnotators(Annotated, Report):
             ):
                 columns = (run.label, estimate, part, OVERALL, _LEADING)
                 yield Number(*columns, breakdown="dimension", value=statistic.aspect)
-        yield from self._grade_numbers(rows, run, bootstrap, part)
-
-    def _counts(self, rows: AnnotatedRows) -> dict[str, int]:
-        counts = {d: sum(d in o.scores for o in rows.judged) for d in self.dimensions}
-        return {OVERALL: len(rows.scored)} | {d: n for d, n in counts.items() if n}
-
-    def _grade_numbers(
-        self, rows: AnnotatedRows, run: Run, bootstrap: Bootstrap, part: str
-    ) -> Iterator[Number]:
         scored_names = {name for o in rows.judged for name in o.scores}
         grades = scored_names - {*run.aspects, *self.dimensions}
         for name in sorted(grades):
@@ -213,6 +209,10 @@ class WithAnnotators(Annotated, Report):
             )
             grade = Estimate(value, low, high, n=graded, reasons=mean.reasons)
             yield Number(run.label, grade, part, name, "grade")
+
+    def _counts(self, rows: AnnotatedRows) -> dict[str, int]:
+        counts = {d: sum(d in o.scores for o in rows.judged) for d in self.dimensions}
+        return {OVERALL: len(rows.scored)} | {d: n for d, n in counts.items() if n}
 
     def _layouts(self, numbers: Sequence[Number]) -> Iterator[Layout]:
         """Table 1 for the overall scores, its like for each dimension that a judge scores,
@@ -292,12 +292,3 @@ def _references(annotator_numbers: Sequence[Number], part: str) -> Iterator[Numb
         mean = replace(mean_over_parts(correlations), n=correlations[0].n)
         yield Number(CEILING_LABEL, mean, part, OVERALL, _LEADING, "ceiling")
     yield Number(CONSTANT_LABEL, Estimate(0.0), part, OVERALL, _LEADING, "baseline")
-
-
-def _count_numbers(
-    rows: AnnotatedRows, run: Run, part: str, counts: Mapping[str, int]
-) -> Iterator[Number]:
-    failed = len(rows.judged) - len(rows.scored)
-    for dimension, n in counts.items():
-        yield Number(run.label, Estimate(n, n=n), part, dimension, "scored")
-        yield Number(run.label, Estimate(failed, n=failed), part, dimension, "failed")

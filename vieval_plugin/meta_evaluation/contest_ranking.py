@@ -168,7 +168,15 @@ def contest_strengths(
     if np.isnan(logs).any():
         reason = SEPARATED if answers else "no contest has an answer"
     else:
-        estimates = _strength_estimates(options, benchmark, part, won, tied, logs)
+        seed = [options.seed, zlib.crc32(f"{benchmark}/{part}".encode())]
+        names = [str(number) for number in range(len(won))]
+        resamples = resampled_strengths(
+            won, tied, cluster_counts(names, options.draws, seed)
+        )
+        estimates = [
+            Estimate(float(log), *_interval(resamples[:, n]))
+            for n, log in enumerate(logs)
+        ]
         shares = dict(zip(models, map(float, win_shares(fitted)), strict=True))
     judge = JudgeName(voter, "", voter)
     numbers = []
@@ -192,24 +200,6 @@ def contest_strengths(
         len(codes),
         reason,
     )
-
-
-def _strength_estimates(
-    options: StatisticsOptions,
-    benchmark: str,
-    part: str,
-    won: Floats,
-    tied: Floats,
-    logs: Floats,
-) -> list[Estimate]:
-    seed = [options.seed, zlib.crc32(f"{benchmark}/{part}".encode())]
-    names = [str(number) for number in range(len(won))]
-    resamples = resampled_strengths(
-        won, tied, cluster_counts(names, options.draws, seed)
-    )
-    return [
-        Estimate(float(log), *_interval(resamples[:, n])) for n, log in enumerate(logs)
-    ]
 
 
 def _ranked(

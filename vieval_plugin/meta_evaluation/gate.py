@@ -162,7 +162,13 @@ def gate_evidence(
         side_images: Sequence[Observation] = side.all
         if ranking.breakdown:
             side_images = side.having_value(ranking.breakdown, ranking.value)
-        images[name] = _group_by_prompt(side_images)
+        # the images of each prompt, without those that the judge does not apply to,
+        # which no statistic sees
+        by_prompt: dict[str, list[Observation]] = defaultdict(list)
+        for image in side_images:
+            if image.status is not Status.NOT_APPLICABLE:
+                by_prompt[image.group].append(image)
+        images[name] = by_prompt
     corrected = (
         ranking.comparison.pair_of(challenger, reference)
         if ranking.measure.uses_ratings
@@ -236,17 +242,6 @@ def known_digest(image: Image) -> str:
         return digest(image)
     except VievalError:
         return ""
-
-
-def _group_by_prompt(images: Sequence[Observation]) -> dict[str, list[Observation]]:
-    """The images of each prompt, without those that the judge does not apply to, which no
-    statistic sees.
-    """
-    by_prompt: dict[str, list[Observation]] = defaultdict(list)
-    for image in images:
-        if image.status is not Status.NOT_APPLICABLE:
-            by_prompt[image.group].append(image)
-    return by_prompt
 
 
 def _image_evidence(
@@ -333,7 +328,10 @@ def _falls(
             continue
         failure = ""
         if math.isnan(score):
-            failure = _failure(challenger_images.get(prompt, ()))
+            # the status of images of which none has a score
+            images = challenger_images.get(prompt, ())
+            statuses = [image.status for image in images] or [Status.MISSING]
+            failure = str(worst(statuses))
         elif score - reference_score >= -_ROUNDING:
             continue
         falls.append(PromptFall(prompt, reference, score, reference_score, failure))
@@ -368,12 +366,6 @@ def _prompt_scores(
         )
         rows.append([none_to_nan(score) for score in scores])
     return np.array(rows, dtype=float)
-
-
-def _failure(images: Sequence[Observation]) -> str:
-    """The status of images of which none has a score."""
-    statuses = [image.status for image in images] or [Status.MISSING]
-    return str(worst(statuses))
 
 
 def _could_be_judged_again(images: Sequence[Observation], aspect: str) -> bool:

@@ -73,7 +73,11 @@ def leaderboard(
         systems: labels of those that it has; None for all.
         family_of: the label of a system whose pairs are a family of their own.
     """
-    numbers = _own_numbers(findings, statistic, systems)
+    numbers = [
+        n
+        for n in findings.numbers
+        if statistic.has(n) and (systems is None or n.system in systems)
+    ]
     compared = statistic.compared(options)
     compared = compared if systems is None else restrict_systems(compared, systems)
     comparison = compare_systems(compared, benchmark, options, intervals, family_of)
@@ -85,7 +89,11 @@ def leaderboard(
     same_answers = {
         label: one_answer(judged, statistic.aspect) for label, judged in records.items()
     }
-    comparable = _is_comparable(statistic, numbers)
+    comparable = (
+        statistic.is_headline
+        and len(numbers) > 1
+        and any(number.estimate.defined for number in numbers)
+    )
     failed = comparable and any(cost.failed for cost in costs.values())
     below_constant = _below_constant(statistic, compared, benchmark, options, numbers)
     return Leaderboard(
@@ -103,24 +111,6 @@ def leaderboard(
         positions=_positions(statistic, compared, options) if failed else {},
         not_above_constant=frozenset(below_constant),
     )
-
-
-def _is_comparable(statistic: RankedStatistic, numbers: list[Number]) -> bool:
-    return (
-        statistic.is_headline
-        and len(numbers) > 1
-        and any(number.estimate.defined for number in numbers)
-    )
-
-
-def _own_numbers(
-    findings: Findings, statistic: RankedStatistic, systems: Collection[str] | None
-) -> list[Number]:
-    return [
-        n
-        for n in findings.numbers
-        if statistic.has(n) and (systems is None or n.system in systems)
-    ]
 
 
 def _completed_numbers(

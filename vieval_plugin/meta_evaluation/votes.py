@@ -171,7 +171,10 @@ class ByVotes(Report):
             for part_votes in judged
             for statistic in self._aspect_statistics(part_votes, subjects)
         ]
-        ranked = _with_headline(ranked)
+        ranked = [
+            replace(statistic, is_headline=index == 0)
+            for index, statistic in enumerate(ranked)
+        ]
         return Findings(
             (*numbers, *rating_numbers),
             tuple(ranked),
@@ -246,13 +249,6 @@ class ByVotes(Report):
                 columns = (judged.part, aspect, ties)
                 items = (_items(judges, ties), _items(judged.constants, ties))
                 yield _statistic(*columns, partial(_compared, *columns, *items, judges))
-
-
-def _with_headline(ranked: Sequence[RankedStatistic]) -> list[RankedStatistic]:
-    return [
-        replace(statistic, is_headline=index == 0)
-        for index, statistic in enumerate(ranked)
-    ]
 
 
 def _subjects(rating: Rating) -> tuple[str, ...]:

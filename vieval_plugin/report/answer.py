@@ -360,7 +360,11 @@ def _finding(board: Leaderboard, corrected: CorrectedRanking | None) -> _Finding
     if len(defined) == 1 and not comparison.all_pairs:
         return _only_one_system(board, defined[0])
     if not comparison.all_pairs:
-        return _not_compared(board)
+        reason = board.comparison.reason
+        why = ""
+        if reason:
+            why = f"{reason[:1].upper()}{reason[1:]}."
+        return _Finding(Outcome.NOT_COMPARED, f"{_range(board, board.defined)} {why}")
     if corrected is not None and corrected.decides_nothing:
         return _undecided_ratings(board, corrected)
     if _is_constant(board):
@@ -433,14 +437,6 @@ def _is_constant(board: Leaderboard) -> bool:
         return False
     ends = [end for e in estimates for end in (e.value, e.low, e.high)]
     return all(math.isclose(end, ends[0], abs_tol=1e-9) for end in ends)
-
-
-def _not_compared(board: Leaderboard) -> _Finding:
-    reason = board.comparison.reason
-    why = ""
-    if reason:
-        why = f"{reason[:1].upper()}{reason[1:]}."
-    return _Finding(Outcome.NOT_COMPARED, f"{_range(board, board.defined)} {why}")
 
 
 def _undecided_ratings(board: Leaderboard, corrected: CorrectedRanking) -> _Finding:

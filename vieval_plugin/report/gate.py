@@ -226,7 +226,15 @@ def gate_of(
         VievalError: there are several rankings, no other generator, or no prompt that both have a
             score of and none on which the first fails alone.
     """
-    _require_one_ranking(report)
+    count = len(report.generators)
+    if count != 1:
+        judges = ", ".join(
+            f"{ranking.benchmark} by {ranking.judge}"
+            for _, ranking in report.generators
+        )
+        raise VievalError(
+            f"--margin requires one ranking, got {count} ({judges}); use verdicts of one judge"
+        )
     [(section, ranking)] = report.generators
     [run] = [run for run in section.runs if run.name == ranking.judge]
     bias = section.bias[ranking.judge] if ranking.measure.counts_contests else None
@@ -266,18 +274,6 @@ def _judge_words(ranking: Leaderboard) -> str:
     if ranking.measure.uses_ratings:
         return f"{judge}, corrected by people's ratings,"
     return judge
-
-
-def _require_one_ranking(report: Report) -> None:
-    count = len(report.generators)
-    if count != 1:
-        judges = ", ".join(
-            f"{ranking.benchmark} by {ranking.judge}"
-            for _, ranking in report.generators
-        )
-        raise VievalError(
-            f"--margin requires one ranking, got {count} ({judges}); use verdicts of one judge"
-        )
 
 
 def _require_comparable(
@@ -618,9 +614,28 @@ def _decided(
     filled: Sequence[int],
 ) -> ReferenceDecision:
     """The decision on one reference."""
-    measured = _measured_sentences(ranking, evidence, margin)
+    # the measured difference, and its bounds where they differ
+    measured = f"{_measured(ranking, evidence)} Allowed: {margin:g} lower."
+    if not math.isnan(evidence.scored.low):
+        limit = f"one-sided {share_of_level(_level(ranking) / 2)} bound"
+        measured += (
+            f" With one more bad prompt: {_bound(evidence.scored.low)} ({limit})."
+        )
+    if any(evidence.more_failures):
+        penalised = evidence.penalised
+        change = f"{_signed(penalised.value)}, {_bound(penalised.low)}"
+        measured += f" With failures as the lowest score: {change}."
     if _is_unread(evidence):
-        return _undecided_by_replies(evidence, measured)
+        unread, replies = evidence.unread
+        counts = (
+            f"{unread} of {replies} replies on {evidence.reference} could not be read"
+        )
+        return ReferenceDecision(
+            "undecided",
+            Finding.UNREAD,
+            f"{counts} (limit {MOST_UNREAD:.0%}). {measured}",
+            _READABLE,
+        )
     fillers = _fillers_sentence(ranking, evidence, filled)
     if min(filled) > MOST_FILLED * evidence.items:
         return ReferenceDecision(
@@ -639,23 +654,6 @@ def _decided(
     return _decision_by_margin(ranking, evidence, margin, measured)
 
 
-def _measured_sentences(
-    ranking: Leaderboard, evidence: GateEvidence, margin: float
-) -> str:
-    """The measured difference, and its bounds where they differ."""
-    measured = f"{_measured(ranking, evidence)} Allowed: {margin:g} lower."
-    if not math.isnan(evidence.scored.low):
-        limit = f"one-sided {share_of_level(_level(ranking) / 2)} bound"
-        measured += (
-            f" With one more bad prompt: {_bound(evidence.scored.low)} ({limit})."
-        )
-    if any(evidence.more_failures):
-        penalised = evidence.penalised
-        change = f"{_signed(penalised.value)}, {_bound(penalised.low)}"
-        measured += f" With failures as the lowest score: {change}."
-    return measured
-
-
 def _bound(low: float) -> str:
     """The lower bound of a change in words.
 
@@ -663,17 +661,6 @@ def _bound(low: float) -> str:
     ('at most 0.100 lower', 'at least 0.100 higher')
     """
     return f"{'at most' if low < 0 else 'at least'} {_signed(low)}"
-
-
-def _undecided_by_replies(evidence: GateEvidence, measured: str) -> ReferenceDecision:
-    unread, replies = evidence.unread
-    counts = f"{unread} of {replies} replies on {evidence.reference} could not be read"
-    return ReferenceDecision(
-        "undecided",
-        Finding.UNREAD,
-        f"{counts} (limit {MOST_UNREAD:.0%}). {measured}",
-        _READABLE,
-    )
 
 
 def _fillers_sentence(

@@ -25,7 +25,6 @@ from vieval_plugin.meta_evaluation.corrected_ranking import (
 from vieval_plugin.meta_evaluation.findings import (
     Findings,
     Leaderboard,
-    RankedStatistic,
     layouts,
 )
 from vieval_plugin.meta_evaluation.gate import gate_evidence
@@ -380,7 +379,13 @@ def sections_of(
         )
         sections.append(replace(section, verdicts=verdicts))
     report = Report(which, tuple(sections))
-    _require_generators(report, by_benchmark)
+    if report.which == "generators" and not report.generators:
+        raise VievalError(
+            "cannot rank generators on "
+            f"{enumeration([benchmark.name for benchmark, _ in by_benchmark])}: the judged "
+            "contests must compare different image models, and each image must have the "
+            "name of its model"
+        )
     sentences = _agreement_sentences(sections, options)
     records = list(chain.from_iterable(run.all_records for run in runs))
     notes += prompt_notes(runs)
@@ -389,7 +394,13 @@ def sections_of(
     notes += filter(
         None, dict.fromkeys(record.provenance.calibration_note for record in records)
     )
-    further = _further_tables(ratings, records, runs, results)
+    people = [annotator_table(ratings)] if ratings else []
+    benchmarks: list[Table] = []
+    if any(record.totals for record in records):
+        from vieval_plugin.results.scored import benchmark_tables
+
+        benchmarks = benchmark_tables(runs)
+    further = (*totals_tables(results.totals), *benchmarks, *people)
     return replace(
         report,
         further=further,
@@ -406,33 +417,6 @@ def _agreement_sentences(
         sentences = same_scores(section.runs) + agreement_notes(section.runs, options)
         lines += [f"{section.title}: {sentence}" for sentence in sentences]
     return lines
-
-
-def _require_generators(
-    report: Report, by_benchmark: Sequence[tuple[Benchmark, Sequence[Run]]]
-) -> None:
-    if report.which == "generators" and not report.generators:
-        raise VievalError(
-            "cannot rank generators on "
-            f"{enumeration([benchmark.name for benchmark, _ in by_benchmark])}: the judged "
-            "contests must compare different image models, and each image must have the "
-            "name of its model"
-        )
-
-
-def _further_tables(
-    ratings: HumanRatings | None,
-    records: list[Record],
-    runs: list[Run],
-    results: Results,
-) -> tuple[Table, ...]:
-    people = [annotator_table(ratings)] if ratings else []
-    benchmarks: list[Table] = []
-    if any(record.totals for record in records):
-        from vieval_plugin.results.scored import benchmark_tables
-
-        benchmarks = benchmark_tables(runs)
-    return (*totals_tables(results.totals), *benchmarks, *people)
 
 
 def _demanded_line(run: Run) -> str:
@@ -505,7 +489,11 @@ def _section(
     }
     boards = []
     for statistic in findings.ranked:
-        intervals = _has_intervals(which, statistic, findings)
+        intervals = (
+            which == "judges"
+            or bool(statistic.judge)
+            or sum(map(statistic.has, findings.numbers)) <= MOST_WITH_INTERVALS
+        )
         reference = against(benchmark)
         board = leaderboard(
             statistic, findings, benchmark.name, runs, options, intervals, reference
@@ -566,16 +554,6 @@ def _contests(
             board = _drop_pairs(board)
         rankings.append(replace(ranking, board=board))
     return tuple(rankings)
-
-
-def _has_intervals(
-    which: Which, statistic: RankedStatistic, findings: Findings
-) -> bool:
-    return (
-        which == "judges"
-        or bool(statistic.judge)
-        or sum(map(statistic.has, findings.numbers)) <= MOST_WITH_INTERVALS
-    )
 
 
 def _leading(boards: Sequence[Leaderboard]) -> list[Leaderboard]:

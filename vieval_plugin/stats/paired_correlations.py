@@ -81,13 +81,20 @@ class CorrelationDifference:
         coefficient: Literal["spearman", "pearson"] = "spearman",
     ) -> None:
         a, b, h = (np.asarray(scores, dtype=float) for scores in (first, second, human))
-        _require_tables(a, b, h)
+        if a.ndim != 2 or a.shape != b.shape or a.shape != h.shape:
+            raise ValueError(
+                f"tables must have the same shape, got {a.shape}, {b.shape}, {h.shape}"
+            )
         require_same_items(a, b)
         require_same_items(a, h)
         rows, models = a.shape
         _, group_index = factorize(range(rows) if groups is None else groups)
         part_names, part = factorize(["one part"] * models if parts is None else parts)
-        _require_lengths(group_index, rows, part, models)
+        if len(group_index) != rows or len(part) != models:
+            raise ValueError(
+                f"expected {rows} groups and {models} parts, got {len(group_index)} and "
+                f"{len(part)}"
+            )
         self._coefficient: Coefficient = coefficient
         self._scores = (a, b, h)
         self._group_index = group_index
@@ -205,21 +212,6 @@ class CorrelationDifference:
             )
             for judge in defined
         ]
-
-
-def _require_tables(a: Floats, b: Floats, h: Floats) -> None:
-    if a.ndim != 2 or a.shape != b.shape or a.shape != h.shape:
-        raise ValueError(
-            f"tables must have the same shape, got {a.shape}, {b.shape}, {h.shape}"
-        )
-
-
-def _require_lengths(group_index: Ints, rows: int, part: Ints, models: int) -> None:
-    if len(group_index) != rows or len(part) != models:
-        raise ValueError(
-            f"expected {rows} groups and {models} parts, got {len(group_index)} and "
-            f"{len(part)}"
-        )
 
 
 def independence_p(

@@ -67,7 +67,10 @@ def calibrated(metric: ArrayLike, human: ArrayLike) -> Calibrated:
     >>> calibrated([0.1, 0.2, 0.7, 0.9], [1, 1, 3, 2])
     Calibrated(accuracy=0.8333333333333334, epsilon=0.1)
     """
-    cells = _cells(metric, human)
+    (h, m), counts = np.unique(
+        np.stack(_finite(metric, human)[::-1]), axis=1, return_counts=True
+    )
+    cells = _Cells(m, np.searchsorted(h, h, side="right"), counts)
     n = int(cells.counts.sum())
     if n < 2:
         return Calibrated(math.nan, math.nan)
@@ -101,7 +104,8 @@ def resampled_accuracy(
     >>> resampled_accuracy([0.1, 0.2, 0.7], [1, 1, 3], 0.0, np.array([[1, 1, 1], [2, 0, 1]])).round(3)
     array([0.667, 1.   ])
     """
-    _check(epsilon)
+    if not epsilon >= 0:
+        raise ValueError(f"epsilon must be at least 0, got {epsilon}")
     m, h = _finite(metric, human)
     if counts.shape[1:] != m.shape:
         raise ValueError(
@@ -119,11 +123,6 @@ def resampled_accuracy(
         return np.asarray(
             (weighted_pairs(counts, right) + with_itself) / (total * (total - 1) // 2)
         )
-
-
-def _check(epsilon: float) -> None:
-    if not epsilon >= 0:
-        raise ValueError(f"epsilon must be at least 0, got {epsilon}")
 
 
 def _finite(metric: ArrayLike, human: ArrayLike) -> tuple[Floats, Floats]:
@@ -148,13 +147,6 @@ class _Cells(NamedTuple):
     ends: Ints
     #: Number of items.
     counts: Ints
-
-
-def _cells(metric: ArrayLike, human: ArrayLike) -> _Cells:
-    (h, m), counts = np.unique(
-        np.stack(_finite(metric, human)[::-1]), axis=1, return_counts=True
-    )
-    return _Cells(m, np.searchsorted(h, h, side="right"), counts)
 
 
 def _pairs(cells: _Cells, lowest: int, highest: int) -> Iterator[tuple[Ints, Ints]]:

@@ -64,7 +64,16 @@ def scale(title: str, rows: Sequence[ScaleRow], board: Leaderboard) -> Markup:
     estimates = [row.estimate for row in rows if row.estimate.defined]
     if not estimates:
         return Markup("")
-    values = _shown_values(estimates, rows, references)
+    values = [
+        end
+        for e in estimates
+        for end in (e.value, e.low, e.high)
+        if not math.isnan(end)
+    ]
+    values += [
+        *(value for row in rows for value in row.others.values()),
+        *references.values(),
+    ]
     margin = max(0.05 * (max(values) - min(values)), 0.05)
     low, high = (
         board.ends
@@ -102,24 +111,6 @@ def _guide_lines(
     else:
         lines = {"people": references.get("ceiling", math.nan)}
     return {name: value for name, value in lines.items() if not math.isnan(value)}
-
-
-def _shown_values(
-    estimates: list[Estimate],
-    rows: Sequence[ScaleRow],
-    references: Mapping[Role, float],
-) -> list[float]:
-    values = [
-        end
-        for e in estimates
-        for end in (e.value, e.low, e.high)
-        if not math.isnan(end)
-    ]
-    values += [
-        *(value for row in rows for value in row.others.values()),
-        *references.values(),
-    ]
-    return values
 
 
 def gate_axis(gate: Gate, unit: str) -> Markup:

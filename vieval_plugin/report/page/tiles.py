@@ -607,11 +607,6 @@ def _letters(order: str, record: Record) -> str:
     return ", ".join(map("{}: {}".format, LETTERS, names))
 
 
-def _remove_numbers(rationale: str) -> set[str]:
-    """Lines of a rationale, that on a contest without the numbers of its candidates."""
-    return {re.sub(r"^\d+: ", "", line) for line in rationale.split("\n")}
-
-
 def repeated_rationales(items: Sequence[GalleryItem]) -> dict[str, str]:
     """The rationale of each judge that gives the same on all items.
 
@@ -624,7 +619,9 @@ def repeated_rationales(items: Sequence[GalleryItem]) -> dict[str, str]:
     for judgement in chain(*(item.judgements for item in items)):
         verdict = judgement.record.verdict
         text = verdict.rationale or verdict.reason
-        rationales[judgement.label] |= _remove_numbers(text)
+        rationales[judgement.label] |= {
+            re.sub(r"^\d+: ", "", line) for line in text.split("\n")
+        }
     return {
         judge: min(texts)
         for judge, texts in rationales.items()
