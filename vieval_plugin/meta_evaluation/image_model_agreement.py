@@ -33,7 +33,7 @@ from vieval_plugin.stats.agreement import (
     leave_one_out,
     leave_one_out_resampled,
 )
-from vieval_plugin.stats.bootstrap import cluster_counts, interval
+from vieval_plugin.stats.bootstrap import cluster_counts, grouped, interval
 from vieval_plugin.stats.correlation import (
     Floats,
     correlation,
@@ -200,10 +200,8 @@ def _corrected(aspect: str, rows: ImageModelRows) -> Estimate:
                 human, model_column.judge, counts_by_group, constant_y_correlation=0.0
             )
         )
-    all_image_model_count = len(rows.columns[aspect])
-    coverage = ImageModelCoverage(
-        len(values), all_image_model_count, int(bool(values)), 1
-    )
+    has_value = int(bool(values))
+    coverage = ImageModelCoverage(len(values), len(rows.columns[aspect]), has_value, 1)
     average = fisher_average(
         values, resampled, _sample_count(aspect, rows), reasons, rows.options
     )
@@ -228,15 +226,15 @@ def fisher_average(
 
 def _paper(aspect: str, rows: ImageModelRows) -> Estimate:
     model_columns = rows.columns[aspect]
-    reasons = []
-    for model, c in model_columns.items():
-        why = undefined_reason(c.human(), c.judge)
-        if why:
-            reasons.append(f"{model}: {why}")
+    reasons = tuple(
+        f"{model}: {why}"
+        for model, c in model_columns.items()
+        if (why := undefined_reason(c.human(), c.judge))
+    )
     value = paper_mean(
         correlation(c.human(rows.added_last), c.judge) for c in model_columns.values()
     )
-    return Estimate(value, n=_sample_count(aspect, rows), reasons=tuple(reasons))
+    return Estimate(value, n=_sample_count(aspect, rows), reasons=reasons)
 
 
 def _sample_count(aspect: str, rows: ImageModelRows) -> int:
@@ -291,10 +289,10 @@ def human_agreement(
     result = {}
     counts = resampled_counts(observations, name, options)
     for aspect in aspects:
-        values: list[float] = []
-        papers: list[float] = []
-        resampled: list[Floats] = []
-        reasons: list[str] = []
+        values = list[float]()
+        papers = list[float]()
+        resampled = list[Floats]()
+        reasons = list[str]()
         for model, rated in rating_columns(observations, aspect).items():
             per_annotator = leave_one_out(rated.ratings)
             values.extend(per_annotator)
@@ -302,17 +300,14 @@ def human_agreement(
             resampled.extend(
                 leave_one_out_resampled(rated.ratings, counts(rated.groups))
             )
-            reasons.extend(
+            reasons += [
                 f"{model}: rater {r + 1} is constant"
                 for r in np.flatnonzero(np.isnan(per_annotator))
-            )
-        average = bias_corrected(
-            fisher_average(values, resampled, len(observations), reasons, options)
-        )
-        result[aspect] = (
-            average,
-            Estimate(paper_mean(papers), n=len(observations), reasons=tuple(reasons)),
-        )
+            ]
+        n = len(observations)
+        average = fisher_average(values, resampled, n, reasons, options)
+        paper = Estimate(paper_mean(papers), n=n, reasons=tuple(reasons))
+        result[aspect] = bias_corrected(average), paper
     return result
 
 
@@ -401,11 +396,13 @@ def columns(
         complete = [
             o for o in rows if set(aspects) <= o.scores.keys() and aspect in o.ratings
         ]
-        groups = tuple(o.group for o in complete)
-        ratings = np.array([o.ratings[aspect] for o in complete], dtype=float).T
+        ratings = [o.ratings[aspect] for o in complete]
         scores = [o.scores.get(aspect, np.nan) for o in complete]
-        judge = np.array(scores, dtype=float)
-        columns_by_model[model] = Columns(groups, ratings, judge)
+        columns_by_model[model] = Columns(
+            tuple(o.group for o in complete),
+            np.array(ratings, dtype=float).T,
+            np.array(scores, dtype=float),
+        )
     return columns_by_model
 
 
@@ -439,13 +436,15 @@ def generator_pairs(
         observations: the part's samples in any order, failures already imputed.
         aspect: the one that both rate.
     """
-    judged: list[dict[str, float]] = []
-    rated: list[dict[str, float]] = []
-    for rows in _group_by_model(
-        [o for o in observations if o.ratings.get(aspect)]
-    ).values():
-        judged.append({o.group: o.scores[aspect] for o in rows if aspect in o.scores})
-        rated.append({o.group: float(np.mean(o.ratings[aspect])) for o in rows})
+    rated_rows = [o for o in observations if o.ratings.get(aspect)]
+    by_model = _group_by_model(rated_rows).values()
+    judged = [
+        {o.group: o.scores[aspect] for o in rows if aspect in o.scores}
+        for rows in by_model
+    ]
+    rated = [
+        {o.group: float(np.mean(o.ratings[aspect])) for o in rows} for rows in by_model
+    ]
     pairs = [
         pair_agreement(
             first,
@@ -467,10 +466,8 @@ def _differences(
 def _group_by_model(
     observations: Sequence[Observation],
 ) -> dict[str, list[Observation]]:
-    grouped: dict[str, list[Observation]] = {}
-    for observation in sorted(observations, key=lambda o: (o.image_model, o.uid)):
-        grouped.setdefault(observation.image_model, []).append(observation)
-    return grouped
+    ordered = sorted(observations, key=lambda o: (o.image_model, o.uid))
+    return grouped((o.image_model, o) for o in ordered)
 
 
 @lru_cache(maxsize=8)

@@ -45,11 +45,13 @@ from vieval_plugin.meta_evaluation.image_model_agreement import (
     rating_columns,
     undefined_reason,
 )
+from vieval_plugin.meta_evaluation.measures import mean_of
 from vieval_plugin.meta_evaluation.observations import Observation, observe
 from vieval_plugin.meta_evaluation.statistics import Rating, Report, Statistic, parts_of
 from vieval_plugin.meta_evaluation.tables import Key, Table
 from vieval_plugin.records import Run
 from vieval_plugin.stats.agreement import krippendorff_alpha, leave_one_out
+from vieval_plugin.stats.bootstrap import grouped
 from vieval_plugin.stats.correlation import (
     Coefficient,
     Floats,
@@ -217,9 +219,15 @@ class ByImageModel(Report):
         """One an aspect that any judge rates, the default first: what half of the judges rate or
         more, O before SC.
         """
-        overall = _overall_numbers(numbers)
+        averages = [n for n in numbers if (n.part, n.statistic) == (ALL, FISHER)]
+        overall = [number for number in averages if number.role == "judge"]
         aspects = [number.aspect for number in overall]
         with_samples = {number.aspect for number in overall if number.estimate.n}
+        ceilings = {
+            number.aspect: replace(number, system=_CEILING_LABEL)
+            for number in averages
+            if number.role == "ceiling"
+        }
 
         @cache
         def rated(options: StatisticsOptions) -> Mapping[str, Mapping[str, Items]]:
@@ -232,7 +240,11 @@ class ByImageModel(Report):
             aspect: str, part: str, options: StatisticsOptions
         ) -> ComparedStatistic:
             items = {
-                label: _items_in_part(judge_ratings.get(aspect, {}), part)
+                label: {
+                    name: item
+                    for name, item in judge_ratings.get(aspect, {}).items()
+                    if part in (ALL, item.part)
+                }
                 for label, judge_ratings in rated(options).items()
             }
             return compared_on(
@@ -244,7 +256,6 @@ class ByImageModel(Report):
             [run] = [run for run in runs if run.label == label]
             return compared_with_annotators(run, aspect, self.rated, options)
 
-        ceilings = _ceilings(numbers)
         title = (
             "Spearman's correlation with the ratings on {}, averaged over image models and "
             "task types (Fisher)"
@@ -270,7 +281,13 @@ class ByImageModel(Report):
         ]
         # what fewer than half of the judges rate comes later, and what nobody rated last: there is
         # no number to look at
-        return _by_coverage(ranked, with_samples, aspects, runs)
+        ranked.sort(
+            key=lambda s: (
+                s.aspect not in with_samples,
+                2 * aspects.count(s.aspect) < len(runs),
+            )
+        )
+        return tuple(ranked)
 
     def _same_samples(
         self,
@@ -287,21 +304,27 @@ class ByImageModel(Report):
         layout = _layouts()["sc_same_samples"]
         if len(judges) < 2 or all(run.aspects != (SC,) for run in judges):
             return layout.table(())
-        restricted = [replace(run, aspects=(SC,), records={}) for run in judges]
-        for part in parts:
-            scored = [
-                {
-                    records[0].id
-                    for records in run.records[part]
-                    if SC in observe(records).scores
-                }
-                for run in judges
-            ]
-            common = set.intersection(*scored)
-            for run, common_observations in zip(judges, restricted, strict=True):
-                common_observations.records[part] = [
-                    records for records in run.records[part] if records[0].id in common
-                ]
+        scored = [
+            {
+                records[0].id
+                for part in parts
+                for records in run.records[part]
+                if SC in observe(records).scores
+            }
+            for run in judges
+        ]
+        common = set.intersection(*scored)
+        restricted = [
+            replace(
+                run,
+                aspects=(SC,),
+                records={
+                    part: [rows for rows in run.records[part] if rows[0].id in common]
+                    for part in parts
+                },
+            )
+            for run in judges
+        ]
         numbers = [
             n
             for run in restricted
@@ -358,41 +381,9 @@ def _accuracy_numbers(
             yield Number(run.label, accuracy, part, aspect, statistic)
 
 
-def _overall_numbers(numbers: Sequence[Number]) -> list[Number]:
-    overall = (ALL, FISHER, "judge")
-    return [n for n in numbers if (n.part, n.statistic, n.role) == overall]
-
-
-def _ceilings(numbers: Sequence[Number]) -> dict[str, Number]:
-    humans = [
-        n for n in numbers if (n.part, n.statistic, n.role) == (ALL, FISHER, "ceiling")
-    ]
-    return {n.aspect: replace(n, system=_CEILING_LABEL) for n in humans}
-
-
 def _references(aspect: str, ceilings: Mapping[str, Number]) -> tuple[Number, ...]:
     constant = Number(CONSTANT_LABEL, Estimate(0.0), ALL, aspect, FISHER, "baseline")
     return (ceilings[aspect], constant) if aspect in ceilings else (constant,)
-
-
-def _items_in_part(items: Items, part: str) -> Items:
-    return {name: item for name, item in items.items() if part in (ALL, item.part)}
-
-
-def _by_coverage(
-    ranked: list[RankedStatistic],
-    with_samples: set[str],
-    aspects: list[str],
-    runs: Sequence[Run],
-) -> tuple[RankedStatistic, ...]:
-    by_coverage = sorted(
-        ranked,
-        key=lambda s: (
-            s.aspect not in with_samples,
-            2 * aspects.count(s.aspect) < len(runs),
-        ),
-    )
-    return tuple(by_coverage)
 
 
 def rated_items(
@@ -416,20 +407,15 @@ def rated_items(
         for o in complete_observations:
             complete = set(aspects) <= o.scores.keys()
             for aspect in aspects:
-                if o.ratings.get(aspect) and not any(
-                    map(math.isnan, o.ratings[aspect])
-                ):
+                ratings = o.ratings.get(aspect)
+                if ratings and not any(map(math.isnan, ratings)):
                     # as `annotator_mean` rounds, so that equal means are equal
-                    human = round(
-                        math.fsum(o.ratings[aspect]) / len(o.ratings[aspect]), 9
-                    )
+                    human = round(mean_of(ratings), 9)
                     score = o.scores[aspect] if complete else math.nan
-                    item = JudgedItem(
-                        o.group, score, human, part, cell=(o.uid, o.image_model)
-                    )
-                    by_aspect.setdefault(aspect, {})[
-                        f"{part}/{o.image_model}/{o.uid}"
-                    ] = item
+                    cell = (o.uid, o.image_model)
+                    name = f"{part}/{o.image_model}/{o.uid}"
+                    item = JudgedItem(o.group, score, human, part, cell)
+                    by_aspect.setdefault(aspect, {})[name] = item
     return by_aspect
 
 
@@ -455,46 +441,30 @@ def _rankings(label: str, part: str, rows: ImageModelRows) -> Iterator[Number]:
     rated; their distance.
     """
     judged = {
-        model: float(c.judge.mean())
-        for model, c in rows.columns["O"].items()
-        if len(c.judge)
+        model: c.judge.mean() for model, c in rows.columns["O"].items() if len(c.judge)
     }
     rated = rating_columns(rows.imputed, "O")
-    human = {
-        model: float(rated[model].human(rows.added_last).mean()) for model in judged
-    }
+    human = [rated[model].human(rows.added_last).mean() for model in judged]
     by_judge = ranks(list(judged.values()))
-    by_humans = ranks(list(human.values()))
-    for statistic, model_values in (
-        ("rank_by_humans", by_humans),
-        ("rank_by_judge", by_judge),
-    ):
-        for model, rank in zip(judged, model_values, strict=True):
+    by_humans = ranks(human)
+    ranks_by_source = {"rank_by_humans": by_humans, "rank_by_judge": by_judge}
+    for statistic, model_ranks in ranks_by_source.items():
+        for model, rank in zip(judged, model_ranks, strict=True):
             yield Number(
-                label,
-                Estimate(rank),
-                part,
-                "O",
-                statistic,
+                *(label, Estimate(rank), part, "O", statistic),
                 breakdown=_IMAGE_MODEL,
                 value=model,
             )
     # rank 1 is the best, and the statistics rank by scores
     judge = -np.array(by_judge)
     humans = -np.array(by_humans)
-    why = (
-        "all image models have the same rank"
-        if len(judge) > 1
-        else undefined(judge, humans)
-    )
-    for name, distance in (
-        ("footrule", footrule(judge, humans)),
-        ("rho", correlation(judge, humans)),
-    ):
+    why = "all image models have the same rank"
+    if len(judge) < 2:
+        why = undefined(judge, humans)
+    for name, distance in {"footrule": footrule, "rho": correlation}.items():
         key = Key("T5", part, "", label, name, "O")
-        yield Number(
-            label, Estimate(distance, reasons=(why,)), part, "O", name, key=key
-        )
+        estimate = Estimate(distance(judge, humans), reasons=(why,))
+        yield Number(label, estimate, part, "O", name, key=key)
 
 
 def _agreement(
@@ -575,23 +545,17 @@ _NO_RATER = "no rater's correlation with the others is defined"
 
 def _left_out(numbers: Sequence[Number], parts: Sequence[str]) -> Table:
     """Image models without a value, and those that count as 0 because all scores are the same."""
-    aspects: dict[tuple[str, str, str, str], list[str]] = {}
-    for number in (n for n in numbers if n.statistic == FISHER and n.part in parts):
-        zero_reasons = [
-            f"{reason}, which counts as 0" for reason in number.estimate.zeros
-        ]
-        for reason in (*number.estimate.reasons, *zero_reasons):
-            model, _, why = reason.partition(": ")
-            aspects.setdefault((number.part, number.system, why, model), []).append(
-                number.aspect
-            )
-    models: dict[tuple[str, str, str, str], list[str]] = {}
-    for (part, label, why, model), names in aspects.items():
-        models.setdefault((part, label, ", ".join(names), why), []).append(model)
-    rows = [
-        (part, label, aspect_names, ", ".join(names), why)
-        for (part, label, aspect_names, why), names in models.items()
-    ]
+    averages = [n for n in numbers if n.statistic == FISHER and n.part in parts]
+    aspects = grouped(
+        ((n.part, n.system, why, model), n.aspect)
+        for n in averages
+        for model, why in _left_out_models(n.estimate)
+    )
+    models = grouped(
+        ((part, label, ", ".join(names), why), model)
+        for (part, label, why, model), names in aspects.items()
+    )
+    rows = [(*cells[:3], ", ".join(names), cells[3]) for cells, names in models.items()]
     header = ("task", "judge", "aspects", "image models", "why")
     return Table(
         "left_out",
@@ -599,6 +563,13 @@ def _left_out(numbers: Sequence[Number], parts: Sequence[str]) -> Table:
         header,
         tuple(rows),
     )
+
+
+def _left_out_models(estimate: Estimate) -> Iterator[tuple[str, str]]:
+    zeros = (f"{reason}, which counts as 0" for reason in estimate.zeros)
+    for reason in (*estimate.reasons, *zeros):
+        model, _, why = reason.partition(": ")
+        yield model, why
 
 
 @cache

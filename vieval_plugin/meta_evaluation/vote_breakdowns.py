@@ -65,24 +65,20 @@ def breakdown_numbers(judged: JudgedPart, scheme: str) -> Iterator[Number]:
 def _tag_breakdown(
     judged: JudgedPart, accuracies: dict[Entrant, dict[str, Points]]
 ) -> Iterator[Number]:
-    tags = sorted(
-        {
-            tag
-            for entrant in judged.entrants
-            for o in entrant.answers.pairs.observations
-            for tag in o.tags
-        }
-    )
-    for tag in tags:
+    tags = {
+        tag
+        for entrant in judged.entrants
+        for o in entrant.answers.pairs.observations
+        for tag in o.tags
+    }
+    for tag in sorted(tags):
         for entrant, shares in accuracies.items():
             pairs = entrant.answers.pairs
-            tagged = np.array([tag in o.tags for o in pairs.observations], dtype=bool)[
-                pairs.contest
-            ]
+            has_tag = [tag in o.tags for o in pairs.observations]
+            tagged = np.array(has_tag, dtype=bool)[pairs.contest]
             for name, points in shares.items():
-                yield judged.number(
-                    entrant, name, points.where(tagged), "category", tag
-                )
+                share = points.where(tagged)
+                yield judged.number(entrant, name, share, "category", tag)
 
 
 def _model_breakdown(
@@ -100,17 +96,11 @@ def _model_breakdown(
                 [_unordered(pair) == model_pair for pair in models], dtype=bool
             )
             if model_pair[0] != model_pair[1]:
-                further = _preferences(entrant, models, model_pair)
-            else:
-                further = {}
-            for name, points in (shares | further).items():
-                yield judged.number(
-                    entrant,
-                    name,
-                    points.where(is_model_pair),
-                    "image_models",
-                    ", ".join(model_pair),
-                )
+                shares = shares | _preferences(entrant, models, model_pair)
+            for name, points in shares.items():
+                share = points.where(is_model_pair)
+                both = ", ".join(model_pair)
+                yield judged.number(entrant, name, share, "image_models", both)
 
 
 def _annotator_breakdown(
@@ -119,7 +109,7 @@ def _annotator_breakdown(
     has_ceiling = False
     for entrant in entrants:
         answers = entrant.answers
-        pairs = entrant.answers.pairs
+        pairs = answers.pairs
         annotations = pairs.annotations()
         if not len(annotations):
             continue
@@ -182,5 +172,5 @@ def _preferences(
 
 
 def _unordered(models: tuple[str, str]) -> tuple[str, str]:
-    first, second = models
-    return (first, second) if first <= second else (second, first)
+    first, second = sorted(models)
+    return first, second

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from itertools import chain
 from typing import ClassVar, TypeAlias
 
 import numpy as np
@@ -137,25 +138,24 @@ class ByVotes(Report):
         options: StatisticsOptions,
     ) -> Findings:
         """Shares of all judges and constant answers by part, broken down, and pooled over parts."""
-        judged = self._judged_parts(runs, options, parts, benchmark)
+        judged = []
+        for part in parts_of(parts, runs):
+            bootstrap = Bootstrap.for_part(f"{benchmark}/{part}", options)
+            entrants = entrants_of(part, runs, self.scheme, bootstrap, options)
+            judged.append(JudgedPart(part, entrants, bootstrap))
         numbers = [
             n for part_votes in judged for n in self._numbers(benchmark, part_votes)
         ]
-        numbers += [
-            n
-            for part_votes in judged
-            for n in breakdown_numbers(part_votes, self.scheme)
-        ]
+        for part_votes in judged:
+            numbers += breakdown_numbers(part_votes, self.scheme)
         rating_numbers, strengths = (
             rating_comparison(benchmark, judged, options) if self.rated else ([], [])
         )
         pooled = Bootstrap.for_part(f"{benchmark}/{ALL}", options)
         ranked = list[RankedStatistic]()
         handlings = TIE_HANDLINGS[self.scheme]
-        for ties in sorted(
-            handlings,
-            key=lambda handling: handling != (self.tie_handling or handlings[0]),
-        ):
+        headline = self.tie_handling or handlings[0]
+        for ties in sorted(handlings, key=lambda handling: handling != headline):
             total_numbers, statistics = _total_statistics(judged, ties, pooled)
             # the only part may be called `all`
             existing = {(n.system, n.place) for n in numbers}
@@ -163,14 +163,9 @@ class ByVotes(Report):
             ranked += statistics
         part_order = ["", *(part_votes.part for part_votes in judged)]
         ranked.sort(key=lambda statistic: part_order.index(statistic.value))
-        subjects = default_subjects(
-            judge for part_votes in judged for judge in part_votes.judges
-        )
-        ranked += [
-            statistic
-            for part_votes in judged
-            for statistic in self._aspect_statistics(part_votes, subjects)
-        ]
+        subjects = default_subjects(chain(*(votes.judges for votes in judged)))
+        for part_votes in judged:
+            ranked += self._aspect_statistics(part_votes, subjects)
         ranked = [
             replace(statistic, is_headline=index == 0)
             for index, statistic in enumerate(ranked)
@@ -182,23 +177,6 @@ class ByVotes(Report):
             tuple(strengths),
         )
 
-    def _judged_parts(
-        self,
-        runs: Sequence[Run],
-        options: StatisticsOptions,
-        parts: Sequence[str],
-        benchmark: str,
-    ) -> list[JudgedPart]:
-        return [
-            JudgedPart(
-                part,
-                entrants_of(part, runs, self.scheme, bootstrap, options),
-                bootstrap,
-            )
-            for part in parts_of(parts, runs)
-            for bootstrap in [Bootstrap.for_part(f"{benchmark}/{part}", options)]
-        ]
-
     def _numbers(self, benchmark: str, judged: JudgedPart) -> Iterator[Number]:
         voting = any(not entrant.aspect for entrant in judged.judges)
         as_authors = any(PAPER in entrant.answers.by_order for entrant in judged.judges)
@@ -206,14 +184,11 @@ class ByVotes(Report):
             answers = entrant.answers
             shares = dict[str, Scored]()
             if entrant.accepted:
-                shares |= (
-                    accuracies(self.scheme)
-                    | bounds(answers.bounds)
-                    | all_pairs_right_shares(self.scheme)
-                )
-                shares |= (
-                    order_shares(self.scheme) if voting and not entrant.aspect else {}
-                )
+                shares |= accuracies(self.scheme)
+                shares |= bounds(answers.bounds)
+                shares |= all_pairs_right_shares(self.scheme)
+                if voting and not entrant.aspect:
+                    shares |= order_shares(self.scheme)
                 complete = len(answers.complete)
                 left_out = sum(entrant.left_out.values())
                 answer_count = judged.number(
@@ -226,21 +201,18 @@ class ByVotes(Report):
                     )
             if as_authors and PAPER in answers.by_order:
                 shares |= paper_scheme_shares()
+            columns = (benchmark, judged.part, "", entrant.label)
             for name, share in shares.items():
-                key = Key(
-                    benchmark, judged.part, "", entrant.label, name, entrant.aspect
-                )
-                yield replace(
-                    judged.number(entrant, name, share(answers)), key=key, scale=100
-                )
+                number = judged.number(entrant, name, share(answers))
+                key = Key(*columns, name, entrant.aspect)
+                yield replace(number, key=key, scale=100)
 
     def _aspect_statistics(
         self, judged: JudgedPart, subjects: Mapping[str, str]
     ) -> Iterator[RankedStatistic]:
         """Each aspect that several judges score on a part, but that which they stand for anyway."""
-        for aspect in dict.fromkeys(
-            entrant.aspect for entrant in judged.judges if entrant.aspect
-        ):
+        aspects = filter(None, (entrant.aspect for entrant in judged.judges))
+        for aspect in dict.fromkeys(aspects):
             judges = [entrant for entrant in judged.judges if entrant.aspect == aspect]
             is_further = len(judges) > 1 and any(
                 subjects[entrant.label] != aspect for entrant in judges
@@ -276,30 +248,20 @@ def _total_statistics(
     """Accuracy over all parts and on each, of the judges' votes or of their scores of O, or else
     SC, and its tests.
     """
-    judges = [judge for part_votes in judged for judge in part_votes.judges]
+    judges = [*chain(*(part_votes.judges for part_votes in judged))]
     subjects = default_subjects(judges)
     judges = [judge for judge in judges if subjects[judge.label] == judge.subject]
     items = _items(judges, ties)
-    constants = _items(
-        [constant for part_votes in judged for constant in part_votes.constants], ties
-    )
+    constants = _items(chain(*(votes.constants for votes in judged)), ties)
     numbers = list[Number]()
     statistics = list[RankedStatistic]()
 
     def number(
         label: str, points: Points, slice_key: tuple[str, str], role: Role = "judge"
     ) -> Number:
-        share, (breakdown, value) = bootstrap.share(*points), slice_key
-        return Number(
-            label,
-            share,
-            ALL,
-            VOTES,
-            f"accuracy_{ties}",
-            role,
-            breakdown=breakdown,
-            value=value,
-        )
+        share = bootstrap.share(*points)
+        columns = (ALL, VOTES, f"accuracy_{ties}", role, None)
+        return Number(label, share, *columns, *slice_key)
 
     for slice_key in _places(items):
         judge_items, constant_items = (
@@ -315,33 +277,28 @@ def _total_statistics(
         ceiling = _human_ceiling(
             [part_votes for part_votes in judged if part in ("", part_votes.part)], ties
         )
+        references = []
         if len(ceiling.values):
-            references = [number(_CEILING_LABEL, ceiling, slice_key, "ceiling")]
-        else:
-            references = []
+            references.append(number(_CEILING_LABEL, ceiling, slice_key, "ceiling"))
         baselines = [
             number(label, _points(label_items), slice_key, "baseline")
             for label, label_items in constant_items.items()
         ]
-        references += sorted(baselines, key=lambda baseline: -baseline.estimate.value)[
-            :1
-        ]
+        baselines.sort(key=lambda baseline: -baseline.estimate.value)
+        references += baselines[:1]
         slice_judges = [judge for judge in judges if part in ("", judge.part)]
+        columns = (part or ALL, VOTES, ties)
         compared = partial(
-            _compared,
-            part or ALL,
-            VOTES,
-            ties,
-            judge_items,
-            constant_items,
-            slice_judges,
+            _compared, *columns, judge_items, constant_items, slice_judges
         )
         statistic = replace(
-            _statistic(ALL, VOTES, ties, compared), breakdown=breakdown, value=part
+            _statistic(ALL, VOTES, ties, compared),
+            breakdown=breakdown,
+            value=part,
+            references=tuple(references),
+            choice={"ties": ties},
         )
-        statistics.append(
-            replace(statistic, references=tuple(references), choice={"ties": ties})
-        )
+        statistics.append(statistic)
     by_part = {statistic.value: statistic for statistic in statistics}
 
     def part_votes(part: str, options: StatisticsOptions) -> ComparedStatistic:
@@ -366,11 +323,11 @@ def _items(entrants: Iterable[Entrant], ties: VoteScheme) -> _ItemsByLabel:
             pairs.groups,
             entrant.answers.points(ties).tolist(),
         )
-        label = (
-            _best_constant_label(entrant.label, ties)
-            if entrant.constant
-            else entrant.label
-        )
+        label = entrant.label
+        if entrant.constant:
+            # of three-way votes any tie is right
+            tie = "a tie" if ties == "three_way" else r"both \1"
+            label = f"best constant: {re.sub('both_(good|bad)', tie, label)}"
         for contest, (first, second), group, value in zip(*columns, strict=True):
             if not math.isnan(value):
                 o = pairs.observations[contest]
@@ -418,13 +375,6 @@ def _restricted(items: _ItemsByLabel, breakdown: str, value: str) -> _ItemsByLab
 def _points(items: Items) -> Points:
     groups = [item.group for item in items.values()]
     return Points(np.array([item.value for item in items.values()]), groups)
-
-
-def _best_constant_label(label: str, ties: VoteScheme) -> str:
-    tie = (
-        "a tie" if ties == "three_way" else r"both \1"
-    )  # of three-way votes any tie is right
-    return f"best constant: {re.sub('both_(good|bad)', tie, label)}"
 
 
 def _human_ceiling(judged: Sequence[JudgedPart], ties: VoteScheme) -> Points:
