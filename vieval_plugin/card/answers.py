@@ -81,12 +81,6 @@ def _mean_distance(pairs: Sequence[tuple[Verdict, Verdict]]) -> float:
     return float(np.mean(distances))
 
 
-def _agreement(pairs: Sequence[tuple[Verdict, Verdict]]) -> float:
-    """Share of pairs of repeats with the same answer."""
-    same_answers = [answer_of(first) == answer_of(second) for first, second in pairs]
-    return sum(same_answers) / len(pairs)
-
-
 def agreement_of_repeats(
     records: Sequence[Record], benchmark: str, options: StatisticsOptions
 ) -> tuple[Estimate, Estimate]:
@@ -113,7 +107,12 @@ def agreement_of_repeats(
         ]
         if readable_pairs:
             groups.append(repeats[0].group or repeats[0].id.uid)
-            agreements.append(_agreement(readable_pairs))
+            # share of pairs of repeats with the same answer
+            same_answers = [
+                answer_of(first) == answer_of(second)
+                for first, second in readable_pairs
+            ]
+            agreements.append(sum(same_answers) / len(readable_pairs))
             distances.append(_mean_distance(readable_pairs))
     bootstrap = Bootstrap.for_part(f"{benchmark}/repeats", options)
 

@@ -123,13 +123,14 @@ def _models(sections: Iterable[Section]) -> Iterator[_Model]:
 def _samples_document(
     file: Path, rows: Sequence[str], records: Sequence[Record]
 ) -> JsonObject:
+    counts = Counter(str(record.verdict.status) for record in records)
     return {
         "format": "jsonl",
         "file_path": file.as_posix(),
         "hash_algorithm": "sha256",
         "checksum": hashlib.sha256("".join(rows).encode()).hexdigest(),
         "total_rows": len(rows),
-        "additional_details": _status_counts(records),
+        "additional_details": {status: str(count) for status, count in counts.items()},
     }
 
 
@@ -149,13 +150,14 @@ def _write_model(model: _Model, folder: Path, publication: Publication) -> Path:
         *verdicts,
     )
     samples = target / f"{stem}_samples.jsonl"
+    details = {} if model.generator else _judge_details(_provenance(model.run))
     document = {
         "schema_version": SCHEMA,
         "evaluation_id": evaluation_id,
         "retrieved_timestamp": str(publication.time),
         "source_metadata": _source_metadata(publication),
         "eval_library": {"name": "vieval", "version": VERSION},
-        "model_info": _model_info(model),
+        "model_info": _model_document(model.name, details),
         "evaluation_results": results,
         "detailed_evaluation_results": _samples_document(samples, rows, model.records),
     }
@@ -181,11 +183,6 @@ def _source_metadata(publication: Publication) -> dict[str, str]:
     }
 
 
-def _status_counts(records: Iterable[Record]) -> dict[str, str]:
-    counts = Counter(str(record.verdict.status) for record in records)
-    return {status: str(count) for status, count in counts.items()}
-
-
 def file_name(text: str) -> str:
     """Convert a text to one part of a path."""
     name = "".join(sign if sign.isalnum() or sign in "-_.+" else "_" for sign in text)
@@ -196,11 +193,6 @@ def _stable_uuid(*texts: str) -> uuid.UUID:
     """UUID in the form of version 4, the same for the same texts."""
     digest = hashlib.sha256("\0".join(texts).encode()).digest()
     return uuid.UUID(bytes=digest[:16], version=4)
-
-
-def _model_info(model: _Model) -> JsonObject:
-    details = {} if model.generator else _judge_details(_provenance(model.run))
-    return _model_document(model.name, details)
 
 
 def _model_document(name: str, details: Mapping[str, str]) -> JsonObject:

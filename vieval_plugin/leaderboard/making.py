@@ -151,6 +151,7 @@ def _board(
         on_step,
     )
     names = {judge.name: judge.title for judge in (*published, *baselines)}
+    judged_parts = set(chain.from_iterable(run.records for run in runs))
     return BenchmarkBoard(
         benchmark.name,
         described["title"],
@@ -165,7 +166,7 @@ def _board(
             options,
         ),
         described["printed"],
-        _parts_without_records(benchmark, runs),
+        tuple(part for part in benchmark.parts if part not in judged_parts),
     )
 
 
@@ -176,13 +177,6 @@ def _runs_with_values(
         # the published files may lack its values for these samples
         with suppress(VievalError):
             yield run_of(baseline, sources.published, judged)
-
-
-def _parts_without_records(
-    benchmark: Benchmark, runs: Sequence[Run]
-) -> tuple[str, ...]:
-    judged_parts = set(chain.from_iterable(run.records for run in runs))
-    return tuple(part for part in benchmark.parts if part not in judged_parts)
 
 
 def _submitted(

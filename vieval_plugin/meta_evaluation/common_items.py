@@ -257,7 +257,13 @@ class _Tables(NamedTuple):
         """Return those of all items; rows are sorted, so that two judges' do not depend on a
         third.
         """
-        by_cell = _by_cell(items)
+        by_cell = []
+        for label_items in items.values():
+            cells = {
+                (item.part, item.cell[0] or name, item.cell[1]): item
+                for name, item in label_items.items()
+            }
+            by_cell.append(cells)
         all_items = {
             cell: item for label_items in by_cell for cell, item in label_items.items()
         }
@@ -283,19 +289,6 @@ class _Tables(NamedTuple):
             for label_items in by_cell
         )
         return cls(human, scores, tuple(groups.values()), tuple(columns))
-
-
-def _by_cell(
-    items: Mapping[str, Items],
-) -> list[dict[tuple[str, str, str], JudgedItem]]:
-    by_cell = []
-    for label_items in items.values():
-        cells = {
-            (item.part, item.cell[0] or name, item.cell[1]): item
-            for name, item in label_items.items()
-        }
-        by_cell.append(cells)
-    return by_cell
 
 
 def _systems(items: Mapping[str, Items], unit: str, total: int) -> tuple[System, ...]:

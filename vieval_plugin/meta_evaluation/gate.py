@@ -448,7 +448,19 @@ def _contest_evidence(
     outcomes = outcomes_between(run, subject, challenger, reference, options)
     decided = [outcome for outcome in outcomes if outcome.failed is None]
     failures = [outcome.failed for outcome in outcomes if outcome.failed is not None]
-    unjudged = _unjudged_count(outcomes, run, challenger, reference)
+    unjudged = sum(
+        outcome.failed is not None and outcome.status in _RETRYABLE
+        for outcome in outcomes
+    )
+    observed = (
+        observe(records) for records in run.records_by_sample if records[0].votes
+    )
+    unjudged += sum(
+        o.status is Status.NOT_APPLICABLE
+        and {challenger, reference} <= set(o.contest.image_models)
+        for o in observed
+        if o.contest is not None
+    )
     by_both = _mean_lead(decided)
     by_all = _mean_lead(outcomes)
     alone = failures.count((True, False)), failures.count((False, True))
@@ -475,25 +487,6 @@ def _contest_evidence(
         _signs(differences),
         tuple(falls),
     )
-
-
-def _unjudged_count(
-    outcomes: list[ContestOutcome], run: Run, challenger: str, reference: str
-) -> int:
-    unjudged = sum(
-        outcome.failed is not None and outcome.status in _RETRYABLE
-        for outcome in outcomes
-    )
-    observed = (
-        observe(records) for records in run.records_by_sample if records[0].votes
-    )
-    unjudged += sum(
-        o.status is Status.NOT_APPLICABLE
-        and {challenger, reference} <= set(o.contest.image_models)
-        for o in observed
-        if o.contest is not None
-    )
-    return unjudged
 
 
 def fillers(records: Sequence[Record]) -> list[Record]:

@@ -94,15 +94,9 @@ def _aspect_numbers(
         )
         yield Number(run.label, estimate, part, aspect, f"{name}_of_order", key=key)
     rank_by_model = dict(zip(models, ranks(means), strict=True))
-    yield from _rank_numbers(run.label, part, aspect, rank_by_model)
-
-
-def _rank_numbers(
-    label: str, part: str, aspect: str, rank_by_model: Mapping[str, float]
-) -> Iterator[Number]:
     for model, rank in rank_by_model.items():
         yield Number(
-            *(label, Estimate(rank), part, aspect, "rank_of_order"),
+            *(run.label, Estimate(rank), part, aspect, "rank_of_order"),
             breakdown="image_model",
             value=model,
         )

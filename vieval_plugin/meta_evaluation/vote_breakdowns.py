@@ -58,13 +58,6 @@ def breakdown_numbers(judged: JudgedPart, scheme: str) -> Iterator[Number]:
         for entrant in entrants
         if not entrant.constant or entrant is best
     }
-    yield from _tag_breakdown(judged, accuracies)
-    yield from _model_breakdown(accuracies, judged)
-
-
-def _tag_breakdown(
-    judged: JudgedPart, accuracies: dict[Entrant, dict[str, Points]]
-) -> Iterator[Number]:
     tags = {
         tag
         for entrant in judged.entrants
@@ -79,6 +72,7 @@ def _tag_breakdown(
             for name, points in shares.items():
                 share = points.where(tagged)
                 yield judged.number(entrant, name, share, "category", tag)
+    yield from _model_breakdown(accuracies, judged)
 
 
 def _model_breakdown(

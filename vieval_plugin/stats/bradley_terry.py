@@ -54,7 +54,21 @@ def strengths(wins: ArrayLike, ties: ArrayLike) -> Strengths:
     """
     won = np.asarray(wins, dtype=float)
     tied = np.asarray(ties, dtype=float)
-    _require_counts(won, tied)
+    square = (
+        won.ndim == 2
+        and won.shape[0] == won.shape[1] == len(tied)
+        and tied.shape == won.shape
+    )
+    if (
+        not square
+        or not (won >= 0).all()
+        or not (tied >= 0).all()
+        or (tied != tied.T).any()
+    ):
+        raise ValueError(
+            "wins and ties must be square tables over the same models, and ties must "
+            "be symmetric"
+        )
     models = len(won)
     if _pieces(won + tied) > 1 or not won.any():
         equal = _pieces(tied) == 1
@@ -73,24 +87,6 @@ def strengths(wins: ArrayLike, ties: ArrayLike) -> Strengths:
     logs = parameters[:models]
     tie = float(np.exp(parameters[models])) if tied.any() else 0.0
     return Strengths(logs - logs.mean(), tie)
-
-
-def _require_counts(won: Floats, tied: Floats) -> None:
-    square = (
-        won.ndim == 2
-        and won.shape[0] == won.shape[1] == len(tied)
-        and tied.shape == won.shape
-    )
-    if (
-        not square
-        or not (won >= 0).all()
-        or not (tied >= 0).all()
-        or (tied != tied.T).any()
-    ):
-        raise ValueError(
-            "wins and ties must be square tables over the same models, and ties must "
-            "be symmetric"
-        )
 
 
 def _effects(first: Ints, models: int, second: Ints) -> Floats:

@@ -182,8 +182,16 @@ def prompt_rows(
     shown_groups = {}
     if has_differences:
         shown_groups = {title: prompts for title, prompts in groups.items() if prompts}
+    measured = board.measure.noun
+    if not board.measure.counts_contests:
+        in_words = "" if measured_quantity(board) else ASPECTS.get(board.aspect, "")
+        measured += f" {board.aspect}{f' ({in_words})' * bool(in_words)}"
+    where = ""
+    if board.breakdown:
+        where = f" on {board.breakdown} {board.value}"
+    benchmark = "" if section.benchmark.name == OWN else f"{section.title}: "
     return PromptRows(
-        title=_title(section, board),
+        title=f"{benchmark}{measured}{where}, by {judge_words(board)}",
         generators=tuple(generators),
         columns=columns,
         shown=_first_shown(board, compared, fallen),
@@ -324,18 +332,6 @@ def _lead_text(board: Leaderboard, first: str, prompt: Prompt) -> str:
     if board.measure.counts_contests:
         return ""
     return f"{first} {abs(lead):.2f} {side} {prompt.best_rival(first)}"
-
-
-def _title(section: Section, board: Leaderboard) -> str:
-    measured = board.measure.noun
-    if not board.measure.counts_contests:
-        in_words = "" if measured_quantity(board) else ASPECTS.get(board.aspect, "")
-        measured += f" {board.aspect}{f' ({in_words})' * bool(in_words)}"
-    where = ""
-    if board.breakdown:
-        where = f" on {board.breakdown} {board.value}"
-    benchmark = "" if section.benchmark.name == OWN else f"{section.title}: "
-    return f"{benchmark}{measured}{where}, by {judge_words(board)}"
 
 
 def _prompts(
