@@ -167,10 +167,9 @@ def copy_images(judged: Sequence[Judged], folder: Path) -> list[Judged]:
         return replace(image, source=path, origin="")
 
     def sample_copy(sample: Sample) -> Sample:
-        named_images = sample.images.items()
         return replace(
             sample,
-            images={role: copy_of(image) for role, image in named_images},
+            images={role: copy_of(image) for role, image in sample.images.items()},
         )
 
     def item_copy(item: Judged) -> Judged:
@@ -389,8 +388,7 @@ def answer_of(verdict: Verdict) -> object:
         {**choice.votes, **choice.preferences} if choice else {}
     )
     scores = tuple(sorted(verdict.scores.items()))
-    votes = tuple(sorted(by_order.items(), key=str))
-    return scores, votes
+    return scores, tuple(sorted(by_order.items(), key=str))
 
 
 def _means(
@@ -451,8 +449,10 @@ def check_anchor(
         bar,
     )
     report = drift_report(anchor, verdicts, SEED)
-    judged_verdicts = zip(anchor.judged, verdicts, strict=True)
-    today = {judged.id: verdict for judged, verdict in judged_verdicts}
+    today = {
+        judged.id: verdict
+        for judged, verdict in zip(anchor.judged, verdicts, strict=True)
+    }
     model = provenance_of(judge, current, None).backbone
     return today, report.decision, lines(report, anchor, model)
 
@@ -514,12 +514,13 @@ def judge_today(
         }
         backbones[name] = backbones.get(name, today).model_copy(update=fields)
     store = in_force.store if stored else config.StoreOptions(use=False)
-    in_place = {
-        "store": store,
-        "calibration": in_force.calibration,
-        "backbones": backbones,
-    }
-    current = recorded.model_copy(update=in_place)
+    current = recorded.model_copy(
+        update={
+            "store": store,
+            "calibration": in_force.calibration,
+            "backbones": backbones,
+        }
+    )
     judge = prepare(source.judge, setting_of(source), current)
     if judge.asks_a_model:
         require_model(source.judge, current, None)

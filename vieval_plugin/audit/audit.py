@@ -234,8 +234,9 @@ def preferences(verdict: Verdict) -> Mapping[str, float]:
     if verdict.choice is None or not verdict.status.usable:
         return {}
     points = {FIRST: 1.0, SECOND: 0.0}
-    votes = verdict.choice.votes.items()
-    voted = {order: points.get(vote, 0.5) for order, vote in votes}
+    voted = {
+        order: points.get(vote, 0.5) for order, vote in verdict.choice.votes.items()
+    }
     return voted or {
         order: (value + 1) / 2 for order, value in verdict.choice.preferences.items()
     }

@@ -221,5 +221,6 @@ def effect(
 def adjusted(effects: Sequence[Effect]) -> list[Effect]:
     """Adjust p of all effects of a judge by Holm's procedure."""
     values = holm([row.p for row in effects]).tolist()
-    adjusted_rows = zip(effects, values, strict=True)
-    return [replace(row, adjusted=value) for row, value in adjusted_rows]
+    return [
+        replace(row, adjusted=value) for row, value in zip(effects, values, strict=True)
+    ]

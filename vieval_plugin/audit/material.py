@@ -110,8 +110,7 @@ def _share_conditions(first: Sample, second: Sample) -> Sample | None:
     """Return the second sample with the first's condition files; None if their
     conditions differ.
     """
-    pair = (first, second)
-    output_roles = {role for sample in pair for role, _ in outputs(sample)}
+    output_roles = {role for sample in (first, second) for role, _ in outputs(sample)}
     conditions, other_condition_images = (
         {
             role: image

@@ -87,11 +87,9 @@ def control_prompts(
         }
         for name in (challenger, reference)
     )
-    judged_prompts = sides[challenger].items()
-    images = {prompt: _image_of(judged) for prompt, judged in judged_prompts}
-    eligible = (prompt for prompt in scores if scores[prompt] > margin)
+    images = {prompt: _image_of(judged) for prompt, judged in sides[challenger].items()}
     ordered = sorted(
-        eligible,
+        (prompt for prompt in scores if scores[prompt] > margin),
         key=lambda prompt: -scores[prompt],
     )
     return [
@@ -271,8 +269,9 @@ def _partners(prompts: Sequence[ControlPrompt]) -> list[ControlPrompt | None]:
 def _replace_outputs(sample: Sample, images: Mapping[str, Image]) -> Sample:
     """Replace the outputs of a sample, keeping its conditions."""
     own_roles = {role for role, _ in outputs(sample)}
-    named_images = sample.images.items()
-    conditions = {role: image for role, image in named_images if role not in own_roles}
+    conditions = {
+        role: image for role, image in sample.images.items() if role not in own_roles
+    }
     return replace(
         sample,
         id=replace(sample.id, image_model="spoilt"),

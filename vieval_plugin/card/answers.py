@@ -52,12 +52,14 @@ def _level_in_contest(record: Record) -> Iterator[bool]:
     choice = record.verdict.choice
     if choice is None:
         return
-    votes = choice.votes.values()
-    yield from ("=" in vote or vote in _LEVEL_VOTES for vote in votes if vote)
+    yield from (
+        "=" in vote or vote in _LEVEL_VOTES for vote in choice.votes.values() if vote
+    )
     yield from (value == 0 for value in choice.preferences.values())
     for first, second in combinations(choice.scores, 2):
-        shared_aspects = first.keys() & second.keys()
-        yield from (first[aspect] == second[aspect] for aspect in shared_aspects)
+        yield from (
+            first[aspect] == second[aspect] for aspect in first.keys() & second.keys()
+        )
 
 
 def round_share(records: Iterable[Record]) -> float | None:
@@ -119,8 +121,7 @@ def agreement_of_repeats(
     def mean_of(values: Sequence[float]) -> Estimate:
         is_known = [not math.isnan(value) for value in values]
         known_values = list(compress(values, is_known))
-        known_groups = list(compress(groups, is_known))
-        known_pairs = known_values, known_groups
+        known_pairs = known_values, list(compress(groups, is_known))
         return bootstrap.estimate(computed_mean(*known_pairs, "no answer"))
 
     return mean_of(agreements).clipped(0.0, 1.0), mean_of(distances)

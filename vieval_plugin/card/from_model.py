@@ -125,9 +125,10 @@ async def plan_card(request: CardRequest, judging: Judging) -> CardPlan:
     entries.sort(key=lambda entry: request.judges.index(entry.prepared))
     if not entries:
         judges = ", ".join(judge.spec.name for judge in request.judges)
-        named_benchmarks = benchmark_registry.benchmarks().items()
         synthetic = next(
-            name for name, benchmark in named_benchmarks if benchmark.synthetic
+            name
+            for name, benchmark in benchmark_registry.benchmarks().items()
+            if benchmark.synthetic
         )
         reasons = "; ".join(unprepared) or "pass --benchmark"
         raise VievalError(
@@ -161,10 +162,9 @@ def card_jobs(request: CardRequest, plan: CardPlan) -> Iterator[Job]:
     for entry in first_of_each_judge(entries):
         sampled = draw_sample(entry.judged, request.repeats, seed)
         if not is_complete(repeats_file(entry, request.folder)):
-            repeats = range(FIRST_REPEAT, FIRST_REPEAT + REPEATS)
             yield from (
                 Job(judged, entry.prepared, repeat)
-                for repeat in repeats
+                for repeat in range(FIRST_REPEAT, FIRST_REPEAT + REPEATS)
                 for judged in sampled
             )
         with suppress(VievalError):  # the card says so
@@ -173,8 +173,10 @@ def card_jobs(request: CardRequest, plan: CardPlan) -> Iterator[Job]:
                 if request.audited
                 else []
             )
-            changed_judged = changed_samples(samples, entry.prepared, seed)
-            yield from (Job(judged, entry.prepared) for judged in changed_judged)
+            yield from (
+                Job(judged, entry.prepared)
+                for judged in changed_samples(samples, entry.prepared, seed)
+            )
 
 
 def _card_entry(
@@ -183,13 +185,12 @@ def _card_entry(
     file: JudgedFile,
     folder: Path,
 ) -> CardEntry:
-    seconds = file.usage.seconds or None
     return entry_of(
         judge,
         file.files,
         folder,
         entry.available,
-        seconds,
+        file.usage.seconds or None,
     )
 
 
@@ -236,8 +237,9 @@ def make_card(
     entries = list[CardEntry]()
     for entry, file in zip(plan.entries, judged, strict=True):
         [run] = results_of(file.records).runs
-        labelled = replace(run, label=request.model)
-        judge = place_judge(labelled, request.published, request.statistics)
+        judge = place_judge(
+            replace(run, label=request.model), request.published, request.statistics
+        )
         judges.append(judge)
         entries.append(_card_entry(judge, entry, file, request.folder))
     return card_of(

@@ -50,8 +50,10 @@ def entry_of(
     pairs = pair_rows([judge.pairs_of_judge])
     for part_entries in judge.by_part.values():
         rows = pair_rows([judge.board_of(part_entries.values())])
-        parted_rows = zip(part_entries, rows, strict=True)
-        pairs += [replace(row, part=part) for part, row in parted_rows]
+        pairs += [
+            replace(row, part=part)
+            for part, row in zip(part_entries, rows, strict=True)
+        ]
     backbones = {judge.run.label: judge.run.name.backbone}
     ids = sorted(str(record.id) for record in records)
     unit = "contests" if records[0].votes is not None else "samples"
@@ -97,8 +99,11 @@ def repeats_of(
 ) -> CardRepeats:
     """Measure a judge's agreement with itself from the verdicts of its repeats."""
     benchmark = records[0].id.benchmark
-    estimates = agreement_of_repeats(records, benchmark, options)
-    numbers = zip((SAME_AGAIN, DIFFERENCE_AGAIN), estimates, strict=True)
+    numbers = zip(
+        (SAME_AGAIN, DIFFERENCE_AGAIN),
+        agreement_of_repeats(records, benchmark, options),
+        strict=True,
+    )
     times = len(records) // len({record.id for record in records})
     rows = tuple(
         number_row(

@@ -62,8 +62,9 @@ class PlacedJudge:
     @property
     def published(self) -> list[Number]:
         """Numbers of the published judges, best first."""
-        all_numbers = self.board.numbers
-        numbers = [number for number in all_numbers if number.system != self.run.label]
+        numbers = [
+            number for number in self.board.numbers if number.system != self.run.label
+        ]
         return sorted(
             numbers, key=lambda n: (not n.estimate.defined, -n.estimate.value)
         )
@@ -143,21 +144,22 @@ class PlacedJudge:
     @property
     def pairs_of_judge(self) -> Leaderboard:
         """Leaderboard with only the pairs of this judge."""
-        pairs = (self.pair_with(number.system) for number in self.published)
-        return self.board_of(filter(None, pairs))
+        return self.board_of(
+            filter(None, (self.pair_with(number.system) for number in self.published))
+        )
 
     @property
     def alone(self) -> Leaderboard:
         """Leaderboard with only this judge."""
         label = self.run.label
         board = self.board_of(())
-        answer_labels = board.same_answers.items()
-        same_answers = {name: labels for name, labels in answer_labels if name == label}
-        costs = {label: board.costs[label]}
+        same_answers = {
+            name: labels for name, labels in board.same_answers.items() if name == label
+        }
         return replace(
             board,
             numbers=(self.number,),
-            costs=costs,
+            costs={label: board.costs[label]},
             same_answers=same_answers,
         )
 

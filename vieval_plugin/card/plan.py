@@ -113,8 +113,9 @@ class PlannedEntry:
     @property
     def cells(self) -> Mapping[tuple[str, str], int]:
         """Number of samples by part and image model; contests have no image model."""
-        cell_names = ((judged.id.part, judged.id.image_model) for judged in self.judged)
-        return Counter(cell_names)
+        return Counter(
+            (judged.id.part, judged.id.image_model) for judged in self.judged
+        )
 
     @property
     def source(self) -> SampleSource:
@@ -268,9 +269,10 @@ def _loaded(benchmark: Benchmark, options: Config) -> tuple[list[Judged], list[s
 
 
 def _missing_images_sentence(lines: Sequence[str]) -> str:
-    image_lines = (line for line in lines if " image" in line)
-    first = next(image_lines, lines[0]).partition("; ")[0]
-    sentence = f"has ratings, but images are missing: {first}"
+    first = next((line for line in lines if " image" in line), lines[0]).partition(
+        "; "
+    )[0]
+    sentence = f"has ratings but lacks images: {first}"
     if len(lines) == 1:
         return sentence
     return f"{sentence}, and more in {plural(len(lines) - 1, 'place')}"
@@ -293,8 +295,7 @@ def _require_cells(entry: PlannedEntry, askable: Sequence[Judged]) -> None:
     needed_of_each = max(
         (statistic.least_samples for statistic in report.statistics(rating)), default=1
     )
-    cell_names = ((judged.id.part, judged.id.image_model) for judged in askable)
-    available = Counter(cell_names)
+    available = Counter((judged.id.part, judged.id.image_model) for judged in askable)
     poor = [
         cell
         for cell, size in available.items()

@@ -185,8 +185,7 @@ def _cost_table(card: Card) -> Table:
     ]
     rows += [(*names, "", f"{calls:,}", "", "") for *names, calls in further]
     entry_answers = sum(entry.cost.answers for entry in card.entries)
-    further_answers = sum(calls for *_, calls in further)
-    total = entry_answers + further_answers
+    total = entry_answers + sum(calls for *_, calls in further)
     title = (
         f"Failures and cost: {total:,} answers in total (from calls, from the cache, "
         "or shared between identical questions)"

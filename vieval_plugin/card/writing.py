@@ -76,8 +76,7 @@ def markdown_text(card: Card, judges: Sequence[PlacedJudge]) -> str:
     first, *further = map(escaping.markdown_sentence, card.answers)
     further_lines = (f"{text}\n" for text in further)
     parts = [f"# {first}\n", *further_lines]
-    limit_lines = limits(judges, card)
-    parts += [f"- {escaping.markdown_sentence(line)}" for line in limit_lines]
+    parts += [f"- {escaping.markdown_sentence(line)}" for line in limits(judges, card)]
     for judge in judges:
         parts.append(f"\n## {escaping.markdown(judge.heading)}\n")
         parts += map(markdown, tables_of(judge))
@@ -156,8 +155,7 @@ def _chart(judge: PlacedJudge) -> Markup:
     notes += ["Ticks: published judges on the same samples"] if judge.published else []
     if judge.useless:
         notes.append(f"Hollow: not shown to beat {constant_words(judge)}")
-    heading = Markup('<p class="how">{}.</p>').format(". ".join(notes))
-    return chart + heading + parts
+    return chart + Markup('<p class="how">{}.</p>').format(". ".join(notes)) + parts
 
 
 def _part_rows(judge: PlacedJudge) -> list[ScaleRow]:

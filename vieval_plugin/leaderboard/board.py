@@ -82,8 +82,7 @@ class BenchmarkBoard:
         if view.choice.get("ties", "four_way") != "four_way":
             return []
         has_aspects = any(number.aspect for number in self.printed)
-        aspect = view.board.aspect if has_aspects else ""
-        average = (label, aspect, "")
+        average = (label, view.board.aspect if has_aspects else "", "")
         averages = [
             n for n in self.printed if (n.label, n.aspect, n.image_model) == average
         ]

@@ -97,10 +97,9 @@ def _records(card: Card, entry: CardEntry, folder: Path) -> list[Record]:
     or a repeated verdict.
     """
     runs = runs_of(replace(card, entries=(entry,)), folder, card.model)
-    other_benchmarks = (
+    if foreign := ", ".join(
         run.benchmark for run in runs if run.benchmark != entry.benchmark
-    )
-    if foreign := ", ".join(other_benchmarks):
+    ):
         files = f"its files also hold verdicts on {foreign}"
         raise VievalError(f"{entry.title}: {files}; use one file per benchmark")
     if len(runs) != 1:
@@ -108,8 +107,7 @@ def _records(card: Card, entry: CardEntry, folder: Path) -> list[Record]:
             f"{entry.title}: its files must hold verdicts from one run, got {len(runs)}"
         )
     judged = runs[0].records_by_sample
-    repeated_records = (records for records in judged if len(records) > 1)
-    if repeated := next(repeated_records, None):
+    if repeated := next((records for records in judged if len(records) > 1), None):
         raise VievalError(
             f"{entry.title}: each sample must have one verdict, got {len(repeated)} "
             f"on {repeated[0].id}"
@@ -185,8 +183,12 @@ def _options_problem(card: Card, entry: CardEntry, records: Sequence[Record]) ->
         source.pack_hash,
         source.backbone,
     )
-    names = ("judge", "setting", "pack", "pack hash", "model")
-    for name, on_card, in_files in zip(names, card_names, file_names, strict=True):
+    for name, on_card, in_files in zip(
+        ("judge", "setting", "pack", "pack hash", "model"),
+        card_names,
+        file_names,
+        strict=True,
+    ):
         if on_card != in_files:
             return (
                 f"{entry.title}: {name} is {on_card!r} on the card, but {in_files!r} "

@@ -71,10 +71,9 @@ class _Model:
 
     @property
     def records(self) -> list[Record]:
-        all_records = self.run.all_records
         return [
             record
-            for record in all_records
+            for record in self.run.all_records
             if self.generator in ("", record.id.image_model)
         ]
 
@@ -136,12 +135,15 @@ def _samples_document(
 
 def _write_model(model: _Model, folder: Path, publication: Publication) -> Path:
     evaluation_id = f"{model.evaluation}/{model.name}/{publication.time}"
-    sample_rows = _sample_rows(model, evaluation_id)
-    rows = [json.dumps(row, ensure_ascii=False) + "\n" for row in sample_rows]
+    rows = [
+        json.dumps(row, ensure_ascii=False) + "\n"
+        for row in _sample_rows(model, evaluation_id)
+    ]
     results = [_result(model, number, publication.options) for number in model.numbers]
     developer, _, name = model.name.rpartition("/")
-    names = (model.evaluation, developer, name)
-    target = Path("data", *(file_name(part) for part in names))
+    target = Path(
+        "data", *(file_name(part) for part in (model.evaluation, developer, name))
+    )
     verdicts = [f"{record.id} {record.verdict.scores}" for record in model.records]
     stem = _stable_uuid(
         model.evaluation,
@@ -282,8 +284,9 @@ def _metric_config(
         "lower_is_better": False,
         "metric_parameters": parameters,
     }
-    ranked = (s for s in model.section.findings.ranked if s.has(number))
-    if statistic := next(ranked, None):
+    if statistic := next(
+        (s for s in model.section.findings.ranked if s.has(number)), None
+    ):
         lowest, highest = statistic.ends
         metric |= {
             "evaluation_description": statistic.title,
@@ -307,8 +310,7 @@ def _scoring(provenance: Provenance, run: Run) -> JsonObject:
 
 
 def _score_details(number: Number) -> dict[str, str]:
-    counts = number.statuses.items()
-    details = {str(status): str(count) for status, count in counts}
+    details = {str(status): str(count) for status, count in number.statuses.items()}
     if number.ranks:
         ranks = dict.fromkeys(number.ranks)
         details["rank"] = "-".join(map(str, ranks))
@@ -420,8 +422,7 @@ def _attribution(record: Record, value: str) -> list[JsonObject]:
 
 
 def _metadata(record: Record) -> dict[str, str]:
-    fields = asdict(record.id).items()
-    identity = {name: str(text) for name, text in fields if text}
+    identity = {name: str(text) for name, text in asdict(record.id).items() if text}
     further = {"status": str(record.verdict.status), "category": record.category}
     if record.verdict.rationale:
         further["rationale"] = record.verdict.rationale

@@ -79,8 +79,7 @@ def _entries(
     date = datetime.fromtimestamp(publication.time, UTC).date().isoformat()
     provenance = run.all_records[0].provenance
     for board in section.headlines:
-        numbers = (n for n in board.numbers if n.system == run.label)
-        number = next(numbers, None)
+        number = next((n for n in board.numbers if n.system == run.label), None)
         if number is None or not number.estimate.defined:
             continue
         estimate = number.estimate
@@ -126,11 +125,16 @@ def _registration(section: Section) -> JsonObject:
 
 def _write_yaml(path: Path, document: JsonObject | Sequence[Any]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = yaml.safe_dump(
-        document,
-        sort_keys=False,
-        allow_unicode=True,
-        width=1000,
+    write_whole(
+        path,
+        [
+            yaml.safe_dump(
+                document,
+                sort_keys=False,
+                allow_unicode=True,
+                width=1000,
+            )
+        ],
+        "--out",
     )
-    write_whole(path, [text], "--out")
     return path

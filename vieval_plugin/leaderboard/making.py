@@ -229,10 +229,7 @@ def _baseline_numbers(
     numbers: Iterable[Number], baselines: Sequence[Run]
 ) -> tuple[Number, ...]:
     labels = {run.label for run in baselines}
-    baseline_numbers = (
-        replace(n, role="baseline") for n in numbers if n.system in labels
-    )
-    return tuple(baseline_numbers)
+    return tuple(replace(n, role="baseline") for n in numbers if n.system in labels)
 
 
 def views_of(

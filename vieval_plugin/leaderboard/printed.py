@@ -145,8 +145,7 @@ def _computed(
         Key(number.table, number.task, number.image_model, label, name, number.aspect)
         for name in _STATISTICS
     )
-    found_cells = (cells[key] for key in keys if key in cells)
-    computed = next(found_cells, None)
+    computed = next((cells[key] for key in keys if key in cells), None)
     is_whole = number.task != ALL or label in full or (label == HUMAN and bool(full))
     return replace(number, label=label, computed=computed if is_whole else None)
 

@@ -138,8 +138,9 @@ def run_of_submission(
         VievalError: a verdict is on an unknown sample.
     """
     by_id = {str(sample.id): sample for sample in judged}
-    foreign_names = (name for name in submitted.verdicts if name not in by_id)
-    if foreign := next(foreign_names, None):
+    if foreign := next(
+        (name for name in submitted.verdicts if name not in by_id), None
+    ):
         problem = f"{foreign} is not among the samples of {submitted.benchmark}"
         raise VievalError(f"{label}: {problem}; add the submission again")
     source = replace(submitted.provenance, backbone=label, label=label)

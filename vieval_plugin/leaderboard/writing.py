@@ -125,9 +125,9 @@ def rows_of(boards: Sequence[BenchmarkBoard]) -> list[LeaderboardRow]:
 
 def _row(board: BenchmarkBoard, view: View, number: Number) -> LeaderboardRow:
     judge = board.judges.get(number.system)
-    all_printed = board.printed_of(view, number.system)
-    part_printed = (n for n in all_printed if n.task == view.part)
-    printed = next(part_printed, None)
+    printed = next(
+        (n for n in board.printed_of(view, number.system) if n.task == view.part), None
+    )
     row = number_row(board.benchmark, number, view.choice.get("failures", ""))
     fields = asdict(replace(row, part=view.part))
     return LeaderboardRow(
@@ -290,8 +290,9 @@ def _chart(board: BenchmarkBoard, view: View) -> Markup:
         rows.append(ScaleRow(number.system, number.estimate, kind, note))
     in_percent = any(number.printed > 1 for number in board.printed)
     for judge in board.absent:
-        judge_numbers = board.printed_of(view, judge.title)
-        for n in (n for n in judge_numbers if n.task == view.part):
+        for n in (
+            n for n in board.printed_of(view, judge.title) if n.task == view.part
+        ):
             value = Estimate(n.printed / (100 if in_percent else 1))
             rows.append(
                 ScaleRow(

@@ -169,9 +169,8 @@ class WithAnnotators(Annotated, Report):
         for label, leave_one_out in ((WITH_ALL, False), (WITH_OTHERS, True)):
             for dimension in (OVERALL, *self.dimensions):
                 yield Number(label, rated, part, dimension, "scored", "ceiling")
-            annotators = self.annotators[:-1]
             for statistic in annotator_correlation(
-                (OVERALL, *self.dimensions), annotators, leave_one_out
+                (OVERALL, *self.dimensions), self.annotators[:-1], leave_one_out
             ):
                 estimate = replace(
                     estimate_of(statistic, rows, bootstrap), n=len(rows.judged)
@@ -200,8 +199,7 @@ class WithAnnotators(Annotated, Report):
                 columns = (run.label, estimate, part, OVERALL, _LEADING)
                 yield Number(*columns, breakdown="dimension", value=statistic.aspect)
         scored_names = {name for o in rows.judged for name in o.scores}
-        grades = scored_names - {*run.aspects, *self.dimensions}
-        for name in sorted(grades):
+        for name in sorted(scored_names - {*run.aspects, *self.dimensions}):
             graded = sum(name in o.scores for o in rows.judged)
             mean = estimate_of(mean_grade(name), rows, bootstrap)
             value, low, high = (

@@ -215,8 +215,11 @@ def compared_correlations(
         first_scores, second_scores, human = (
             np.where(common, side[:, columns], np.nan)[rows] for side in sides
         )
-        row_groups = zip(tables.groups, rows, strict=True)
-        common_groups = [group for group, is_common in row_groups if is_common]
+        common_groups = [
+            group
+            for group, is_common in zip(tables.groups, rows, strict=True)
+            if is_common
+        ]
         column_parts = [tables.columns[column][0] for column in columns]
         statistic = CorrelationDifference(
             first_scores,

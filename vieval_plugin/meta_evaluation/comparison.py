@@ -295,8 +295,7 @@ class Comparison:
                 "supports the ranks"
             )
         for position, better in enumerate(labels):
-            lower_labels = labels[position + 1 :]
-            for worse in lower_labels:
+            for worse in labels[position + 1 :]:
                 pair = self.pair_of(better, worse)
                 if pair and self.beats(worse, better):
                     common = f"{pair.n} {self.compared.unit} they have in common"
@@ -691,8 +690,9 @@ def _adjusted(
     ).tolist()
     adjusted_pairs = []
     for pair, p, penalised_p in zip(pairs, adjusted, penalised, strict=True):
-        doubtful = p <= pair.level < penalised_p
-        adjusted_pairs.append(replace(pair, adjusted=p, doubtful=doubtful))
+        adjusted_pairs.append(
+            replace(pair, adjusted=p, doubtful=p <= pair.level < penalised_p)
+        )
     return adjusted_pairs
 
 

@@ -212,8 +212,9 @@ def _estimated(
         powered._replace(mean=_bound_interval(powered, rated_units))
         for powered in (by_ratings, corrected)
     )
-    means = score_prompts(images, aspect)
-    raw = bootstrap.estimate(mean_over_prompts(means, clusters_of(images)))
+    raw = bootstrap.estimate(
+        mean_over_prompts(score_prompts(images, aspect), clusters_of(images))
+    )
     kind_of_image = np.array(kinds)
     unrated_kinds = tuple(
         kind for kind in dict.fromkeys(kinds) if not any(rated[kind_of_image == kind])
@@ -247,9 +248,8 @@ def _powered(
     ratings = np.array([mean_rating(image, aspect) for image in images], dtype=float)
     scores = np.array([image.scores[aspect] for image in images], dtype=float)
     prompts = [image.cluster for image in images]
-    kinds = [image.kind for image in images]
     return prediction_powered_mean(
-        ratings, scores, prompts, strata=kinds, weight=weight
+        ratings, scores, prompts, strata=[image.kind for image in images], weight=weight
     )
 
 

@@ -136,8 +136,7 @@ def durations(runs: Sequence[Run]) -> dict[tuple[str, str], str]:
 
 
 def _summaries(run: Run) -> set[Path]:
-    records = run.all_records
-    return {record.summary for record in records if record.summary is not None}
+    return {record.summary for record in run.all_records if record.summary is not None}
 
 
 def _seconds(summary: Path) -> float:

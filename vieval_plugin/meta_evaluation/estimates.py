@@ -83,8 +83,10 @@ class Bootstrap:
             )
         rng = np.random.default_rng(self.seed)
         block_size = max(1, _MOST_COUNTS // max(1, len(computed.clusters)))
-        firsts = range(0, self.resamples, block_size)
-        blocks = [min(block_size, self.resamples - first) for first in firsts]
+        blocks = [
+            min(block_size, self.resamples - first)
+            for first in range(0, self.resamples, block_size)
+        ]
         resampled = np.concatenate(
             [
                 computed.resample(cluster_counts(computed.clusters, block, rng))

@@ -162,8 +162,7 @@ class Layout:
                 spaced = _WORDS.sub(" ", n).replace("_way", "-way")
                 names.append(self.words.get(n, spaced))
             header.append(" ".join(names))
-        column_names = zip(*by_row, strict=True)
-        orders = [list(dict.fromkeys(names)) for names in column_names]
+        orders = [list(dict.fromkeys(names)) for names in zip(*by_row, strict=True)]
         rows = []
         for row in sorted(
             by_row,
@@ -172,8 +171,7 @@ class Layout:
             ],
         ):
             cells = by_row[row]
-            texts = self._row_texts(row, cells, columns)
-            rows.append(tuple(texts))
+            rows.append(tuple(self._row_texts(row, cells, columns)))
         return Table(self.name, self.title, tuple(header), tuple(rows))
 
     def _cells_by_row(

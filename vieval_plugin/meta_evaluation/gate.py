@@ -329,8 +329,9 @@ def _falls(
         failure = ""
         if math.isnan(score):
             # the status of images of which none has a score
-            images = challenger_images.get(prompt, ())
-            statuses = [image.status for image in images] or [Status.MISSING]
+            statuses = [
+                image.status for image in challenger_images.get(prompt, ())
+            ] or [Status.MISSING]
             failure = str(worst(statuses))
         elif score - reference_score >= -_ROUNDING:
             continue
@@ -435,8 +436,9 @@ def _corrected(
 
 def _mean_lead(outcomes: Sequence[ContestOutcome]) -> MeanOfDifferences:
     leads = [outcome.points - EVEN for outcome in outcomes]
-    groups = [outcome.group for outcome in outcomes]
-    return MeanOfDifferences.from_differences(leads, groups, EVEN)
+    return MeanOfDifferences.from_differences(
+        leads, [outcome.group for outcome in outcomes], EVEN
+    )
 
 
 def _contest_evidence(

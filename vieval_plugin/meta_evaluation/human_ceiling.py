@@ -63,8 +63,9 @@ def compared_with_annotators(
     judge, annotators = map(fisher_over_parts, zip(*parts, strict=True))
     value = judge.value - annotators.value
     difference = judge.resamples - annotators.resamples
-    ends = bias_corrected_interval(difference, value)
-    return Estimate(value, *ends, difference, judge.n)
+    return Estimate(
+        value, *bias_corrected_interval(difference, value), difference, judge.n
+    )
 
 
 def _counts(observation: Observation, aspects: Sequence[str], aspect: str) -> bool:

@@ -194,10 +194,12 @@ def _corrected(aspect: str, rows: ImageModelRows) -> Estimate:
         if math.isnan(value):
             constant.append(f"{model}: the judge is constant")
         values.append(0.0 if math.isnan(value) else value)
-        counts_by_group = counts(model_column.groups)
         resampled.append(
             resampled_correlations(
-                human, model_column.judge, counts_by_group, constant_y_correlation=0.0
+                human,
+                model_column.judge,
+                counts(model_column.groups),
+                constant_y_correlation=0.0,
             )
         )
     has_value = int(bool(values))
@@ -371,9 +373,10 @@ def missing_value_reason(human: Floats) -> str:
 
 def undefined_reason(human: Floats, judge: Floats) -> str:
     """Reason why a judge's correlation with human means is undefined; empty where it is defined."""
-    why = undefined(human, judge)
-    return why.replace("first variable", "human mean").replace(
-        "second variable", "judge"
+    return (
+        undefined(human, judge)
+        .replace("first variable", "human mean")
+        .replace("second variable", "judge")
     )
 
 

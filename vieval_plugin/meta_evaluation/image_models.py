@@ -122,8 +122,11 @@ class ByImageModel(Report):
             if rating.repeats > 1:
                 aspect_statistics.append(consistency(aspect))
             for statistic in aspect_statistics:
-                primary = statistic.primary and aspect in comparable
-                statistics.append(replace(statistic, primary=primary))
+                statistics.append(
+                    replace(
+                        statistic, primary=statistic.primary and aspect in comparable
+                    )
+                )
         return tuple(statistics)
 
     def rows(
@@ -140,8 +143,9 @@ class ByImageModel(Report):
             observations, rating.aspects, rated, options
         )
         name = f"{benchmark}/{part}"
-        added_last = self.added_last.get(part)
-        return ImageModelRows(observations, imputed, aspects, name, added_last, options)
+        return ImageModelRows(
+            observations, imputed, aspects, name, self.added_last.get(part), options
+        )
 
     def findings(
         self,
@@ -159,8 +163,10 @@ class ByImageModel(Report):
             for run in runs
             for n in self._judge_numbers(benchmark, parts, run, options)
         ]
-        human_numbers = list(_human_numbers(benchmark, parts, runs, options))
-        numbers = (*human_numbers, *judge_numbers)
+        numbers = (
+            *list(_human_numbers(benchmark, parts, runs, options)),
+            *judge_numbers,
+        )
         by_model = {
             n.key.table
             for n in judge_numbers
@@ -507,8 +513,14 @@ def _human_numbers(
                 for model, columns in rating_columns(observed, aspect).items()
             }
             alpha = krippendorff_alpha(np.concatenate(list(by_model.values()), axis=1))
-            alike = Estimate(alpha, reasons=("all ratings are equal",))
-            yield Number(HUMAN, alike, part, aspect, "krippendorff", "ceiling")
+            yield Number(
+                HUMAN,
+                Estimate(alpha, reasons=("all ratings are equal",)),
+                part,
+                aspect,
+                "krippendorff",
+                "ceiling",
+            )
             yield from _rater_numbers(by_model, part, aspect)
     for aspect, part_pairs in by_aspect.items():
         corrected, paper = agreement_over_parts(part_pairs)
@@ -566,8 +578,10 @@ def _left_out(numbers: Sequence[Number], parts: Sequence[str]) -> Table:
 
 
 def _left_out_models(estimate: Estimate) -> Iterator[tuple[str, str]]:
-    zeros = (f"{reason}, which counts as 0" for reason in estimate.zeros)
-    for reason in (*estimate.reasons, *zeros):
+    for reason in (
+        *estimate.reasons,
+        *(f"{reason}, which counts as 0" for reason in estimate.zeros),
+    ):
         model, _, why = reason.partition(": ")
         yield model, why
 
@@ -585,5 +599,10 @@ def _model_table_layout(table: str) -> Layout:
     title = f"Table{'s' if len(numbers) > 1 else ''} {' and '.join(numbers)}. Spearman by image model"
     name = f"table_{'_'.join(numbers)}"
     statistics = (f"{_BY_MODEL}_{table}",)
-    rows = {"task": "part", "image model": "value", "judge": "system"}
-    return Layout(name, title, statistics, rows, breakdown=_IMAGE_MODEL)
+    return Layout(
+        name,
+        title,
+        statistics,
+        {"task": "part", "image model": "value", "judge": "system"},
+        breakdown=_IMAGE_MODEL,
+    )

@@ -123,8 +123,7 @@ class Look:
     @property
     def images(self) -> list[SampleId]:
         """The images that count."""
-        image_groups = self.plan.units[: self.units]
-        return [image for images in image_groups for image in images]
+        return [image for images in self.plan.units[: self.units] for image in images]
 
     @property
     def next_images(self) -> list[SampleId]:

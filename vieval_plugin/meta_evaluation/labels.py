@@ -125,9 +125,11 @@ class WithLabels(Report):
         options: StatisticsOptions,
     ) -> RowsByAspect:
         """The rows of each aspect that the judge is compared on."""
-        aspects = self._judged_aspects(rating)
         return RowsByAspect(
-            {aspect: _rows(observations, rating, aspect, options) for aspect in aspects}
+            {
+                aspect: _rows(observations, rating, aspect, options)
+                for aspect in self._judged_aspects(rating)
+            }
         )
 
     def _judged_aspects(self, rating: Rating) -> tuple[str, ...]:

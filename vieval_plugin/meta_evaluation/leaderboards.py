@@ -233,10 +233,9 @@ def _positions(
             policy_comparison = compared
         else:
             policy_comparison = statistic.compared(replace(options, policy=policy))
-        systems = systems_by_own_number(policy_comparison)
         labels = [
             system.label
-            for system in systems
+            for system in systems_by_own_number(policy_comparison)
             if not (math.isnan(system.value) or system.unranked)
         ]
         return {label: str(position) for position, label in enumerate(labels, start=1)}

@@ -81,8 +81,9 @@ def _aspect_numbers(
     table, groups = _table(scores, models)
     means = np.array([float(np.nanmean(row)) for row in table])
     seed = [options.seed, zlib.crc32(f"{run.benchmark}/{part}".encode())]
-    counts = cluster_counts(groups, options.draws, seed)
-    resampled = resampled_rankings(resampled_means(table, counts), reference)
+    resampled = resampled_rankings(
+        resampled_means(table, cluster_counts(groups, options.draws, seed)), reference
+    )
     reason = undefined(means, reference).replace("first variable", "judge")
     for (name, statistic), resamples in zip(
         _STATISTICS.items(), resampled, strict=True
@@ -93,8 +94,7 @@ def _aspect_numbers(
             value, *interval(resamples), resamples, len(models), (reason,)
         )
         yield Number(run.label, estimate, part, aspect, f"{name}_of_order", key=key)
-    rank_by_model = dict(zip(models, ranks(means), strict=True))
-    for model, rank in rank_by_model.items():
+    for model, rank in dict(zip(models, ranks(means), strict=True)).items():
         yield Number(
             *(run.label, Estimate(rank), part, aspect, "rank_of_order"),
             breakdown="image_model",
@@ -125,8 +125,11 @@ def _scores(
 def _candidate_scores(
     record: Record, aspect: str
 ) -> Iterator[tuple[tuple[str, str, str], float]]:
-    scores = record.verdict.choice.scores if record.verdict.choice else ()
-    for candidate, candidate_score in zip(record.candidates, scores, strict=False):
+    for candidate, candidate_score in zip(
+        record.candidates,
+        record.verdict.choice.scores if record.verdict.choice else (),
+        strict=False,
+    ):
         if aspect in candidate_score:
             yield (
                 (candidate.image_model, record.group, candidate.uid),

@@ -70,8 +70,9 @@ def breakdown_numbers(judged: JudgedPart, scheme: str) -> Iterator[Number]:
             has_tag = [tag in o.tags for o in pairs.observations]
             tagged = np.array(has_tag, dtype=bool)[pairs.contest]
             for name, points in shares.items():
-                share = points.where(tagged)
-                yield judged.number(entrant, name, share, "category", tag)
+                yield judged.number(
+                    entrant, name, points.where(tagged), "category", tag
+                )
     yield from _model_breakdown(accuracies, judged)
 
 
@@ -93,8 +94,9 @@ def _model_breakdown(
                 shares = shares | _preferences(entrant, models, model_pair)
             for name, points in shares.items():
                 share = points.where(is_model_pair)
-                both = ", ".join(model_pair)
-                yield judged.number(entrant, name, share, "image_models", both)
+                yield judged.number(
+                    entrant, name, share, "image_models", ", ".join(model_pair)
+                )
 
 
 def _annotator_breakdown(
@@ -112,9 +114,13 @@ def _annotator_breakdown(
             ceiling = judged.bootstrap.share(
                 ceiling_points(annotations, ties), pairs.groups
             )
-            label = "annotators against each other"
             yield Number(
-                label, ceiling, judged.part, VOTES, "annotators_all", "ceiling"
+                "annotators against each other",
+                ceiling,
+                judged.part,
+                VOTES,
+                "annotators_all",
+                "ceiling",
             )
         # preferences, and scores of a single group, are no votes of the most detailed kind
         why = answers.why.get(ties, "")
@@ -152,11 +158,10 @@ def _preferences(
     pairs = entrant.answers.pairs
     winning = np.where([pair == model_pair for pair in models], FIRST, SECOND)
     preferences = {}
-    voters = (
+    for statistic, votes in (
         ("people_prefer_first", pairs.human),
         ("judge_prefers_first", entrant.answers.codes["decisive"]),
-    )
-    for statistic, votes in voters:
+    ):
         mask = np.isin(votes, (FIRST, SECOND))
         won = np.where(mask, (votes == winning).astype(float), 0.5)
         preferences[statistic] = Points(

@@ -147,9 +147,9 @@ def _strengths(benchmark: str, judged: JudgedPart, options: StatisticsOptions) -
     rated = _rated(pairs)
     if not rated:
         return Table("strengths", title, (), ())
-    overall = _compared_aspect(VOTES, rated)
-    subjects = default_subjects(judged.judges)
-    voters = _voters(pairs, overall, judged, subjects)
+    voters = _voters(
+        pairs, _compared_aspect(VOTES, rated), judged, default_subjects(judged.judges)
+    )
     rankings = {
         name: contest_strengths(benchmark, judged.part, "", *votes, options)
         for name, votes in voters.items()

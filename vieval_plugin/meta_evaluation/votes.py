@@ -204,15 +204,17 @@ class ByVotes(Report):
             columns = (benchmark, judged.part, "", entrant.label)
             for name, share in shares.items():
                 number = judged.number(entrant, name, share(answers))
-                key = Key(*columns, name, entrant.aspect)
-                yield replace(number, key=key, scale=100)
+                yield replace(
+                    number, key=Key(*columns, name, entrant.aspect), scale=100
+                )
 
     def _aspect_statistics(
         self, judged: JudgedPart, subjects: Mapping[str, str]
     ) -> Iterator[RankedStatistic]:
         """Each aspect that several judges score on a part, but that which they stand for anyway."""
-        aspects = filter(None, (entrant.aspect for entrant in judged.judges))
-        for aspect in dict.fromkeys(aspects):
+        for aspect in dict.fromkeys(
+            filter(None, (entrant.aspect for entrant in judged.judges))
+        ):
             judges = [entrant for entrant in judged.judges if entrant.aspect == aspect]
             is_further = len(judges) > 1 and any(
                 subjects[entrant.label] != aspect for entrant in judges
@@ -382,8 +384,10 @@ def _human_ceiling(judged: Sequence[JudgedPart], ties: VoteScheme) -> Points:
     values: list[float] = []
     groups: list[str] = []
     for part_votes in judged:
-        all_pairs = (entrant.answers.pairs for entrant in part_votes.entrants)
-        pairs = max(all_pairs, key=lambda pairs: len(pairs.groups))
+        pairs = max(
+            (entrant.answers.pairs for entrant in part_votes.entrants),
+            key=lambda pairs: len(pairs.groups),
+        )
         if len(annotations := pairs.annotations()) > 1:
             points = ceiling_points(annotations, ties)
             voted_twice = np.flatnonzero(~np.isnan(points).all(axis=0))
@@ -407,9 +411,14 @@ def _compared(
         for constant in constants.values()
     ]
     statistic = f"accuracy {ties.replace('_', '-')}"
-    notes = _unanswered(judges)
     return compared_means(
-        part, aspect, statistic, items, _UNIT, constants=fixed, notes=notes
+        part,
+        aspect,
+        statistic,
+        items,
+        _UNIT,
+        constants=fixed,
+        notes=_unanswered(judges),
     )
 
 

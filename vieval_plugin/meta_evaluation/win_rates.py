@@ -330,14 +330,13 @@ def _compared(
         return pair(first, second, by_opponent)
 
     systems = _systems(contest_counts, outcomes)
-    unit = _unit(outcomes)
     return ComparedStatistic(
         ALL,
         subject,
         WIN_RATE.name,
         systems,
         pair,
-        unit,
+        _unit(outcomes),
         "generators",
         with_failures=count_failures,
     )

@@ -174,8 +174,7 @@ def answer(
     failed_sentence = ""
     if board.ranks_generators and outcome is not Outcome.NO_NUMBER:
         failed_sentence = _failed_verdicts_sentence(board, MOST_UNREAD)
-    to_look_at = (Outcome.NO_NUMBER, Outcome.CONSTANT_JUDGE)
-    if outcome in to_look_at or failed_sentence:
+    if outcome in (Outcome.NO_NUMBER, Outcome.CONSTANT_JUDGE) or failed_sentence:
         first_file = shlex.join(shlex.split(verdicts)[:1])
         next_step = _SHOW.format(
             command=_command("vieval show {verdicts} ID", first_file)
@@ -415,8 +414,7 @@ def _best_steps(board: Leaderboard, steps: Sequence[str]) -> _Finding:
         name for is_rival, run in runs if is_rival for name in _shortened_run([*run])
     ]
     if not equal:
-        outcome = Outcome.BETTER if len(steps) == 2 else Outcome.BEST
-        return _Finding(outcome, evidence)
+        return _Finding(Outcome.BETTER if len(steps) == 2 else Outcome.BEST, evidence)
     return _Finding(Outcome.BEST_STEPS, evidence, {"equal": enumeration(equal)})
 
 
@@ -583,8 +581,9 @@ def _missing_number_sentence(board: Leaderboard) -> str:
     failed_sentence = _failed_verdicts_sentence(board)
     if failed_sentence:
         return failed_sentence
-    named = board.numbers[:_MOST_NAMED]
-    reasons = [f"{n.system}: {n.reason or 'no score'}" for n in named]
+    reasons = [
+        f"{n.system}: {n.reason or 'no score'}" for n in board.numbers[:_MOST_NAMED]
+    ]
     return f"{'; '.join(reasons)}."
 
 
@@ -939,8 +938,7 @@ def _ends_differ(estimates: Sequence[Estimate]) -> bool:
     """
     ordered = sorted(estimates, key=lambda estimate: estimate.value)
     p_values = [independent_p(low, high) for low, high in combinations(ordered, 2)]
-    lowest_with_highest = len(ordered) - 2
-    return bool(holm(p_values)[lowest_with_highest] <= SIGNIFICANCE_LEVEL)
+    return bool(holm(p_values)[len(ordered) - 2] <= SIGNIFICANCE_LEVEL)
 
 
 def _bias(bias: PositionBias | None) -> list[str]:

@@ -83,8 +83,9 @@ class BuildResult:
 
 def failed_build(error: VievalError) -> BuildResult:
     """The result of a gate that an error ended."""
-    answer = Answer("The gate could not decide.", redacted(str(error)))
-    return BuildResult(ExitCode.ERROR, [answer])
+    return BuildResult(
+        ExitCode.ERROR, [Answer("The gate could not decide.", redacted(str(error)))]
+    )
 
 
 def write_build_files(
@@ -134,8 +135,7 @@ def summary(result: BuildResult) -> str:
     ]
     heading = f"## {result.exit_code.verdict}: {title}"
     exit_code = f"Exit code {result.exit_code:d}."
-    paragraphs = [heading, *sentences, exit_code, *tables]
-    return "\n\n".join(paragraphs) + "\n"
+    return "\n\n".join([heading, *sentences, exit_code, *tables]) + "\n"
 
 
 def junit(result: BuildResult) -> str:

@@ -132,8 +132,11 @@ class ReferenceDecision:
     @property
     def doubt(self) -> str:
         """The reason why the data cannot tell, in a few words; empty where they can."""
-        undecided = self.decision == "undecided"
-        return (self.objection or _DOUBTS[self.finding]) if undecided else ""
+        return (
+            (self.objection or _DOUBTS[self.finding])
+            if self.decision == "undecided"
+            else ""
+        )
 
     def title(self, **names: str) -> str:
         """The sentence of the finding, with the objection to it."""
@@ -257,8 +260,14 @@ def gate_of(
             ranking, pair_evidence, margin, bias, again, filled
         )
     gate = _combined_gate(mine, decided, _judge_words(ranking))
-    track = _track(run.all_records, ranking, evidence)
-    return _with_evidence(gate, track, limits, evidence, ranking, margin)
+    return _with_evidence(
+        gate,
+        _track(run.all_records, ranking, evidence),
+        limits,
+        evidence,
+        ranking,
+        margin,
+    )
 
 
 def _track(
@@ -686,8 +695,9 @@ def _decision_by_margin(
         return ReferenceDecision("worse", Finding.FAILS, f"{mine}, {other}. {measured}")
     decisions = [scored.decision(margin), penalised.decision(margin)]
     if "worse" in decisions:
-        worse = decisions[0] == "worse"
-        finding = Finding.WORSE if worse else Finding.WORSE_BY_FAILURES
+        finding = (
+            Finding.WORSE if decisions[0] == "worse" else Finding.WORSE_BY_FAILURES
+        )
         return ReferenceDecision("worse", finding, measured)
     if "undecided" not in decisions:
         return ReferenceDecision("not_worse", Finding.NOT_WORSE, measured)

@@ -438,8 +438,9 @@ def _reply_of_failed_run(run: Run) -> str:
     if failed_count <= MOST_UNREAD * len(records):
         return ""
     steps = chain.from_iterable(record.verdict.trace for record in records)
-    answers = (step.answer for step in steps if not step.status.usable and step.answer)
-    answer = next(answers, "")
+    answer = next(
+        (step.answer for step in steps if not step.status.usable and step.answer), ""
+    )
     if not answer:
         return ""
     excerpt = shorten(answer, _REASON, placeholder=" ...")
@@ -477,8 +478,9 @@ def _section(
     order: Sequence[str],
     look: Look | None,
 ) -> Section:
-    parts = tuple(benchmark.parts)
-    findings = _all_findings(which, benchmark, runs, options, parts, order)
+    findings = _all_findings(
+        which, benchmark, runs, options, tuple(benchmark.parts), order
+    )
     bias: dict[JudgeName | None, PositionBias | None] = {
         run.name: position_bias(run, options) for run in runs
     }
@@ -494,9 +496,14 @@ def _section(
             or bool(statistic.judge)
             or sum(map(statistic.has, findings.numbers)) <= MOST_WITH_INTERVALS
         )
-        reference = against(benchmark)
         board = leaderboard(
-            statistic, findings, benchmark.name, runs, options, intervals, reference
+            statistic,
+            findings,
+            benchmark.name,
+            runs,
+            options,
+            intervals,
+            against(benchmark),
         )
         boards.append(
             _drop_pairs(board)
@@ -680,10 +687,14 @@ def _first_failures(runs: Sequence[Run]) -> list[str]:
     for run in runs:
         for record in (records[0] for records in run.records_by_sample):
             status = record.verdict.status
-            failures = (
-                step.failure for step in record.verdict.trace if not step.status.usable
+            reason = next(
+                (
+                    step.failure
+                    for step in record.verdict.trace
+                    if not step.status.usable
+                ),
+                "",
             )
-            reason = next(failures, "")
             if not status.usable and reason:
                 text = (
                     f"First {status}: {record.id}: {' '.join(reason.split())[:_REASON]}"

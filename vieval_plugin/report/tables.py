@@ -278,8 +278,7 @@ def pairs_table(board: Leaderboard, name: str = "pairs") -> Table:
     rows = []
     for pair in map(comparison.ordered, comparison.all_pairs):
         difference = pair.result.difference
-        alone = difference.defined and math.isnan(difference.low)
-        if alone:
+        if difference.defined and math.isnan(difference.low):
             text = f"{difference.value:.3f} [no interval]"
         else:
             text = interval_text(difference, 3)
@@ -644,8 +643,9 @@ def likeness_table(pairs: Sequence[ReferencePair], options: StatisticsOptions) -
                     scores.setdefault(pair.prompt, []).append(pair.values[metric])
             means = {prompt: mean_of(values) for prompt, values in scores.items()}
             bootstrap = Bootstrap.for_part(f"{OWN}/{ALL}", options)
-            computed = mean_over_prompts(means, {prompt: prompt for prompt in means})
-            mean = bootstrap.estimate(computed)
+            mean = bootstrap.estimate(
+                mean_over_prompts(means, {prompt: prompt for prompt in means})
+            )
             ends = np.percentile([*means.values()], _PERCENTILES)
             value, low, high, *shares = (
                 f"{number:.{digits}f}"

@@ -365,8 +365,9 @@ def write_report(
         )
     comparison = compare_with_printed(expected, cells) if expected else None
     elsewhere = f"see {REPORT_MD}" if folder else ""
-    sentences = tuple(lines(report, options, elsewhere=elsewhere))
-    written = WrittenReport(comparison, sentences, report)
+    written = WrittenReport(
+        comparison, tuple(lines(report, options, elsewhere=elsewhere)), report
+    )
     if folder is None:
         return written
     over = _benchmark_average(report.sections, options)

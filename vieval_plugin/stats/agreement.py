@@ -157,9 +157,10 @@ def leave_one_out_resampled(
     values = _two_or_more(ratings)
     correlations = []
     for rater, ratings in enumerate(values):
-        others_mean = _mean_without(values, rater)
         correlations.append(
-            resampled_correlations(ratings, others_mean, counts, coefficient)
+            resampled_correlations(
+                ratings, _mean_without(values, rater), counts, coefficient
+            )
         )
     return np.array(correlations)
 

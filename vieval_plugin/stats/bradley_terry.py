@@ -128,9 +128,9 @@ def resampled_strengths(wins: ArrayLike, ties: ArrayLike, counts: Ints) -> Float
         np.tensordot(counts.astype(float), group_counts, axes=1)
         for group_counts in (won, tied)
     ]
-    outcome_resamples = zip(*resampled_wins_and_ties, strict=True)
     log_strength_rows = [
-        strengths(*wins_and_ties).log_strengths for wins_and_ties in outcome_resamples
+        strengths(*wins_and_ties).log_strengths
+        for wins_and_ties in zip(*resampled_wins_and_ties, strict=True)
     ]
     return np.array(log_strength_rows).reshape(len(counts), -1)
 

@@ -56,8 +56,11 @@ class Labels(NamedTuple):
         """Task types with labels enough for a function of their own; the others take the common
         one, of all labels.
         """
-        kinds = dict.fromkeys(self.kinds)
-        return [kind for kind in kinds if self.in_kinds([kind]).are_enough]
+        return [
+            kind
+            for kind in dict.fromkeys(self.kinds)
+            if self.in_kinds([kind]).are_enough
+        ]
 
     @property
     def are_enough(self) -> bool:
@@ -145,8 +148,7 @@ def isotonic_fit(scores: ArrayLike, ratings: ArrayLike) -> tuple[Floats, Floats]
 def fits(labels: Labels) -> dict[str, tuple[Floats, Floats]]:
     """The knots of each task type, fitted on its labels or, where these are few, on all."""
     large = labels.large_kinds
-    common = isotonic_fit(labels.scores, labels.ratings)
-    knots = dict.fromkeys(labels.kinds, common)
+    knots = dict.fromkeys(labels.kinds, isotonic_fit(labels.scores, labels.ratings))
     for kind in large:
         kind_labels = labels.in_kinds([kind])
         knots[kind] = isotonic_fit(kind_labels.scores, kind_labels.ratings)

@@ -137,6 +137,4 @@ def _resampled_pairs(
         values.append(
             np.array([(p.hard, p.soft) for p in pairs], dtype=float).reshape(-1, 2)
         )
-    weight = np.concatenate(weights, axis=1).astype(float)
-    value = np.concatenate(values)
-    return value, weight
+    return np.concatenate(values), np.concatenate(weights, axis=1).astype(float)

@@ -223,8 +223,7 @@ def prompts_for_margin(spread: float) -> float:
     >>> prompts_for_margin(0.3), prompts_for_margin(0.2)
     (330.0, 180.0)
     """
-    one_prompt = MeanOfDifferences(0.0, spread, 1)
-    needed = one_prompt.items_needed(ADVISED_MARGIN)
+    needed = MeanOfDifferences(0.0, spread, 1).items_needed(ADVISED_MARGIN)
     if math.isinf(needed):
         return needed
     return round(needed, 1 - math.floor(math.log10(needed)))

@@ -98,8 +98,9 @@ class CorrelationDifference:
         self._coefficient: Coefficient = coefficient
         self._scores = (a, b, h)
         self._group_index = group_index
-        numbers = range(len(part_names))
-        self._parts = [np.flatnonzero(part == number) for number in numbers]
+        self._parts = [
+            np.flatnonzero(part == number) for number in range(len(part_names))
+        ]
         self.strata = _strata(~np.isnan(h), group_index, part)
         self.units = len(self.strata)
         # r needs three sums of each image model: of x, of x squared and of x times h, which is

@@ -333,10 +333,9 @@ def best_constant(human: ArrayLike, scheme: VoteScheme = "four_way") -> Floats:
     """
     human_votes = codes(human, FIRST)
     counts = is_vote_in_scheme(human_votes, scheme)
-    right_answers = ANSWERS[scheme].values()
     constants = [
         np.isin(human_votes, list(right_for)).astype(float)
-        for right_for in right_answers
+        for right_for in ANSWERS[scheme].values()
     ]
     return np.where(
         counts, max(constants, key=lambda right: mean(right[counts])), np.nan

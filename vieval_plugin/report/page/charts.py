@@ -154,8 +154,7 @@ class DifferenceAxis:
         """
         step = next(s for s in _STEPS if self.high - self.low <= 5 * s)
         first = math.ceil(self.low / step)
-        last = math.floor(self.high / step)
-        numbers = range(first, last + 1)
+        numbers = range(first, math.floor(self.high / step) + 1)
         ticks = self.words or {
             n * step: f"{n * step:+g}" if n else "0" for n in numbers
         }

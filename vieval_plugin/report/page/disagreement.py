@@ -160,8 +160,10 @@ def _quantiles(values: Sequence[float]) -> list[float]:
     NaN is NaN.
     """
     highest = max(sum(not math.isnan(value) for value in values) - 1, 1)
-    ordered = scipy.stats.rankdata(values, "average", nan_policy="omit")
-    return [float(rank - 1) / highest for rank in ordered]
+    return [
+        float(rank - 1) / highest
+        for rank in scipy.stats.rankdata(values, "average", nan_policy="omit")
+    ]
 
 
 def _contest_judgement(label: str, record: Record) -> Judgement:
@@ -169,8 +171,13 @@ def _contest_judgement(label: str, record: Record) -> Judgement:
     if not human_vote:
         return Judgement(label, record)
     judge_vote = answer(record)
-    distance = _vote_distance(judge_vote, human_vote, record) if judge_vote else 1.0
-    return Judgement(label, record, disagreement=distance)
+    return Judgement(
+        label,
+        record,
+        disagreement=_vote_distance(judge_vote, human_vote, record)
+        if judge_vote
+        else 1.0,
+    )
 
 
 def _vote_distance(judge_vote: str, vote: str, record: Record) -> float:

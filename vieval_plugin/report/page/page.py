@@ -415,8 +415,7 @@ class _Filters:
         )  # the furthest apart comes last
         spread = self._spreads[tile.prompt]
         prompt = str(list(self._spreads).index(tile.prompt))
-        judges = self._indices["judge"]
-        orders = [f"{by_judge.get(judge, -1):.3g}" for judge in judges]
+        orders = [f"{by_judge.get(judge, -1):.3g}" for judge in self._indices["judge"]]
         return {
             **data,
             "prompt": prompt,

@@ -58,8 +58,10 @@ class Prompt:
 
     def best_rival(self, generator: str) -> str:
         """The best generator but this one."""
-        rivals = (rival for rival in self.scores if rival != generator)
-        return max(rivals, key=lambda rival: self.scores[rival])
+        return max(
+            (rival for rival in self.scores if rival != generator),
+            key=lambda rival: self.scores[rival],
+        )
 
 
 @dataclass(frozen=True)
@@ -142,8 +144,11 @@ def _best_first(prompts: Sequence[Prompt], first: str, alone: bool) -> list[Prom
     def advantage(prompt: Prompt) -> float:
         return prompt.scores.get(first, math.nan) if alone else prompt.lead(first)
 
-    with_lead = (prompt for prompt in prompts if not math.isnan(advantage(prompt)))
-    return sorted(with_lead, key=advantage, reverse=True)
+    return sorted(
+        (prompt for prompt in prompts if not math.isnan(advantage(prompt))),
+        key=advantage,
+        reverse=True,
+    )
 
 
 def prompt_rows(
@@ -211,8 +216,13 @@ def _title_order(board: Leaderboard, challenger: str) -> list[str]:
     pairs = comparison.all_pairs
     told_apart = any(pair.significant or pair.doubtful for pair in pairs)
     as_given = len(pairs) == 1 and not told_apart and not board.measure.uses_ratings
-    systems = comparison.compared.systems if as_given else comparison.systems
-    return sorted((s.label for s in systems), key=lambda label: label != challenger)
+    return sorted(
+        (
+            s.label
+            for s in (comparison.compared.systems if as_given else comparison.systems)
+        ),
+        key=lambda label: label != challenger,
+    )
 
 
 def _shown_ends(ordered: list[Prompt]) -> list[Prompt]:
@@ -276,14 +286,14 @@ def _legend(
         chart = _two_generator_legend(board, ordered, bars, total)
     else:
         meaning = Markup("{}, sorted by {} lead. A stronger blue means a higher score.")
-        first_possessive = possessive(generators[0])
-        chart = meaning.format(plural(total, "prompt"), first_possessive)
+        chart = meaning.format(plural(total, "prompt"), possessive(generators[0]))
     sentences = [chart]
     missing = total - len(ordered)
     if missing:
-        prompts = plural(missing, "prompt")
         sentences.append(
-            Markup("Left out: {} without scores to compare.").format(prompts)
+            Markup("Left out: {} without scores to compare.").format(
+                plural(missing, "prompt")
+            )
         )
     if len(ordered) > MOST_PROMPTS:
         sentences.append(
@@ -303,8 +313,7 @@ def _two_generator_legend(
     counts_contests = board.measure.counts_contests
     verb = "wins" if counts_contests else "scores higher"
     tied = "a tie" if counts_contests else "equal"
-    prompts = plural(total, "prompt")
-    ahead = (_key("ahead"), bars.first, verb, higher, prompts)
+    ahead = (_key("ahead"), bars.first, verb, higher, plural(total, "prompt"))
     behind = (_key("behind"), bars.second, lower)
     legend = Markup("{} {} {} on {} of {}, {} {} on {}").format(*ahead, *behind)
     if equal:

@@ -376,8 +376,15 @@ def _scored_caption(record: Record, reason: str) -> Picture:
     ratings = mean_ratings(record)
     if ratings:
         caption += f"; annotators: {ratings}"
-    found = _detected_objects(record)
-    return Picture("", "no image", True, score_of(record), caption, reason, found)
+    return Picture(
+        "",
+        "no image",
+        True,
+        score_of(record),
+        caption,
+        reason,
+        _detected_objects(record),
+    )
 
 
 def _detected_objects(record: Record) -> tuple[DetectedObject, ...]:
@@ -450,8 +457,11 @@ def _pictures(
         roles = [role for role in sample.images if _is_output(role)]
         for role in roles:
             title = name if name and len(roles) == 1 else f"{name} {role}".strip()
-            thumbnail = thumbnail_of(sample.images[role])
-            pictures.append(replace(caption, role=title, thumbnail=thumbnail))
+            pictures.append(
+                replace(
+                    caption, role=title, thumbnail=thumbnail_of(sample.images[role])
+                )
+            )
         if name and not roles:
             pictures.append(replace(caption, role=name))
     return pictures
