@@ -56,14 +56,11 @@ def entry_of(
         ]
     backbones = {judge.run.label: judge.run.name.backbone}
     ids = sorted(str(record.id) for record in records)
-    unit = "contests" if records[0].votes is not None else "samples"
     cells = {(record.id.part, record.id.image_model) for record in records}
-    sample_digest = hashlib.sha256("\n".join(ids).encode()).hexdigest()
     numbers = (
         number_row(name, number, judge.failure_policy, backbones)
         for number in judge.numbers
     )
-    ties = tie_share(records, judge.board.aspect)
     return CardEntry(
         *(
             name,
@@ -74,16 +71,16 @@ def entry_of(
             source.pack_hash,
         ),
         options=identity_of(source)["options"],
-        unit=unit,
+        unit="contests" if records[0].votes is not None else "samples",
         samples=len(records),
         available=available,
         cells=len(cells),
-        sample_digest=sample_digest,
+        sample_digest=hashlib.sha256("\n".join(ids).encode()).hexdigest(),
         numbers=tuple(numbers),
         pairs=tuple(pairs),
         cost=cost_of(records),
         seconds=seconds,
-        ties=ties,
+        ties=tie_share(records, judge.board.aspect),
         round_numbers=round_share(records),
         files=digests(files, folder),
     )
@@ -147,7 +144,6 @@ def card_of(
     ]
     all_left_out = tuple(dict.fromkeys((*left_out, *unplaced)))
     today = datetime.now(UTC).date()
-    versions = {"python": platform.python_version(), **versions_of(*_PACKAGES)}
     return Card(
         card=VERSION,
         model=judges[0].run.label,
@@ -160,7 +156,7 @@ def card_of(
         statistics=asdict(options),
         seed=options.seed,
         date=today,
-        versions=versions,
+        versions={"python": platform.python_version(), **versions_of(*_PACKAGES)},
     )
 
 

@@ -153,14 +153,15 @@ class PlacedJudge:
         """Leaderboard with only this judge."""
         label = self.run.label
         board = self.board_of(())
-        same_answers = {
-            name: labels for name, labels in board.same_answers.items() if name == label
-        }
         return replace(
             board,
             numbers=(self.number,),
             costs={label: board.costs[label]},
-            same_answers=same_answers,
+            same_answers={
+                name: labels
+                for name, labels in board.same_answers.items()
+                if name == label
+            },
         )
 
 

@@ -151,12 +151,14 @@ class WithAnnotators(Annotated, Report):
         self, run: Run, observations: Sequence[Observation], options: StatisticsOptions
     ) -> AnnotatedRows:
         scored = {name for o in observations for name in o.scores}
-        dimensions = tuple(
-            dimension for dimension in self.dimensions if dimension in scored
-        )
         return AnnotatedRows.from_observations(
             observations,
-            replace(Rating.from_run(run), dimensions=dimensions),
+            replace(
+                Rating.from_run(run),
+                dimensions=tuple(
+                    dimension for dimension in self.dimensions if dimension in scored
+                ),
+            ),
             self,
             options,
         )
@@ -272,9 +274,14 @@ def _number(
     statistic: Statistic,
     role: Role = "judge",
 ) -> Number:
-    key = Key("statistics", part, "", label, statistic.name, statistic.aspect)
     return Number(
-        label, estimate, part, statistic.aspect, statistic.name, role, key=key
+        label,
+        estimate,
+        part,
+        statistic.aspect,
+        statistic.name,
+        role,
+        key=Key("statistics", part, "", label, statistic.name, statistic.aspect),
     )
 
 

@@ -233,8 +233,11 @@ def compared_correlations(
             f"not used to compare {labels[first]} and {labels[second]}: "
             f"{because(left_out)}"
         )
-        notes = (note,) if left_out and first != second else ()
-        return CommonSamplesStatistic(int(common.sum()), statistic, notes=notes)
+        return CommonSamplesStatistic(
+            int(common.sum()),
+            statistic,
+            notes=(note,) if left_out and first != second else (),
+        )
 
     labels = list(items)
     systems = tuple(system(index, label) for index, label in enumerate(labels))

@@ -372,10 +372,11 @@ def compare_systems(
 def _without_pairs(
     compared: ComparedStatistic, systems: tuple[System, ...]
 ) -> Comparison:
-    reason = (
-        f"no two of these {compared.entrants} share {compared.unit} that a test can use"
+    return Comparison(
+        compared,
+        systems,
+        reason=f"no two of these {compared.entrants} share {compared.unit} that a test can use",
     )
-    return Comparison(compared, systems, reason=reason)
 
 
 def _defined_indices(compared: ComparedStatistic, defined: set[str]) -> list[int]:
@@ -454,10 +455,9 @@ def restrict_systems(
     def pair(first: int, second: int) -> CommonSamplesStatistic:
         return compared.pair(indices[first], indices[second])
 
-    systems = tuple(compared.systems[index] for index in indices)
     return replace(
         compared,
-        systems=systems,
+        systems=tuple(compared.systems[index] for index in indices),
         pair=pair,
         above_constant=above_constant
         and (lambda index, seed: above_constant(indices[index], seed)),

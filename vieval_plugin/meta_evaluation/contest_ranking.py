@@ -215,7 +215,6 @@ def _ranked(
         benchmark, part, voter, compared.aspect, pairs, codes, options
     )
     compared = replace(compared, untestable_reason=voter_strengths.reason)
-    judge = JudgeName(voter, "", voter)
     statistic = RankedStatistic(
         part=part,
         aspect=compared.aspect,
@@ -226,7 +225,7 @@ def _ranked(
         ends=(-math.inf, math.inf),
         compared=lambda _: compared,
         is_headline=False,
-        judge=judge,
+        judge=JudgeName(voter, "", voter),
         measure=STRENGTH,
     )
     return ContestRanking(

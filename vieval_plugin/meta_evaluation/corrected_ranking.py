@@ -296,13 +296,12 @@ def _ranked(
         System(e.generator, e.rated_units, _undefined(e), value=e.corrected.mean.value)
         for e in estimates
     )
-    order = tuple(e.generator for e in ordered)
     has_groups = any(image.cluster != image.group for side in scored for image in side)
     unit = "rated groups" if has_groups else "rated prompts"
     compared = ComparedStatistic(
         *(ALL, aspect, CORRECTED.name, systems, pair, unit, "generators"),
         with_failures=count_failures,
-        order=order,
+        order=tuple(e.generator for e in ordered),
         level=level,
         undecided_reason=undecided_reason,
     )
@@ -353,13 +352,12 @@ def _undecided_reason(selected: Sequence[object], look: Look | None) -> str:
 def _ranked_statistic(
     aspect: str, run: Run, compared: ComparedStatistic
 ) -> RankedStatistic:
-    title = f"Mean {aspect} over prompts, by {run.name}, corrected by people's ratings"
     return RankedStatistic(
         part=ALL,
         aspect=aspect,
         statistic=CORRECTED.name,
         measured=aspect,
-        title=title,
+        title=f"Mean {aspect} over prompts, by {run.name}, corrected by people's ratings",
         why="",
         ends=(0.0, 1.0),
         compared=lambda _: compared,

@@ -77,9 +77,10 @@ class Bootstrap:
         True
         """
         if math.isnan(computed.value):
-            reasons = (computed.reason or "undefined",)
             return Estimate(
-                math.nan, resamples=np.full(self.resamples, np.nan), reasons=reasons
+                math.nan,
+                resamples=np.full(self.resamples, np.nan),
+                reasons=(computed.reason or "undefined",),
             )
         rng = np.random.default_rng(self.seed)
         block_size = max(1, _MOST_COUNTS // max(1, len(computed.clusters)))

@@ -158,16 +158,6 @@ def _ranked(
                 title = f"{aspect}, {measure.name}, by {run.name}"
                 if measure.is_plain_mean:
                     title = f"Mean {aspect} over prompts, by {run.name}"
-                compared = cache(
-                    partial(
-                        _compared_under,
-                        judged_under,
-                        (breakdown, value),
-                        aspect,
-                        measure,
-                    )
-                )
-                is_headline = measure.leads and (breakdown, aspect) == headline
                 statistic = RankedStatistic(
                     part=ALL,
                     aspect=aspect,
@@ -176,8 +166,16 @@ def _ranked(
                     title=title,
                     why=_WHY,
                     ends=(0.0, 1.0),
-                    compared=compared,
-                    is_headline=is_headline,
+                    compared=cache(
+                        partial(
+                            _compared_under,
+                            judged_under,
+                            (breakdown, value),
+                            aspect,
+                            measure,
+                        )
+                    ),
+                    is_headline=measure.leads and (breakdown, aspect) == headline,
                     judge=run.name,
                     breakdown=breakdown,
                     value=value,
@@ -229,16 +227,14 @@ def _numbers(
             table, statistic.value or ALL, model, run.label, "mean", statistic.aspect
         )
         mean = bootstrap.estimate(mean_over_prompts(scores, clusters_of(model_images)))
-        total = len({image.group for image in model_images})
-        statuses = Counter(image.status for image in model_images)
         yield Number(
             *(model, mean, ALL, statistic.aspect, statistic.statistic),
             role="generator",
             judge=run.name,
             breakdown=statistic.breakdown,
             value=statistic.value,
-            total=total,
-            statuses=statuses,
+            total=len({image.group for image in model_images}),
+            statuses=Counter(image.status for image in model_images),
             key=key if mean.defined and measure.is_plain_mean else None,
         )
 

@@ -203,11 +203,16 @@ def _corrected(aspect: str, rows: ImageModelRows) -> Estimate:
             )
         )
     has_value = int(bool(values))
-    coverage = ImageModelCoverage(len(values), len(rows.columns[aspect]), has_value, 1)
     average = fisher_average(
         values, resampled, _sample_count(aspect, rows), reasons, rows.options
     )
-    return replace(average, zeros=tuple(constant), coverage=coverage)
+    return replace(
+        average,
+        zeros=tuple(constant),
+        coverage=ImageModelCoverage(
+            len(values), len(rows.columns[aspect]), has_value, 1
+        ),
+    )
 
 
 def fisher_average(
@@ -349,8 +354,11 @@ def paper_over_parts(parts: Sequence[Estimate]) -> Estimate:
     0.4621
     """
     value = paper_mean(part.value for part in parts)
-    n = sum(part.n for part in parts)
-    return Estimate(value, n=n, reasons=_joined(part.reasons for part in parts))
+    return Estimate(
+        value,
+        n=sum(part.n for part in parts),
+        reasons=_joined(part.reasons for part in parts),
+    )
 
 
 def _joined(sequences: Iterable[Sequence[str]]) -> tuple[str, ...]:

@@ -347,13 +347,11 @@ def _model_numbers(
     table = run.table or BY_MODEL
     for model, columns in rows.columns[aspect].items():
         human = columns.human(rows.added_last)
-        reasons = (undefined_reason(human, columns.judge),)
         estimate = Estimate(
             correlation(human, columns.judge),
             n=len(columns.judge),
-            reasons=reasons,
+            reasons=(undefined_reason(human, columns.judge),),
         )
-        key = Key(table, part, model, run.label, "spearman", aspect)
         fields = (part, aspect, f"{_BY_MODEL}_{table}")
         yield Number(
             run.label,
@@ -361,7 +359,7 @@ def _model_numbers(
             *fields,
             breakdown=_IMAGE_MODEL,
             value=model,
-            key=key,
+            key=Key(table, part, model, run.label, "spearman", aspect),
         )
 
 
@@ -468,9 +466,10 @@ def _rankings(label: str, part: str, rows: ImageModelRows) -> Iterator[Number]:
     if len(judge) < 2:
         why = undefined(judge, humans)
     for name, distance in {"footrule": footrule, "rho": correlation}.items():
-        key = Key("T5", part, "", label, name, "O")
         estimate = Estimate(distance(judge, humans), reasons=(why,))
-        yield Number(label, estimate, part, "O", name, key=key)
+        yield Number(
+            label, estimate, part, "O", name, key=Key("T5", part, "", label, name, "O")
+        )
 
 
 def _agreement(
@@ -480,8 +479,15 @@ def _agreement(
     corrected, paper = agreed
     yield Number(label, corrected, part, aspect, FISHER, role)
     table = "T1" if part == ALL else "T2/3"
-    key = Key(table, part, "", label, "spearman", aspect)
-    yield Number(label, paper, part, aspect, PUBLISHED, role, key=key)
+    yield Number(
+        label,
+        paper,
+        part,
+        aspect,
+        PUBLISHED,
+        role,
+        key=Key(table, part, "", label, "spearman", aspect),
+    )
 
 
 def _human_numbers(
@@ -536,7 +542,6 @@ def _rater_numbers(
         for coefficient in get_args(Coefficient):
             mean = paper_mean(leave_one_out(values, coefficient), rounded=False)
             name = f"{coefficient}_of_raters"
-            key = Key("T7", part, model, HUMAN, coefficient, aspect)
             estimate = Estimate(mean, reasons=(_NO_RATER,))
             yield Number(
                 HUMAN,
@@ -548,7 +553,7 @@ def _rater_numbers(
                 None,
                 _IMAGE_MODEL,
                 model,
-                key=key,
+                key=Key("T7", part, model, HUMAN, coefficient, aspect),
             )
 
 

@@ -107,10 +107,9 @@ class WithLabels(Report):
         def compute(rows: RowsByAspect) -> Computed | Estimate:
             return column.compute(rows.by_aspect[aspect])
 
-        name = column.name if len(self.aspects) == 1 else f"{aspect}_{column.name}"
         return replace(
             column,
-            name=name,
+            name=column.name if len(self.aspects) == 1 else f"{aspect}_{column.name}",
             compute=compute,
             primary=column is self.columns[0],
             aspect=aspect,

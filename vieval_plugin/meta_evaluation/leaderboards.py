@@ -125,9 +125,6 @@ def _completed_numbers(
         statuses = number.statuses or Counter(
             record.verdict.status for record in records[number.system]
         )
-        total = number.total or sum(statuses.values()) - statuses.get(
-            Status.NOT_APPLICABLE, 0
-        )
         unranked, ranks = (
             (system.undefined or system.unranked, system.ranks)
             if system
@@ -135,7 +132,14 @@ def _completed_numbers(
         )
         completed.append(
             replace(
-                number, ranks=ranks, unranked=unranked, statuses=statuses, total=total
+                number,
+                ranks=ranks,
+                unranked=unranked,
+                statuses=statuses,
+                total=(
+                    number.total
+                    or sum(statuses.values()) - statuses.get(Status.NOT_APPLICABLE, 0)
+                ),
             )
         )
     completed.sort(

@@ -89,11 +89,17 @@ def _aspect_numbers(
         _STATISTICS.items(), resampled, strict=True
     ):
         value = statistic(means, reference)
-        key = Key(ORDER, part, "", run.label, name, aspect)
         estimate = Estimate(
             value, *interval(resamples), resamples, len(models), (reason,)
         )
-        yield Number(run.label, estimate, part, aspect, f"{name}_of_order", key=key)
+        yield Number(
+            run.label,
+            estimate,
+            part,
+            aspect,
+            f"{name}_of_order",
+            key=Key(ORDER, part, "", run.label, name, aspect),
+        )
     for model, rank in dict(zip(models, ranks(means), strict=True)).items():
         yield Number(
             *(run.label, Estimate(rank), part, aspect, "rank_of_order"),

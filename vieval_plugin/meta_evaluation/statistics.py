@@ -337,9 +337,14 @@ def _untestable(
     counts = {label: len(judge_rows.scored) for label, judge_rows in rows.items()}
     systems = []
     for label, n in counts.items():
-        unranked = unranked_reason(n, max(total, n))
-        value = statistic.compute(rows[label]).value
-        systems.append(System(label, n, unranked=unranked, value=value))
+        systems.append(
+            System(
+                label,
+                n,
+                unranked=unranked_reason(n, max(total, n)),
+                value=statistic.compute(rows[label]).value,
+            )
+        )
     reason = (
         f"judges cannot be compared by {statistic.name}, because it has no paired test"
     )

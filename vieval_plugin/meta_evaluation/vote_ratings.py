@@ -109,9 +109,6 @@ def _right(
         (SCORED, votes != NONE),
         (UNTIED, np.isin(votes, (FIRST, SECOND))),
     ):
-        key = Key(
-            "ratings", judged.part, "", f"{voter}, {pairs_name}", statistic, aspect
-        )
         yield Number(
             *(
                 voter,
@@ -123,7 +120,9 @@ def _right(
             ),
             breakdown="pairs",
             value=pairs_name,
-            key=key,
+            key=Key(
+                "ratings", judged.part, "", f"{voter}, {pairs_name}", statistic, aspect
+            ),
             scale=100,
         )
 

@@ -514,13 +514,19 @@ def _constants(
         values = [*SCHEMES[scheme], *([TIE] if scheme == "four_way" else [])]
     constants = []
     for vote in values:
-        accepted = vote != TIE or scheme != "four_way"
         codes = np.full(len(pairs.human), CODES[vote])
-        by_order = dict.fromkeys((FORWARD, REVERSE, PAPER), codes)
         answers = Answers(
-            pairs, dict.fromkeys(TIE_HANDLINGS[scheme], codes), by_order=by_order
+            pairs,
+            dict.fromkeys(TIE_HANDLINGS[scheme], codes),
+            by_order=dict.fromkeys((FORWARD, REVERSE, PAPER), codes),
         )
         constants.append(
-            Entrant(part, f"always {vote}", CONSTANT, answers, accepted=accepted)
+            Entrant(
+                part,
+                f"always {vote}",
+                CONSTANT,
+                answers,
+                accepted=vote != TIE or scheme != "four_way",
+            )
         )
     return constants

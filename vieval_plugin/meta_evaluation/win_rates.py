@@ -133,13 +133,12 @@ def _ranked(
     )
     compared = _compared(subject, all_outcomes, contest_counts)
     bootstrap = Bootstrap.for_part(f"{run.benchmark}/{ALL}", options)
-    title = f"Share of contests won (ties count as half), by {run.name}"
     statistic = RankedStatistic(
         part=ALL,
         aspect=subject,
         statistic=WIN_RATE.name,
         measured=WIN_RATE.name,
-        title=title,
+        title=f"Share of contests won (ties count as half), by {run.name}",
         why=_WHY,
         ends=(0.0, 1.0),
         compared=lambda _: compared,
@@ -158,12 +157,11 @@ def _ranked(
             computed_mean(points, groups, "no contest has an answer")
         )
         rate = _tested_rate(model, rate, tested)
-        statuses = dict(_statuses(observed, model))
         numbers.append(
             Number(
                 *(model, rate, ALL, subject, WIN_RATE.name, "generator", run.name),
                 total=contest_counts[model],
-                statuses=statuses,
+                statuses=dict(_statuses(observed, model)),
             )
         )
     return statistic, numbers

@@ -253,8 +253,11 @@ def _rating_advice(board: Leaderboard, verdicts: str) -> str:
             f"equally good generator is not worse by {ADVISED_MARGIN:g}, if ratings vary as much "
             "as this judge's scores. "
         )
-    command = _command(_LABEL, verdicts, images=rating_count * len(board.numbers))
-    return _RATE_SOME.format(prompts=prompts, command=command, reach=reach)
+    return _RATE_SOME.format(
+        prompts=prompts,
+        command=_command(_LABEL, verdicts, images=rating_count * len(board.numbers)),
+        reach=reach,
+    )
 
 
 def _command(command: str, verdicts: str, **fields: int) -> str:

@@ -309,20 +309,16 @@ def _with_evidence(
     margin: float,
 ) -> Gate:
     """Gate with the numbers that it was decided by."""
-    differences = tuple(_difference(ranking, one) for one in evidence)
-    answer = replace(combined_gate.answer, limits=(*track, *limits))
-    aspect = "" if ranking.aspect == VOTES else ranking.aspect
-    better = all(
-        min(_low(ranking, one), one.penalised.plain_low) > 0 for one in evidence
-    )
     return replace(
         combined_gate,
-        answer=answer,
+        answer=replace(combined_gate.answer, limits=(*track, *limits)),
         evidence=tuple(evidence),
-        differences=differences,
+        differences=tuple(_difference(ranking, one) for one in evidence),
         margin=margin,
-        better=better,
-        aspect=aspect,
+        better=all(
+            min(_low(ranking, one), one.penalised.plain_low) > 0 for one in evidence
+        ),
+        aspect="" if ranking.aspect == VOTES else ranking.aspect,
     )
 
 
@@ -382,8 +378,11 @@ def apply_control(
     control = " ".join(sentences)
     if not any(result.seen for result in results):
         return replace(_blind(gate, objection, control, step), control=tuple(results))
-    answer = replace(gate.answer, limits=(control, *gate.answer.limits))
-    return replace(gate, answer=answer, control=tuple(results))
+    return replace(
+        gate,
+        answer=replace(gate.answer, limits=(control, *gate.answer.limits)),
+        control=tuple(results),
+    )
 
 
 def require_no_control(gate: Gate, margin: float) -> Gate:
@@ -461,9 +460,10 @@ def _blind(gate: Gate, objection: str, reason: str, step: str) -> Gate:
     answer = gate.answer
     title = gate.answer.title
     if gate.better:
-        references = enumeration([evidence.reference for evidence in gate.evidence])
         title = Finding.BETTER.format(
-            judge=gate.judge, mine=gate.challenger, references=references
+            judge=gate.judge,
+            mine=gate.challenger,
+            references=enumeration([evidence.reference for evidence in gate.evidence]),
         )
     title = _objected(title, objection)
     limits = (answer.evidence, *answer.limits)

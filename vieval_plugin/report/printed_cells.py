@@ -113,8 +113,9 @@ def compare_with_printed(
                 f"{row.where}: printed must be a number, got {row.cells['printed'][:40]!r}; correct "
                 "the file"
             )
-        table = joined.get(key.table, key.table)
-        computed = cells.get(key, cells.get(replace(key, table=table)))
+        computed = cells.get(
+            key, cells.get(replace(key, table=joined.get(key.table, key.table)))
+        )
         cell = PrintedCell(key, printed, computed, row.cells["why_not"])
         if computed is None:
             comparison.missing.append(cell)

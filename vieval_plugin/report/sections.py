@@ -205,20 +205,22 @@ class Section:
         if not board.ranks_generators:
             return board_answer
         if board_answer.outcome is not Outcome.BETTER_WITHOUT_FAILURES:
-            title = self._add_failures(board, board_answer.title)
-            board_answer = replace(board_answer, title=title)
+            board_answer = replace(
+                board_answer, title=self._add_failures(board, board_answer.title)
+            )
         uncorrected = (
             "" if correction or not self.by_ratings else _uncorrected(self.runs, board)
-        )
-        limits = (
-            *board_answer.limits,
-            *filter(None, [_unmatched_prompts(self.runs, board), uncorrected]),
         )
         is_rated = bool(uncorrected) or any(
             r.provenance.calibration for r in self._records_of(board)
         )
         return replace(
-            board_answer, limits=limits, next="" if is_rated else board_answer.next
+            board_answer,
+            limits=(
+                *board_answer.limits,
+                *filter(None, [_unmatched_prompts(self.runs, board), uncorrected]),
+            ),
+            next="" if is_rated else board_answer.next,
         )
 
     def _records_of(self, board: Leaderboard) -> Iterator[Record]:
@@ -400,10 +402,9 @@ def sections_of(
         from vieval_plugin.results.scored import benchmark_tables
 
         benchmarks = benchmark_tables(runs)
-    further = (*totals_tables(results.totals), *benchmarks, *people)
     return replace(
         report,
-        further=further,
+        further=(*totals_tables(results.totals), *benchmarks, *people),
         notes=(*sentences, *notes),
         totals=tuple(results.totals),
     )
@@ -572,12 +573,14 @@ def _leading(boards: Sequence[Leaderboard]) -> list[Leaderboard]:
 def _drop_pairs(board: Leaderboard) -> Leaderboard:
     """A leaderboard without ranks and differences, of a judge that contradicts itself."""
     systems = tuple(replace(system, ranks=None) for system in board.comparison.systems)
-    reason = f"{board.judge} contradicts itself in at least half of the contests"
-    numbers = tuple(replace(number, ranks=None) for number in board.numbers)
     return replace(
         board,
-        numbers=numbers,
-        comparison=Comparison(board.comparison.compared, systems, reason=reason),
+        numbers=tuple(replace(number, ranks=None) for number in board.numbers),
+        comparison=Comparison(
+            board.comparison.compared,
+            systems,
+            reason=f"{board.judge} contradicts itself in at least half of the contests",
+        ),
     )
 
 

@@ -170,9 +170,8 @@ def drop_shared_columns(table: Table) -> tuple[Table, str]:
     def columns(cells: Sequence[str]) -> tuple[str, ...]:
         return tuple(cell for n, cell in enumerate(cells) if n not in shared)
 
-    rows = tuple(map(columns, table.rows))
     return replace(
-        table, header=columns(table.header), rows=rows
+        table, header=columns(table.header), rows=tuple(map(columns, table.rows))
     ), f"in all rows: {', '.join(texts)}" if texts else ""
 
 

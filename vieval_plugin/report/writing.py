@@ -364,9 +364,10 @@ def write_report(
             f"{', '.join(reference_order[:5])}"
         )
     comparison = compare_with_printed(expected, cells) if expected else None
-    elsewhere = f"see {REPORT_MD}" if folder else ""
     written = WrittenReport(
-        comparison, tuple(lines(report, options, elsewhere=elsewhere)), report
+        comparison,
+        tuple(lines(report, options, elsewhere=f"see {REPORT_MD}" if folder else "")),
+        report,
     )
     if folder is None:
         return written

@@ -202,16 +202,12 @@ def two_judges(
     def shared(column: Floats) -> Estimate:
         return _expanded(share(column, groups, seed=seed), column, groups)
 
-    rated_equal = int(np.isin(people, (TIE, BOTH_GOOD, BOTH_BAD)).sum())
-    right_where_alike = shared(np.where(alike, right[0], np.nan))
-    first_elsewhere = shared(np.where(alike, np.nan, right[0]))
-    second_elsewhere = shared(np.where(alike, np.nan, right[1]))
     return TwoJudges(
         alike=shared(alike),
-        right_where_alike=right_where_alike,
-        first_elsewhere=first_elsewhere,
-        second_elsewhere=second_elsewhere,
-        rated_equal=rated_equal,
+        right_where_alike=shared(np.where(alike, right[0], np.nan)),
+        first_elsewhere=shared(np.where(alike, np.nan, right[0])),
+        second_elsewhere=shared(np.where(alike, np.nan, right[1])),
+        rated_equal=int(np.isin(people, (TIE, BOTH_GOOD, BOTH_BAD)).sum()),
     )
 
 

@@ -181,11 +181,6 @@ def page(
     order_text = _order_text(report)
     answers = [gate.answer] if gate else report.answers
     leads = [a.evidence for a in answers[:1]] + [a.title for a in answers[1:]]
-    strip = [
-        (by_id[sample], lines)
-        for sample, lines in highlights.items()
-        if by_id[sample].outputs
-    ]
     repeated_lines = [
         f"{judge} on every sample: {text}"
         for judge, text in repeated.items()
@@ -200,7 +195,11 @@ def page(
         limits=answers[0].limits if gate else (),
         next=next(filter(None, (a.next for a in answers)), ""),
         strip_title=_strip_title(annotators, chain(*highlights.values())),
-        strip=strip,
+        strip=[
+            (by_id[sample], lines)
+            for sample, lines in highlights.items()
+            if by_id[sample].outputs
+        ],
         order_text=order_text,
         policy=policy(style, script, has_files),
         style=Markup(style),
