@@ -8,7 +8,6 @@ samples. All commands that read results can read it.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -46,6 +45,7 @@ from vieval_plugin.run.backbones import JUDGE, require_model
 from vieval_plugin.run.evaluate import outcomes_of, provenance_of
 from vieval_plugin.run.prepare import PreparedJudge, prepare, setting_of
 from vieval_plugin.run.progress import Progress
+from vieval_plugin.stats.bootstrap import grouped
 from vieval_plugin.stats.decisions import DRIFT_LEVEL
 from vieval_plugin.stats.drift import DriftTest, drift_tests
 from vieval_plugin.text.errors import VievalError
@@ -121,16 +121,11 @@ def anchor_samples(lookup: Lookup, n: int, seed: int) -> list[Judged]:
     Raises:
         VievalError: fewer than `LEAST_ITEMS` can be judged again.
     """
-    strata: dict[tuple[str, ...], list[Record]] = defaultdict(list)
-    for record in lookup.records:
-        if record.verdict.status not in (*_NO_ANSWER, Status.NOT_APPLICABLE):
-            stratum = (
-                record.id.benchmark,
-                record.id.part,
-                record.kind,
-                record.id.image_model,
-            )
-            strata[stratum].append(record)
+    strata = grouped(
+        ((r.id.benchmark, r.id.part, r.kind, r.id.image_model), r)
+        for r in lookup.records
+        if r.verdict.status not in (*_NO_ANSWER, Status.NOT_APPLICABLE)
+    )
     rng = np.random.default_rng(seed)
     queues = [
         [records[i] for i in rng.permutation(len(records))]
@@ -197,10 +192,11 @@ def read_anchor(lookup: Lookup, name: str) -> Anchor:
     anchor or its images have changed.
     """
     source = source_of(lookup)
-    by_id: dict[object, list[Record]] = defaultdict(list)
-    for record in lookup.records:
-        if record.provenance.label.startswith(REPEAT):
-            by_id[record.id].append(record)
+    by_id = grouped(
+        (record.id, record)
+        for record in lookup.records
+        if record.provenance.label.startswith(REPEAT)
+    )
     counts = {len(records) for records in by_id.values()}
     if len(counts) != 1 or counts == {1}:
         raise VievalError(
@@ -394,25 +390,18 @@ def answer_of(verdict: Verdict) -> object:
 def _means(
     rows: Sequence[tuple[Judged, tuple[Verdict, ...]]],
 ) -> Iterator[tuple[str, str, int, float, float]]:
-    by_kind: dict[tuple[str, str], list[list[float]]] = defaultdict(list)
-    for judged, verdicts in rows:
-        for aspect in verdicts[-1].scores or (
-            [PREFERENCE] if verdicts[-1].choice else []
-        ):
-            values = aspect_scores(verdicts, aspect)
-            if not any(map(math.isnan, values)):
-                by_kind[judged.kind, aspect].append(values)
+    by_kind = grouped(
+        ((judged.kind, aspect), aspect_scores(verdicts, aspect))
+        for judged, verdicts in rows
+        for aspect in verdicts[-1].scores or [PREFERENCE] * bool(verdicts[-1].choice)
+    )
     for (kind, aspect), scores in sorted(by_kind.items()):
-        answers = np.array(scores)
-        mean_now = float(answers[:, -1].mean())
-        mean_then = float(answers[:, :-1].mean())
-        yield (
-            kind,
-            aspect,
-            len(answers),
-            mean_now,
-            mean_then,
-        )
+        table = np.array(scores)
+        answers = table[~np.isnan(table).any(axis=1)]
+        if len(answers):
+            now = float(answers[:, -1].mean())
+            then = float(answers[:, :-1].mean())
+            yield kind, aspect, len(answers), now, then
 
 
 def check_anchor(

@@ -481,12 +481,8 @@ def _group_by_model(
     return grouped((o.image_model, o) for o in ordered)
 
 
-@lru_cache(maxsize=8)
-def _bootstrap_group_counts(
-    groups: tuple[str, ...], resamples: int, seed: tuple[int, int]
-) -> Counts:
-    """Cached, because all judges' intervals on all aspects of a part come from the same draws."""
-    return cluster_counts(groups, resamples, seed)
+# all judges' intervals on all aspects of a part come from the same draws
+_cached_counts = lru_cache(maxsize=8)(cluster_counts)
 
 
 def resampled_counts(
@@ -500,8 +496,7 @@ def resampled_counts(
         options: how many resamples, the seed.
     """
     groups = tuple(sorted({o.group for o in observations}))
-    group_counts = _bootstrap_group_counts(
-        groups, options.draws, (options.seed, zlib.crc32(name.encode()))
-    )
+    seed = (options.seed, zlib.crc32(name.encode()))
+    group_counts = _cached_counts(groups, options.draws, seed)
     index_of = {group: index for index, group in enumerate(groups)}
     return lambda row_groups: group_counts[:, [index_of[group] for group in row_groups]]

@@ -211,9 +211,17 @@ class ByImageModel(Report):
             yield from _agreement(
                 run.label, ALL, aspect, agreement_over_parts(part_pairs)
             )
-            yield from _accuracy_numbers(
-                pairs_by_generator, aspect, options, benchmark, run
-            )
+            pairs_by_part = pairs_by_generator[aspect]
+            parts_by_name = {ALL: [*pairs_by_part]}
+            parts_by_name |= {part: [part] for part in pairs_by_part if part != ALL}
+            for name, members in parts_by_name.items():
+                accuracies = accuracy_over_pairs(
+                    [pairs_by_part[part] for part in members],
+                    options.draws,
+                    (options.seed, *f"{benchmark}/{name}".encode()),
+                )
+                for statistic, accuracy in zip((HARD, SOFT), accuracies, strict=True):
+                    yield Number(run.label, accuracy, name, aspect, statistic)
 
     def _ranked(
         self,
@@ -361,28 +369,6 @@ def _model_numbers(
             value=model,
             key=Key(table, part, model, run.label, "spearman", aspect),
         )
-
-
-def _accuracy_numbers(
-    pairs_by_generator: dict[str, dict[str, tuple[int, list[PairAgreement]]]],
-    aspect: str,
-    options: StatisticsOptions,
-    benchmark: str,
-    run: Run,
-) -> Iterator[Number]:
-    pairs_by_part = pairs_by_generator[aspect]
-    parts_by_name = {ALL: list(pairs_by_part)} | {
-        part: [part] for part in pairs_by_part if part != ALL
-    }
-    for part, parts_of_value in parts_by_name.items():
-        pairs = [pairs_by_part[p] for p in parts_of_value]
-        accuracies = accuracy_over_pairs(
-            pairs,
-            options.draws,
-            (options.seed, *f"{benchmark}/{part}".encode()),
-        )
-        for statistic, accuracy in zip((HARD, SOFT), accuracies, strict=True):
-            yield Number(run.label, accuracy, part, aspect, statistic)
 
 
 def _references(aspect: str, ceilings: Mapping[str, Number]) -> tuple[Number, ...]:

@@ -21,7 +21,7 @@ from vieval_plugin.meta_evaluation.estimates import Bootstrap
 from vieval_plugin.meta_evaluation.findings import Number, Role, preferred
 from vieval_plugin.meta_evaluation.tables import Key, Table, interval_text, number
 from vieval_plugin.meta_evaluation.vote_answers import VOTES, Pairs
-from vieval_plugin.meta_evaluation.vote_statistics import JudgedPart, default_subjects
+from vieval_plugin.meta_evaluation.vote_statistics import JudgedPart
 from vieval_plugin.stats.agreement import mean_of_known
 from vieval_plugin.stats.bootstrap import Ints
 from vieval_plugin.stats.comparison import Bools
@@ -146,9 +146,22 @@ def _strengths(benchmark: str, judged: JudgedPart, options: StatisticsOptions) -
     rated = _rated(pairs)
     if not rated:
         return Table("strengths", title, (), ())
-    voters = _voters(
-        pairs, _compared_aspect(VOTES, rated), judged, default_subjects(judged.judges)
-    )
+    overall = _compared_aspect(VOTES, rated)
+    subjects = default_subjects(judged.judges)
+    voters = {
+        "people's votes": (VOTES, pairs, pairs.human),
+        f"{PEOPLE} ({overall})": (overall, pairs, _rating_vote(pairs, overall)),
+    }
+    for judge in judged.judges:
+        subject = judge.subject
+        if subjects[judge.label] == subject:
+            aspect = "" if subject == VOTES else f" ({subject})"
+            answers = judge.answers
+            voters[f"{judge.label}{aspect}"] = (
+                subject,
+                answers.pairs,
+                answers.codes["decisive"],
+            )
     rankings = {
         name: contest_strengths(benchmark, judged.part, "", *votes, options)
         for name, votes in voters.items()
@@ -182,28 +195,6 @@ def _strengths(benchmark: str, judged: JudgedPart, options: StatisticsOptions) -
         header,
         (*rows, (judged.part, "tau-b with the votes", "", "", *alike)),
     )
-
-
-def _voters(
-    pairs: Pairs, overall: str, judged: JudgedPart, subjects: dict[str, str]
-) -> dict[str, tuple[str, Pairs, Ints]]:
-    voters = {
-        "people's votes": (VOTES, pairs, pairs.human),
-        f"{PEOPLE} ({overall})": (overall, pairs, _rating_vote(pairs, overall)),
-    }
-    for judge in (
-        judge for judge in judged.judges if subjects[judge.label] == judge.subject
-    ):
-        if judge.subject == VOTES:
-            name = judge.label
-        else:
-            name = f"{judge.label} ({judge.subject})"
-        voters[name] = (
-            judge.subject,
-            judge.answers.pairs,
-            judge.answers.codes["decisive"],
-        )
-    return voters
 
 
 def _strength(ranking: ContestStrengths, image_model: str) -> tuple[str, str]:

@@ -161,7 +161,7 @@ def _ranked(
             Number(
                 *(model, rate, ALL, subject, WIN_RATE.name, "generator", run.name),
                 total=contest_counts[model],
-                statuses=dict(_statuses(observed, model)),
+                statuses=_statuses(observed, model),
             )
         )
     return statistic, numbers
@@ -327,58 +327,43 @@ def _compared(
         }
         return pair(first, second, by_opponent)
 
-    systems = _systems(contest_counts, outcomes)
+    systems = []
+    for model, contests in outcomes.items():
+        answered = len(contests)
+        total = contest_counts[model]
+        unranked = f"an answer to {answered} of {total} contests"
+        if answered >= LEAST_COVERAGE * total:
+            unranked = ""
+        undefined = "" if contests else "no contest has an answer"
+        systems.append(System(model, answered, undefined, unranked))
+    per_prompt = all(
+        len({(o.opponent, o.group) for o in contests}) == len(contests)
+        for contests in outcomes.values()
+    )
     return ComparedStatistic(
         ALL,
         subject,
         WIN_RATE.name,
-        systems,
+        tuple(systems),
         pair,
-        _unit(outcomes),
+        "prompts" if per_prompt else "contests",
         "generators",
         with_failures=count_failures,
     )
 
 
-def _systems(
-    contest_counts: Mapping[str, int], outcomes: dict[str, list[ContestOutcome]]
-) -> tuple[System, ...]:
-    return tuple(
-        System(
-            model,
-            len(contests),
-            "" if contests else "no contest has an answer",
-            f"an answer to {len(contests)} of {contest_counts[model]} contests"
-            if len(contests) < LEAST_COVERAGE * contest_counts[model]
-            else "",
-        )
-        for model, contests in outcomes.items()
-    )
-
-
-def _unit(outcomes: dict[str, list[ContestOutcome]]) -> str:
-    per_prompt = all(
-        len({(o.opponent, o.group) for o in contests}) == len(contests)
-        for contests in outcomes.values()
-    )
-    return "prompts" if per_prompt else "contests"
-
-
-def _statuses(
-    observed: Sequence[Observation], model: str
-) -> tuple[tuple[Status, int], ...]:
+def _statuses(observed: Sequence[Observation], model: str) -> Counter[Status]:
     """Statuses of a model's contests, less those that only others' missing images made fail."""
-    contests = [
-        (o.status, o.contest.image_models, o.contest.without_image)
-        for o in observed
-        if o.contest
-    ]
-    counts = Counter(
+    contests = [(o.status, o.contest) for o in observed if o.contest]
+    return Counter(
         status
-        for status, models, failed in contests
-        if model in ([models[n] for n in failed] or models)
+        for status, contest in contests
+        if model
+        in (
+            [contest.image_models[n] for n in contest.without_image]
+            or contest.image_models
+        )
     )
-    return tuple(counts.items())
 
 
 @dataclass(frozen=True)

@@ -260,22 +260,19 @@ def gate_of(
             ranking, pair_evidence, margin, bias, again, filled
         )
     gate = _combined_gate(mine, decided, _judge_words(ranking))
-    return _with_evidence(
-        gate,
-        _track(run.all_records, ranking, evidence),
-        limits,
-        evidence,
-        ranking,
-        margin,
-    )
-
-
-def _track(
-    records: Sequence[Record], ranking: Leaderboard, evidence: Sequence[GateEvidence]
-) -> tuple[str, ...]:
+    track: tuple[str, ...] = ()
     if ranking.measure.is_plain_mean and evidence:
-        return _track_sentences(records[0].provenance, ranking)
-    return ()
+        track = _track_sentences(run.all_records[0].provenance, ranking)
+    lows = [min(_low(ranking, e), e.penalised.plain_low) for e in evidence]
+    return replace(
+        gate,
+        answer=replace(gate.answer, limits=(*track, *limits)),
+        evidence=tuple(evidence),
+        differences=tuple(_difference(ranking, e) for e in evidence),
+        margin=margin,
+        better=all(low > 0 for low in lows),
+        aspect="" if ranking.aspect == VOTES else ranking.aspect,
+    )
 
 
 def _judge_words(ranking: Leaderboard) -> str:
@@ -298,28 +295,6 @@ def _require_comparable(
             f"--margin cannot compare {mine} with {reference}: "
             f"{incomparable_reasons(ranking, (mine, reference))}"
         )
-
-
-def _with_evidence(
-    combined_gate: Gate,
-    track: tuple[str, ...],
-    limits: Sequence[str],
-    evidence: list[GateEvidence],
-    ranking: Leaderboard,
-    margin: float,
-) -> Gate:
-    """Gate with the numbers that it was decided by."""
-    return replace(
-        combined_gate,
-        answer=replace(combined_gate.answer, limits=(*track, *limits)),
-        evidence=tuple(evidence),
-        differences=tuple(_difference(ranking, one) for one in evidence),
-        margin=margin,
-        better=all(
-            min(_low(ranking, one), one.penalised.plain_low) > 0 for one in evidence
-        ),
-        aspect="" if ranking.aspect == VOTES else ranking.aspect,
-    )
 
 
 def _track_sentences(provenance: Provenance, ranking: Leaderboard) -> tuple[str, ...]:
@@ -419,11 +394,11 @@ def add_history(gate: Gate, dates: Sequence[str], differences: Sequence[float]) 
     nights = len(differences)
     change = cusum(differences)
     if change is None:
-        line = (
+        return _limited(
+            gate,
             f"History: {plural(nights, 'night')}. A slow fall can be detected from "
-            f"night {FIRST_NIGHTS + 1}."
+            f"night {FIRST_NIGHTS + 1}.",
         )
-        return replace(gate, answer=replace(answer, limits=(*answer.limits, line)))
     spread = (
         f"The first {FIRST_NIGHTS} nights have a mean of {change.mean:+.3f} and a standard "
         f"deviation of {change.deviation:.3f}"
@@ -432,16 +407,19 @@ def add_history(gate: Gate, dates: Sequence[str], differences: Sequence[float]) 
     total = f"the CUSUM of {nights} nights is {change.sums[-1]:.1f}"
     line = f"History: {total} (alarm at {CUSUM_LIMIT:g}). {spread}. {chart}"
     if change.alarm is None:
-        return replace(gate, answer=replace(answer, limits=(*answer.limits, line)))
+        return _limited(gate, line)
     title = _SLOW_FALL.format(judge=gate.judge, date=dates[change.alarm])
     step = "Find the cause, then start a new series with a new baseline or another --history file."
     alarm = Answer(title, line, next=step)
     if gate.decision == "not_worse":
         alarm = replace(alarm, limits=(answer.title, answer.evidence, *answer.limits))
         return replace(gate, answer=alarm, alarm=True)
-    return replace(
-        gate, answer=replace(answer, limits=(*answer.limits, title, line)), alarm=True
-    )
+    return replace(_limited(gate, title, line), alarm=True)
+
+
+def _limited(gate: Gate, *lines: str) -> Gate:
+    limits = (*gate.answer.limits, *lines)
+    return replace(gate, answer=replace(gate.answer, limits=limits))
 
 
 def _sparkline(sums: Sequence[float]) -> str:
