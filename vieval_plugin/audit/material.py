@@ -15,6 +15,7 @@ from vieval_plugin.judges.contests import Contest, Judged, candidates_of
 from vieval_plugin.judges.protocol import Sample, SampleId, outputs
 from vieval_plugin.run.plan import to_ask
 from vieval_plugin.run.prepare import PreparedJudge
+from vieval_plugin.stats.bootstrap import grouped
 from vieval_plugin.text.errors import VievalError
 
 
@@ -55,9 +56,11 @@ def partners_of(judged: Sequence[Judged], seed: int) -> list[Sample | None]:
     None if there is none.
     """
     rng = np.random.default_rng([seed, 1])
-    by_kind: dict[str, list[Sample]] = {}
-    for sample in judged:
-        by_kind.setdefault(sample.kind, []).extend(candidates_of(sample))
+    by_kind = grouped(
+        (sample.kind, candidate)
+        for sample in judged
+        for candidate in candidates_of(sample)
+    )
     partners: list[Sample | None] = []
     for sample in judged:
         candidates = [
@@ -84,11 +87,11 @@ def _contests(judged: Sequence[Judged]) -> list[Judged]:
         for sample in judged
         if isinstance(sample, Contest) and len(sample.candidates) == 2
     ]
-    by_uid: dict[tuple[str, ...], list[Sample]] = {}
-    for sample in judged:
-        if isinstance(sample, Sample):
-            key = (sample.id.benchmark, sample.id.part, sample.kind, sample.id.uid)
-            by_uid.setdefault(key, []).append(sample)
+    by_uid = grouped(
+        ((sample.id.benchmark, sample.id.part, sample.kind, sample.id.uid), sample)
+        for sample in judged
+        if isinstance(sample, Sample)
+    )
     for (benchmark, part, _, uid), samples in by_uid.items():
         for first, rival in combinations(samples, 2):
             are_rivals = first.id.image_model != rival.id.image_model

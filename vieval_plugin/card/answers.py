@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, combinations, compress
 
 import numpy as np
@@ -14,6 +14,7 @@ from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, TIE
 from vieval_plugin.judges.protocol import Verdict
 from vieval_plugin.meta_evaluation.estimates import Bootstrap, computed_mean
 from vieval_plugin.records import Record
+from vieval_plugin.stats.bootstrap import grouped
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 
@@ -96,9 +97,7 @@ def agreement_of_repeats(
         benchmark: of the samples; it is part of the seed.
         options: number of resamples, the seed.
     """
-    by_id: dict[Hashable, list[Record]] = defaultdict(list)
-    for record in records:
-        by_id[record.id].append(record)
+    by_id = grouped((record.id, record) for record in records)
     groups = list[str]()
     agreements = list[float]()
     distances = list[float]()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -29,6 +29,7 @@ from vieval_plugin.records import fingerprint, target_json
 from vieval_plugin.run.plan import to_ask
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.session import QuestionCounts, Session
+from vieval_plugin.stats.bootstrap import grouped
 from vieval_plugin.stats.decisions import SIGNIFICANCE_LEVEL
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.wording import plural
@@ -147,9 +148,8 @@ def draw_sample(judged: Sequence[Judged], n: int, seed: int) -> list[Judged]:
         n: size of the sample.
         seed: of the draw.
     """
-    cells: dict[tuple[str, str], list[Judged]] = defaultdict(list)
-    for sample in sorted(judged, key=lambda sample: str(sample.id)):
-        cells[sample.id.part, sample.id.image_model].append(sample)
+    ordered = sorted(judged, key=lambda sample: str(sample.id))
+    cells = grouped(((s.id.part, s.id.image_model), s) for s in ordered)
     cell_sizes = even_sizes(list(map(len, cells.values())), n, seed)
     sizes = dict(zip(cells, cell_sizes, strict=True))
     sampled: list[Judged] = []

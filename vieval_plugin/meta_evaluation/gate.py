@@ -38,6 +38,7 @@ from vieval_plugin.meta_evaluation.win_rates import (
     outcomes_between,
 )
 from vieval_plugin.records import YOUR_IMAGES, Record, Run
+from vieval_plugin.stats.bootstrap import grouped
 from vieval_plugin.stats.comparison import Bools
 from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.decisions import LARGE_FALL, ONE_SIDED_LEVEL
@@ -164,11 +165,11 @@ def gate_evidence(
             side_images = side.having_value(ranking.breakdown, ranking.value)
         # the images of each prompt, without those that the judge does not apply to,
         # which no statistic sees
-        by_prompt: dict[str, list[Observation]] = defaultdict(list)
-        for image in side_images:
-            if image.status is not Status.NOT_APPLICABLE:
-                by_prompt[image.group].append(image)
-        images[name] = by_prompt
+        images[name] = grouped(
+            (image.group, image)
+            for image in side_images
+            if image.status is not Status.NOT_APPLICABLE
+        )
     corrected = (
         ranking.comparison.pair_of(challenger, reference)
         if ranking.measure.uses_ratings

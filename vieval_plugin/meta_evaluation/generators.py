@@ -147,11 +147,15 @@ def _ranked(
         for record in run.all_records
         for name in record.provenance.calibrated_scores
     }
-    breakdowns = _breakdowns(judged)
+    places = [
+        (breakdown, value)
+        for breakdown in BREAKDOWNS
+        for value in _values(judged, breakdown)
+    ]
     statistics = list[RankedStatistic]()
     numbers = list[Number]()
     headline = "", aspects[0] if aspects else ""
-    for breakdown, value in breakdowns:
+    for breakdown, value in [("", ""), *places]:
         images = _images_by_model(judged, breakdown, value)
         for aspect in aspects:
             for measure in _measures(images, aspect):
@@ -170,7 +174,8 @@ def _ranked(
                         partial(
                             _compared_under,
                             judged_under,
-                            (breakdown, value),
+                            breakdown,
+                            value,
                             aspect,
                             measure,
                         )
@@ -186,26 +191,15 @@ def _ranked(
     return statistics, numbers
 
 
-def _breakdowns(judged: list[GeneratorImages]) -> list[tuple[str, str]]:
-    return [
-        ("", ""),
-        *(
-            (breakdown, value)
-            for breakdown in BREAKDOWNS
-            for value in _values(judged, breakdown)
-        ),
-    ]
-
-
 def _compared_under(
     judged_under: Callable[[StatisticsOptions], Sequence[GeneratorImages]],
-    place: tuple[str, str],
+    breakdown: str,
+    value: str,
     aspect: str,
     measure: Measure,
     options: StatisticsOptions,
 ) -> ComparedStatistic:
     """The comparison of generators on a value of a breakdown, under a failure policy."""
-    breakdown, value = place
     images = _images_by_model(judged_under(options), breakdown, value)
     return _compared(images, value or ALL, aspect, measure)
 

@@ -18,6 +18,7 @@ from vieval_plugin.meta_evaluation.label_plan import LabelPlan, Look, look_at
 from vieval_plugin.meta_evaluation.tables import Table, number
 from vieval_plugin.records import Record, Run
 from vieval_plugin.stats.agreement import krippendorff_alpha, mean_of_known
+from vieval_plugin.stats.bootstrap import grouped
 from vieval_plugin.stats.decisions import LEAST_OF_ANNOTATOR
 from vieval_plugin.text.errors import VievalError
 
@@ -85,12 +86,12 @@ def drop_constant_annotators(ratings: HumanRatings) -> tuple[HumanRatings, list[
     Raises:
         VievalError: nothing is left.
     """
-    values: dict[str, list[float]] = {}
-    for by_annotator in chain.from_iterable(
-        aspects.values() for aspects in ratings.scores.values()
-    ):
-        for annotator, value in by_annotator.items():
-            values.setdefault(annotator, []).append(value)
+    values = grouped(
+        rating
+        for aspects in ratings.scores.values()
+        for by_annotator in aspects.values()
+        for rating in by_annotator.items()
+    )
     constant = {
         name: ratings_by_item
         for name, ratings_by_item in values.items()
@@ -121,18 +122,14 @@ def _drop_annotators(
     aspects: Mapping[str, Mapping[str, float]], annotators: Collection[str]
 ) -> dict[str, Mapping[str, float]]:
     """Ratings of an image less those of some annotators, and less aspects that have no other."""
-    remaining = {
+    return {
         aspect: {
             name: value
             for name, value in by_annotator.items()
             if name not in annotators
         }
         for aspect, by_annotator in aspects.items()
-    }
-    return {
-        aspect: by_annotator
-        for aspect, by_annotator in remaining.items()
-        if by_annotator
+        if not set(by_annotator) <= set(annotators)
     }
 
 
@@ -225,16 +222,14 @@ def annotator_table(ratings: HumanRatings) -> Table:
             for by_annotator in ratings.votes.values()
             for vote in by_annotator.values()
         }
-        vote_values = sorted(votes)
-        table = []
-        for annotator in annotators:
-            codes = []
-            for by_annotator in ratings.votes.values():
-                code = math.nan
-                if annotator in by_annotator:
-                    code = float(vote_values.index(by_annotator[annotator]))
-                codes.append(code)
-            table.append(codes)
+        codes = {vote: float(code) for code, vote in enumerate(sorted(votes))}
+        table = [
+            [
+                codes.get(by_annotator.get(annotator, ""), math.nan)
+                for by_annotator in ratings.votes.values()
+            ]
+            for annotator in annotators
+        ]
         rows.append(
             _agreement(
                 VOTE, np.array(table, dtype=float), krippendorff_alpha(table, "nominal")

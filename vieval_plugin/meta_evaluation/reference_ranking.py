@@ -123,24 +123,14 @@ def _scores(
         for o in apply_failure_policy(samples, aspects, options)
         if aspect in o.scores
     }
-    for records in judged:
-        score_by_output |= dict(_candidate_scores(records[0], aspect))
+    for record, *_ in judged:
+        choice = record.verdict.choice
+        candidate_scores = choice.scores if choice else ()
+        for candidate, scores in zip(record.candidates, candidate_scores, strict=False):
+            if aspect in scores:
+                output = (candidate.image_model, record.group, candidate.uid)
+                score_by_output[output] = scores[aspect]
     return [(*key, score) for key, score in sorted(score_by_output.items())]
-
-
-def _candidate_scores(
-    record: Record, aspect: str
-) -> Iterator[tuple[tuple[str, str, str], float]]:
-    for candidate, candidate_score in zip(
-        record.candidates,
-        record.verdict.choice.scores if record.verdict.choice else (),
-        strict=False,
-    ):
-        if aspect in candidate_score:
-            yield (
-                (candidate.image_model, record.group, candidate.uid),
-                candidate_score[aspect],
-            )
 
 
 def _table(

@@ -5,7 +5,6 @@ agree and where they do not.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Sequence
 from itertools import combinations
 from statistics import fmean
@@ -27,6 +26,7 @@ from vieval_plugin.meta_evaluation.vote_answers import (
     subjects_of,
 )
 from vieval_plugin.records import Run
+from vieval_plugin.stats.bootstrap import grouped
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.votes import FIRST, NONE, SECOND, TIE, TwoJudges, two_judges
 
@@ -91,10 +91,7 @@ def _pair_answers(
         pairs = paired([o for o in observed if o.contest])
         if pairs.observations:
             answers |= _contest_answers(pairs, observed, aspects or run.aspects, part)
-        by_prompt: dict[str, list[Observation]] = defaultdict(list)
-        for o in observed:
-            if aspects and not o.contest:
-                by_prompt[o.uid].append(o)
+        by_prompt = grouped((o.uid, o) for o in observed if aspects and not o.contest)
         for uid, samples in by_prompt.items():
             answers |= _image_answers(samples, aspects[0], part, uid)
     return answers

@@ -21,7 +21,7 @@ from vieval_plugin.meta_evaluation.estimates import Bootstrap
 from vieval_plugin.meta_evaluation.findings import Number, Role, preferred
 from vieval_plugin.meta_evaluation.tables import Key, Table, interval_text, number
 from vieval_plugin.meta_evaluation.vote_answers import VOTES, Pairs
-from vieval_plugin.meta_evaluation.vote_statistics import JudgedPart
+from vieval_plugin.meta_evaluation.vote_statistics import JudgedPart, default_subjects
 from vieval_plugin.stats.agreement import mean_of_known
 from vieval_plugin.stats.bootstrap import Ints
 from vieval_plugin.stats.comparison import Bools

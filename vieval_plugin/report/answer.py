@@ -41,6 +41,7 @@ from vieval_plugin.report.words import (
     statistic_words,
     task_type,
 )
+from vieval_plugin.stats.bootstrap import grouped
 from vieval_plugin.stats.comparison import independent_p, unit_sums
 from vieval_plugin.stats.decisions import (
     ADVISED_MARGIN,
@@ -434,7 +435,7 @@ def _is_constant(board: Leaderboard) -> bool:
     if not board.ranks_generators or measure.counts_contests or measure.uses_ratings:
         return False
     estimates = [number.estimate for number in board.defined]
-    if min(estimate.n for estimate in estimates) < LEAST_FOR_A_TEST:
+    if min(e.n for e in estimates) < LEAST_FOR_A_TEST:
         return False
     ends = [end for e in estimates for end in (e.value, e.low, e.high)]
     return all(math.isclose(end, ends[0], abs_tol=1e-9) for end in ends)
@@ -592,11 +593,8 @@ def _missing_number_sentence(board: Leaderboard) -> str:
 
 def _common_samples(board: Leaderboard) -> _Finding:
     """Finding where no two systems cover the benchmark: the better of each pair, on common samples."""
-    by_winner: dict[str, list[str]] = {}
-    for pair in (
-        pair.better_first() for pair in board.comparison.all_pairs if pair.significant
-    ):
-        by_winner.setdefault(pair.first, []).append(pair.second)
+    pairs = map(SystemPair.better_first, board.comparison.all_pairs)
+    by_winner = grouped((pair.first, pair.second) for pair in pairs if pair.significant)
     words = _words(board)
     alone = next(
         (f"Only {n.system}" for n in board.defined if not n.unranked),
@@ -606,14 +604,13 @@ def _common_samples(board: Leaderboard) -> _Finding:
     evidence = f"{_range(board, board.defined)} {_smallest_p(board.comparison)} {order}"
     if not by_winner:
         return _Finding(Outcome.NONE_BETTER, evidence)
-    results = sorted(by_winner.items(), key=lambda result: -len(result[1]))[
-        :_MOST_NAMED
-    ]
-    pairs = "; ".join(
+    results = sorted(by_winner.items(), key=lambda result: -len(result[1]))
+    sentences = [
         f"{winner} is better than {_named_or_counted(losers)}"
-        for winner, losers in results
-    )
-    return _Finding(Outcome.BETTER_ON_COMMON, evidence, {"pairs": pairs})
+        for winner, losers in results[:_MOST_NAMED]
+    ]
+    names = {"pairs": "; ".join(sentences)}
+    return _Finding(Outcome.BETTER_ON_COMMON, evidence, names)
 
 
 def _own_number_sentence(board: Leaderboard, number: Number) -> str:

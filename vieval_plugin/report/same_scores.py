@@ -7,10 +7,11 @@ from typing import TypeAlias
 
 from vieval_plugin.judges.protocol import SampleId, Verdict
 from vieval_plugin.records import Run
+from vieval_plugin.stats.bootstrap import grouped
 from vieval_plugin.stats.decisions import LEAST_COMMON
 from vieval_plugin.text.wording import enumeration
 
-_Verdicts: TypeAlias = dict[SampleId, tuple[Verdict, ...]]
+_Verdicts: TypeAlias = dict[SampleId, list[Verdict]]
 
 
 def same_scores(runs: Sequence[Run]) -> list[str]:
@@ -48,11 +49,11 @@ def same_scores(runs: Sequence[Run]) -> list[str]:
 
 def _scored(run: Run) -> _Verdicts:
     """The verdicts with scores or a choice, by sample, one for each time that it was judged."""
-    by_sample: dict[SampleId, list[Verdict]] = {}
-    for record in run.all_records:
-        if record.verdict.scores or record.verdict.choice:
-            by_sample.setdefault(record.id, []).append(record.verdict)
-    return {sample: tuple(verdicts) for sample, verdicts in by_sample.items()}
+    return grouped(
+        (record.id, record.verdict)
+        for record in run.all_records
+        if record.verdict.scores or record.verdict.choice
+    )
 
 
 def _are_same(first: _Verdicts, second: _Verdicts) -> bool:

@@ -10,14 +10,17 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from markupsafe import Markup
 
 from vieval_plugin.meta_evaluation.findings import Leaderboard
 from vieval_plugin.records import Record, Run
 from vieval_plugin.stats.agreement import mean_of_known
+from vieval_plugin.stats.bootstrap import grouped
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.text.escaping import html
+from vieval_plugin.text.wording import decimals
 
 #: Number of judges whose scores are drawn against people's.
 MOST_JUDGES = 6
@@ -197,51 +200,37 @@ def scatter_rows(
         runs: one a judge.
     """
     by_label = {run.label: run for run in runs}
-    judges = [number.system for number in board.numbers if number.system in by_label][
-        :MOST_JUDGES
-    ]
-    points = {
-        label: judge_points
-        for label in judges
-        if (judge_points := _points(by_label[label], board.aspect))
-    }
+    judges = [n.system for n in board.numbers if n.system in by_label][:MOST_JUDGES]
+    points = {label: _points(by_label[label], board.aspect) for label in judges}
+    kinds = [*dict.fromkeys(chain(*points.values()))]
     ratings = [
         rating
         for judge_points in points.values()
-        for kind_points in judge_points.values()
-        for rating, _ in kind_points
+        for rating, _ in chain(*judge_points.values())
     ]
     ends = min([0.0, *ratings]), max([1.0, *ratings])
-    kinds = list(
-        dict.fromkeys(kind for judge_points in points.values() for kind in judge_points)
-    )
+    correlations = board.breakdowns.get("kind", {})
     charts: dict[str, list[ScatterChart]] = {}
     for label, judge_points in points.items():
         for kind, kind_points in judge_points.items():
-            estimate = board.breakdowns.get("kind", {}).get(kind, {}).get(label)
-            correlation = (
-                f"{estimate.value:.2f}" if estimate and estimate.defined else ""
-            )
-            drawing = scatter(
-                kind_points,
-                ends,
-                f"{label} against ratings on {kind}",
-                kinds.index(kind),
-            )
-            charts.setdefault(label, []).append(
-                ScatterChart(kind, len(kind_points), correlation, drawing)
-            )
+            estimate = correlations.get(kind, {}).get(label)
+            correlation = decimals(estimate.value, ".2f") if estimate else ""
+            title = f"{label} against ratings on {kind}"
+            drawing = scatter(kind_points, ends, title, kinds.index(kind))
+            chart = ScatterChart(kind, len(kind_points), correlation, drawing)
+            charts.setdefault(label, []).append(chart)
     return charts
 
 
 def _points(run: Run, aspect: str) -> dict[str, list[tuple[float, float]]]:
-    by_kind: dict[str, list[tuple[float, float]]] = {}
-    for part, judged in run.records.items():
-        for record in (records[0] for records in judged):
-            point = _point(record, aspect, run.against_all)
-            if not any(map(math.isnan, point)):
-                by_kind.setdefault(record.kind or part, []).append(point)
-    return by_kind
+    points = (
+        (record.kind or part, _point(record, aspect, run.against_all))
+        for part, judged in run.records.items()
+        for record, *_ in judged
+    )
+    return grouped(
+        (kind, point) for kind, point in points if not any(map(math.isnan, point))
+    )
 
 
 def _point(record: Record, aspect: str, against_all: bool) -> tuple[float, float]:
