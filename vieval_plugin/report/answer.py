@@ -163,40 +163,35 @@ def answer(
         )
     finding = _finding(board, corrected)
     outcome = finding.outcome
-    limits = (
-        *(_rating_sentences(corrected) if corrected else ()),
-        *_bias(bias),
-        *_limits(board, outcome),
-    )
-    if corrected and outcome is Outcome.LEADS_SO_FAR:
-        limits = (f"{_few_ratings(corrected)}.", *limits)
-    unrated = board.measure.is_plain_mean and board.benchmark == OWN
-    next_step = ""
-    failed_sentence = ""
+    limits = [*_bias(bias), *_limits(board, outcome)]
+    if corrected:
+        limits = [*_rating_sentences(corrected, outcome), *limits]
+    scores_images = board.ranks_generators and not board.measure.counts_contests
+    if outcome.shows_no_difference and scores_images:
+        limits = [_smallest_difference(board), *limits]
+    words = {**_words(board, corrected), **finding.names}
+    title = board.measure.sentence(outcome, words)
+    evidence = [finding.evidence]
+    quantity = measured_quantity(board)
+    if quantity:
+        evidence.append(f"{words['judge']} measures {quantity.meaning}.")
+        if outcome in MEASURED:
+            title = MEASURED[outcome].format(**words, **asdict(quantity))
+    failed = ""
     if board.ranks_generators and outcome is not Outcome.NO_NUMBER:
-        failed_sentence = _failed_verdicts_sentence(board, MOST_UNREAD)
-    if outcome in (Outcome.NO_NUMBER, Outcome.CONSTANT_JUDGE) or failed_sentence:
+        failed = _failed_verdicts_sentence(board, MOST_UNREAD)
+        evidence.append(failed)
+    next_step = ""
+    if failed or outcome in (Outcome.NO_NUMBER, Outcome.CONSTANT_JUDGE):
         first_file = shlex.join(shlex.split(verdicts)[:1])
         next_step = _SHOW.format(
             command=_command("vieval show {verdicts} ID", first_file)
         )
-    elif unrated:
+    elif board.measure.is_plain_mean and board.benchmark == OWN:
         next_step = _rating_advice(board, verdicts)
-    scores_images = board.ranks_generators and not board.measure.counts_contests
-    if outcome.shows_no_difference and scores_images:
-        limits = (_smallest_difference(board), *limits)
-    words = {**_words(board, corrected), **finding.names}
-    title = board.measure.sentence(outcome, words)
-    evidence = finding.evidence
-    quantity = measured_quantity(board)
-    if quantity and outcome in MEASURED:
-        title = MEASURED[outcome].format(**words, **asdict(quantity))
-    if quantity:
-        evidence += f" {words['judge']} measures {quantity.meaning}."
-    evidence = " ".join(filter(None, (evidence, failed_sentence)))
     return Answer(
         title,
-        evidence,
+        " ".join(filter(None, evidence)),
         tuple(filter(None, limits)),
         next_step,
         outcome,
@@ -297,48 +292,35 @@ def _words(
     """The words that titles are filled with."""
     ranked = board.ranked
     defined = board.defined
-    if (
-        corrected is not None and corrected.decides_nothing
-    ):  # also one without labels is in question
+    if corrected is not None and corrected.decides_nothing:
+        # also one without labels is in question
         defined = list(board.numbers)
     systems = [n.system for n in (ranked or defined or board.numbers)]
     first, second, *_ = [*systems, "", ""]
     names = [n.system for n in defined]
-    count = number_word(len(ranked or defined))
-    first_images = YOUR_IMAGES
-    if first != YOUR_IMAGES:
-        first_images = f"the images of {first}"
     candidates = f"the {number_word(len(names))} {board.entrants}"
     if 0 < len(names) <= _MOST_NAMED:
         candidates = enumeration(names)
-    scope = ""
-    if 1 < len(ranked) < len(defined):
-        scope = f"Of the {count} ranked, "
-    words = {
-        "count": count,
-        "first": first,
-        "second": second,
-        "first_images": first_images,
-        "names": candidates,
-        "scope": scope,
-    }
-    words["comparative"] = "better" if len(names) == 2 else "best"
-    words["first_possessive"] = possessive(first)
-    words["second_possessive"] = possessive(second)
-    return {**_board_words(board), **words}
-
-
-def _board_words(board: Leaderboard) -> dict[str, str]:
-    """The words of titles that do not depend on its numbers."""
-    benchmark = YOUR_IMAGES if board.benchmark == OWN else board.benchmark
+    count = number_word(len(ranked or defined))
+    is_part = 1 < len(ranked) < len(defined)
+    is_own = first == YOUR_IMAGES
     return {
         "judge": judge_words(board),
         "entrant": board.entrants.removesuffix("s"),
         "entrants": board.entrants,
-        "benchmark": benchmark,
+        "benchmark": YOUR_IMAGES if board.benchmark == OWN else board.benchmark,
         "against": board.against,
         "unit": board.unit,
         "statistic": statistic_words(board.measured),
+        "count": count,
+        "first": first,
+        "second": second,
+        "first_images": YOUR_IMAGES if is_own else f"the images of {first}",
+        "names": candidates,
+        "scope": f"Of the {count} ranked, " if is_part else "",
+        "comparative": "better" if len(names) == 2 else "best",
+        "first_possessive": possessive(first),
+        "second_possessive": possessive(second),
     }
 
 
@@ -379,10 +361,11 @@ def _finding(board: Leaderboard, corrected: CorrectedRanking | None) -> _Finding
         )
     if not ranked:
         return _common_samples(board)
-    steps = steps_in_order([number.system for number in ranked])
+    labels = [number.system for number in ranked]
+    steps = steps_in_order(labels)
     if steps and not comparison.contenders.issuperset(steps):
         return _best_steps(board, steps)
-    first, *lower = [number.system for number in ranked]
+    first, *lower = labels
     beats_all = all(comparison.beats(first, label) for label in lower)
     pair = comparison.pair_of(first, lower[0])
     if beats_all and pair:
@@ -638,25 +621,21 @@ def _difference(board: Leaderboard, pair: SystemPair, first: Number) -> str:
     """The difference of a pair on what both have; its p only where there is no interval."""
     items = _items(board, pair.n)
     difference = pair.result.difference
-    p_value = (
-        pair.result.p if math.isnan(pair.adjusted) else pair.adjusted
-    )  # few ratings leave none adjusted
-    p = (
-        f"a test requires at least {LEAST_FOR_A_TEST}"
-        if math.isnan(p_value)
-        else p_sentence(p_value)
-    )
+    # few ratings leave none adjusted
+    p_value = pair.result.p if math.isnan(pair.adjusted) else pair.adjusted
+    p = f"a test needs at least {LEAST_FOR_A_TEST}"
+    if not math.isnan(p_value):
+        p = p_sentence(p_value)
     even = board.measure.even
     if even is not None:
+        if first.estimate.value == first.estimate.low == first.estimate.high == even:
+            return f"{judge_words(board)} finds only ties on {items}, so no generator wins."
         share = Estimate(
             even + difference.value, even + difference.low, even + difference.high
         )
-        if first.estimate.value == first.estimate.low == first.estimate.high == even:
-            return f"{judge_words(board)} finds only ties on {items}, so no generator wins."
-        if share.has_interval:
-            text = sentence_number(share)
-        else:
-            text = f"{sentence_number(share)} ({p})"
+        text = sentence_number(share)
+        if not share.has_interval:
+            text += f" ({p})"
         contest = f"{_measured(board)} of {pair.first} against {pair.second}"
         return f"{contest}: {text} on {items} (ties count as half)."
     is_corrected = pair.first == first.system and board.measure.uses_ratings
@@ -688,29 +667,19 @@ def _range(board: Leaderboard, numbers: Sequence[Number]) -> str:
         [n for n in numbers if not n.unranked] or numbers,
         key=lambda n: n.estimate.value,
     )
-    lowest = covering[0]
-    highest = covering[-1]
-    texts = [f"{sentence_number(n.estimate)} for {n.system}" for n in (lowest, highest)]
-    measured = _measured(board)
+    texts = [f"{sentence_number(n.estimate)} for {n.system}" for n in covering]
     if len(covering) == 1:
-        return f"{measured}: {texts[1]}."
-    return f"{measured} ranges from {texts[0]} to {texts[1]}."
+        return f"{_measured(board)}: {texts[0]}."
+    return f"{_measured(board)} ranges from {texts[0]} to {texts[-1]}."
 
 
 def _smallest_p(comparison: Comparison) -> str:
-    smallest = min(
-        (p.adjusted for p in comparison.all_pairs if not math.isnan(p.adjusted)),
-        default=math.nan,
-    )
-    smallest_p = (
-        f"Smallest p (Holm) of {plural(len(comparison.all_pairs), 'pair')}: "
-        f"{p_text(smallest)}."
-    )
-    if math.isnan(smallest):
-        return (
-            f"A test requires at least {LEAST_FOR_A_TEST} {comparison.compared.unit}."
-        )
-    return smallest_p
+    pairs = comparison.all_pairs
+    p_values = [pair.adjusted for pair in pairs if not math.isnan(pair.adjusted)]
+    if not p_values:
+        return f"A test needs at least {LEAST_FOR_A_TEST} {comparison.compared.unit}."
+    smallest = p_text(min(p_values))
+    return f"Smallest p (Holm) of {plural(len(pairs), 'pair')}: {smallest}."
 
 
 def agreement_notes(runs: Sequence[Run], options: StatisticsOptions) -> list[str]:
@@ -853,20 +822,18 @@ def _reference_sentences(board: Leaderboard, defined: Sequence[Number]) -> list[
     baseline.
     """
     text = []
-    for reference in (
-        reference for reference in board.references if reference.estimate.defined
-    ):
-        name = reference.system.split(":")[0]
+    low = [n.system for n in defined if n.system in board.not_above_constant]
+    for reference in board.references:
+        estimate = reference.estimate
+        if not estimate.defined:
+            continue
         if reference.role == "ceiling":
-            text.append(_ceiling_sentence(board, defined[0], name, reference.estimate))
-        elif low := [
-            number.system
-            for number in defined
-            if number.system in board.not_above_constant
-        ]:
+            name = reference.system.split(":")[0]
+            text.append(_ceiling_sentence(board, defined[0], name, estimate))
+        elif low:
             value = ""
-            if reference.estimate.value:
-                value = f" ({short_decimal(reference.estimate.value)})"
+            if estimate.value:
+                value = f" ({short_decimal(estimate.value)})"
             text.append(
                 f"Not shown to be better than the best constant answer{value}: "
                 f"{_named_or_counted(low)}."
@@ -911,23 +878,21 @@ def position_to(estimate: Estimate, reference: Estimate) -> str:
 def _breakdown_sentences(board: Leaderboard, first: Number) -> list[str]:
     text = []
     for breakdown, by_value in board.breakdowns.items():
-        estimates = [
-            (by_system.get(first.system), value)
+        estimates = {
+            value: by_system[first.system]
             for value, by_system in by_value.items()
-        ]
-        numbers = sorted(
-            (e.value, value, e.n) for e, value in estimates if e and e.defined
-        )
-        if len(numbers) < 2:
+            if first.system in by_system and by_system[first.system].defined
+        }
+        if len(estimates) < 2:
             continue
-        difference = numbers[-1][0] - numbers[0][0]
-        known = [e for e, _ in estimates if e and e.defined]
-        if difference >= NOTABLE_DIFFERENCE and _ends_differ(known):
-            ends = [
+        ends = sorted((e.value, value, e.n) for value, e in estimates.items())
+        difference = ends[-1][0] - ends[0][0]
+        if difference >= NOTABLE_DIFFERENCE and _ends_differ([*estimates.values()]):
+            lowest, highest = (
                 f"{task_type(on)} ({short_decimal(value)}, n = {n})"
-                for value, on, n in (numbers[0], numbers[-1])
-            ]
-            where = f"lowest on {ends[0]} and highest on {ends[1]}"
+                for value, on, n in (ends[0], ends[-1])
+            )
+            where = f"lowest on {lowest} and highest on {highest}"
             text.append(f"By {breakdown_words(breakdown)}, {first.system} is {where}.")
     return text
 
@@ -1057,11 +1022,13 @@ def _needed(corrected: CorrectedRanking) -> str:
     )
 
 
-def _rating_sentences(corrected: CorrectedRanking) -> list[str]:
+def _rating_sentences(corrected: CorrectedRanking, outcome: Outcome) -> list[str]:
     """Sentences beside corrected means: the ratings' own difference, the order turned over, what
     is wrong with ratings.
     """
     text = []
+    if outcome is Outcome.LEADS_SO_FAR:
+        text.append(f"{_few_ratings(corrected)}.")
     pairs = corrected.ranking.comparison.pairs
     if len(pairs) == 1:
         pair = corrected.ranking.comparison.ordered(pairs[0])
@@ -1069,9 +1036,8 @@ def _rating_sentences(corrected: CorrectedRanking) -> list[str]:
         text.append(
             f"By the ratings alone, {pair.first} scores {_distance(alone, pair)}."
         )
-    order = corrected.order
     judged = corrected.judge_order
-    if order != judged and any(pair.significant for pair in pairs):
+    if corrected.order != judged and any(pair.significant for pair in pairs):
         raw = {estimate.generator: estimate.raw for estimate in corrected.estimates}
         means = ", ".join(
             f"{generator} {raw[generator].value:.3f}" for generator in judged
