@@ -11,80 +11,44 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-
-from markupsafe import Markup
+from typing import TypeAlias
 
 from vieval_plugin.meta_evaluation.findings import Leaderboard
 from vieval_plugin.records import Record, Run
 from vieval_plugin.stats.agreement import mean_of_known
 from vieval_plugin.stats.bootstrap import grouped
-from vieval_plugin.stats.estimate import Estimate
-from vieval_plugin.text.escaping import html
 from vieval_plugin.text.wording import decimals
 
 #: Number of judges whose scores are drawn against people's.
 MOST_JUDGES = 6
 
+#: Place and radius of circles.
+Circles: TypeAlias = Sequence[tuple[float, float, float]]
+
 _PANEL = 168
 _EDGE = 26
 
 
-def scatter(
-    points: Sequence[tuple[float, float]],
-    ends: tuple[float, float],
-    title: str,
-    colour: int,
-) -> Markup:
-    """A judge's scores against ratings, a circle for all samples that have both alike, larger for
-    more of them.
+def _circles(points: Sequence[tuple[float, float]], low: float, high: float) -> Circles:
+    """A circle for all samples with the same rating and score, larger for more of them.
 
     Args:
-        points: of one task type: people's mean rating and the judge's score, which is in [0, 1].
-        ends: those of the ratings' scale.
-        title: what the chart shows, for those who do not see it.
-        colour: the number of a colour of the page.
+        points: people's mean rating and the judge's score, which is in [0, 1].
+        low, high: ends of the ratings' scale.
     """
-    side, low, high = _PANEL, *ends
-    point_counts = Counter(
+    counts = Counter(
         (_bin(rating, low, high), _bin(score, 0.0, 1.0)) for rating, score in points
     )
-    largest = max(point_counts.values(), default=1)
-    parts = _scatter_axes(side, low, high)
-    for (across, up), times in sorted(point_counts.items()):
+    largest = max(counts.values(), default=1)
+    circles = []
+    for (across, up), times in sorted(counts.items()):
         radius = 2.6
         if largest > 1:
             radius = 1.8 + 5 * math.sqrt(times / largest)
-        center_x = _EDGE + across * side / 40
-        center_y = 8 + side - up * side / 40
-        place = f'cx="{center_x:.1f}" cy="{center_y:.1f}" r="{radius:.1f}"'
-        parts.append(f'<circle class="c{colour % 7}" {place}/>')
-    head = Markup(
-        '<svg class="scatter" viewBox="0 0 {} {}" role="img" aria-label="{}">'
-    ).format(_EDGE + side + 8, side + 30, html(title))
-    return head + Markup("".join(parts)) + Markup("</svg>")
-
-
-def _scatter_axes(side: int, low: float, high: float) -> list[str]:
-    right = _EDGE + side
-    bottom = 8 + side
-    below = side + 24
-    left = _EDGE - 4
-    label_place = f"translate({_EDGE - 8} {8 + side / 2}) rotate(-90)"
-    parts = [f'<rect class="panel" x="{_EDGE}" y="8" width="{side}" height="{side}"/>']
-    parts += [
-        f'<line class="axis" x1="{_EDGE}" y1="{bottom}" x2="{right}" y2="8"/>',
-        f'<text x="{_EDGE}" y="{below}">{low:g}</text>',
-    ]
-    parts += [
-        f'<text x="{_EDGE + side / 2}" y="{below}" text-anchor="middle">rating</text>',
-        f'<text x="{right}" y="{below}" text-anchor="end">{high:g}</text>',
-    ]
-    parts += [
-        f'<text x="{left}" y="{bottom}" text-anchor="end">0</text>',
-        f'<text x="{left}" y="18" text-anchor="end">1</text>',
-        f'<text transform="{label_place}" text-anchor="middle">score</text>',
-    ]
-    return parts
+        x = _EDGE + across * _PANEL / 40
+        y = 8 + _PANEL - up * _PANEL / 40
+        circles.append((x, y, radius))
+    return circles
 
 
 def _bin(value: float, low: float, high: float) -> int:
@@ -98,29 +62,24 @@ _BARS = 20
 _STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 
 
-def histogram(values: Sequence[float], title: str) -> Markup:
-    """Values from 0 to 1 as bars, a twentieth of the scale each."""
+@dataclass(frozen=True)
+class Histogram:
+    """Distribution of scores from 0 to 1, a bar for each twentieth of the scale."""
+
+    title: str
+    #: Number of scores.
+    n: int
+    #: Scores by the number of their bar.
+    counts: Sequence[tuple[int, int]]
+    #: Scores of the highest bar.
+    highest: int
+
+
+def histogram(values: Sequence[float], title: str) -> Histogram:
+    """Count scores from 0 to 1 for a histogram."""
     counts = Counter(min(int(value * _BARS), _BARS - 1) for value in values)
     highest = max(counts.values(), default=1)
-    width = _PANEL / _BARS
-    bars = ""
-    for n, times in sorted(counts.items()):
-        height = 70 * times / highest
-        place = f'x="{_EDGE + n * width:.1f}" y="{78 - 70 * times / highest:.1f}"'
-        extent = f'width="{width - 1:.1f}" height="{height:.1f}"'
-        bars += f'<rect class="c0" {place} {extent}/>'
-    ends = f'<text x="{_EDGE}" y="94">0</text>'
-    ends += f'<text x="{_EDGE + _PANEL / 2}" y="94" text-anchor="middle">score</text>'
-    ends += f'<text x="{_EDGE + _PANEL}" y="94" text-anchor="end">1</text>'
-    ends += f'<text x="{_EDGE - 4}" y="18" text-anchor="end">{highest}</text>'
-    axis = f'<line class="axis" x1="{_EDGE}" x2="{_EDGE + _PANEL}" y1="78" y2="78"/>'
-    picture = Markup('<svg viewBox="0 0 {} 100" role="img" aria-label="{}">{}</svg>')
-    drawing = picture.format(
-        2 * _EDGE + _PANEL, html(f"Distribution of {title}"), Markup(bars + axis + ends)
-    )
-    return Markup("<figure><figcaption><b>{}</b> n {}</figcaption>{}</figure>").format(
-        html(title), len(values), drawing
-    )
+    return Histogram(title, len(values), sorted(counts.items()), highest)
 
 
 @dataclass(frozen=True)
@@ -139,42 +98,23 @@ class DifferenceAxis:
         room = 0.06 * (self.high - self.low) or 1.0
         return 100 * (self.high - difference + room) / (self.high - self.low + 2 * room)
 
-    def bar(self, difference: float) -> Markup:
-        """The bar of a difference, from the zero line."""
-        top, bottom = sorted((self.y(difference), self.y(0)))
-        kind = "behind" if difference < 0 else "ahead"
-        zero = f"{self.y(0):.2f}%"
-        line = f'<line class="axis" x1="0" x2="100%" y1="{zero}" y2="{zero}"/>'
-        extent = f'y="{top:.2f}%" height="{bottom - top:.2f}%"'
-        return Markup(f'{line}<rect class="{kind}" x="12%" width="76%" {extent}/>')
+    @property
+    def ticks(self) -> dict[float, str]:
+        """Words of the ticks on the axis, by their differences.
 
-    def mean(self, mean: Estimate) -> Markup:
-        """Ticks, and the mean of all differences with its interval.
-
-        >>> contests = {1.0: "won", 0.0: "tie", -1.0: "lost"}
-        >>> "lost" in DifferenceAxis(0.0, 1.0, contests).mean(Estimate(0.5))
-        False
+        >>> DifferenceAxis(0.0, 1.0, {1.0: "won", 0.0: "tie", -1.0: "lost"}).ticks
+        {1.0: 'won', 0.0: 'tie'}
         """
         step = next(s for s in _STEPS if self.high - self.low <= 5 * s)
-        first = math.ceil(self.low / step)
-        numbers = range(first, math.floor(self.high / step) + 1)
+        numbers = range(math.ceil(self.low / step), math.floor(self.high / step) + 1)
         ticks = self.words or {
             n * step: f"{n * step:+g}" if n else "0" for n in numbers
         }
-        parts = [
-            f'<text x="0" y="{self.y(tick):.2f}%" dy="4">{words}</text>'
+        return {
+            tick: words
             for tick, words in ticks.items()
             if self.low <= tick <= self.high
-        ]
-        zero = f'y1="{self.y(0):.2f}%" y2="{self.y(0):.2f}%"'
-        parts.append(f'<line class="axis" x1="50%" x2="100%" {zero}/>')
-        if mean.has_interval:
-            ends = f'y1="{self.y(mean.low):.2f}%" y2="{self.y(mean.high):.2f}%"'
-            parts.append(f'<line class="dot bar" x1="75%" x2="75%" {ends}/>')
-        parts.append(
-            f'<circle class="dot" cx="75%" cy="{self.y(mean.value):.2f}%" r="6"/>'
-        )
-        return Markup("".join(parts))
+        }
 
 
 @dataclass(frozen=True)
@@ -186,7 +126,13 @@ class ScatterChart:
     kind: str
     n: int
     correlation: str
-    drawing: Markup
+    #: What it shows, for those who do not see it.
+    title: str
+    #: Ends of the ratings' scale.
+    ends: tuple[float, float]
+    #: Number of a colour of the page.
+    colour: int
+    circles: Circles
 
 
 def scatter_rows(
@@ -215,9 +161,15 @@ def scatter_rows(
         for kind, kind_points in judge_points.items():
             estimate = correlations.get(kind, {}).get(label)
             correlation = decimals(estimate.value, ".2f") if estimate else ""
-            title = f"{label} against ratings on {kind}"
-            drawing = scatter(kind_points, ends, title, kinds.index(kind))
-            chart = ScatterChart(kind, len(kind_points), correlation, drawing)
+            chart = ScatterChart(
+                kind,
+                len(kind_points),
+                correlation,
+                f"{label} against ratings on {kind}",
+                ends,
+                kinds.index(kind) % 7,
+                _circles(kind_points, *ends),
+            )
             charts.setdefault(label, []).append(chart)
     return charts
 

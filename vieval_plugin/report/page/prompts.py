@@ -5,7 +5,6 @@ loses or all fail.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -14,13 +13,15 @@ from markupsafe import Markup
 
 from vieval_plugin.judges.protocol import SampleId
 from vieval_plugin.meta_evaluation.findings import Leaderboard
+from vieval_plugin.meta_evaluation.measures import mean_of
 from vieval_plugin.records import OWN, YOUR_IMAGES
 from vieval_plugin.report.answer import judge_words, measured_quantity
-from vieval_plugin.report.page.charts import DifferenceAxis, histogram
+from vieval_plugin.report.page.charts import DifferenceAxis, Histogram, histogram
 from vieval_plugin.report.page.disagreement import GalleryItem
 from vieval_plugin.report.page.tiles import points_of
 from vieval_plugin.report.sections import Section
 from vieval_plugin.report.words import ASPECTS, sentence_number
+from vieval_plugin.stats.bootstrap import grouped
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.text.wording import plural, possessive
 
@@ -79,15 +80,6 @@ class Bars:
         """Text alternative of the chart."""
         return f"{self.first} minus {self.second}: mean {sentence_number(self.mean)}"
 
-    @property
-    def axis(self) -> Markup:
-        """The axis with the mean."""
-        return self.scale.mean(self.mean)
-
-    def bar(self, prompt: Prompt) -> Markup:
-        """The bar of a prompt."""
-        return self.scale.bar(prompt.lead(self.first))
-
 
 #: Prompts that are worth a look, by the reason, each with the generators whose pictures show it;
 #: none for all.
@@ -112,7 +104,7 @@ class PromptRows:
     bars: Bars | None
     groups: PromptGroups
     #: Distribution of each aspect, of one generator alone.
-    distributions: tuple[Markup, ...]
+    distributions: tuple[Histogram, ...]
     #: Words on how far the first generator is ahead, by card.
     leads: Mapping[SampleId, str]
 
@@ -349,31 +341,21 @@ def _prompts(
     [label] = [run.label for run in section.runs if run.name == board.judge]
     prompts = []
     for item in items:
-        values: dict[str, list[float]] = defaultdict(list)
-        for record in (
-            j.record
-            for j in item.judgements
-            if j.label == label and board.value in ("", j.record.id.part)
-        ):
+        scores = []
+        for judgement in item.judgements:
+            record = judgement.record
+            if judgement.label != label or board.value not in ("", record.id.part):
+                continue
             if board.measure.counts_contests:
-                for candidate, points in zip(
-                    record.candidates, points_of(record), strict=False
-                ):
-                    values[candidate.image_model].append(points)
+                models = (candidate.image_model for candidate in record.candidates)
+                scores += zip(models, points_of(record), strict=False)
             elif board.aspect in record.verdict.scores and not record.candidates:
-                values[record.id.image_model or YOUR_IMAGES].append(
-                    record.verdict.scores[board.aspect]
-                )
-        if values:
-            means = {
-                model: math.fsum(scores) / len(scores)
-                for model, scores in values.items()
-            }
-            prompts.append(
-                Prompt(
-                    item.id, f"{item.id.part}/{item.record.group or item.id.uid}", means
-                )
-            )
+                model = record.id.image_model or YOUR_IMAGES
+                scores.append((model, record.verdict.scores[board.aspect]))
+        if scores:
+            name = f"{item.id.part}/{item.record.group or item.id.uid}"
+            means = {m: mean_of(values) for m, values in grouped(scores).items()}
+            prompts.append(Prompt(item.id, name, means))
     return prompts
 
 
@@ -429,15 +411,15 @@ def _count_title(
     return f"{what} on {len(prompts)} of {plural(len(ordered), 'prompt')}{extent}"
 
 
-def _distributions(section: Section, board: Leaderboard) -> tuple[Markup, ...]:
+def _distributions(section: Section, board: Leaderboard) -> tuple[Histogram, ...]:
     """Histograms of all scores of the judge by aspect."""
     [run] = [run for run in section.runs if run.name == board.judge]
-    values: dict[str, list[float]] = defaultdict(list)
-    for record, *_ in run.records_by_sample:
-        for aspect, score in record.verdict.scores.items():
-            values[aspect].append(score)
-    histograms = []
-    for aspect, scores in values.items():
-        title = f"{aspect}, {ASPECTS.get(aspect, aspect)}"
-        histograms.append(histogram(scores, title))
-    return tuple(histograms)
+    values = grouped(
+        score
+        for record, *_ in run.records_by_sample
+        for score in record.verdict.scores.items()
+    )
+    return tuple(
+        histogram(scores, f"{aspect}, {ASPECTS.get(aspect, aspect)}")
+        for aspect, scores in values.items()
+    )
