@@ -62,7 +62,7 @@ from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.html_page import policy, style_sheet, template
 from vieval_plugin.text.versions import VERSION
-from vieval_plugin.text.wording import plural
+from vieval_plugin.text.wording import plural, possessive
 
 if TYPE_CHECKING:
     from vieval_plugin.report.gate import Gate
@@ -219,6 +219,8 @@ def page(
         aspect_words=ASPECTS,
         task_type=task_type,
         breakdown_words=breakdown_words,
+        plural=plural,
+        possessive=possessive,
         annotators=_annotators,
         chart=chart,
         labels=_labels,

@@ -9,8 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from markupsafe import Markup
-
 from vieval_plugin.judges.protocol import SampleId
 from vieval_plugin.meta_evaluation.findings import Leaderboard
 from vieval_plugin.meta_evaluation.measures import mean_of
@@ -71,6 +69,9 @@ class Bars:
 
     first: str
     second: str
+    #: Prompts on which the first is ahead, and on which it is behind.
+    higher: int
+    lower: int
     #: The mean difference, the first less the second.
     mean: Estimate
     scale: DifferenceAxis
@@ -98,8 +99,9 @@ class PromptRows:
     columns: tuple[Prompt, ...]
     #: Prompt that is shown first; None without one.
     shown: SampleId | None
-    #: Meaning of the chart of all prompts.
-    legend: Markup
+    #: Number of its prompts, and of those with scores to compare.
+    total: int
+    compared: int
     #: Bars of two generators; None of more.
     bars: Bars | None
     groups: PromptGroups
@@ -173,7 +175,6 @@ def prompt_rows(
     compared = ordered if has_differences and not alone else []
     bars = _bars(board, compared, generators) if len(generators) == 2 else None
     leads = {prompt.id: _lead_text(board, first, prompt) for prompt in compared}
-    legend = _legend(board, compared, generators, bars, len(prompts))
     distributions = _distributions(section, board) if alone else ()
     columns = tuple(_shown_ends(compared))
     shown_groups = {}
@@ -192,7 +193,8 @@ def prompt_rows(
         generators=tuple(generators),
         columns=columns,
         shown=_first_shown(board, compared, fallen),
-        legend=legend,
+        total=len(prompts),
+        compared=len(compared),
         bars=bars,
         groups=shown_groups,
         distributions=distributions,
@@ -263,66 +265,9 @@ def _bars(
     else:
         description = {}
     scale = DifferenceAxis(min(finite_ends), max(finite_ends), description)
-    return Bars(first, second, mean, scale)
-
-
-def _legend(
-    board: Leaderboard,
-    ordered: Sequence[Prompt],
-    generators: Sequence[str],
-    bars: Bars | None,
-    total: int,
-) -> Markup:
-    """The meaning of the chart of all prompts, and which of them it lacks."""
-    if bars:
-        chart = _two_generator_legend(board, ordered, bars, total)
-    else:
-        meaning = Markup("{}, sorted by {} lead. A stronger blue means a higher score.")
-        chart = meaning.format(plural(total, "prompt"), possessive(generators[0]))
-    sentences = [chart]
-    missing = total - len(ordered)
-    if missing:
-        sentences.append(
-            Markup("Left out: {} without scores to compare.").format(
-                plural(missing, "prompt")
-            )
-        )
-    if len(ordered) > MOST_PROMPTS:
-        sentences.append(
-            Markup("Only the first and last {} are shown.").format(MOST_PROMPTS // 2)
-        )
-    sentences.append(Markup("Select a prompt to see its images."))
-    return Markup(" ").join(sentences)
-
-
-def _two_generator_legend(
-    board: Leaderboard, ordered: Sequence[Prompt], bars: Bars, total: int
-) -> Markup:
-    """The meaning of the bars of two generators."""
-    higher = sum(prompt.lead(bars.first) > 0 for prompt in ordered)
-    lower = sum(prompt.lead(bars.first) < 0 for prompt in ordered)
-    equal = len(ordered) - higher - lower
-    counts_contests = board.measure.counts_contests
-    verb = "wins" if counts_contests else "scores higher"
-    tied = "a tie" if counts_contests else "equal"
-    ahead = (_key("ahead"), bars.first, verb, higher, plural(total, "prompt"))
-    behind = (_key("behind"), bars.second, lower)
-    legend = Markup("{} {} {} on {} of {}, {} {} on {}").format(*ahead, *behind)
-    if equal:
-        legend += f", {tied} on {equal}"
-    legend += ". The mean is on the left"
-    legend += ", with its interval." if bars.mean.has_interval else "."
-    if board.measure.uses_ratings:
-        legend += (
-            " Bars show the judge's scores alone. The mean is corrected by ratings."
-        )
-    return legend
-
-
-def _key(kind: str) -> Markup:
-    return Markup(
-        f'<svg class="key" aria-hidden="true"><rect class="{kind}" width="100%" height="100%"/></svg>'
-    )
+    higher = sum(lead > 0 for lead in leads)
+    lower = sum(lead < 0 for lead in leads)
+    return Bars(first, second, higher, lower, mean, scale)
 
 
 def _lead_text(board: Leaderboard, first: str, prompt: Prompt) -> str:
