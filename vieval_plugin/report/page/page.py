@@ -230,9 +230,9 @@ def page(
         cards={tile.id: f"card{number}" for number, tile in enumerate(tiles, start=1)},
         filters=_Filters(tiles, _judges(report)),
         unpictured=_unpictured(unpictured[:most_rows], annotators),
-        gallery_text=_gallery_text(
-            len(tiles), len(unpictured), most_rows, sampled, options.seed, order_text
-        ),
+        unpictured_count=len(unpictured),
+        sampled=sampled,
+        seed=options.seed,
         left_out=thumbnails.left_out,
         glossary=Glossary(),
         thumbnails=thumbnails.rendered,
@@ -319,28 +319,6 @@ def _order_text(report: Report) -> str:
     if len({run.label for run in report.runs}) > 1:
         return "largest disagreement between judges first"
     return "lowest scores first"
-
-
-def _gallery_text(
-    tiles: int,
-    unpictured: int,
-    most_rows: int,
-    sampled: int,
-    seed: int,
-    order_text: str,
-) -> str:
-    where = f", {order_text}" if order_text else ""
-    if not unpictured:
-        return f"All {plural(tiles, 'card')}{where}."
-    if unpictured > most_rows:
-        items = f"The first {most_rows} of the other {unpictured}"
-    else:
-        items = f"The other {unpictured}"
-    return (
-        f"{tiles} of {tiles + unpictured} cards are shown{where}. They include failures of each "
-        f"judge and {sampled} random cards (seed {seed}). {items} are listed below, without "
-        "pictures."
-    )
 
 
 def _unpictured(items: Sequence[GalleryItem], annotators: str) -> Table:
