@@ -190,13 +190,13 @@ def _effects(
         after = [verdict for verdict in verdicts if verdict is not None]
         theirs = [groups[number] for number in rows]
         for aspect in aspects:
-            before_and_after = scores[aspect][rows], aspect_scores(after, aspect)
             expected = change.expects(aspect)
             row = effect(
                 change.name,
                 aspect,
                 expected,
-                *before_and_after,
+                scores[aspect][rows],
+                aspect_scores(after, aspect),
                 theirs,
                 statistics,
                 seed,

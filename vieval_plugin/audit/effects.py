@@ -205,12 +205,12 @@ def effect(
         )
     statistic = MeanDifference(first[is_paired], second[is_paired], paired_groups)
     test = paired_comparison(statistic, options.draws, seed)
-    counts = len(paired_groups), failed
     return Effect(
         change,
         aspect,
         expected,
-        *counts,
+        len(paired_groups),
+        failed,
         test.second,
         test.first,
         test.difference,

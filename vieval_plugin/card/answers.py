@@ -120,7 +120,8 @@ def agreement_of_repeats(
     def mean_of(values: Sequence[float]) -> Estimate:
         is_known = [not math.isnan(value) for value in values]
         known_values = list(compress(values, is_known))
-        known_pairs = known_values, list(compress(groups, is_known))
-        return bootstrap.estimate(computed_mean(*known_pairs, "no answer"))
+        return bootstrap.estimate(
+            computed_mean(known_values, list(compress(groups, is_known)), "no answer")
+        )
 
     return mean_of(agreements).clipped(0.0, 1.0), mean_of(distances)

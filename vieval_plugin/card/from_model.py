@@ -113,12 +113,12 @@ async def plan_card(request: CardRequest, judging: Judging) -> CardPlan:
     unprepared = list[str]()
     for name in request.benchmarks:
         benchmark = benchmark_registry.benchmark(name)
-        sizes = request.samples, request.statistics.seed
         more, lines = planning.planned(
             benchmark,
             request.judges,
             judging.options,
-            *sizes,
+            request.samples,
+            request.statistics.seed,
         )
         entries += more
         unprepared += lines
@@ -138,11 +138,11 @@ async def plan_card(request: CardRequest, judging: Judging) -> CardPlan:
         )
     unprepared += _missing_places(entries, request.published)
     async with Session(judging.options, judging.backbone, judging.progress) as session:
-        again = request.repeats, request.audited
         seed = request.statistics.seed
         calls = await planning.calls_of(
             entries,
-            *again,
+            request.repeats,
+            request.audited,
             session,
             judging.options,
             seed,
@@ -295,9 +295,18 @@ def _audit(
     sample_count = len(samples)
     on_step(f"{judge_name}: {sample_count} {entry.unit} with changed images")
     answered_before = _answer_count(judging.progress.usage)
-    run_options = judging.options, judging.backbone, seed, judging.progress
     batch = judging.batch if prepared.asks_a_model else None
-    effects = asyncio.run(audit(samples, prepared, *run_options, batch))
+    effects = asyncio.run(
+        audit(
+            samples,
+            prepared,
+            judging.options,
+            judging.backbone,
+            seed,
+            judging.progress,
+            batch,
+        )
+    )
     calls = _answer_count(judging.progress.usage) - answered_before
     rows = tuple(effect.row for effect in effects)
     return CardAudit(

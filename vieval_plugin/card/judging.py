@@ -140,12 +140,15 @@ async def _judge_into(
     batch = judging.batch if entry.prepared.asks_a_model else None
     with VerdictLog(partial_file(path), inputs := inputs_of(source), runs) as log:
         for repeat, provenance in by_repeat.items():
-            run_source = source, entry.prepared, provenance, path.parent
-            by = judging.options, judging.backbone, judging.progress
             await score_into(
                 log,
-                *run_source,
-                *by,
+                source,
+                entry.prepared,
+                provenance,
+                path.parent,
+                judging.options,
+                judging.backbone,
+                judging.progress,
                 True,
                 batch,
                 repeat,

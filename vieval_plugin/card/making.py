@@ -62,14 +62,12 @@ def entry_of(
         for number in judge.numbers
     )
     return CardEntry(
-        *(
-            name,
-            judge.title,
-            judge.run.judge,
-            source.setting,
-            source.pack,
-            source.pack_hash,
-        ),
+        name,
+        judge.title,
+        judge.run.judge,
+        source.setting,
+        source.pack,
+        source.pack_hash,
         options=identity_of(source)["options"],
         unit="contests" if records[0].votes is not None else "samples",
         samples=len(records),

@@ -258,7 +258,11 @@ def views_of(
         labels = [run.label for run in runs]
         ranked_count = sum(n.system in labels for n in numbers)
         board = leaderboard(
-            *(statistic, findings, benchmark.name, runs, varied),
+            statistic,
+            findings,
+            benchmark.name,
+            runs,
+            varied,
             intervals=is_default and ranked_count <= MOST_WITH_INTERVALS,
             against=f"annotators on {title}",
             systems=labels,

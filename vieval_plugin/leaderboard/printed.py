@@ -75,11 +75,20 @@ def printed_numbers(benchmark: str) -> tuple[PrintedNumber, ...]:
     for row in (
         row for row in _published_rows("printed.csv") if row["benchmark"] == benchmark
     ):
-        key = (row["table"], row["task"], row["image_model"], row["aspect"])
         printed = row["printed"]
         value = float(printed)
         decimals = len(printed.partition(".")[2])
-        numbers.append(PrintedNumber(row["judge"], *key, value, decimals))
+        numbers.append(
+            PrintedNumber(
+                row["judge"],
+                row["table"],
+                row["task"],
+                row["image_model"],
+                row["aspect"],
+                value,
+                decimals,
+            )
+        )
     return tuple(numbers)
 
 

@@ -198,8 +198,15 @@ class WithAnnotators(Annotated, Report):
                 statistic.name == metric_stem(statistic.aspect, MEAN, "spearman")
                 and statistic.aspect != OVERALL
             ):
-                columns = (run.label, estimate, part, OVERALL, _LEADING)
-                yield Number(*columns, breakdown="dimension", value=statistic.aspect)
+                yield Number(
+                    run.label,
+                    estimate,
+                    part,
+                    OVERALL,
+                    _LEADING,
+                    breakdown="dimension",
+                    value=statistic.aspect,
+                )
         scored_names = {name for o in rows.judged for name in o.scores}
         for name in sorted(scored_names - {*run.aspects, *self.dimensions}):
             graded = sum(name in o.scores for o in rows.judged)

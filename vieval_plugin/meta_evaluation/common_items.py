@@ -131,7 +131,7 @@ def compared_means(
         return result.p if result.difference.value > 0 else 1.0
 
     test = above_constant if constants else None
-    fields = (
+    return ComparedStatistic(
         part,
         aspect,
         statistic,
@@ -139,8 +139,9 @@ def compared_means(
         pair,
         unit,
         entrants,
+        notes=notes,
+        above_constant=test,
     )
-    return ComparedStatistic(*fields, notes=notes, above_constant=test)
 
 
 def compared_correlations(

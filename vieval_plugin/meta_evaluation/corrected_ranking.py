@@ -299,7 +299,13 @@ def _ranked(
     has_groups = any(image.cluster != image.group for side in scored for image in side)
     unit = "rated groups" if has_groups else "rated prompts"
     compared = ComparedStatistic(
-        *(ALL, aspect, CORRECTED.name, systems, pair, unit, "generators"),
+        ALL,
+        aspect,
+        CORRECTED.name,
+        systems,
+        pair,
+        unit,
+        "generators",
         with_failures=count_failures,
         order=tuple(e.generator for e in ordered),
         level=level,
@@ -329,7 +335,11 @@ def _corrected_numbers(
         number = Number(
             generator.image_model,
             replace(e.corrected.mean, n=len(prompts)),
-            *(ALL, aspect, CORRECTED.name, "generator", run.name),
+            ALL,
+            aspect,
+            CORRECTED.name,
+            "generator",
+            run.name,
             total=len({image.group for image in generator.all}),
             statuses=Counter(image.status for image in generator.all),
         )
@@ -456,9 +466,13 @@ def _paired(
         difference = Estimate(difference.value)
         by_ratings = Estimate(by_ratings.value)
         p = math.nan
-    means = first_mean.mean.clipped(0, 1).value, second_mean.mean.clipped(0, 1).value
     return (
-        PairedComparison(*means, difference=difference.clipped(-1, 1), p=p),
+        PairedComparison(
+            first_mean.mean.clipped(0, 1).value,
+            second_mean.mean.clipped(0, 1).value,
+            difference=difference.clipped(-1, 1),
+            p=p,
+        ),
         n,
         by_ratings.clipped(-1, 1),
     )

@@ -222,7 +222,11 @@ def _numbers(
         )
         mean = bootstrap.estimate(mean_over_prompts(scores, clusters_of(model_images)))
         yield Number(
-            *(model, mean, ALL, statistic.aspect, statistic.statistic),
+            model,
+            mean,
+            ALL,
+            statistic.aspect,
+            statistic.statistic,
             role="generator",
             judge=run.name,
             breakdown=statistic.breakdown,

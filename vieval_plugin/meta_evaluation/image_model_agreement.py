@@ -118,7 +118,9 @@ def agreement_statistics(aspect: str) -> tuple[Statistic, ...]:
 
     return (
         Statistic(
-            *(aspect, partial(_corrected, aspect), "fisher"),
+            aspect,
+            partial(_corrected, aspect),
+            "fisher",
             over_parts=fisher_over_parts,
             primary=True,
             aspect=aspect,

@@ -276,15 +276,13 @@ class ByImageModel(Report):
         )
         ranked = [
             RankedStatistic(
-                *(
-                    ALL,
-                    aspect,
-                    FISHER,
-                    "Spearman",
-                    title.format(aspect),
-                    _WHY,
-                    (-1.0, 1.0),
-                ),
+                ALL,
+                aspect,
+                FISHER,
+                "Spearman",
+                title.format(aspect),
+                _WHY,
+                (-1.0, 1.0),
                 compared=partial(compared, aspect, ALL),
                 references=_references(aspect, ceilings),
                 ceiling=partial(ceiling, aspect),
@@ -360,11 +358,12 @@ def _model_numbers(
             n=len(columns.judge),
             reasons=(undefined_reason(human, columns.judge),),
         )
-        fields = (part, aspect, f"{_BY_MODEL}_{table}")
         yield Number(
             run.label,
             estimate,
-            *fields,
+            part,
+            aspect,
+            f"{_BY_MODEL}_{table}",
             breakdown=_IMAGE_MODEL,
             value=model,
             key=Key(table, part, model, run.label, "spearman", aspect),
@@ -441,7 +440,11 @@ def _rankings(label: str, part: str, rows: ImageModelRows) -> Iterator[Number]:
     for statistic, model_ranks in ranks_by_source.items():
         for model, rank in zip(judged, model_ranks, strict=True):
             yield Number(
-                *(label, Estimate(rank), part, "O", statistic),
+                label,
+                Estimate(rank),
+                part,
+                "O",
+                statistic,
                 breakdown=_IMAGE_MODEL,
                 value=model,
             )

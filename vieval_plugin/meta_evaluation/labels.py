@@ -207,7 +207,11 @@ class WithLabels(Report):
                 breakdown = "tag" if tag else ""
                 numbers += [
                     Number(
-                        *(run.label, estimate, part, aspect, name),
+                        run.label,
+                        estimate,
+                        part,
+                        aspect,
+                        name,
                         breakdown=breakdown,
                         value=tag,
                         key=None
@@ -233,9 +237,17 @@ class WithLabels(Report):
         for role, estimate in _references(column, aspect, part, runs).items():
             label = _LABELS[role]
             references.append(Number(label, estimate, part, aspect, column.name, role))
-        texts = (column.name, column.title, title, _WHY)
         return RankedStatistic(
-            part, aspect, *texts, column.ends, compared, tuple(references), leads
+            part,
+            aspect,
+            column.name,
+            column.title,
+            title,
+            _WHY,
+            column.ends,
+            compared,
+            tuple(references),
+            leads,
         )
 
     def _compared(

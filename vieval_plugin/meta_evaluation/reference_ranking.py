@@ -102,7 +102,11 @@ def _aspect_numbers(
         )
     for model, rank in dict(zip(models, ranks(means), strict=True)).items():
         yield Number(
-            *(run.label, Estimate(rank), part, aspect, "rank_of_order"),
+            run.label,
+            Estimate(rank),
+            part,
+            aspect,
+            "rank_of_order",
             breakdown="image_model",
             value=model,
         )

@@ -349,7 +349,10 @@ def _untestable(
         f"judges cannot be compared by {statistic.name}, because it has no paired test"
     )
     return ComparedStatistic(
-        *(part, aspect, statistic.name, tuple(systems)),
+        part,
+        aspect,
+        statistic.name,
+        tuple(systems),
         lambda first, second: CommonSamplesStatistic(0),
         untestable_reason=reason,
     )

@@ -110,14 +110,12 @@ def _right(
         (UNTIED, np.isin(votes, (FIRST, SECOND))),
     ):
         yield Number(
-            *(
-                voter,
-                _share(judged.bootstrap, right, counts, pairs),
-                judged.part,
-                aspect,
-                statistic,
-                role,
-            ),
+            voter,
+            _share(judged.bootstrap, right, counts, pairs),
+            judged.part,
+            aspect,
+            statistic,
+            role,
             breakdown="pairs",
             value=pairs_name,
             key=Key(

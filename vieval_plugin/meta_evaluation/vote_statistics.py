@@ -351,12 +351,18 @@ class JudgedPart:
     ) -> Number:
         """Return a number of an entrant: the share of its points, or what it is."""
         role: Role = "baseline" if entrant.constant else "judge"
-        columns = (self.part, entrant.aspect or VOTES, statistic, role)
         estimate = (
             share if isinstance(share, Estimate) else self.bootstrap.share(*share)
         )
         return Number(
-            entrant.label, estimate, *columns, breakdown=breakdown, value=value
+            entrant.label,
+            estimate,
+            self.part,
+            entrant.aspect or VOTES,
+            statistic,
+            role,
+            breakdown=breakdown,
+            value=value,
         )
 
 

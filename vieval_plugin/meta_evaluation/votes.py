@@ -221,8 +221,16 @@ class ByVotes(Report):
             )
             for ties in TIE_HANDLINGS[self.scheme] if is_further else ():
                 columns = (judged.part, aspect, ties)
-                items = (_items(judges, ties), _items(judged.constants, ties))
-                yield _statistic(*columns, partial(_compared, *columns, *items, judges))
+                yield _statistic(
+                    *columns,
+                    partial(
+                        _compared,
+                        *columns,
+                        _items(judges, ties),
+                        _items(judged.constants, ties),
+                        judges,
+                    ),
+                )
 
 
 def _subjects(rating: Rating) -> tuple[str, ...]:
@@ -236,12 +244,17 @@ def _statistic(
     scheme_name = ties.replace("_", "-")
     once = cache(compared)
     title = f"Share of pairs in which the judge agrees with people (accuracy, {scheme_name})"
-    why = (
-        f"This matches the question that people were asked ({scheme_name}). A missing "
-        "answer counts as wrong."
+    why = f"This is the question that was asked, counted {scheme_name}. A missing answer counts as wrong."
+    return RankedStatistic(
+        part,
+        aspect,
+        f"accuracy_{ties}",
+        f"accuracy ({scheme_name})",
+        title,
+        why,
+        (0.0, 1.0),
+        lambda _: once(),
     )
-    texts = (f"accuracy_{ties}", f"accuracy ({scheme_name})", title, why)
-    return RankedStatistic(part, aspect, *texts, (0.0, 1.0), lambda _: once())
 
 
 def _total_statistics(
@@ -262,8 +275,9 @@ def _total_statistics(
         label: str, points: Points, slice_key: tuple[str, str], role: Role = "judge"
     ) -> Number:
         share = bootstrap.share(*points)
-        columns = (ALL, VOTES, f"accuracy_{ties}", role, None)
-        return Number(label, share, *columns, *slice_key)
+        return Number(
+            label, share, ALL, VOTES, f"accuracy_{ties}", role, None, *slice_key
+        )
 
     for slice_key in _places(items):
         judge_items, constant_items = (
@@ -289,9 +303,14 @@ def _total_statistics(
         baselines.sort(key=lambda baseline: -baseline.estimate.value)
         references += baselines[:1]
         slice_judges = [judge for judge in judges if part in ("", judge.part)]
-        columns = (part or ALL, VOTES, ties)
         compared = partial(
-            _compared, *columns, judge_items, constant_items, slice_judges
+            _compared,
+            part or ALL,
+            VOTES,
+            ties,
+            judge_items,
+            constant_items,
+            slice_judges,
         )
         statistic = replace(
             _statistic(ALL, VOTES, ties, compared),

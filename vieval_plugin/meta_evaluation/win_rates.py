@@ -159,7 +159,13 @@ def _ranked(
         rate = _tested_rate(model, rate, tested)
         numbers.append(
             Number(
-                *(model, rate, ALL, subject, WIN_RATE.name, "generator", run.name),
+                model,
+                rate,
+                ALL,
+                subject,
+                WIN_RATE.name,
+                "generator",
+                run.name,
                 total=contest_counts[model],
                 statuses=_statuses(observed, model),
             )
