@@ -75,7 +75,7 @@ async def audit(
             return [outcomes[number].verdict for number in range(len(batch))]
 
         unchanged = await verdicts_of(judged)
-        by_change = list[tuple[Change, list[Verdict | None]]]()
+        by_change = []
         # one change at a time: the images of all changes may exceed memory
         for change in _changes_for(prepared):
             versions = list(_versions(change, judged, partners))

@@ -61,7 +61,7 @@ def partners_of(judged: Sequence[Judged], seed: int) -> list[Sample | None]:
         for sample in judged
         for candidate in candidates_of(sample)
     )
-    partners: list[Sample | None] = []
+    partners = []
     for sample in judged:
         candidates = [
             partner for partner in by_kind[sample.kind] if partner.group != sample.group

@@ -208,7 +208,7 @@ async def control_results(
         judging: the judge, options, backbone that flags name, and progress, as for `outcomes_of`.
         bar: whether to show a progress bar.
     """
-    results = list[ControlResult]()
+    results = []
     for spoiling in ways:
         degraded = spoilt_images(prompts, spoiling)
         if len(degraded) < CONTROL_ITEMS:

@@ -98,9 +98,9 @@ def agreement_of_repeats(
         options: number of resamples, the seed.
     """
     by_id = grouped((record.id, record) for record in records)
-    groups = list[str]()
-    agreements = list[float]()
-    distances = list[float]()
+    groups = []
+    agreements = []
+    distances = []
     for repeats in by_id.values():
         pairs = combinations((record.verdict for record in repeats), 2)
         readable_pairs = [

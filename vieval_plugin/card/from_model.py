@@ -211,7 +211,7 @@ def make_card(
     Raises:
         VievalError: the run cannot continue; verdicts are kept, and the same call resumes.
     """
-    judged: list[JudgedFile] = []
+    judged = []
     for entry in plan.entries:
         on_step(
             f"{entry.benchmark.name} by {entry.prepared.spec.name}: {len(entry.judged)} "
@@ -222,7 +222,7 @@ def make_card(
     repeats = [
         _repeats(entry, request, judging, on_step) for entry in first if request.repeats
     ]
-    audits = list[CardAudit]()
+    audits = []
     left_out = list(plan.unprepared)
     for entry in first if request.audited else ():
         try:
@@ -233,8 +233,8 @@ def make_card(
         "computing numbers and comparing with published judges; this takes a "
         "minute or two"
     )
-    judges = list[PlacedJudge]()
-    entries = list[CardEntry]()
+    judges = []
+    entries = []
     for entry, file in zip(plan.entries, judged, strict=True):
         [run] = results_of(file.records).runs
         judge = place_judge(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from vieval_plugin.card.card import Card, CardEntry
+from vieval_plugin.card.card import Card
 from vieval_plugin.card.making import card_of, entry_of
 from vieval_plugin.card.placing import PlacedJudge, place_judge
 from vieval_plugin.media.files import write_whole
@@ -97,8 +97,8 @@ def card_from_results(
             "folder with --out"
         )
     copies = _copied(results.files, folder)
-    judges = list[PlacedJudge]()
-    entries = list[CardEntry]()
+    judges = []
+    entries = []
     left_out = [LEFT_OUT]
     for run in results.runs:
         ids = {(record.id, record.provenance) for record in run.all_records}
@@ -133,7 +133,7 @@ def _copied(files: Sequence[Path], folder: Path) -> dict[Path, set[object]]:
     """Copy verdict files to the folder of a card; return each copy with the ids and
     provenances in it.
     """
-    copies: dict[Path, set[object]] = {}
+    copies = {}
     names = Counter(file.name for file in files)
     for number, file in enumerate(files, start=1):
         is_repeated = names[file.name] > 1

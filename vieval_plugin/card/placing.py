@@ -250,7 +250,7 @@ def place_among(
         for part, p in zip(compared, adjusted, strict=True)
         if not p <= SIGNIFICANCE_LEVEL
     )
-    by_part: dict[str, dict[str, SystemPair]] = {}
+    by_part = {}
     for rival in (rival_run.label for rival_run in others if len(compared) > 1):
         tests = {
             part: compare_pair(part_statistic, label, rival, name, options)

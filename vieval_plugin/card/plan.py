@@ -244,7 +244,7 @@ def _loaded(benchmark: Benchmark, options: Config) -> tuple[list[Judged], list[s
     or images.
     """
     loaded: list[Judged] = []
-    unprepared: list[str] = []
+    unprepared = []
     without_images: dict[str, list[str]] = {}
     for part in benchmark.parts:
         try:
@@ -331,7 +331,7 @@ async def calls_of(
         options: in force.
         seed: of the samples that are judged again and changed.
     """
-    lines = list[PlannedCalls]()
+    lines = []
 
     async def add(
         entry: PlannedEntry,

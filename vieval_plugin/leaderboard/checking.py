@@ -59,8 +59,8 @@ def check_submission(
         VievalError: the card cannot be read.
     """
     card = read_card(folder)
-    checked: list[CheckedEntry] = []
-    problems: list[str] = []
+    checked = []
+    problems = []
     for entry in card.entries:
         if entry.benchmark not in descriptions():
             continue

@@ -257,7 +257,7 @@ class Comparison:
         Source: multiple comparisons with the best, Hsu 1996, Multiple Comparisons, chapter 4.
         """
         labels = {system.label for system in self.ranked}
-        beaten = set[str]()
+        beaten = set()
         for pair in map(SystemPair.better_first, self.pairs):
             adjusted = pair.result.p * (len(labels) - 1)
             is_shown = adjusted <= pair.level and pair.decides and not pair.doubtful
@@ -476,7 +476,7 @@ def above_constant_p(
     if compared.above_constant is None:
         return {}
     seed = _seed(compared, benchmark, options)
-    p_values = dict[str, float]()
+    p_values = {}
     for index, system in enumerate(compared.systems):
         key = system.label, *seed
         if not system.undefined and key not in compared.alone:

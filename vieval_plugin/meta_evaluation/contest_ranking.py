@@ -91,8 +91,8 @@ def rank_contests(
     """
     rankings = []
     for part in dict.fromkeys(part for run in runs for part in run.records):
-        by_annotators: list[ContestRanking] = []
-        by_judges: list[ContestRanking] = []
+        by_annotators = []
+        by_judges = []
         for run in (run for run in runs if part in run.records):
             voted = [
                 judged for judged in run.records[part] if judged[0].votes is not None

@@ -298,9 +298,9 @@ def human_agreement(
     result = {}
     counts = resampled_counts(observations, name, options)
     for aspect in aspects:
-        values = list[float]()
-        papers = list[float]()
-        resampled = list[Floats]()
+        values = []
+        papers = []
+        resampled = []
         reasons = list[str]()
         for model, rated in rating_columns(observations, aspect).items():
             per_annotator = leave_one_out(rated.ratings)

@@ -180,7 +180,7 @@ def _is_right(shares: Floats) -> Floats:
 
 
 def _agreement_points(rows: LabelRows) -> Floats:
-    return np.asarray(1 - np.abs((rows.scores >= 0.5) - _is_right(rows.ratings)))
+    return 1 - np.abs((rows.scores >= 0.5) - _is_right(rows.ratings))
 
 
 def _agreement(rows: LabelRows) -> Computed:

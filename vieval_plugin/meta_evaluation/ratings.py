@@ -274,7 +274,7 @@ def _ratings_by_aspect(
         for aspects in by_sample.values()
         for scores in aspects.values()
     )
-    sample_ratings: dict[SampleId, dict[str, tuple[float, ...]]] = {}
+    sample_ratings = {}
     for identity, aspects in by_sample.items():
         sample_ratings[identity] = {}
         for aspect, by_annotator in aspects.items():

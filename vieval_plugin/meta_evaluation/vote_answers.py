@@ -396,8 +396,8 @@ def _votes_from_scores(
     codes: dict[VoteScheme, Ints] = {
         "decisive": thresholds.vote_of_scores(first, second)
     }
-    why: dict[VoteScheme, str] = {}
-    bounds: dict[VoteScheme, Ints] = {}
+    why = {}
+    bounds = {}
     for ties in tie_handlings:
         if ties == "decisive":
             continue

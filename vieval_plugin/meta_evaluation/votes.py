@@ -269,7 +269,7 @@ def _total_statistics(
     items = _items(judges, ties)
     constants = _items(chain(*(votes.constants for votes in judged)), ties)
     numbers = list[Number]()
-    statistics = list[RankedStatistic]()
+    statistics = []
 
     def number(
         label: str, points: Points, slice_key: tuple[str, str], role: Role = "judge"

@@ -216,7 +216,7 @@ def _spread(board: Leaderboard) -> tuple[float, int]:
     index_of = {system.label: index for index, system in enumerate(compared.systems)}
     first, *rivals = [index_of[number.system] for number in board.defined]
     spreads = [0.0]
-    units = list[int]()
+    units = []
     for rival in rivals:
         statistic = compared.pair(first, rival).statistic
         sums = unit_sums(statistic) if statistic else None

@@ -106,7 +106,7 @@ def finding_texts(
     document = findings_document(report, options)
     number_table = row_table("numbers", NumberRow, document.numbers)
     pair_table = row_table("pairs", PairRow, document.pairs)
-    texts: dict[str, str | bytes] = {}
+    texts = {}
     texts[NUMBERS_CSV] = csv_text(number_table)
     texts[PAIRS_CSV] = csv_text(pair_table)
     texts[FINDINGS_JSON] = json.dumps(asdict(document), indent=1, allow_nan=False)

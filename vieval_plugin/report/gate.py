@@ -246,8 +246,8 @@ def gate_of(
         raise VievalError(f"{NO_OTHER.format(mine)}; pass verdicts on its images too")
     files = files_by_generator(run.all_records)
     is_read = any(record.verdict.status.usable for record in run.all_records)
-    decided = dict[str, ReferenceDecision]()
-    evidence = list[GateEvidence]()
+    decided = {}
+    evidence = []
     for reference in references:
         if is_read and are_same_files(files[mine], files[reference]):
             decided[reference] = _SAME_FILES

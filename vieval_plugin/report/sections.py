@@ -622,7 +622,7 @@ def _generator_answers(
 
 def _judge_answers(section: Section, boards: Sequence[Leaderboard]) -> list[Answer]:
     """The answer on judges, and those by other aspects of judges that do not rate the first."""
-    texts: list[Answer] = []
+    texts = []
     compared: set[str] = set()
     for board in boards:
         board_answer = section.answer(board)

@@ -272,7 +272,7 @@ def write_tables(
     Under a name also all tables as Markdown, and the findings as parquet files, which are not
     among those returned.
     """
-    texts: dict[str, str | bytes] = {}
+    texts = {}
     if name:
         tables = [section_tables(section, {}) for section in report.sections]
         texts[name] = markdown_text(report, options, tables)

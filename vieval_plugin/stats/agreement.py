@@ -43,11 +43,11 @@ def annotator_mean(ratings: ArrayLike, added_last: int | None = None) -> Floats:
     """
     values = np.asarray(ratings, dtype=float)
     if added_last is None:
-        return np.asarray(np.round(values.mean(axis=0), 9))
+        return np.round(values.mean(axis=0), 9)
     total = np.zeros(values.shape[1])
     for annotator in [n for n in range(len(values)) if n != added_last] + [added_last]:
         total = total + values[annotator]
-    return np.asarray(total / len(values))
+    return total / len(values)
 
 
 def leave_one_out_points(labels: Sequence[float]) -> list[float]:
@@ -82,10 +82,8 @@ def mean_of_known(ratings: ArrayLike) -> Floats:
     values = np.asarray(ratings, dtype=float)
     is_rated = ~np.isnan(values)
     with np.errstate(invalid="ignore"):
-        return np.asarray(
-            np.round(
-                np.where(is_rated, values, 0.0).sum(axis=0) / is_rated.sum(axis=0), 9
-            )
+        return np.round(
+            np.where(is_rated, values, 0.0).sum(axis=0) / is_rated.sum(axis=0), 9
         )
 
 
@@ -102,7 +100,7 @@ def impute_mean(ratings: ArrayLike) -> Floats:
     [[1.0, 4.0], [2.0, 3.5], [1.5, 3.0]]
     """
     values = np.asarray(ratings, dtype=float)
-    return np.asarray(np.where(np.isnan(values), mean_of_known(values), values))
+    return np.where(np.isnan(values), mean_of_known(values), values)
 
 
 def leave_one_out(ratings: ArrayLike, coefficient: Coefficient = "spearman") -> Floats:
@@ -230,7 +228,7 @@ def _squared_differences(c: Floats, k: Floats, level: Level) -> Floats:
     """
     if level == "nominal":
         return np.where(np.isnan(c) | np.isnan(k), np.nan, c != k)
-    return np.asarray((c - k) ** 2)
+    return (c - k) ** 2
 
 
 def _mean_without(values: Floats, annotator: int) -> Floats:

@@ -74,9 +74,7 @@ def resampled_auroc(
     # stays whole
     twice_won = (positives * (2 * np.cumsum(negatives, axis=1) - negatives)).sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(
-            twice_won / (2 * positives.sum(axis=1) * negatives.sum(axis=1))
-        )
+        return twice_won / (2 * positives.sum(axis=1) * negatives.sum(axis=1))
 
 
 def preference_points(
@@ -112,7 +110,7 @@ def preference_points(
             "labels must be 1 (the first is preferred), 0 (the second) or 0.5 (a tie)"
         )
     says = np.where(first > second, 1.0, np.where(first < second, 0.0, 0.5))
-    return np.asarray(1 - np.abs(label - says))
+    return 1 - np.abs(label - says)
 
 
 def right_points(scores: ArrayLike) -> Floats:
@@ -165,9 +163,7 @@ def resampled_mean(values: ArrayLike, counts: NDArray[np.int64]) -> Floats:
     values = np.asarray(values, dtype=float)
     is_defined = ~np.isnan(values)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(
-            (counts @ np.where(is_defined, values, 0.0)) / (counts @ is_defined)
-        )
+        return (counts @ np.where(is_defined, values, 0.0)) / (counts @ is_defined)
 
 
 def _vectors(*arrays: ArrayLike) -> list[Floats]:

@@ -143,7 +143,7 @@ def bias_corrected_interval(
 
 def _defined(resamples: ArrayLike) -> Floats:
     values = np.asarray(resamples, dtype=float)
-    return np.asarray(values[~np.isnan(values)])
+    return values[~np.isnan(values)]
 
 
 def grouped(entries: Iterable[tuple[K, V]]) -> dict[K, list[V]]:

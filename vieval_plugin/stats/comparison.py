@@ -389,7 +389,7 @@ class MeanDifference:
     def swapped(self, swap: Bools) -> Floats:
         with np.errstate(invalid="ignore"):
             moved_sums = np.einsum("su,u->s", swap.astype(float), self.sums)
-            return np.asarray((self.sums.sum() - 2 * moved_sums) / self.items.sum())
+            return (self.sums.sum() - 2 * moved_sums) / self.items.sum()
 
     def resampled(self, counts: Ints) -> Floats:
         weights = counts.astype(float)
@@ -398,7 +398,7 @@ class MeanDifference:
                 np.einsum("rg,g->r", weights, column)
                 for column in (self.sums, self.items)
             )
-            return np.asarray(sums / items)
+            return sums / items
 
 
 class AveragedDifference:
@@ -457,7 +457,7 @@ class AveragedDifference:
         return self._averaged(differences)
 
     def _averaged(self, differences: Sequence[Floats]) -> Floats:
-        return np.asarray(np.array(self.weights) @ np.array(differences))
+        return np.array(self.weights) @ np.array(differences)
 
 
 def unit_sums(statistic: PairedStatistic) -> tuple[Floats, Floats] | None:

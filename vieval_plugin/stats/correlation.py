@@ -230,11 +230,11 @@ def fisher_mean_over(correlations: Sequence[Floats] | Floats) -> Floats:
     defined = ~np.isnan(values)
     z = np.arctanh(np.clip(np.where(defined, values, 0.0), -_NEARLY_ONE, _NEARLY_ONE))
     if len(values) and defined.all():  # as in most of thousands of permutations
-        return np.asarray(np.tanh(z.sum(axis=0) / len(values)))
+        return np.tanh(z.sum(axis=0) / len(values))
     n = defined.sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(
-            np.where(n > 0, np.tanh(np.where(defined, z, 0.0).sum(axis=0) / n), np.nan)
+        return np.where(
+            n > 0, np.tanh(np.where(defined, z, 0.0).sum(axis=0) / n), np.nan
         )
 
 
@@ -288,9 +288,7 @@ def _weighted_kendall(x: Floats, y: Floats, counts: NDArray[np.int64]) -> Floats
     y = scipy.stats.rankdata(y)
 
     def same_order(rows: slice, columns: slice) -> Floats:
-        return np.asarray(
-            np.sign(x[rows, None] - x[columns]) * np.sign(y[rows, None] - y[columns])
-        )
+        return np.sign(x[rows, None] - x[columns]) * np.sign(y[rows, None] - y[columns])
 
     total = counts.sum(axis=1)
     pairs = total * (total - 1) // 2
@@ -300,7 +298,7 @@ def _weighted_kendall(x: Floats, y: Floats, counts: NDArray[np.int64]) -> Floats
             / np.sqrt(pairs - _ties(x, counts))
             / np.sqrt(pairs - _ties(y, counts))
         )
-    return np.asarray(np.clip(tau, -1.0, 1.0))
+    return np.clip(tau, -1.0, 1.0)
 
 
 def _ties(values: Floats, counts: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -312,7 +310,7 @@ def _ties(values: Floats, counts: NDArray[np.int64]) -> NDArray[np.int64]:
     order = np.argsort(values, kind="stable")
     _, starts = np.unique(values[order], return_index=True)
     group_weights = np.add.reduceat(counts[:, order], starts, axis=1)
-    return np.asarray((group_weights * (group_weights - 1) // 2).sum(axis=1))
+    return (group_weights * (group_weights - 1) // 2).sum(axis=1)
 
 
 def _merged(
@@ -361,4 +359,4 @@ def _weighted_pearson(
     r[is_constant] = np.where(spread > 1e-12 * size, constant_y_correlation, np.nan)[
         is_constant
     ]
-    return np.asarray(np.clip(r, -1.0, 1.0))
+    return np.clip(r, -1.0, 1.0)

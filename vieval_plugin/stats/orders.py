@@ -53,9 +53,7 @@ def both_orders_points(
     >>> both_orders_points([FIRST, FIRST], [FIRST, SECOND], [FIRST, FIRST]).tolist()
     [1.0, 0.0]
     """
-    return np.asarray(
-        np.minimum(points(forward, human, scheme), points(reverse, human, scheme))
-    )
+    return np.minimum(points(forward, human, scheme), points(reverse, human, scheme))
 
 
 def each_order_points(

@@ -191,12 +191,10 @@ class CorrelationDifference:
             spread = squares - x**2 / self._n
             # standardised scores are of the size of 1, so what is left of a constant is rounding
             constant_values = np.where(np.isnan(self._n), np.nan, 0.0)
-            return np.asarray(
-                np.where(
-                    spread > 1e-12 * self._n,
-                    np.clip(products / np.sqrt(spread), -1, 1),
-                    constant_values,
-                )
+            return np.where(
+                spread > 1e-12 * self._n,
+                np.clip(products / np.sqrt(spread), -1, 1),
+                constant_values,
             )
 
     def _averages(self, first: Floats, second: Floats) -> list[Floats]:
@@ -282,7 +280,7 @@ def _product(rows: Floats, columns: Floats) -> Floats:
 def _unit_length(centred: Floats) -> Floats:
     """Centred columns as vectors of length 1; those of zeros stay."""
     norm = np.sqrt((centred**2).sum(axis=0))
-    return np.asarray(centred / np.where(norm > 0, norm, 1.0))
+    return centred / np.where(norm > 0, norm, 1.0)
 
 
 def _nonzero(unit_shifts: Floats) -> tuple[Ints, Floats]:

@@ -120,8 +120,8 @@ def resampled_accuracy(
     total = counts.sum(axis=1)
     with_itself = (counts * (counts - 1) // 2).sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(
-            (weighted_pairs(counts, right) + with_itself) / (total * (total - 1) // 2)
+        return (weighted_pairs(counts, right) + with_itself) / (
+            total * (total - 1) // 2
         )
 
 
@@ -161,8 +161,8 @@ def _pairs(cells: _Cells, lowest: int, highest: int) -> Iterator[tuple[Ints, Int
     """
     low, high = np.array([lowest, highest]).view(np.float64)
     m, ends, counts = cells
-    differences = list[Floats]()
-    gains = list[Ints]()
+    differences = []
+    gains = []
     size = 0
     for i in range(len(m)):
         differences.append(m[i + 1 :] - m[i])

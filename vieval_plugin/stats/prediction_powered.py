@@ -328,7 +328,7 @@ class _Stratum:
             _centred(self.y - weight * self.f, rated, self.members, groups)
             / rated.sum()
         )
-        return np.asarray(
+        return (
             rating_deviations
             + weight * _centred(self.f, ~rated, self.members, groups) / (~rated).sum()
         )
@@ -337,7 +337,7 @@ class _Stratum:
 def _centred(values: Floats, where: Bools, members: Ints, groups: int = 0) -> Floats:
     """The sum over each group of how far its items among `where` lie above the mean of those."""
     deviations = np.where(where, values - values[where].mean(), 0.0)
-    return np.asarray(np.bincount(members, deviations, groups))
+    return np.bincount(members, deviations, groups)
 
 
 def _joined(stratum: Ints, members: Ints, rated: Bools) -> Ints:

@@ -23,7 +23,7 @@ def ranks(mean_scores: ArrayLike) -> Floats:
     >>> ranks([0.2, 0.9, 0.2]).tolist()
     [2.5, 1.0, 2.5]
     """
-    return np.asarray(scipy.stats.rankdata(-np.asarray(mean_scores, dtype=float)))
+    return scipy.stats.rankdata(-np.asarray(mean_scores, dtype=float))
 
 
 def footrule(mean_scores: ArrayLike, reference_means: ArrayLike) -> float:
@@ -66,9 +66,7 @@ def resampled_means(scores: ArrayLike, counts: Ints) -> Floats:
     is_scored = ~np.isnan(table)
     sums = counts @ np.where(is_scored, table, 0.0).T
     numbers = counts @ is_scored.T
-    return np.asarray(
-        np.divide(sums, numbers, out=np.full(sums.shape, np.nan), where=numbers > 0)
-    )
+    return np.divide(sums, numbers, out=np.full(sums.shape, np.nan), where=numbers > 0)
 
 
 def resampled_rankings(
@@ -113,13 +111,11 @@ def resampled_rankings(
 
 def _ratio(products: Floats, squares: Floats) -> Floats:
     """Products over the roots of products of squares; NaN where one is constant."""
-    return np.asarray(
-        np.divide(
-            products,
-            np.sqrt(squares),
-            out=np.full(len(products), np.nan),
-            where=squares > 0,
-        )
+    return np.divide(
+        products,
+        np.sqrt(squares),
+        out=np.full(len(products), np.nan),
+        where=squares > 0,
     )
 
 

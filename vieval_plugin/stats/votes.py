@@ -357,9 +357,7 @@ def _points(votes: ArrayLike, human: ArrayLike, scheme: VoteScheme) -> Floats:
 
 def is_vote_in_scheme(human: Ints, scheme: VoteScheme) -> Bools:
     """Mask of the contests in which people's vote is in a scheme."""
-    return np.asarray(
-        np.isin(human, list(frozenset().union(*ANSWERS[scheme].values())))
-    )
+    return np.isin(human, list(frozenset().union(*ANSWERS[scheme].values())))
 
 
 def merged_ties(codes: Ints, scheme: VoteScheme) -> Ints:

@@ -11,8 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-import numpy as np
-
 from vieval_plugin import images
 from vieval_plugin.judges import objects
 from vieval_plugin.judges.contests import (
@@ -306,9 +304,12 @@ def points_of(record: Record) -> tuple[float, ...]:
 
 def mean_ratings(record: Record) -> str:
     """The means of people's ratings of each aspect, in words."""
-    means = {aspect: mean_of_known(values) for aspect, values in record.ratings.items()}
+    means = {
+        aspect: float(mean_of_known(values))
+        for aspect, values in record.ratings.items()
+    }
     return ", ".join(
-        f"{aspect} {mean:.2f}" for aspect, mean in means.items() if not np.isnan(mean)
+        f"{aspect} {mean:.2f}" for aspect, mean in means.items() if not math.isnan(mean)
     )
 
 
