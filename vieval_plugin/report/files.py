@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from itertools import chain
 
 from vieval_plugin.meta_evaluation.corrected_ranking import CorrectedRanking
-from vieval_plugin.meta_evaluation.findings import ALL, Number
+from vieval_plugin.meta_evaluation.findings import ALL, Leaderboard, Number
 from vieval_plugin.meta_evaluation.rows import (
     NumberRow,
     PairRow,
@@ -62,21 +62,16 @@ class FindingsDocument:
 
 def findings_document(report: Report, options: StatisticsOptions) -> FindingsDocument:
     """All numbers, pairs and answers of a report, as rows with types."""
-    boards = [
-        board
-        for section in report.sections
-        for board in (
-            *section.boards,
-            *(c.ranking for c in section.corrected),
-            *(r.board for r in section.contests),
-        )
-    ]
+    boards = list[Leaderboard]()
+    numbers = list[NumberRow]()
+    for section in report.sections:
+        boards += section.boards
+        boards += [member.ranking for member in section.corrected]
+        boards += [ranking.board for ranking in section.contests]
+        numbers += _number_rows(section, options.policy)
     all_verdicts = tuple(status_counts(report.totals))
     all_scores = tuple(score_totals(report.totals))
     pairs = tuple(pair_rows(boards))
-    numbers: list[NumberRow] = []
-    for section in report.sections:
-        numbers += _number_rows(section, options.policy)
     return FindingsDocument(
         failures=options.policy,
         missing_ratings=options.missing_ratings,

@@ -239,7 +239,7 @@ def gate_of(
             f"--margin requires one ranking, got {count} ({judges}); use verdicts of one judge"
         )
     [(section, ranking)] = report.generators
-    [run] = [run for run in section.runs if run.name == ranking.judge]
+    run = section.run_of(ranking)
     bias = section.bias[ranking.judge] if ranking.measure.counts_contests else None
     mine, *references = [system.label for system in ranking.comparison.compared.systems]
     if not references:
@@ -578,11 +578,10 @@ def require_decidable(
 
 def _fillers(run: Run, *generators: str) -> tuple[int, ...]:
     """Number of prompts of each generator whose scores are likely filled in."""
-    records = [record for record in run.all_records if record.votes is None]
     both_records = [
         record
-        for record in records
-        if (record.id.image_model or YOUR_IMAGES) in generators
+        for record in run.all_records
+        if record.votes is None and (record.id.image_model or YOUR_IMAGES) in generators
     ]
     prompts = {
         (r.id.image_model or YOUR_IMAGES, r.id.part, r.id.uid)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -43,7 +43,7 @@ from vieval_plugin.meta_evaluation.win_rates import (
     PositionBias,
     position_bias,
 )
-from vieval_plugin.records import OWN, YOUR_IMAGES, JudgeName, Record, Run
+from vieval_plugin.records import OWN, YOUR_IMAGES, JudgeName, Run
 from vieval_plugin.report.answer import (
     Answer,
     agreement_notes,
@@ -197,37 +197,30 @@ class Section:
 
     def answer(self, board: Leaderboard) -> Answer:
         """The answer of one of the leaderboards."""
-        correction = self.corrections.get(board.judge)
         bias = self.bias.get(board.judge)
-        board_answer = answer(
-            board, bias, correction if board.ranks_generators else None, self.verdicts
-        )
         if not board.ranks_generators:
-            return board_answer
+            return answer(board, bias, None, self.verdicts)
+        correction = self.corrections.get(board.judge)
+        board_answer = answer(board, bias, correction, self.verdicts)
+        title = board_answer.title
         if board_answer.outcome is not Outcome.BETTER_WITHOUT_FAILURES:
-            board_answer = replace(
-                board_answer, title=self._add_failures(board, board_answer.title)
-            )
-        uncorrected = (
-            "" if correction or not self.by_ratings else _uncorrected(self.runs, board)
-        )
-        is_rated = bool(uncorrected) or any(
-            r.provenance.calibration for r in self._records_of(board)
-        )
+            title = self._add_failures(board, title)
+        run = self.run_of(board)
+        uncorrected = ""
+        if self.by_ratings and not correction:
+            uncorrected = _uncorrected(run, board)
+        notes = filter(None, [_unmatched_prompts(run, board), uncorrected])
+        is_rated = uncorrected or any(r.provenance.calibration for r in run.all_records)
         return replace(
             board_answer,
-            limits=(
-                *board_answer.limits,
-                *filter(None, [_unmatched_prompts(self.runs, board), uncorrected]),
-            ),
+            title=title,
+            limits=(*board_answer.limits, *notes),
             next="" if is_rated else board_answer.next,
         )
 
-    def _records_of(self, board: Leaderboard) -> Iterator[Record]:
-        """The records of a leaderboard's judge."""
-        return chain.from_iterable(
-            run.all_records for run in self.runs if run.name == board.judge
-        )
+    def run_of(self, board: Leaderboard) -> Run:
+        """The run of the judge of a leaderboard of generators."""
+        return next(run for run in self.runs if run.name == board.judge)
 
     def _add_failures(self, board: Leaderboard, title: str) -> str:
         """A title on generators that also says if the first, or one of two, fails significantly
@@ -235,16 +228,13 @@ class Section:
         """
         first, *further = board.ranked or board.numbers
         fewest = min(further, key=lambda number: number.failed, default=first)
-        more, less = (
-            (first, fewest)
-            if first.failed > fewest.failed or further[1:]
-            else (fewest, first)
-        )
+        more, less = first, fewest
+        if fewest.failed >= first.failed and not further[1:]:
+            more, less = fewest, first
         if more.failed <= less.failed:
             return title
-        [run] = [run for run in self.runs if run.name == board.judge]
         evidence = gate_evidence(
-            run, board, more.system, less.system, StatisticsOptions()
+            self.run_of(board), board, more.system, less.system, StatisticsOptions()
         )
         if more_failures_p(*evidence.more_failures) > ONE_SIDED_LEVEL:
             return title
@@ -290,25 +280,21 @@ class Report:
     @property
     def generators(self) -> list[tuple[Section, Leaderboard]]:
         """The leaderboards that answer which generator is best, each with its section."""
-        sections = self.sections if self.which != "judges" else ()
-        return [
-            (section, board) for section in sections for board in section.generators
-        ]
+        return [(s, board) for s in self.sections for board in self._generators(s)]
 
     @property
     def judges(self) -> list[tuple[Section, Leaderboard]]:
         """The leaderboards of judges that are shown, each with its section."""
-        sections = [
-            s
-            for s in self.sections
-            if self.which == "all" or not missing_judges_reason(s)
-        ]
-        sections = sections if self.which != "generators" else []
-        return [
-            (section, board)
-            for section in sections
-            for board in section.judges(self.which)
-        ]
+        return [(s, board) for s in self.sections for board in self._judges(s)]
+
+    def _generators(self, section: Section) -> list[Leaderboard]:
+        return section.generators if self.which != "judges" else []
+
+    def _judges(self, section: Section) -> list[Leaderboard]:
+        is_shown = self.which == "all" or not missing_judges_reason(section)
+        if self.which == "generators" or not is_shown:
+            return []
+        return section.judges(self.which)
 
     @cached_property
     def answers(self) -> list[Answer]:
@@ -316,27 +302,14 @@ class Report:
         needs_names = len({section for section, _ in self.generators}) > 1
         texts: list[Answer] = []
         for section in self.sections:
-            boards = [
-                board
-                for board_section, board in self.generators
-                if board_section is section
-            ]
-            where = (
-                section.benchmark.name
-                if needs_names and section.benchmark.name != OWN
-                else ""
-            )
+            name = section.benchmark.name
             texts += _generator_answers(
-                section, boards, where, alone=len(self.generators) == 1
-            )
-            texts += _judge_answers(
                 section,
-                [
-                    board
-                    for board_section, board in self.judges
-                    if board_section is section
-                ],
+                self._generators(section),
+                name if needs_names and name != OWN else "",
+                alone=len(self.generators) == 1,
             )
+            texts += _judge_answers(section, self._judges(section))
             if self.which == "judges" and (why := missing_judges_reason(section)):
                 texts.append(Answer(why, ""))
         if self.generators and (failures := _first_failures(self.runs)):
@@ -506,11 +479,9 @@ def _section(
             intervals,
             against(benchmark),
         )
-        boards.append(
-            _drop_pairs(board)
-            if board.judge in silent and board.measure.counts_contests
-            else board
-        )
+        if board.judge in silent and board.measure.counts_contests:
+            board = _drop_pairs(board)
+        boards.append(board)
     if not any(board.ranks_generators for board in boards):
         return Section(benchmark, tuple(runs), findings, tuple(boards), bias=bias)
     contests = _contests(silent, runs, options)
@@ -591,17 +562,13 @@ def _generator_answers(
     first.
     """
     texts = []
-    if len({board.judge for board in boards}) == len(
-        boards
-    ):  # one leaderboard a judge, and no parts
-        silent = [
-            str(judge)
-            for judge, bias in section.bias.items()
-            if bias and bias.contradictory
-        ]
-        wins = {str(board.judge) for board in boards if board.measure.counts_contests}
+    # one leaderboard a judge, and no parts
+    if len({board.judge for board in boards}) == len(boards):
+        contests = [board.judge for board in boards if board.measure.counts_contests]
+        biases = {judge: section.bias.get(judge) for judge in contests}
         joint = several_judges_sentence(
-            boards, [judge for judge in silent if judge in wins]
+            boards,
+            [str(j) for j, bias in biases.items() if bias and bias.contradictory],
         )
         texts += [Answer(joint, "")] if joint else []
     names = Counter(
@@ -643,23 +610,20 @@ def _judge_answers(section: Section, boards: Sequence[Leaderboard]) -> list[Answ
     return texts
 
 
-def _uncorrected(runs: Sequence[Run], board: Leaderboard) -> str:
+def _uncorrected(run: Run, board: Leaderboard) -> str:
     """The reason why ratings do not correct a leaderboard; empty where its images have none."""
     if not board.measure.is_plain_mean:
         return _UNCORRECTED.format(board.measured)
-    [run] = (run for run in runs if run.name == board.judge)
     ratings = (records[0].ratings for records in run.records_by_sample)
     aspects = sorted({aspect for image_ratings in ratings for aspect in image_ratings})
+    if not aspects:
+        return ""
     names = enumeration(aspects)
     rated = enumeration(run.aspects)
-    return (
-        f"The ratings of {names} were not used, because the judge rates {rated}."
-        if aspects
-        else ""
-    )
+    return f"The ratings of {names} were not used, because the judge rates {rated}."
 
 
-def _unmatched_prompts(runs: Sequence[Run], board: Leaderboard) -> str:
+def _unmatched_prompts(run: Run, board: Leaderboard) -> str:
     """A sentence where generators have the same prompts under uids of their own; empty where
     that is not so.
     """
@@ -667,10 +631,8 @@ def _unmatched_prompts(runs: Sequence[Run], board: Leaderboard) -> str:
         return ""
     by_uid: dict[tuple[str, str], set[str]] = defaultdict(set)
     by_text: dict[str, set[str]] = defaultdict(set)
-    judge_boards = (run for run in runs if run.name == board.judge)
-    for sample in (
-        records[0].sample for run in judge_boards for records in run.records_by_sample
-    ):
+    for record, *_ in run.records_by_sample:
+        sample = record.sample
         if isinstance(sample, Sample) and sample.texts:
             by_uid[sample.id.part, sample.id.uid].add(sample.id.image_model)
             by_text["\n".join(sample.texts.values())].add(sample.id.image_model)
@@ -688,19 +650,11 @@ def _first_failures(runs: Sequence[Run]) -> list[str]:
     """For each judge and status that is a failure, what befell the first."""
     first: dict[tuple[str, str], str] = {}
     for run in runs:
-        for record in (records[0] for records in run.records_by_sample):
+        for record, *_ in run.records_by_sample:
             status = record.verdict.status
-            reason = next(
-                (
-                    step.failure
-                    for step in record.verdict.trace
-                    if not step.status.usable
-                ),
-                "",
-            )
-            if not status.usable and reason:
-                text = (
-                    f"First {status}: {record.id}: {' '.join(reason.split())[:_REASON]}"
-                )
+            failed = [step for step in record.verdict.trace if not step.status.usable]
+            if not status.usable and failed and failed[0].failure:
+                reason = " ".join(failed[0].failure.split())[:_REASON]
+                text = f"First {status}: {record.id}: {reason}"
                 first.setdefault((run.label, str(status)), text)
     return list(first.values())

@@ -283,7 +283,7 @@ def _lead_text(board: Leaderboard, first: str, prompt: Prompt) -> str:
 def _prompts(
     section: Section, board: Leaderboard, items: Sequence[GalleryItem]
 ) -> list[Prompt]:
-    [label] = [run.label for run in section.runs if run.name == board.judge]
+    label = section.run_of(board).label
     prompts = []
     for item in items:
         scores = []
@@ -358,10 +358,9 @@ def _count_title(
 
 def _distributions(section: Section, board: Leaderboard) -> tuple[Histogram, ...]:
     """Histograms of all scores of the judge by aspect."""
-    [run] = [run for run in section.runs if run.name == board.judge]
     values = grouped(
         score
-        for record, *_ in run.records_by_sample
+        for record, *_ in section.run_of(board).records_by_sample
         for score in record.verdict.scores.items()
     )
     return tuple(
