@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -75,6 +75,11 @@ class ContestStrengths:
     pairs_asked: int
     #: Reason why there are no strengths.
     reason: str
+
+
+def by_strength(numbers: Iterable[Number]) -> list[Number]:
+    """Strengths from the largest, those that are not known among the mean ones."""
+    return sorted(numbers, key=lambda n: -n.estimate.value if n.estimate.defined else 0)
 
 
 def rank_contests(

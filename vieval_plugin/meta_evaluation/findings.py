@@ -8,7 +8,7 @@ generators are systems alike. `rows.py` has the rows that files hold.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache
@@ -100,6 +100,13 @@ class Number:
     def failed(self) -> int:
         """The number of verdicts without a score, of samples that the judge applies to."""
         return sum(n for status, n in self.statuses.items() if not status.usable)
+
+    @property
+    def failures(self) -> str:
+        """Verdicts without a score by status, in words."""
+        return ", ".join(
+            f"{status} {n}" for status, n in self.statuses.items() if not status.usable
+        )
 
     @property
     def reason(self) -> str:
@@ -426,6 +433,14 @@ class Leaderboard(RankedStatistic):
     def defined(self) -> list[Number]:
         """Numbers that have a value."""
         return [number for number in self.numbers if number.estimate.defined]
+
+    def reasons_of(self, systems: Collection[str]) -> list[str]:
+        """Reasons why some of systems have no number, or no rank."""
+        return [
+            f"{n.system}: {n.reason}"
+            for n in self.numbers
+            if n.system in systems and n.reason
+        ]
 
     def number_of(self, system: str) -> Number:
         """The number of a system; KeyError without one."""

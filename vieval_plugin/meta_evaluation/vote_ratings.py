@@ -15,6 +15,7 @@ import numpy as np
 
 from vieval_plugin.meta_evaluation.contest_ranking import (
     ContestStrengths,
+    by_strength,
     contest_strengths,
 )
 from vieval_plugin.meta_evaluation.estimates import Bootstrap
@@ -175,7 +176,7 @@ def _strengths(benchmark: str, judged: JudgedPart, options: StatisticsOptions) -
                 for cell in _strength(ranking, n.system)
             ),
         )
-        for n in _ordered(first)
+        for n in by_strength(first.numbers)
     ]
     alike = [
         cell
@@ -197,18 +198,12 @@ def _strengths(benchmark: str, judged: JudgedPart, options: StatisticsOptions) -
 
 def _strength(ranking: ContestStrengths, image_model: str) -> tuple[str, str]:
     """The number of pairs that a model was in, and its place and strength."""
-    for rank, strength in enumerate(_ordered(ranking), start=1):
+    for rank, strength in enumerate(by_strength(ranking.numbers), start=1):
         if strength.system == image_model:
             estimate = replace(strength.estimate, reasons=(ranking.reason,))
             text = interval_text(estimate, digits=2)
             return str(strength.total), f"{rank}: {text}" if estimate.defined else text
     return "0", "undefined (in no pair)"
-
-
-def _ordered(ranking: ContestStrengths) -> list[Number]:
-    return sorted(
-        ranking.numbers, key=lambda n: -n.estimate.value if n.estimate.defined else 0
-    )
 
 
 def _tau(votes: ContestStrengths, by_scores: ContestStrengths) -> float:

@@ -478,9 +478,14 @@ def _prompts_to_decide(pair: SystemPair, leader: str) -> float:
     difference = pair.result.difference
     if pair.first != leader or not difference.has_interval or difference.value <= 0:
         return math.inf
-    reach = float(scipy.stats.t.ppf(1 - pair.level / 2, pair.n - 1))
-    error = (difference.high - difference.low) / 2 / reach
+    error = _standard_error(difference, pair)
     return pair.n * ((INTERVAL_REACH + POWER_REACH) * error / difference.value) ** 2
+
+
+def _standard_error(difference: Estimate, pair: SystemPair) -> float:
+    """The standard error of which a t interval on a pair's samples is made."""
+    reach = float(scipy.stats.t.ppf(1 - pair.level / 2, pair.n - 1))
+    return (difference.high - difference.low) / 2 / reach
 
 
 def _equal_two(board: Leaderboard, pair: SystemPair, is_corrected: bool) -> _Finding:
@@ -798,7 +803,7 @@ def _unranked(board: Leaderboard) -> list[str]:
 def _failures(board: Leaderboard) -> list[str]:
     """Failed verdicts: of each generator, or of judges that lack a score for a notable share."""
     if board.ranks_generators:
-        failed = [f"{n.system} ({failures_text(n)})" for n in board.numbers if n.failed]
+        failed = [_failures_text(n) for n in board.numbers if n.failed]
         return [f"Failed verdicts: {'; '.join(failed)}."] if failed else []
     return [
         f"{label}: {cost.warning}."
@@ -807,14 +812,11 @@ def _failures(board: Leaderboard) -> list[str]:
     ]
 
 
-def failures_text(number: Number) -> str:
-    """The failures of a system by status, of how many verdicts; empty without failures."""
-    failed = [
-        f"{status} {n}" for status, n in number.statuses.items() if not status.usable
-    ]
+def _failures_text(number: Number) -> str:
+    """The failures of a system by status, of how many verdicts."""
     # of a contest, the failure of the other image has no status of this one
     total = max(number.total, sum(number.statuses.values()))
-    return f"{', '.join(failed)} of {total}" if failed else ""
+    return f"{number.system} ({number.failures} of {total})"
 
 
 def _reference_sentences(board: Leaderboard, defined: Sequence[Number]) -> list[str]:
@@ -1011,8 +1013,7 @@ def _needed(corrected: CorrectedRanking) -> str:
     for pair in corrected.ranking.comparison.pairs:
         alone = corrected.ratings_difference(pair)
         if alone.has_interval:
-            reach = float(scipy.stats.t.ppf(1 - pair.level / 2, pair.n - 1))
-            spreads.append((alone.high - alone.low) / 2 / reach * math.sqrt(pair.n))
+            spreads.append(_standard_error(alone, pair) * math.sqrt(pair.n))
     if not max(spreads):
         return ""
     needed = prompts_for_margin(max(spreads))
@@ -1119,9 +1120,5 @@ def _best(comparison: Comparison) -> str:
 
 def incomparable_reasons(board: Leaderboard, systems: Sequence[str]) -> str:
     """Reasons why systems of a leaderboard cannot be compared."""
-    reasons = [
-        f"{n.system}: {n.reason}"
-        for n in board.numbers
-        if n.system in systems and n.reason
-    ]
+    reasons = board.reasons_of(systems)
     return "; ".join(reasons) or f"they have no {board.unit} in common"

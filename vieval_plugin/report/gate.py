@@ -756,11 +756,7 @@ def _nothing_decides(
             f"the judge contradicts itself in {bias.contradicted} of {bias.contests} "
             "contests, so its answers cannot be used"
         )
-    unranked = [
-        f"{n.system}: {n.reason}"
-        for n in ranking.numbers
-        if n.system in compared and n.reason
-    ]
+    unranked = ranking.reasons_of(compared)
     if unranked and evidence.penalised.decision(0) != "worse":
         return unranked[0]
     if (

@@ -17,7 +17,7 @@ import numpy as np
 from vieval_plugin.images import name_of
 from vieval_plugin.judges.protocol import Image, Sample, Status
 from vieval_plugin.meta_evaluation.candidates import candidates_by_prompt
-from vieval_plugin.meta_evaluation.contest_ranking import ContestRanking
+from vieval_plugin.meta_evaluation.contest_ranking import ContestRanking, by_strength
 from vieval_plugin.meta_evaluation.corrected_ranking import (
     CorrectedRanking,
     GeneratorEstimates,
@@ -190,12 +190,7 @@ def _title(board: Leaderboard) -> str:
 def failed_text(board: Leaderboard, number: Number) -> str:
     """The verdicts of a system without a score, by status, and those that a replay lacks."""
     if board.ranks_generators:
-        failed = [
-            f"{status} {n}"
-            for status, n in number.statuses.items()
-            if not status.usable
-        ]
-        return ", ".join(failed) or "0"
+        return number.failures or "0"
     return failures_of(board.costs[number.system])
 
 
@@ -385,11 +380,8 @@ def contest_table(ranking: ContestRanking) -> Table:
     """Image models by the strength that people's, or a judge's, votes on contests give."""
     board = ranking.board
     votes = ranking.strengths
-    numbers = sorted(
-        board.numbers, key=lambda n: -n.estimate.value if n.estimate.defined else 0
-    )
     rows = []
-    for n in numbers:
+    for n in by_strength(board.numbers):
         wins = decimals(votes.shares.get(n.system, math.nan), ".1%")
         rows.append(
             (
