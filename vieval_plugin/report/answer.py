@@ -26,9 +26,8 @@ from vieval_plugin.meta_evaluation.findings import Leaderboard, Number
 from vieval_plugin.meta_evaluation.label_plan import Look
 from vieval_plugin.meta_evaluation.measures import MEASURED, USUAL, Outcome
 from vieval_plugin.meta_evaluation.tables import p_sentence, p_text
-from vieval_plugin.meta_evaluation.two_judges import agreement_of_two
 from vieval_plugin.meta_evaluation.win_rates import EVEN, PositionBias
-from vieval_plugin.records import OWN, YOUR_IMAGES, Run
+from vieval_plugin.records import OWN, YOUR_IMAGES
 from vieval_plugin.report.words import (
     breakdown_words,
     decimals_of,
@@ -59,7 +58,6 @@ from vieval_plugin.stats.non_inferiority import (
     prompts_for_margin,
     smallest_difference,
 )
-from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.ranking import holm
 from vieval_plugin.text.errors import docs_url
 from vieval_plugin.text.wording import (
@@ -687,42 +685,8 @@ def _smallest_p(comparison: Comparison) -> str:
     return f"Smallest p (Holm) of {plural(len(pairs), 'pair')}: {smallest}."
 
 
-def agreement_notes(runs: Sequence[Run], options: StatisticsOptions) -> list[str]:
-    """Sentences on how often two judges agree and, by the ratings, how often each is right
-    then and elsewhere.
-
-    Args:
-        runs: one a judge, of one benchmark; of other numbers than two there is no sentence.
-        options: the failure policy, the seed.
-    """
-    agreement = agreement_of_two(runs, options)
-    if agreement is None:
-        return []
-    first, second = (run.label for run in runs)
-    alike = agreement.alike
-    agreeing = round(alike.value * alike.n)
-    sentences = [
-        f"{first} and {second} agree on {agreeing:,} of {alike.n:,} pairs of images."
-    ]
-    where_alike = agreement.right_where_alike
-    if where_alike.defined:
-        sentences.append(
-            f"Where they agree and the ratings differ ({where_alike.n:,}), both are right in "
-            f"{_percent(where_alike)}."
-        )
-    elsewhere = agreement.first_elsewhere
-    if elsewhere.defined:
-        where = f"Where they disagree and the ratings differ ({elsewhere.n:,})"
-        second_share = _percent(agreement.second_elsewhere)
-        sentences.append(
-            f"{where}, {first} is right in {_percent(elsewhere)} and {second} in {second_share}."
-        )
-    if agreement.rated_equal:
-        sentences.append(f"The other {agreement.rated_equal:,} have equal ratings.")
-    return [" ".join(sentences)]
-
-
-def _percent(share: Estimate) -> str:
+def percent_text(share: Estimate) -> str:
+    """A share in percent with its interval, where it has one."""
     ends = ""
     if share.has_interval:
         ends = f" (95% interval {round(100 * share.low)} to {round(100 * share.high)}%)"
@@ -918,10 +882,9 @@ def _bias(bias: PositionBias | None) -> list[str]:
         share = Estimate(1 - share.value, 1 - share.high, 1 - share.low)
         position = "second"
     return [
-        f"Position bias: the judge prefers the image shown {position} in "
-        f"{_percent(share)} of its answers. It contradicts itself in "
-        f"{bias.contradicted} of {bias.contests} contests, which count as ties (both "
-        "orders were shown)."
+        f"Position bias: the judge prefers the image shown {position} in {percent_text(share)} of its "
+        f"answers. It contradicts itself in {bias.contradicted} of {bias.contests} contests, which "
+        "count as ties (both orders were asked)."
     ]
 
 
@@ -1055,70 +1018,3 @@ def _rating_sentences(corrected: CorrectedRanking, outcome: Outcome) -> list[str
     if corrected.short_of_ratings and not (pairs and corrected.decides_nothing):
         text.append(f"{_few_ratings(corrected)}.")
     return [*text, *(_look_sentences(corrected.look) if corrected.look else [])]
-
-
-def several_judges_sentence(
-    boards: Sequence[Leaderboard], contradictory: Sequence[str] = ()
-) -> str:
-    """A sentence over several judges of the same generators; empty of one, of two that agree, and
-    without comparisons.
-
-    Args:
-        boards: one a judge.
-        contradictory: judges that contradict themselves, whose answers decide nothing.
-    """
-    best = [
-        None if str(board.judge) in contradictory else _best(board.comparison)
-        for board in boards
-    ]
-    agree = len(boards) == 2 and best[0] == best[1]
-    if agree or len(boards) < 2 or not any(board.comparison.pairs for board in boards):
-        return ""
-    counts = {name: best.count(name) for name in dict.fromkeys(filter(None, best))}
-    judges = f"{number_word(len(boards))} judges"
-    models = {board.judge.model for board in boards if board.judge}
-    if len(models) == 1 and "" not in models:
-        judges += f" (all use {models.pop()})"
-    if [*counts.values()] == [len(boards)]:
-        return f"All {judges} find {next(iter(counts))} significantly best."
-    findings = _judges_findings(best, counts, boards)
-    return f"Of {judges}, {enumeration(findings)}."
-
-
-def _judges_findings(
-    best: list[str | None], counts: dict[str, int], boards: Sequence[Leaderboard]
-) -> list[str]:
-    """Phrases on the number of judges that find each generator best."""
-    undecided = best.count("")
-    silent = best.count(None)
-    findings = [
-        f"{number_word(n)} {'finds' if n == 1 else 'find'} {name} significantly best"
-        for name, n in sorted(counts.items(), key=lambda item: -item[1])
-    ]
-    if undecided:
-        every = undecided == len(boards)
-        findings.append(
-            "none finds a generator significantly best"
-            if every
-            else f"{number_word(undecided)} cannot tell which is best"
-        )
-    if silent:
-        contradict = "contradicts itself" if silent == 1 else "contradict themselves"
-        findings.append(f"{number_word(silent)} {contradict}")
-    return findings
-
-
-def _best(comparison: Comparison) -> str:
-    """The generator that is significantly better than all others with a rank; empty if
-    undecided.
-    """
-    first, *others = [system.label for system in comparison.ranked] or [""]
-    if others and all(comparison.beats(first, other) for other in others):
-        return first
-    return ""
-
-
-def incomparable_reasons(board: Leaderboard, systems: Sequence[str]) -> str:
-    """Reasons why systems of a leaderboard cannot be compared."""
-    reasons = board.reasons_of(systems)
-    return "; ".join(reasons) or f"they have no {board.unit} in common"

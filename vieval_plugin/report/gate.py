@@ -27,7 +27,7 @@ from vieval_plugin.meta_evaluation.tables import p_sentence
 from vieval_plugin.meta_evaluation.vote_answers import VOTES
 from vieval_plugin.meta_evaluation.win_rates import EVEN, PositionBias
 from vieval_plugin.records import YOUR_IMAGES, Provenance, Record, Run
-from vieval_plugin.report.answer import Answer, incomparable_reasons
+from vieval_plugin.report.answer import Answer
 from vieval_plugin.report.sections import Report
 from vieval_plugin.report.words import share_of_level
 from vieval_plugin.stats.decisions import (
@@ -291,9 +291,11 @@ def _require_comparable(
         bias and bias.contradictory
     )
     if not compared and not _is_unread(evidence) and not evidence.more_failures[0]:
+        reasons = ranking.reasons_of((mine, reference)) or [
+            f"they have no {ranking.unit} in common"
+        ]
         raise VievalError(
-            f"--margin cannot compare {mine} with {reference}: "
-            f"{incomparable_reasons(ranking, (mine, reference))}"
+            f"--margin cannot compare {mine} with {reference}: {'; '.join(reasons)}"
         )
 
 

@@ -44,13 +44,7 @@ from vieval_plugin.meta_evaluation.win_rates import (
     position_bias,
 )
 from vieval_plugin.records import OWN, YOUR_IMAGES, JudgeName, Run
-from vieval_plugin.report.answer import (
-    Answer,
-    agreement_notes,
-    answer,
-    placed,
-    several_judges_sentence,
-)
+from vieval_plugin.report.answer import Answer, answer, placed
 from vieval_plugin.report.inputs import rated_runs
 from vieval_plugin.report.own_samples import (
     against,
@@ -58,7 +52,11 @@ from vieval_plugin.report.own_samples import (
     generator_findings,
     prompt_notes,
 )
-from vieval_plugin.report.same_scores import same_scores
+from vieval_plugin.report.several_judges import (
+    agreement_notes,
+    same_scores,
+    several_judges_sentence,
+)
 from vieval_plugin.report.tables import ReferencePair, totals_tables
 from vieval_plugin.results.runs import Results
 from vieval_plugin.stats.decisions import MOST_UNREAD, ONE_SIDED_LEVEL
