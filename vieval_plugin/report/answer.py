@@ -249,7 +249,11 @@ def _rating_advice(board: Leaderboard, verdicts: str) -> str:
         )
     return _RATE_SOME.format(
         prompts=prompts,
-        command=_command(_LABEL, verdicts, images=rating_count * len(board.numbers)),
+        command=_command(
+            _LABEL,
+            verdicts,
+            images=rating_count * len(board.numbers),
+        ),
         reach=reach,
     )
 
@@ -347,7 +351,10 @@ def _finding(board: Leaderboard, corrected: CorrectedRanking | None) -> _Finding
         why = ""
         if reason:
             why = f"{reason[:1].upper()}{reason[1:]}."
-        return _Finding(Outcome.NOT_COMPARED, f"{_range(board, board.defined)} {why}")
+        return _Finding(
+            Outcome.NOT_COMPARED,
+            f"{_range(board, board.defined)} {why}",
+        )
     if corrected is not None and corrected.decides_nothing:
         return _undecided_ratings(board, corrected)
     if _is_constant(board):
@@ -376,7 +383,10 @@ def _finding(board: Leaderboard, corrected: CorrectedRanking | None) -> _Finding
         return _equal_two(board, pair, corrected is not None)
     scoped = 1 < len(ranked) < len(defined)
     outcome = Outcome.EQUAL_RANKED if scoped else Outcome.EQUAL
-    return _Finding(outcome, f"{_range(board, ranked)} {_smallest_p(comparison)}")
+    return _Finding(
+        outcome,
+        f"{_range(board, ranked)} {_smallest_p(comparison)}",
+    )
 
 
 def _best_steps(board: Leaderboard, steps: Sequence[str]) -> _Finding:
@@ -400,7 +410,11 @@ def _best_steps(board: Leaderboard, steps: Sequence[str]) -> _Finding:
     ]
     if not equal:
         return _Finding(Outcome.BETTER if len(steps) == 2 else Outcome.BEST, evidence)
-    return _Finding(Outcome.BEST_STEPS, evidence, {"equal": enumeration(equal)})
+    return _Finding(
+        Outcome.BEST_STEPS,
+        evidence,
+        {"equal": enumeration(equal)},
+    )
 
 
 def _shortened_run(run: Sequence[str]) -> Sequence[str]:
@@ -505,7 +519,11 @@ def _equal_two(board: Leaderboard, pair: SystemPair, is_corrected: bool) -> _Fin
         "second": pair.second,
         "first_possessive": possessive(pair.first),
     }
-    return _Finding(outcome, _difference(board, pair, first_number), names)
+    return _Finding(
+        outcome,
+        _difference(board, pair, first_number),
+        names,
+    )
 
 
 def _first_of_several(board: Leaderboard) -> _Finding:
@@ -528,8 +546,15 @@ def _first_of_several(board: Leaderboard) -> _Finding:
             orders.append(f"{winner} is better than {_named_or_counted(losers)}.")
     own_number = _own_number_sentence(board, ranked[0])
     outcome = Outcome.FIRST_BUT_BEATEN if better else Outcome.FIRST_OF_EQUALS
-    names = {"equal": _named_or_counted(equal), "better": "".join(better[:1])}
-    return _Finding(outcome, f"{own_number}. {' '.join(orders)}", names)
+    names = {
+        "equal": _named_or_counted(equal),
+        "better": "".join(better[:1]),
+    }
+    return _Finding(
+        outcome,
+        f"{own_number}. {' '.join(orders)}",
+        names,
+    )
 
 
 def _only_one_system(board: Leaderboard, number: Number) -> _Finding:
@@ -540,7 +565,10 @@ def _only_one_system(board: Leaderboard, number: Number) -> _Finding:
         if n is not number
     ]
     if rivals:
-        return _Finding(Outcome.ONLY_ONE, f"{evidence} {'; '.join(rivals)}.")
+        return _Finding(
+            Outcome.ONLY_ONE,
+            f"{evidence} {'; '.join(rivals)}.",
+        )
     if board.ranks_generators:
         return _Finding(Outcome.ALONE_GENERATOR, evidence)
     if number.system in board.same_answers:
@@ -649,7 +677,11 @@ def _difference(board: Leaderboard, pair: SystemPair, first: Number) -> str:
     return f"{_measured(board)} of {pair.first}: {own_value}, {distance}, on {items}."
 
 
-def _distance(difference: Estimate, pair: SystemPair, p: str = "") -> str:
+def _distance(
+    difference: Estimate,
+    pair: SystemPair,
+    p: str = "",
+) -> str:
     """Distance of a number from that of the second of a pair, with the interval, or p where there
     is none.
     """
@@ -879,7 +911,11 @@ def _bias(bias: PositionBias | None) -> list[str]:
     share = bias.first_shown
     position = "first"
     if share.value < EVEN:
-        share = Estimate(1 - share.value, 1 - share.high, 1 - share.low)
+        share = Estimate(
+            1 - share.value,
+            1 - share.high,
+            1 - share.low,
+        )
         position = "second"
     return [
         f"Position bias: the judge prefers the image shown {position} in {percent_text(share)} of its "
@@ -903,7 +939,11 @@ def _so_far(board: Leaderboard) -> str:
     if further:
         result = _range(board, board.defined)
     else:
-        result = _difference(board, pair, board.number_of(pair.first))
+        result = _difference(
+            board,
+            pair,
+            board.number_of(pair.first),
+        )
     return f"Result so far: {result}"
 
 

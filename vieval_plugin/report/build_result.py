@@ -106,7 +106,11 @@ def write_build_files(
     for name, text_of in _TEXTS.items():
         path = files.get(name)
         if path:
-            write_whole(path, [text_of(result)], f"--{name}")
+            write_whole(
+                path,
+                [text_of(result)],
+                f"--{name}",
+            )
     step_summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if step_summary:
         with (
@@ -165,7 +169,11 @@ def junit(result: BuildResult) -> str:
     else:
         properties = {}
     for table in result.falls_table:
-        lines += ["", f"{table.title}:", *map("; ".join, (table.header, *table.rows))]
+        lines += [
+            "",
+            f"{table.title}:",
+            *map("; ".join, (table.header, *table.rows)),
+        ]
     ElementTree.SubElement(case, tag, properties).text = "\n".join(
         map(escaping.console, lines)
     )
@@ -206,7 +214,12 @@ def _numbers(evidence: GateEvidence) -> dict[str, Any]:
     )
     numbers: dict[str, Any] = {"reference": evidence.reference}
     for name, m in means.items():
-        numbers[name] = {"difference": m.value, "low": m.low, "high": m.high, "n": m.n}
+        numbers[name] = {
+            "difference": m.value,
+            "low": m.low,
+            "high": m.high,
+            "n": m.n,
+        }
     numbers["failures"] = failures
     return numbers
 

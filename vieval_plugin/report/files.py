@@ -104,7 +104,11 @@ def finding_texts(
     texts = {}
     texts[NUMBERS_CSV] = csv_text(number_table)
     texts[PAIRS_CSV] = csv_text(pair_table)
-    texts[FINDINGS_JSON] = json.dumps(asdict(document), indent=1, allow_nan=False)
+    texts[FINDINGS_JSON] = json.dumps(
+        asdict(document),
+        indent=1,
+        allow_nan=False,
+    )
     if parquet and importlib.util.find_spec("pyarrow"):
         texts["numbers.parquet"] = _parquet(NumberRow, document.numbers)
         texts["pairs.parquet"] = _parquet(PairRow, document.pairs)
@@ -182,7 +186,10 @@ def _parquet(
         (field.name, types.get(str(field.type).split(" ")[0], pyarrow.string()))
         for field in fields(row_type)
     ]
-    table = pyarrow.Table.from_pylist(list(map(asdict, rows)), pyarrow.schema(columns))
+    table = pyarrow.Table.from_pylist(
+        list(map(asdict, rows)),
+        pyarrow.schema(columns),
+    )
     buffer = io.BytesIO()
     with pyarrow.parquet.ParquetWriter(buffer, table.schema) as writer:
         if rows:  # `datasets` reads no row group without rows

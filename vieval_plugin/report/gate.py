@@ -319,7 +319,10 @@ def _track_sentences(provenance: Provenance, ranking: Leaderboard) -> tuple[str,
 
 
 def apply_control(
-    gate: Gate, results: Sequence[ControlResult], margin: float, prompts: int
+    gate: Gate,
+    results: Sequence[ControlResult],
+    margin: float,
+    prompts: int,
 ) -> Gate:
     """The gate of a judge after its positive control: it passes a build only if the judge saw
     images that were spoilt.
@@ -383,7 +386,11 @@ def require_no_control(gate: Gate, margin: float) -> Gate:
     )
 
 
-def add_history(gate: Gate, dates: Sequence[str], differences: Sequence[float]) -> Gate:
+def add_history(
+    gate: Gate,
+    dates: Sequence[str],
+    differences: Sequence[float],
+) -> Gate:
     """The gate with what the nights of its series show: a build that passes does not hide a slow
     fall.
 
@@ -433,7 +440,12 @@ def _sparkline(sums: Sequence[float]) -> str:
     return "".join(bars[min(height, highest)] for height in heights)
 
 
-def _blind(gate: Gate, objection: str, reason: str, step: str) -> Gate:
+def _blind(
+    gate: Gate,
+    objection: str,
+    reason: str,
+    step: str,
+) -> Gate:
     """A gate that passed, where nothing shows that its judge sees a fall: what it found, the
     objection to it, and what would show it.
     """
@@ -489,11 +501,17 @@ def same_files_gate(records: Iterable[Record]) -> Gate | None:
     )
     if not are_all_same or not any(map(shows_an_image, judged)):
         return None
-    return _combined_gate(mine, dict.fromkeys(references, _SAME_FILES), "")
+    return _combined_gate(
+        mine,
+        dict.fromkeys(references, _SAME_FILES),
+        "",
+    )
 
 
 def _combined_gate(
-    mine: str, decided: Mapping[str, ReferenceDecision], judge: str
+    mine: str,
+    decided: Mapping[str, ReferenceDecision],
+    judge: str,
 ) -> Gate:
     """The gate of all references: the title is on the first that decides it and those like it,
     the evidence on each.
@@ -509,11 +527,19 @@ def _combined_gate(
         for reference, one in decided.items()
         if (one.finding, one.objection) == kind
     ]
-    title = decisive.title(judge=judge, mine=mine, references=enumeration(references))
+    title = decisive.title(
+        judge=judge,
+        mine=mine,
+        references=enumeration(references),
+    )
     evidence = [one.evidence for one in decided.values()]
     if len(decided) > 1:
         evidence = [f"Against {name}: {one.evidence}" for name, one in decided.items()]
-    answer = Answer(title, " ".join(evidence), next=decisive.next)
+    answer = Answer(
+        title,
+        " ".join(evidence),
+        next=decisive.next,
+    )
     return Gate(
         mine,
         decisive.decision,
@@ -546,7 +572,10 @@ def too_few_sentence(n: int, margin: float, fall: float) -> str:
 
 
 def require_decidable(
-    records: Sequence[Record], judges: Sequence[str], margin: float, contests: bool
+    records: Sequence[Record],
+    judges: Sequence[str],
+    margin: float,
+    contests: bool,
 ) -> str:
     """Refuse a gate that could decide nothing, before anything is judged.
 
@@ -671,7 +700,11 @@ def _decision_by_margin(
     if p <= ONE_SIDED_LEVEL:
         mine = f"Only {evidence.challenger} fails on {more} {ranking.unit}"
         other = f"only {evidence.reference} on {fewer} ({p_sentence(p)})"
-        return ReferenceDecision("worse", Finding.FAILS, f"{mine}, {other}. {measured}")
+        return ReferenceDecision(
+            "worse",
+            Finding.FAILS,
+            f"{mine}, {other}. {measured}",
+        )
     decisions = [scored.decision(margin), penalised.decision(margin)]
     if "worse" in decisions:
         finding = (
@@ -742,7 +775,10 @@ def _large_changes(
 
 
 def _nothing_decides(
-    ranking: Leaderboard, evidence: GateEvidence, bias: PositionBias | None, again: str
+    ranking: Leaderboard,
+    evidence: GateEvidence,
+    bias: PositionBias | None,
+    again: str,
 ) -> str:
     """Reason why the verdicts decide nothing, whatever the difference; empty where they do."""
     unit = ranking.unit

@@ -111,7 +111,12 @@ def compare_with_printed(
         computed = cells.get(
             key, cells.get(replace(key, table=joined.get(key.table, key.table)))
         )
-        cell = PrintedCell(key, printed, computed, row.cells["why_not"])
+        cell = PrintedCell(
+            key,
+            printed,
+            computed,
+            row.cells["why_not"],
+        )
         if computed is None:
             comparison.missing.append(cell)
         elif row.cells["reproducible"] != "yes":

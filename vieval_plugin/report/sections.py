@@ -311,7 +311,10 @@ class Report:
             if self.which == "judges" and (why := missing_judges_reason(section)):
                 texts.append(Answer(why, ""))
         if self.generators and (failures := _first_failures(self.runs)):
-            texts[-1] = replace(texts[-1], limits=(*texts[-1].limits, *failures))
+            texts[-1] = replace(
+                texts[-1],
+                limits=(*texts[-1].limits, *failures),
+            )
         return texts
 
 
@@ -375,7 +378,11 @@ def sections_of(
         benchmarks = benchmark_tables(runs)
     return replace(
         report,
-        further=(*totals_tables(results.totals), *benchmarks, *people),
+        further=(
+            *totals_tables(results.totals),
+            *benchmarks,
+            *people,
+        ),
         notes=(*sentences, *notes),
         totals=tuple(results.totals),
     )
@@ -481,7 +488,13 @@ def _section(
             board = _drop_pairs(board)
         boards.append(board)
     if not any(board.ranks_generators for board in boards):
-        return Section(benchmark, tuple(runs), findings, tuple(boards), bias=bias)
+        return Section(
+            benchmark,
+            tuple(runs),
+            findings,
+            tuple(boards),
+            bias=bias,
+        )
     contests = _contests(silent, runs, options)
     corrected = tuple(
         ranking for run in runs for ranking in rank_corrected(run, options, look)
@@ -512,16 +525,28 @@ def _all_findings(
     if which == "generators" and benchmark.name != OWN:
         findings = generator_findings(benchmark.name, runs, options)
     else:
-        findings = benchmark.report.findings(benchmark.name, parts, runs, options)
+        findings = benchmark.report.findings(
+            benchmark.name,
+            parts,
+            runs,
+            options,
+        )
     order_ranking = tuple(
-        ranking_against(order, parts or tuple(runs[0].records), runs, options)
+        ranking_against(
+            order,
+            parts or tuple(runs[0].records),
+            runs,
+            options,
+        )
     )
     findings += Findings(order_ranking, layouts=layouts("order"))
     return findings
 
 
 def _contests(
-    silent: set[JudgeName | None], runs: Sequence[Run], options: StatisticsOptions
+    silent: set[JudgeName | None],
+    runs: Sequence[Run],
+    options: StatisticsOptions,
 ) -> tuple[ContestRanking, ...]:
     names = {str(judge) for judge in silent}
     rankings = []
@@ -554,7 +579,10 @@ def _drop_pairs(board: Leaderboard) -> Leaderboard:
 
 
 def _generator_answers(
-    section: Section, boards: Sequence[Leaderboard], where: str, alone: bool
+    section: Section,
+    boards: Sequence[Leaderboard],
+    where: str,
+    alone: bool,
 ) -> list[Answer]:
     """The answers on generators, where several judges ranked the same ones theirs together
     first.

@@ -91,7 +91,9 @@ def _agree(first: Verdict, second: Verdict) -> bool:
 
 
 def _sentence(
-    labels: Sequence[str], verdicts: Sequence[_Verdicts], common: set[SampleId]
+    labels: Sequence[str],
+    verdicts: Sequence[_Verdicts],
+    common: set[SampleId],
 ) -> str:
     are_contests = all(
         verdict.choice for sample in common for verdict in verdicts[0][sample]
@@ -172,7 +174,9 @@ def several_judges_sentence(
 
 
 def _judges_findings(
-    best: list[str | None], counts: dict[str, int], boards: Sequence[Leaderboard]
+    best: list[str | None],
+    counts: dict[str, int],
+    boards: Sequence[Leaderboard],
 ) -> list[str]:
     """Phrases on the number of judges that find each generator best."""
     undecided = best.count("")

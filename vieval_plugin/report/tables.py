@@ -92,7 +92,13 @@ def leaderboard_table(
         count = str(r.estimate.n or "")
         cells = (count if c == "n" else "" for c in columns)
         rows.append(("", r.system, estimate_text(r.estimate), *cells))
-    return Table(name, _title(board), header, tuple(rows), len(board.references))
+    return Table(
+        name,
+        _title(board),
+        header,
+        tuple(rows),
+        len(board.references),
+    )
 
 
 def _leaderboard_columns(
@@ -326,7 +332,12 @@ def corrected_tables(corrected: CorrectedRanking, fewest_pairs: int = 1) -> list
     )
     return [
         means,
-        Table(table.name, table.title, (*table.header, alone_column), pair_rows),
+        Table(
+            table.name,
+            table.title,
+            (*table.header, alone_column),
+            pair_rows,
+        ),
     ]
 
 
@@ -337,7 +348,12 @@ def corrected_rows(corrected: CorrectedRanking) -> Table:
     judge_means = (interval_text(e.raw, 2) for e in estimates)
     rows = (("corrected", *corrected_means), ("judge alone", *judge_means))
     header = ("", *(e.generator for e in estimates))
-    return Table("corrected_rows", _title(corrected.ranking), header, rows)
+    return Table(
+        "corrected_rows",
+        _title(corrected.ranking),
+        header,
+        rows,
+    )
 
 
 def _means_table(corrected: CorrectedRanking) -> Table:
@@ -364,7 +380,12 @@ def _means_table(corrected: CorrectedRanking) -> Table:
         )
         for mean in corrected.estimates
     ]
-    return Table("corrected", _title(board), header, tuple(rows))
+    return Table(
+        "corrected",
+        _title(board),
+        header,
+        tuple(rows),
+    )
 
 
 def _mean_texts(estimates: GeneratorEstimates) -> tuple[str, str, str]:
@@ -592,11 +613,18 @@ def totals_tables(folders: Sequence[FolderTotals]) -> list[Table]:
 
 
 def _total_table(
-    name: str, title: str, rows: Sequence[Mapping[str, str | float | None]]
+    name: str,
+    title: str,
+    rows: Sequence[Mapping[str, str | float | None]],
 ) -> Table:
     header = dict.fromkeys(chain.from_iterable(rows))
     texts = (tuple(map(_total_text, row.values())) for row in rows)
-    return Table(name, title, tuple(header), tuple(texts))
+    return Table(
+        name,
+        title,
+        tuple(header),
+        tuple(texts),
+    )
 
 
 def _total_text(cell: str | float | None) -> str:

@@ -32,7 +32,10 @@ _LONGEST_NAME = 200
 
 
 def page(
-    title: str, nodes: Sequence[Node], unfolded: int, images_to: Path | None = None
+    title: str,
+    nodes: Sequence[Node],
+    unfolded: int,
+    images_to: Path | None = None,
 ) -> str:
     """A page of traces, the first `unfolded` levels of each open. Every word of a model is escaped.
 
@@ -96,7 +99,12 @@ def _pictures(images_to: Path | None) -> Callable[[Image], Markup]:
     def picture(image: Image) -> Markup:
         if image not in tags:
             try:
-                jpeg = encoded(images.decode(image), _SIDE, "JPEG", quality=80)
+                jpeg = encoded(
+                    images.decode(image),
+                    _SIDE,
+                    "JPEG",
+                    quality=80,
+                )
                 address = f"data:image/jpeg;base64,{base64.b64encode(jpeg).decode()}"
                 if images_to is not None:
                     address = f"{images_to.name}/{images.digest(image)[:32]}.jpg"

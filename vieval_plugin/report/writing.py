@@ -265,7 +265,10 @@ def markdown_text(
 
 
 def write_tables(
-    report: Report, folder: Path, options: StatisticsOptions, name: str = ""
+    report: Report,
+    folder: Path,
+    options: StatisticsOptions,
+    name: str = "",
 ) -> list[Path]:
     """Write the files of findings to a folder; the files in order.
 
@@ -291,7 +294,10 @@ def write_csv(tables: Sequence[Table], folder: Path) -> list[Path]:
 
 
 def write_page(
-    report: Report, path: Path, options: StatisticsOptions, gate: Gate | None = None
+    report: Report,
+    path: Path,
+    options: StatisticsOptions,
+    gate: Gate | None = None,
 ) -> None:
     """Write the page alone as one file.
 
@@ -426,7 +432,13 @@ def _benchmark_average(
         why_not = reason_words(system.undefined or system.unranked)
         value = decimals(system.value, ".3f")
         rows.append(
-            (rank_text(system.ranks), system.label, value, str(system.n), why_not)
+            (
+                rank_text(system.ranks),
+                system.label,
+                value,
+                str(system.n),
+                why_not,
+            )
         )
     title = f"Judges: {comparison.compared.statistic}; {comparison.family}"
     return Table(
@@ -444,8 +456,14 @@ def _cell_documents(findings: Findings) -> list[dict[str, object]]:
     documents = []
     reasons = findings.reasons
     for key, value in sorted(findings.cells.items()):
-        undefined = {"value": None, "undefined": reasons.get(key, "")}
+        undefined = {
+            "value": None,
+            "undefined": reasons.get(key, ""),
+        }
         documents.append(
-            {**asdict(key), **(undefined if math.isnan(value) else {"value": value})}
+            {
+                **asdict(key),
+                **(undefined if math.isnan(value) else {"value": value}),
+            }
         )
     return documents

@@ -100,7 +100,11 @@ def impute_mean(ratings: ArrayLike) -> Floats:
     [[1.0, 4.0], [2.0, 3.5], [1.5, 3.0]]
     """
     values = np.asarray(ratings, dtype=float)
-    return np.where(np.isnan(values), mean_of_known(values), values)
+    return np.where(
+        np.isnan(values),
+        mean_of_known(values),
+        values,
+    )
 
 
 def leave_one_out(ratings: ArrayLike, coefficient: Coefficient = "spearman") -> Floats:
@@ -133,7 +137,9 @@ def leave_one_out(ratings: ArrayLike, coefficient: Coefficient = "spearman") -> 
 
 
 def leave_one_out_resampled(
-    ratings: ArrayLike, counts: NDArray[np.int64], coefficient: Coefficient = "spearman"
+    ratings: ArrayLike,
+    counts: NDArray[np.int64],
+    coefficient: Coefficient = "spearman",
 ) -> Floats:
     """`leave_one_out` in each bootstrap resample, for its interval.
 
@@ -227,7 +233,11 @@ def _squared_differences(c: Floats, k: Floats, level: Level) -> Floats:
     is.
     """
     if level == "nominal":
-        return np.where(np.isnan(c) | np.isnan(k), np.nan, c != k)
+        return np.where(
+            np.isnan(c) | np.isnan(k),
+            np.nan,
+            c != k,
+        )
     return (c - k) ** 2
 
 

@@ -75,7 +75,10 @@ def interval(resamples: ArrayLike, level: float = 0.95) -> tuple[float, float]:
     values = _defined(resamples)
     if len(values) == 0:
         return float("nan"), float("nan")
-    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(
+        values,
+        [(1 - level) / 2, (1 + level) / 2],
+    )
     return float(low), float(high)
 
 
@@ -103,7 +106,10 @@ def expanded_interval(resamples: ArrayLike, clusters: int) -> tuple[float, float
     if clusters < 2:
         return interval(resamples)
     reach = math.sqrt(clusters / (clusters - 1)) * special.stdtrit(clusters - 1, 0.975)
-    return interval(resamples, 1 - 2 * float(special.ndtr(-reach)))
+    return interval(
+        resamples,
+        1 - 2 * float(special.ndtr(-reach)),
+    )
 
 
 def bias_corrected_interval(

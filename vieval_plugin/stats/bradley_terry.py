@@ -77,13 +77,21 @@ def strengths(wins: ArrayLike, ties: ArrayLike) -> Strengths:
         )
     first, second = np.triu_indices(models, 1)
     outcomes = np.stack(
-        [won[first, second], won[second, first], tied[first, second]], axis=1
+        [
+            won[first, second],
+            won[second, first],
+            tied[first, second],
+        ],
+        axis=1,
     )
     design = _effects(first, models, second)
     if tied.any():
         parameters = _likeliest(outcomes, design)
     else:
-        parameters = _likeliest(outcomes[:, :2], design[:, :2, :models])
+        parameters = _likeliest(
+            outcomes[:, :2],
+            design[:, :2, :models],
+        )
     logs = parameters[:models]
     tie = float(np.exp(parameters[models])) if tied.any() else 0.0
     return Strengths(logs - logs.mean(), tie)
@@ -174,7 +182,13 @@ def _likeliest(outcomes: Floats, design: Floats) -> Floats:
         bend = np.einsum(
             "p,po,pok,pol->kl", points, chances, design, design, optimize=True
         )
-        bend -= np.einsum("p,pk,pl->kl", points, expected, expected, optimize=True)
+        bend -= np.einsum(
+            "p,pk,pl->kl",
+            points,
+            expected,
+            expected,
+            optimize=True,
+        )
         step = np.linalg.lstsq(bend, slope, rcond=None)[0]
         while (
             higher := _log_likelihood(outcomes, design @ (parameters + step))

@@ -29,7 +29,11 @@ def overall_votes(forward: ArrayLike, reverse: ArrayLike) -> Ints:
     forward_votes = codes(forward)
     reverse_votes = codes(reverse)
     agreed = np.where(forward_votes == reverse_votes, forward_votes, TIE)
-    return np.where((forward_votes == NONE) | (reverse_votes == NONE), NONE, agreed)
+    return np.where(
+        (forward_votes == NONE) | (reverse_votes == NONE),
+        NONE,
+        agreed,
+    )
 
 
 def both_orders_points(

@@ -101,7 +101,11 @@ class CorrelationDifference:
         self._parts = [
             np.flatnonzero(part == number) for number in range(len(part_names))
         ]
-        self.strata = _strata(~np.isnan(h), group_index, part)
+        self.strata = _strata(
+            ~np.isnan(h),
+            group_index,
+            part,
+        )
         self.units = len(self.strata)
         # r needs three sums of each image model: of x, of x squared and of x times h, which is
         # centred and of length 1. Swapping moves a unit's share of the sums from one judge to the
@@ -115,7 +119,11 @@ class CorrelationDifference:
         moments = [np.stack([x, x**2, x * ratings], axis=2) for x in sides]
         self._totals = [judge_moments.sum(axis=0)[:, None] for judge_moments in moments]
         unit_shifts = np.zeros((self.units, models, 3))
-        np.add.at(unit_shifts, group_index, moments[1] - moments[0])
+        np.add.at(
+            unit_shifts,
+            group_index,
+            moments[1] - moments[0],
+        )
         # a part's units move nothing elsewhere, so each part has a product of its own
         self._shifts_of_parts = [
             _nonzero(unit_shifts.transpose(1, 0, 2)[models]) for models in self._parts
@@ -161,7 +169,11 @@ class CorrelationDifference:
             order = orders(self._group_index[rows])
             if ratings[:, model].any():
                 permuted_scores = judge[rows, model][order]
-                by_model = np.einsum("pn,n->p", permuted_scores, ratings[rows, model])
+                by_model = np.einsum(
+                    "pn,n->p",
+                    permuted_scores,
+                    ratings[rows, model],
+                )
             else:
                 by_model = np.full(len(order), np.nan)
             correlations.append(by_model)
@@ -190,14 +202,22 @@ class CorrelationDifference:
         with np.errstate(invalid="ignore", divide="ignore"):
             spread = squares - x**2 / self._n
             # standardised scores are of the size of 1, so what is left of a constant is rounding
-            constant_values = np.where(np.isnan(self._n), np.nan, 0.0)
+            constant_values = np.where(
+                np.isnan(self._n),
+                np.nan,
+                0.0,
+            )
             return np.where(
                 spread > 1e-12 * self._n,
                 np.clip(products / np.sqrt(spread), -1, 1),
                 constant_values,
             )
 
-    def _averages(self, first: Floats, second: Floats) -> list[Floats]:
+    def _averages(
+        self,
+        first: Floats,
+        second: Floats,
+    ) -> list[Floats]:
         """The two averages, each of shape (resamples,), of correlations of shape (image models,
         resamples).
         """
@@ -251,7 +271,9 @@ def independence_p(
 # image models with the same samples share their orders, and so do judges
 @lru_cache(maxsize=16)
 def _random_orders(
-    seeds: tuple[int, ...], shape: tuple[int, int], groups: bytes
+    seeds: tuple[int, ...],
+    shape: tuple[int, int],
+    groups: bytes,
 ) -> NDArray[np.uint32]:
     """Orders of samples by random keys of their groups, shape (permutations, samples).
 
@@ -273,7 +295,11 @@ def _product(rows: Floats, columns: Floats) -> Floats:
     step = max(1, _MULTIPLICATIONS_OF_ONE_THREAD // max(columns.size, 1))
     for start in range(0, len(rows), step):
         stop = start + step
-        np.matmul(rows[start:stop], columns.T, out=products[start:stop])
+        np.matmul(
+            rows[start:stop],
+            columns.T,
+            out=products[start:stop],
+        )
     return products
 
 

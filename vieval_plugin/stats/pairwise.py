@@ -70,17 +70,27 @@ def calibrated(metric: ArrayLike, human: ArrayLike) -> Calibrated:
     (h, m), counts = np.unique(
         np.stack(_finite(metric, human)[::-1]), axis=1, return_counts=True
     )
-    cells = _Cells(m, np.searchsorted(h, h, side="right"), counts)
+    cells = _Cells(
+        m,
+        np.searchsorted(h, h, side="right"),
+        counts,
+    )
     n = int(cells.counts.sum())
     if n < 2:
         return Calibrated(math.nan, math.nan)
     tied_in_both = int((cells.counts * (cells.counts - 1) // 2).sum())
     gain, epsilon, alike = _best_gain(cells)
-    return Calibrated((tied_in_both + alike + gain) / math.comb(n, 2), epsilon)
+    return Calibrated(
+        (tied_in_both + alike + gain) / math.comb(n, 2),
+        epsilon,
+    )
 
 
 def resampled_accuracy(
-    metric: ArrayLike, human: ArrayLike, epsilon: float, counts: NDArray[np.int64]
+    metric: ArrayLike,
+    human: ArrayLike,
+    epsilon: float,
+    counts: NDArray[np.int64],
 ) -> Floats:
     """Pairwise accuracy at an epsilon in each bootstrap resample, for the interval of `calibrated`.
 
@@ -115,7 +125,11 @@ def resampled_accuracy(
     def right(rows: slice, columns: slice) -> NDArray[np.bool_]:
         dm = m[rows, None] - m[columns]
         dh = h[rows, None] - h[columns]
-        return np.where(dh == 0, np.abs(dm) <= epsilon, np.sign(dh) * dm > epsilon)
+        return np.where(
+            dh == 0,
+            np.abs(dm) <= epsilon,
+            np.sign(dh) * dm > epsilon,
+        )
 
     total = counts.sum(axis=1)
     with_itself = (counts * (counts - 1) // 2).sum(axis=1)
@@ -149,7 +163,11 @@ class _Cells(NamedTuple):
     counts: Ints
 
 
-def _pairs(cells: _Cells, lowest: int, highest: int) -> Iterator[tuple[Ints, Ints]]:
+def _pairs(
+    cells: _Cells,
+    lowest: int,
+    highest: int,
+) -> Iterator[tuple[Ints, Ints]]:
     """Generate the pairs with keys from `lowest` to `highest`, which are above 0, in chunks, each
     with what it gains.
 

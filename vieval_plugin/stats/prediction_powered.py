@@ -266,7 +266,11 @@ def _deviations(first: PredictionPoweredMean, second: PredictionPoweredMean) -> 
 
 def _mean_interval(value: float, deviations: Floats, quantile: float) -> Estimate:
     reach = quantile * math.sqrt(float((deviations**2).sum()))
-    return Estimate(value, value - reach, value + reach)
+    return Estimate(
+        value,
+        value - reach,
+        value + reach,
+    )
 
 
 @dataclass(frozen=True)
@@ -287,13 +291,22 @@ class _Stratum:
     spread: float
 
     @classmethod
-    def from_items(cls, y: Floats, f: Floats, members: Ints) -> _Stratum:
+    def from_items(
+        cls,
+        y: Floats,
+        f: Floats,
+        members: Ints,
+    ) -> _Stratum:
         rated = ~np.isnan(y)
         n = int(rated.sum())
         unrated = int((~rated).sum())
         if not n or not unrated:
             return cls(y, f, members, 0.0, 0.0)
-        score_deviations = _centred(f, np.ones(len(f), dtype=bool), members)
+        score_deviations = _centred(
+            f,
+            np.ones(len(f), dtype=bool),
+            members,
+        )
         groups = len(np.unique(members))
         spread = (score_deviations**2).sum() / len(f) * groups / max(groups - 1, 1)
         shared = (_centred(y, rated, members) * _centred(f, rated, members)).sum() / n
@@ -334,9 +347,18 @@ class _Stratum:
         )
 
 
-def _centred(values: Floats, where: Bools, members: Ints, groups: int = 0) -> Floats:
+def _centred(
+    values: Floats,
+    where: Bools,
+    members: Ints,
+    groups: int = 0,
+) -> Floats:
     """The sum over each group of how far its items among `where` lie above the mean of those."""
-    deviations = np.where(where, values - values[where].mean(), 0.0)
+    deviations = np.where(
+        where,
+        values - values[where].mean(),
+        0.0,
+    )
     return np.bincount(members, deviations, groups)
 
 

@@ -66,7 +66,12 @@ def resampled_means(scores: ArrayLike, counts: Ints) -> Floats:
     is_scored = ~np.isnan(table)
     sums = counts @ np.where(is_scored, table, 0.0).T
     numbers = counts @ is_scored.T
-    return np.divide(sums, numbers, out=np.full(sums.shape, np.nan), where=numbers > 0)
+    return np.divide(
+        sums,
+        numbers,
+        out=np.full(sums.shape, np.nan),
+        where=numbers > 0,
+    )
 
 
 def resampled_rankings(
@@ -101,7 +106,10 @@ def resampled_rankings(
             centred_ranks @ centred_reference,
             (centred_ranks**2).sum(axis=1) * (centred_reference**2).sum(),
         ),
-        _ratio(signs @ sign, (signs**2).sum(axis=1) * (sign**2).sum()),
+        _ratio(
+            signs @ sign,
+            (signs**2).sum(axis=1) * (sign**2).sum(),
+        ),
     )
     shares = np.full((3, len(resampled)), np.nan)
     shares[:, is_complete] = statistics

@@ -39,7 +39,10 @@ class Thresholds(NamedTuple):
 
 
 def vote_of_scores(
-    first: ArrayLike, second: ArrayLike, tie: float = 0.0, good: float = -math.inf
+    first: ArrayLike,
+    second: ArrayLike,
+    tie: float = 0.0,
+    good: float = -math.inf,
 ) -> Ints:
     """The vote that two scores stand for, as the rule above says.
 
@@ -190,7 +193,11 @@ def nested(
     return votes
 
 
-def fold_of(groups: Sequence[Hashable], folds: int = 5, seed: Seed = 0) -> Ints:
+def fold_of(
+    groups: Sequence[Hashable],
+    folds: int = 5,
+    seed: Seed = 0,
+) -> Ints:
     """The fold of each contest: whole groups at random, as many in each fold, give or take one.
 
     Args:

@@ -29,7 +29,11 @@ _PANEL = 168
 _EDGE = 26
 
 
-def _circles(points: Sequence[tuple[float, float]], low: float, high: float) -> Circles:
+def _circles(
+    points: Sequence[tuple[float, float]],
+    low: float,
+    high: float,
+) -> Circles:
     """A circle for all samples with the same rating and score, larger for more of them.
 
     Args:
@@ -79,7 +83,12 @@ def histogram(values: Sequence[float], title: str) -> Histogram:
     """Count scores from 0 to 1 for a histogram."""
     counts = Counter(min(int(value * _BARS), _BARS - 1) for value in values)
     highest = max(counts.values(), default=1)
-    return Histogram(title, len(values), sorted(counts.items()), highest)
+    return Histogram(
+        title,
+        len(values),
+        sorted(counts.items()),
+        highest,
+    )
 
 
 @dataclass(frozen=True)
@@ -185,7 +194,11 @@ def _points(run: Run, aspect: str) -> dict[str, list[tuple[float, float]]]:
     )
 
 
-def _point(record: Record, aspect: str, against_all: bool) -> tuple[float, float]:
+def _point(
+    record: Record,
+    aspect: str,
+    against_all: bool,
+) -> tuple[float, float]:
     """People's mean rating and the judge's score of the aspect, NaN without; of `overall`, by
     whichever name either has it.
     """

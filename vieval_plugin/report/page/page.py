@@ -333,7 +333,12 @@ def _unpictured(items: Sequence[GalleryItem], annotators: str) -> Table:
         ]
         people = (votes and votes.vote) or mean_ratings(item.record)
         rows.append(
-            (str(item.id), people, "; ".join(judges), f"{item.disagreement:.2f}")
+            (
+                str(item.id),
+                people,
+                "; ".join(judges),
+                f"{item.disagreement:.2f}",
+            )
         )
     header = ("sample", annotators, "judges", "disagreement")
     return Table("rest", "Samples without pictures", header, tuple(rows))
@@ -350,7 +355,11 @@ class _Filters:
     list.
     """
 
-    def __init__(self, tiles: Sequence[GalleryTile], judges: Sequence[str]) -> None:
+    def __init__(
+        self,
+        tiles: Sequence[GalleryTile],
+        judges: Sequence[str],
+    ) -> None:
         sources: Mapping[str, Callable[[GalleryTile], Iterable[str]]] = {
             "judge": lambda tile: [verdict.judge for verdict in tile.verdicts],
             "benchmark": lambda tile: [tile.id.benchmark],

@@ -132,7 +132,11 @@ class PromptRows:
         return f"{prompt.name}: {', '.join(scores)}"
 
 
-def _best_first(prompts: Sequence[Prompt], first: str, alone: bool) -> list[Prompt]:
+def _best_first(
+    prompts: Sequence[Prompt],
+    first: str,
+    alone: bool,
+) -> list[Prompt]:
     """The prompts by the lead of the first generator, or by its score where it is alone."""
 
     def advantage(prompt: Prompt) -> float:
@@ -243,7 +247,9 @@ def _first_shown(
 
 
 def _bars(
-    board: Leaderboard, ordered: Sequence[Prompt], generators: Sequence[str]
+    board: Leaderboard,
+    ordered: Sequence[Prompt],
+    generators: Sequence[str],
 ) -> Bars | None:
     first, second = generators
     if not ordered:
@@ -264,7 +270,11 @@ def _bars(
         description = {1.0: "won", 0.0: "tie", -1.0: "lost"}
     else:
         description = {}
-    scale = DifferenceAxis(min(finite_ends), max(finite_ends), description)
+    scale = DifferenceAxis(
+        min(finite_ends),
+        max(finite_ends),
+        description,
+    )
     higher = sum(lead > 0 for lead in leads)
     lower = sum(lead < 0 for lead in leads)
     return Bars(first, second, higher, lower, mean, scale)
@@ -316,7 +326,12 @@ def _groups(
     prompts_behind = [prompt for prompt in ordered[::-1] if prompt.lead(first) < 0]
     ending = "" if first == YOUR_IMAGES else "s"
     lower = f"lose{ending}" if board.measure.counts_contests else f"score{ending} lower"
-    title = _count_title(f"{first} {lower}", "largest gaps", prompts_behind, ordered)
+    title = _count_title(
+        f"{first} {lower}",
+        "largest gaps",
+        prompts_behind,
+        ordered,
+    )
     if fallen:
         title = f"{possessive(first)} largest falls"
         prompts_behind = list(fallen)
@@ -348,7 +363,10 @@ def _ends(ordered: Sequence[Prompt]) -> PromptGroups:
 
 
 def _count_title(
-    what: str, extremes: str, prompts: Sequence[Prompt], ordered: Sequence[Prompt]
+    what: str,
+    extremes: str,
+    prompts: Sequence[Prompt],
+    ordered: Sequence[Prompt],
 ) -> str:
     extent = ""
     if len(prompts) > _CARDS:

@@ -43,7 +43,11 @@ class ScaleRow:
     others: Mapping[str, float] = field(default_factory=dict)
 
 
-def scale(title: str, rows: Sequence[ScaleRow], board: Leaderboard) -> Markup:
+def scale(
+    title: str,
+    rows: Sequence[ScaleRow],
+    board: Leaderboard,
+) -> Markup:
     """The scale as HTML, of generators with all values that there can be; empty where no row has a
     number.
 

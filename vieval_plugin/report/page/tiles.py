@@ -258,7 +258,12 @@ def tile_of(
         _verdict(judgement, room_each, by_prompt, repeated or {})
         for judgement in item.judgements
     ]
-    pictures = _pictures(outputs, names, _captions(item, verdicts), thumbnails)
+    pictures = _pictures(
+        outputs,
+        names,
+        _captions(item, verdicts),
+        thumbnails,
+    )
     if len(pictures) > _MOST_PICTURES:
         notes.append(f"{len(pictures) - _MOST_PICTURES} more images are not shown.")
     models = [c.image_model for record in records for c in record.candidates] or [
@@ -522,7 +527,11 @@ def _verdict(
         rationale = _cut(reasons(record), min(_MOST_TEXT, room))
     steps = []
     left_out = 0
-    head = ("", verdict.rationale.strip(), verdict.reason.strip())
+    head = (
+        "",
+        verdict.rationale.strip(),
+        verdict.reason.strip(),
+    )
     for step in verdict.trace:
         texts = dict.fromkeys((step.answer.strip(), step.reason.strip()))
         text = "\n".join(text for text in texts if text not in head)
