@@ -381,12 +381,8 @@ def _without_pairs(
 
 def _defined_indices(compared: ComparedStatistic, defined: set[str]) -> list[int]:
     """Indices of systems with a number by label, so that a pair is one in any order of results."""
-    indices = [
-        index
-        for index, system in enumerate(compared.systems)
-        if system.label in defined
-    ]
-    return sorted(indices, key=lambda index: compared.systems[index].label)
+    index_of = compared.index_by_label
+    return [index_of[label] for label in sorted(index_of) if label in defined]
 
 
 def _tested(
@@ -448,7 +444,7 @@ def restrict_systems(
 ) -> ComparedStatistic:
     """A statistic of some of its systems; no number depends on those that are left out."""
     indices = [
-        index for index, system in enumerate(compared.systems) if system.label in labels
+        index for label, index in compared.index_by_label.items() if label in labels
     ]
     above_constant = compared.above_constant
 
@@ -518,10 +514,7 @@ def average_benchmarks(
     statistics = [compared for parts in comparisons.values() for compared in parts]
     benchmarks = [benchmark for benchmark, parts in comparisons.items() for _ in parts]
     weights = [1 / len(comparisons[benchmark]) for benchmark in benchmarks]
-    indices = [
-        {system.label: index for index, system in enumerate(statistic.systems)}
-        for statistic in statistics
-    ]
+    indices = [statistic.index_by_label for statistic in statistics]
     labels = list(dict.fromkeys(label for index_of in indices for label in index_of))
     systems = [
         _averaged_system(label, statistics, indices, benchmarks) for label in labels

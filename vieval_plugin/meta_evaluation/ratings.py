@@ -17,7 +17,7 @@ from vieval_plugin.judges.protocol import SampleId
 from vieval_plugin.meta_evaluation.label_plan import LabelPlan, Look, look_at
 from vieval_plugin.meta_evaluation.tables import Table, number
 from vieval_plugin.records import Record, Run
-from vieval_plugin.stats.agreement import krippendorff_alpha, mean_of_known
+from vieval_plugin.stats.agreement import Level, krippendorff_alpha, mean_of_known
 from vieval_plugin.stats.bootstrap import grouped
 from vieval_plugin.stats.decisions import LEAST_OF_ANNOTATOR
 from vieval_plugin.text.errors import VievalError
@@ -47,18 +47,16 @@ class HumanRatings:
     @property
     def annotators(self) -> tuple[str, ...]:
         """The annotators that rated or voted, by name."""
-        rating = {
-            rater
-            for aspects in self.scores.values()
-            for by_rater in aspects.values()
-            for rater in by_rater
-        }
-        return tuple(
-            sorted(
-                rating
-                | {rater for by_rater in self.votes.values() for rater in by_rater}
-            )
+        rated = (
+            rater for aspects in self.scores.values() for rater in aspects.values()
         )
+        by_rater = chain(rated, self.votes.values())
+        return tuple(sorted(set(chain.from_iterable(by_rater))))
+
+    @property
+    def answers(self) -> set[str]:
+        """The votes that occur."""
+        return {vote for by_rater in self.votes.values() for vote in by_rater.values()}
 
 
 def ratings_at_look(ratings: HumanRatings) -> HumanRatings:
@@ -196,59 +194,49 @@ def annotator_table(ratings: HumanRatings) -> Table:
     Krippendorff's alpha, of ratings with the difference of an interval scale, of votes with that of
     names.
     """
-    rows = []
     annotators = ratings.annotators
-    aspects = dict.fromkeys(
-        aspect for sample_scores in ratings.scores.values() for aspect in sample_scores
-    )
-    for aspect in aspects:
-        table = [
-            [
-                sample_ratings.get(aspect, {}).get(annotator, math.nan)
-                for sample_ratings in ratings.scores.values()
-            ]
-            for annotator in annotators
-        ]
-        rows.append(
-            _agreement(
-                aspect,
-                np.array(table, dtype=float),
-                krippendorff_alpha(table, "interval"),
-            )
+    scores = ratings.scores.values()
+    rows = [
+        _agreement(
+            aspect,
+            "interval",
+            [by_aspect.get(aspect, {}) for by_aspect in scores],
+            annotators,
         )
+        for aspect in dict.fromkeys(chain.from_iterable(scores))
+    ]
     if ratings.votes:
-        votes = {
-            vote
+        codes = {vote: float(code) for code, vote in enumerate(sorted(ratings.answers))}
+        coded = [
+            {annotator: codes[vote] for annotator, vote in by_annotator.items()}
             for by_annotator in ratings.votes.values()
-            for vote in by_annotator.values()
-        }
-        codes = {vote: float(code) for code, vote in enumerate(sorted(votes))}
-        table = [
-            [
-                codes.get(by_annotator.get(annotator, ""), math.nan)
-                for by_annotator in ratings.votes.values()
-            ]
-            for annotator in annotators
         ]
-        rows.append(
-            _agreement(
-                VOTE, np.array(table, dtype=float), krippendorff_alpha(table, "nominal")
-            )
-        )
+        rows.append(_agreement(VOTE, "nominal", coded, annotators))
     header = ("aspect", "raters", "rated", "by two or more", "Krippendorff's alpha")
     return Table("raters", "Agreement between human raters", header, tuple(rows))
 
 
-def _agreement(aspect: str, table: np.ndarray, alpha: float) -> tuple[str, ...]:
+def _agreement(
+    aspect: str,
+    level: Level,
+    by_item: Sequence[Mapping[str, float]],
+    annotators: Sequence[str],
+) -> tuple[str, ...]:
+    table = np.array(
+        [
+            [by_annotator.get(a, math.nan) for by_annotator in by_item]
+            for a in annotators
+        ],
+        dtype=float,
+    )
     present = ~np.isnan(table)
     rated_twice = int((present.sum(axis=0) > 1).sum())
     reason = "no item has two ratings" if not rated_twice else "all ratings are equal"
-    annotators = int(present.any(axis=1).sum())
-    items = int(present.any(axis=0).sum())
+    alpha = krippendorff_alpha(table, level)
     return (
         aspect,
-        str(annotators),
-        str(items),
+        str(int(present.any(axis=1).sum())),
+        str(int(present.any(axis=0).sum())),
         str(rated_twice),
         number(alpha, 3, reason),
     )
@@ -307,12 +295,7 @@ def _schemes(runs: Sequence[Run], ratings: HumanRatings) -> dict[SampleId, str]:
     """The scheme of each contest that was voted on: its own, else the one that has all words
     that were used.
     """
-    used = {
-        vote
-        for by_annotator in ratings.votes.values()
-        for vote in by_annotator.values()
-    }
-    common = "four_way" if used & {BOTH_GOOD, BOTH_BAD} else "three_way"
+    common = "four_way" if ratings.answers & {BOTH_GOOD, BOTH_BAD} else "three_way"
     records = chain.from_iterable(run.all_records for run in runs)
     return {
         record.id: (record.votes.scheme or common)

@@ -211,7 +211,7 @@ def _spread(board: Leaderboard) -> tuple[float, int]:
     A unit is a prompt, or a group of prompts that count as one; both are 0 without differences.
     """
     compared = board.comparison.compared
-    index_of = {system.label: index for index, system in enumerate(compared.systems)}
+    index_of = compared.index_by_label
     first, *rivals = [index_of[number.system] for number in board.defined]
     spreads = [0.0]
     units = []

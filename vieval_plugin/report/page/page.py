@@ -45,6 +45,7 @@ from vieval_plugin.report.page.tiles import (
     Samples,
     mean_ratings,
     repeated_rationales,
+    scores_text,
     text_room,
     tile_of,
 )
@@ -321,14 +322,18 @@ def _order_text(report: Report) -> str:
     return "lowest scores first"
 
 
+def _answered(record: Record) -> str:
+    verdict = record.verdict
+    return scores_text(verdict.scores) or answer(record) or str(verdict.status)
+
+
 def _unpictured(items: Sequence[GalleryItem], annotators: str) -> Table:
     """Table of annotators' and judges' answers on samples without a tile."""
     rows = []
     for item in items:
         votes = item.record.votes
         judges = [
-            f"{judgement.label}: "
-            f"{_scores_text(judgement.record) or judgement.record.verdict.status}"
+            f"{judgement.label}: {_answered(judgement.record)}"
             for judgement in item.judgements
         ]
         people = (votes and votes.vote) or mean_ratings(item.record)
@@ -342,12 +347,6 @@ def _unpictured(items: Sequence[GalleryItem], annotators: str) -> Table:
         )
     header = ("sample", annotators, "judges", "disagreement")
     return Table("rest", "Samples without pictures", header, tuple(rows))
-
-
-def _scores_text(record: Record) -> str:
-    scores = record.verdict.scores
-    texts = [f"{aspect} {value:.2f}" for aspect, value in scores.items()]
-    return ", ".join(texts) or answer(record)
 
 
 class _Filters:

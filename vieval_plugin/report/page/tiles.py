@@ -562,6 +562,11 @@ def _verdict(
     )
 
 
+def scores_text(scores: Mapping[str, float]) -> str:
+    """Scores by aspect in words."""
+    return ", ".join(f"{aspect} {value:.2f}" for aspect, value in scores.items())
+
+
 def _contest_answer(record: Record) -> str:
     """A judge's answer to a contest, and what it comes from."""
     if record.votes is None:
@@ -577,8 +582,7 @@ def _contest_answer(record: Record) -> str:
         for order, value in choice.preferences.items()
     ]
     for n, scores in enumerate(choice.scores, start=1):
-        texts = [f"{aspect} {value:.2f}" for aspect, value in scores.items()]
-        parts.append(f"{n}: {', '.join(texts) or 'no score'}")
+        parts.append(f"{n}: {scores_text(scores) or 'no score'}")
     details = f" ({'; '.join(parts)})" if parts else ""
     return f"{_worded(answer(record), record) or 'no answer'}{details}"
 
