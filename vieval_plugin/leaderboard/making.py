@@ -115,16 +115,6 @@ def make_boards(
     ]
 
 
-def _present_judges(benchmark: Benchmark, published: Path) -> Sequence[PublishedJudge]:
-    judges = present(benchmark.name, published)
-    if not judges:
-        raise VievalError(
-            f"{published}: no published logs of {benchmark.title}; run `vieval prepare "
-            "published_verdicts`"
-        )
-    return judges
-
-
 def _board(
     benchmark: Benchmark,
     sources: Sources,
@@ -132,10 +122,14 @@ def _board(
     options: StatisticsOptions,
     on_step: Callable[[str], object],
 ) -> BenchmarkBoard:
-    judges = _present_judges(benchmark, sources.published)
+    judges = present(benchmark.name, sources.published)
+    if not judges:
+        raise VievalError(
+            f"{sources.published}: no published logs of {benchmark.title}; run `vieval "
+            "prepare published_verdicts`"
+        )
     judged = sources.judged(benchmark, list(benchmark.parts))
-    judge_count = plural(len(judges), "judge")
-    on_step(f"{benchmark.title}: reading the logs of {judge_count}")
+    on_step(f"{benchmark.title}: reading the logs of {plural(len(judges), 'judge')}")
     runs = [run_of(judge, sources.published, judged) for judge in judges]
     submitted = list(_submitted(benchmark, submissions, judged))
     published = published_judges(benchmark.name)
@@ -200,17 +194,14 @@ def _submitted(
                 if (name := " ".join(names[:count])) not in labels or count > 4
             )
             labels.add(label)
-            submission_fields = {
-                "version": submission.model,
-                "date": submission.date,
-                "folder": "",
-            }
             judge = PublishedJudge(
                 source.judge,
                 label,
                 benchmark.name,
                 source.judge,
-                **submission_fields,
+                version=submission.model,
+                date=submission.date,
+                folder="",
             )
             yield run_of_submission(submitted, label, judged), judge
 
@@ -293,13 +284,12 @@ def _better_elsewhere(
     """
     systems = [number.system for number in board.ranked]
     leader, *rivals = systems or [""]
-    by_part = (
-        board.breakdowns.get(statistic.parts, {}) if statistic.statistic_in_part else {}
-    )
+    statistic_in = statistic.statistic_in_part
+    if not statistic_in:
+        return
     compared = {
-        part: statistic.statistic_in_part(part, options)
-        for part in by_part
-        if statistic.statistic_in_part
+        part: statistic_in(part, options)
+        for part in board.breakdowns.get(statistic.parts, {})
     }
     tests = [
         (part, pair)
@@ -314,11 +304,11 @@ def _better_elsewhere(
     adjusted = holm([pair.result.p for _, pair in tests])
     for (part, pair), p in zip(tests, adjusted, strict=True):
         if p <= SIGNIFICANCE_LEVEL and pair.result.difference.value > 0:
-            first = short_decimal(pair.result.first)
-            second = short_decimal(pair.result.second)
-            values = f"{first} to {second}"
-            common = f"on the {pair.n:,} {board.unit} that both scored"
-            yield f"{pair.first} is better than {leader} on {task_type(part)} ({values} {common})."
+            yield (
+                f"{pair.first} is better than {leader} on {task_type(part)} "
+                f"({short_decimal(pair.result.first)} to {short_decimal(pair.result.second)} "
+                f"on the {pair.n:,} {board.unit} that both scored)."
+            )
 
 
 def _choices(
@@ -356,16 +346,10 @@ def _choices(
         settings[setting] = [run for run in judges if run.setting == setting]
     for policy in POLICIES:
         varied = replace(options, policy=policy)
-        is_done = policy == options.policy
         policy_findings = (
             findings
-            if is_done
-            else benchmark.report.findings(
-                benchmark.name,
-                parts,
-                all_runs,
-                varied,
-            )
+            if policy == options.policy
+            else benchmark.report.findings(benchmark.name, parts, all_runs, varied)
         )
         for statistic in (s for s in policy_findings.ranked if s.is_headline):
             for setting, setting_rows in settings.items():

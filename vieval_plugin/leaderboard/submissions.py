@@ -81,12 +81,7 @@ def write_submission(submission: Submission, folder: Path) -> Path:
     if the file exists with other content.
     """
     name = submission.model.rpartition("/")[2]
-    title = f"{name}-{submission.date}"
-    stem = re.sub(
-        r"[^A-Za-z0-9_.-]+",
-        "-",
-        title,
-    ).strip("-.")
+    stem = re.sub(r"[^A-Za-z0-9_.-]+", "-", f"{name}-{submission.date}").strip("-.")
     path = folder / f"{stem}.json"
     content = _SUBMISSION.dump_json(submission, exclude_defaults=True) + b"\n"
     if path.exists() and path.read_bytes() != content:
