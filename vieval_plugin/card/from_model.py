@@ -13,10 +13,9 @@ from vieval_plugin.audit.audit import audit, changed_samples
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.card import plan as planning
-from vieval_plugin.card.card import Card, CardAudit, CardEntry, CardRepeats
+from vieval_plugin.card.card import Card, CardAudit, CardRepeats
 from vieval_plugin.card.judging import (
     FIRST_REPEAT,
-    JudgedFile,
     Judging,
     entry_file,
     is_complete,
@@ -98,8 +97,9 @@ def _missing_places(
         for published in placed:
             require_published(published, published_folder)
         if not placed:
-            title = benchmark.title or benchmark.name
-            yield missing_place_reason(benchmark.name, title)
+            yield missing_place_reason(
+                benchmark.name, benchmark.title or benchmark.name
+            )
 
 
 async def plan_card(request: CardRequest, judging: Judging) -> CardPlan:
@@ -109,16 +109,13 @@ async def plan_card(request: CardRequest, judging: Judging) -> CardPlan:
         VievalError: these judges support no prepared benchmark, a cell would have too few
             samples, or a log of a published judge differs from the published one.
     """
-    entries = list[PlannedEntry]()
-    unprepared = list[str]()
+    entries: list[PlannedEntry] = []
+    unprepared: list[str] = []
+    seed = request.statistics.seed
     for name in request.benchmarks:
         benchmark = benchmark_registry.benchmark(name)
         more, lines = planning.planned(
-            benchmark,
-            request.judges,
-            judging.options,
-            request.samples,
-            request.statistics.seed,
+            benchmark, request.judges, judging.options, request.samples, seed
         )
         entries += more
         unprepared += lines
@@ -132,13 +129,11 @@ async def plan_card(request: CardRequest, judging: Judging) -> CardPlan:
         )
         reasons = "; ".join(unprepared) or "pass --benchmark"
         raise VievalError(
-            f"{judges} cannot judge any prepared benchmark: "
-            f"{reasons}; to make a card without "
-            f"data, pass --benchmark {synthetic}"
+            f"{judges} cannot judge any prepared benchmark: {reasons}; to make a card "
+            f"without data, pass --benchmark {synthetic}"
         )
     unprepared += _missing_places(entries, request.published)
     async with Session(judging.options, judging.backbone, judging.progress) as session:
-        seed = request.statistics.seed
         calls = await planning.calls_of(
             entries,
             request.repeats,
@@ -177,21 +172,6 @@ def card_jobs(request: CardRequest, plan: CardPlan) -> Iterator[Job]:
                 Job(judged, entry.prepared)
                 for judged in changed_samples(samples, entry.prepared, seed)
             )
-
-
-def _card_entry(
-    judge: PlacedJudge,
-    entry: PlannedEntry,
-    file: JudgedFile,
-    folder: Path,
-) -> CardEntry:
-    return entry_of(
-        judge,
-        file.files,
-        folder,
-        entry.available,
-        file.usage.seconds or None,
-    )
 
 
 def make_card(
@@ -241,7 +221,15 @@ def make_card(
             replace(run, label=request.model), request.published, request.statistics
         )
         judges.append(judge)
-        entries.append(_card_entry(judge, entry, file, request.folder))
+        entries.append(
+            entry_of(
+                judge,
+                file.files,
+                request.folder,
+                entry.available,
+                file.usage.seconds or None,
+            )
+        )
     return card_of(
         "vieval card",
         judges,
@@ -261,16 +249,9 @@ def _repeats(
 ) -> CardRepeats:
     n = min(request.repeats, len(entry.judged))
     judge = entry.prepared.spec.name
-    on_step(f"{judge}: {n} {entry.unit}, three times each, without the cache")
-    seed = request.statistics.seed
+    on_step(f"{judge}: {n} {entry.unit}, three times each, without the store")
     file = asyncio.run(
-        judge_repeats(
-            entry,
-            n,
-            seed,
-            request.folder,
-            judging,
-        )
+        judge_repeats(entry, n, request.statistics.seed, request.folder, judging)
     )
     return repeats_of(
         judge,
@@ -291,11 +272,8 @@ def _audit(
     prepared = entry.prepared
     seed = request.statistics.seed
     samples = planning.audited_samples(entry, request.audited, seed)
-    judge_name = prepared.spec.name
-    sample_count = len(samples)
-    on_step(f"{judge_name}: {sample_count} {entry.unit} with changed images")
+    on_step(f"{prepared.spec.name}: {len(samples)} {entry.unit} with changed images")
     answered_before = _answer_count(judging.progress.usage)
-    batch = judging.batch if prepared.asks_a_model else None
     effects = asyncio.run(
         audit(
             samples,
@@ -304,17 +282,15 @@ def _audit(
             judging.backbone,
             seed,
             judging.progress,
-            batch,
+            judging.batch if prepared.asks_a_model else None,
         )
     )
-    calls = _answer_count(judging.progress.usage) - answered_before
-    rows = tuple(effect.row for effect in effects)
     return CardAudit(
         prepared.spec.name,
         entry.benchmark.name,
         len(samples),
-        rows,
-        calls,
+        tuple(effect.row for effect in effects),
+        _answer_count(judging.progress.usage) - answered_before,
     )
 
 

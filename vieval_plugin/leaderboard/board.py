@@ -39,13 +39,8 @@ class View:
         """Numbers of the judges, then of the references, best first."""
         all_references = (*self.baselines, *self.board.references)
         references = [number for number in all_references if number.estimate.defined]
-        sorted_references = sorted(
-            references, key=lambda number: -number.estimate.value
-        )
-        return [
-            *self.board.numbers,
-            *sorted_references,
-        ]
+        references.sort(key=lambda number: -number.estimate.value)
+        return [*self.board.numbers, *references]
 
 
 @dataclass(frozen=True, eq=False)

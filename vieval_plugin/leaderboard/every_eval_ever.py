@@ -145,12 +145,7 @@ def _write_model(model: _Model, folder: Path, publication: Publication) -> Path:
         "data", *(file_name(part) for part in (model.evaluation, developer, name))
     )
     verdicts = [f"{record.id} {record.verdict.scores}" for record in model.records]
-    stem = _stable_uuid(
-        model.evaluation,
-        model.name,
-        json.dumps(results),
-        *verdicts,
-    )
+    stem = _stable_uuid(model.evaluation, model.name, json.dumps(results), *verdicts)
     samples = target / f"{stem}_samples.jsonl"
     details = {} if model.generator else _judge_details(_provenance(model.run))
     document = {
@@ -166,12 +161,7 @@ def _write_model(model: _Model, folder: Path, publication: Publication) -> Path:
     path = folder / target / f"{stem}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(folder / samples, rows, "--out")
-    text = json.dumps(
-        document,
-        indent=1,
-        ensure_ascii=False,
-        allow_nan=False,
-    )
+    text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
     write_whole(path, [text + "\n"], "--out")
     return path
 
@@ -199,11 +189,10 @@ def _stable_uuid(*texts: str) -> uuid.UUID:
 
 def _model_document(name: str, details: Mapping[str, str]) -> JsonObject:
     developer = name.rpartition("/")[0]
-    developer_field = {"developer": developer} if developer else {}
     return {
         "name": name,
         "id": name,
-        **developer_field,
+        **({"developer": developer} if developer else {}),
         "additional_details": {
             "deployment_type": _UNKNOWN,
             "model_availability": _UNKNOWN,
@@ -239,28 +228,24 @@ def _result(model: _Model, number: Number, options: StatisticsOptions) -> JsonOb
             "confidence_level": NUMBER_LEVEL,
             "method": f"{options.draws} bootstrap resamples, seed {options.seed}",
         }
-    result_id = _result_id(number)
-    details = {
-        "source": model.section.benchmark.source,
-        "licence": model.section.benchmark.licence,
-    }
-    source_data = {
-        "dataset_name": model.section.benchmark.title or model.section.benchmark.name,
-        "source_type": "other",
-        "additional_details": details,
-    }
-    metric_config = _metric_config(model, number, options)
-    score_details = {
-        "score": estimate.value,
-        "details": _score_details(number),
-        "uncertainty": uncertainty,
-    }
+    benchmark = model.section.benchmark
     return {
-        "evaluation_result_id": result_id,
+        "evaluation_result_id": _result_id(number),
         "evaluation_name": model.evaluation,
-        "source_data": source_data,
-        "metric_config": metric_config,
-        "score_details": score_details,
+        "source_data": {
+            "dataset_name": benchmark.title or benchmark.name,
+            "source_type": "other",
+            "additional_details": {
+                "source": benchmark.source,
+                "licence": benchmark.licence,
+            },
+        },
+        "metric_config": _metric_config(model, number, options),
+        "score_details": {
+            "score": estimate.value,
+            "details": _score_details(number),
+            "uncertainty": uncertainty,
+        },
     }
 
 
@@ -273,16 +258,14 @@ def _result_id(number: Number) -> str:
 def _metric_config(
     model: _Model, number: Number, options: StatisticsOptions
 ) -> JsonObject:
-    metric_id = f"vieval.{number.statistic}".replace(" ", "_")
-    parameters = {
-        "aspect": number.aspect,
-        "failed_verdicts": str(options.policy),
-    }
     metric: JsonObject = {
-        "metric_id": metric_id,
+        "metric_id": f"vieval.{number.statistic}".replace(" ", "_"),
         "metric_name": number.statistic,
         "lower_is_better": False,
-        "metric_parameters": parameters,
+        "metric_parameters": {
+            "aspect": number.aspect,
+            "failed_verdicts": str(options.policy),
+        },
     }
     if statistic := next(
         (s for s in model.section.findings.ranked if s.has(number)), None
@@ -305,8 +288,10 @@ def _metric_config(
 def _scoring(provenance: Provenance, run: Run) -> JsonObject:
     """Model that a generator's judge asks, and the name of its prompt pack."""
     model = _model_document(run.model or run.label, _judge_details(provenance))
-    wording = f"prompt pack {provenance.pack} ({provenance.pack_hash}) of vieval"
-    return {"judges": [{"model_info": model}], "input_prompt": wording}
+    return {
+        "judges": [{"model_info": model}],
+        "input_prompt": f"prompt pack {provenance.pack} ({provenance.pack_hash}) of vieval",
+    }
 
 
 def _score_details(number: Number) -> dict[str, str]:
@@ -363,19 +348,15 @@ def _result_of(numbers: Sequence[Number], record: Record, aspect: str) -> str:
 def _aspect_fields(record: Record, aspect: str) -> JsonObject:
     score = record.verdict.scores[aspect]
     ratings = [str(rating) for rating in record.ratings.get(aspect, ())]
-    inputs = {"raw": _input_text(record), "reference": ratings}
-    attribution = _attribution(record, str(score))
-    evaluation = {"score": score, "is_correct": False}
-    metadata = {
-        **_metadata(record),
-        "aspect": aspect,
-        "is_correct": _NO_ANSWER,
-    }
     return {
-        "input": inputs,
-        "answer_attribution": attribution,
-        "evaluation": evaluation,
-        "metadata": metadata,
+        "input": {"raw": _input_text(record), "reference": ratings},
+        "answer_attribution": _attribution(record, str(score)),
+        "evaluation": {"score": score, "is_correct": False},
+        "metadata": {
+            **_metadata(record),
+            "aspect": aspect,
+            "is_correct": _NO_ANSWER,
+        },
     }
 
 
@@ -388,16 +369,13 @@ def _contest_fields(record: Record) -> JsonObject:
     answer = answers.get(FORWARD, next(iter(answers.values()), ""))
     preference = votes.vote if votes else ""
     is_right = bool(answer) and answer == preference
-    inputs = {
-        "raw": _input_text(record),
-        "reference": [preference] if preference else [],
-    }
-    attribution = _attribution(record, answer)
-    evaluation = {"score": float(is_right), "is_correct": is_right}
     return {
-        "input": inputs,
-        "answer_attribution": attribution,
-        "evaluation": evaluation,
+        "input": {
+            "raw": _input_text(record),
+            "reference": [preference] if preference else [],
+        },
+        "answer_attribution": _attribution(record, answer),
+        "evaluation": {"score": float(is_right), "is_correct": is_right},
         "metadata": _metadata(record),
     }
 
@@ -409,13 +387,12 @@ def _input_text(record: Record) -> str:
 
 def _attribution(record: Record, value: str) -> list[JsonObject]:
     """Description of how a score was read from the replies."""
-    method = f"vieval {record.provenance.judge}"
     return [
         {
             "turn_idx": 0,
             "source": "output.raw",
             "extracted_value": value,
-            "extraction_method": method,
+            "extraction_method": f"vieval {record.provenance.judge}",
             "is_terminal": True,
         }
     ]

@@ -71,25 +71,19 @@ class PrintedNumber:
 @cache
 def printed_numbers(benchmark: str) -> tuple[PrintedNumber, ...]:
     """Return the printed numbers of a benchmark, with the authors' names of judges."""
-    numbers = []
-    for row in (
-        row for row in _published_rows("printed.csv") if row["benchmark"] == benchmark
-    ):
-        printed = row["printed"]
-        value = float(printed)
-        decimals = len(printed.partition(".")[2])
-        numbers.append(
-            PrintedNumber(
-                row["judge"],
-                row["table"],
-                row["task"],
-                row["image_model"],
-                row["aspect"],
-                value,
-                decimals,
-            )
+    return tuple(
+        PrintedNumber(
+            row["judge"],
+            row["table"],
+            row["task"],
+            row["image_model"],
+            row["aspect"],
+            float(row["printed"]),
+            decimals=len(row["printed"].partition(".")[2]),
         )
-    return tuple(numbers)
+        for row in _published_rows("printed.csv")
+        if row["benchmark"] == benchmark
+    )
 
 
 def printed_elsewhere() -> list[dict[str, str]]:
@@ -171,11 +165,8 @@ def _reason(number: PrintedNumber, numbers: Sequence[PrintedNumber]) -> str:
             n for n in members if n.computed is not None and n.differs(n.computed)
         ]
         names = ", ".join(n.image_model or n.task for n in errors)
-        return (
-            f"It is an average of printed numbers, of which these are wrong: {names}."
-            if errors
-            else _UNKNOWN
-        )
+        if errors:
+            return f"It is an average of printed numbers, of which these are wrong: {names}."
     return _UNKNOWN
 
 
