@@ -497,11 +497,12 @@ def judge_today(
         **({JUDGE: backbone} if backbone else {}),
     }
     for name, today in current_backbones.items():
-        fields = {
-            "api_key_env": today.api_key_env,
-            **today.model_dump(exclude_unset=True),
-        }
-        backbones[name] = backbones.get(name, today).model_copy(update=fields)
+        backbones[name] = backbones.get(name, today).model_copy(
+            update={
+                "api_key_env": today.api_key_env,
+                **today.model_dump(exclude_unset=True),
+            }
+        )
     store = in_force.store if stored else config.StoreOptions(use=False)
     current = recorded.model_copy(
         update={

@@ -140,19 +140,15 @@ def effects_table(rows: Sequence[EffectRow], title: str = "") -> Table:
 
 
 def _cells(row: EffectRow) -> tuple[str, ...]:
-    before = decimals(none_to_nan(row.before), ".3f", "-")
-    after = decimals(none_to_nan(row.after), ".3f", "-")
-    difference = interval_text(row.estimate, 3)
-    p_adjusted = p_text(none_to_nan(row.p_adjusted))
     return (
         row.change,
         row.aspect,
         str(row.n),
         str(row.failed),
-        before,
-        after,
-        difference,
-        p_adjusted,
+        decimals(none_to_nan(row.before), ".3f", "-"),
+        decimals(none_to_nan(row.after), ".3f", "-"),
+        interval_text(row.estimate, 3),
+        p_text(none_to_nan(row.p_adjusted)),
         row.expected,
         row.finding,
     )

@@ -229,8 +229,11 @@ async def control_results(
             ]
             has_pairs = len(read) > 1
             change = control_change(*zip(*read, strict=True)) if has_pairs else None
-            is_detected = bool(change and change.high < -margin)
-            results.append(ControlResult(spoiling, len(read), change, is_detected))
+            results.append(
+                ControlResult(
+                    spoiling, len(read), change, bool(change and change.high < -margin)
+                )
+            )
         if results[-1].seen:
             break
     return results

@@ -106,13 +106,12 @@ def repeats_of(
         )
         for statistic, estimate in numbers
     )
-    answer_count = cost_of(records).answers
     return CardRepeats(
         judge,
         benchmark,
         times,
         rows,
-        answer_count,
+        cost_of(records).answers,
         digests(files, folder),
     )
 
@@ -141,7 +140,6 @@ def card_of(
         if not judge.published
     ]
     all_left_out = tuple(dict.fromkeys((*left_out, *unplaced)))
-    today = datetime.now(UTC).date()
     return Card(
         card=VERSION,
         model=judges[0].run.label,
@@ -153,7 +151,7 @@ def card_of(
         left_out=all_left_out,
         statistics=asdict(options),
         seed=options.seed,
-        date=today,
+        date=datetime.now(UTC).date(),
         versions={"python": platform.python_version(), **versions_of(*_PACKAGES)},
     )
 

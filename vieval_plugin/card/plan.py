@@ -75,11 +75,10 @@ def planned_calls(
     """Estimate the calls for a judge's questions from their counts."""
     # stored answers are not requested again
     calls = len(counts.to_ask) if options.store.use else counts.to_ask.total()
-    answers = counts.to_ask.total() + counts.stored.total()
     return PlannedCalls(
         name,
         calls,
-        answers,
+        counts.to_ask.total() + counts.stored.total(),
         "" if prepared.calls.isdecimal() else "at least",
     )
 

@@ -58,20 +58,18 @@ def tables_of(judge: PlacedJudge) -> list[Table]:
             else ""
         )
         coverage = str(estimate.coverage) if estimate.defined else estimate.reason
-        marks = "; ".join(
-            filter(
-                None,
-                (coverage, mark),
-            )
-        )
-        number = short_number(estimate)
         rows.append(
             (
                 task_type(value),
-                number,
+                short_number(estimate),
                 str(estimate.n),
                 *map(", ".join, (sides["better"], sides["worse"])),
-                marks,
+                "; ".join(
+                    filter(
+                        None,
+                        (coverage, mark),
+                    )
+                ),
             )
         )
     title = (

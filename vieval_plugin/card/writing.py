@@ -61,9 +61,8 @@ def write_card(card: Card, judges: Sequence[PlacedJudge], folder: Path) -> None:
         judges: of its entries, in their order.
         folder: of the verdicts.
     """
-    markdown_page = markdown_text(card, judges)
     texts = {
-        CARD_MD: markdown_page,
+        CARD_MD: markdown_text(card, judges),
         CARD_HTML: page(card, judges),
         CARD_JSON: json_text(card),
     }
@@ -169,7 +168,13 @@ def _part_rows(judge: PlacedJudge) -> list[ScaleRow]:
             for label, other in by_value[value].items()
             if label != model and other.defined
         }
-        kind = "unranked" if value in judge.useless else ""
-        reason = estimate.reason.partition(":")[0]
-        rows.append(ScaleRow(task_type(value), estimate, kind, reason, ticks))
+        rows.append(
+            ScaleRow(
+                task_type(value),
+                estimate,
+                "unranked" if value in judge.useless else "",
+                estimate.reason.partition(":")[0],
+                ticks,
+            )
+        )
     return rows

@@ -260,15 +260,13 @@ def views_of(
         )
         lines = answer(board).lines[:_MOST_LINES]
         lines += () if views else tuple(_better_elsewhere(statistic, board, varied))
-        references = _baseline_numbers(numbers, baselines)
-        generators = _soft_estimates(board, findings) if is_default else {}
         views.append(
             View(
                 choice,
                 board,
-                references,
+                _baseline_numbers(numbers, baselines),
                 lines,
-                generators,
+                _soft_estimates(board, findings) if is_default else {},
                 is_default,
             )
         )

@@ -127,20 +127,17 @@ class WithAnnotators(Annotated, Report):
             numbers += annotator_numbers
             for run in (run for run in runs if run.label in judged):
                 numbers += self._judge_numbers(run, judged[run.label], part, bootstrap)
-            title = f"Spearman's correlation of overall scores with the mean of all annotators, {part}"
-            compared = partial(self._compared, part, runs)
             ends = (-1.0, 1.0)
-            references = tuple(_references(annotator_numbers, part))
             statistic = RankedStatistic(
                 part,
                 OVERALL,
                 _LEADING,
                 "Spearman",
-                title,
+                f"Spearman's correlation of overall scores with the mean of all annotators, {part}",
                 _WHY,
                 ends,
-                compared,
-                references,
+                partial(self._compared, part, runs),
+                tuple(_references(annotator_numbers, part)),
             )
             ranked.append(statistic)
         return Findings(

@@ -130,7 +130,6 @@ def compared_means(
         result = paired_comparison(difference, 0, seed, intervals=False)
         return result.p if result.difference.value > 0 else 1.0
 
-    test = above_constant if constants else None
     return ComparedStatistic(
         part,
         aspect,
@@ -140,7 +139,7 @@ def compared_means(
         unit,
         entrants,
         notes=notes,
-        above_constant=test,
+        above_constant=above_constant if constants else None,
     )
 
 
@@ -221,22 +220,20 @@ def compared_correlations(
             for group, is_common in zip(tables.groups, rows, strict=True)
             if is_common
         ]
-        column_parts = [tables.columns[column][0] for column in columns]
-        statistic = CorrelationDifference(
-            first_scores,
-            second_scores,
-            human,
-            common_groups,
-            column_parts,
-            coefficient=coefficient,
-        )
         note = (
             f"not used to compare {labels[first]} and {labels[second]}: "
             f"{because(left_out)}"
         )
         return CommonSamplesStatistic(
             int(common.sum()),
-            statistic,
+            CorrelationDifference(
+                first_scores,
+                second_scores,
+                human,
+                common_groups,
+                [tables.columns[column][0] for column in columns],
+                coefficient=coefficient,
+            ),
             notes=(note,) if left_out and first != second else (),
         )
 

@@ -297,14 +297,13 @@ def _ranked(
         for e in estimates
     )
     has_groups = any(image.cluster != image.group for side in scored for image in side)
-    unit = "rated groups" if has_groups else "rated prompts"
     compared = ComparedStatistic(
         ALL,
         aspect,
         CORRECTED.name,
         systems,
         pair,
-        unit,
+        "rated groups" if has_groups else "rated prompts",
         "generators",
         with_failures=count_failures,
         order=tuple(e.generator for e in ordered),

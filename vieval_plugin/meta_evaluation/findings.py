@@ -355,13 +355,12 @@ class Findings:
 
     def __add__(self, other: Findings) -> Findings:
         """The findings of both, these first."""
-        paper = self.paper or other.paper
         return Findings(
             (*self.numbers, *other.numbers),
             (*self.ranked, *other.ranked),
             (*self.layouts, *other.layouts),
             (*self.texts, *other.texts),
-            paper,
+            self.paper or other.paper,
         )
 
     @property

@@ -296,10 +296,8 @@ def _image_evidence(
     by_all = MeanOfDifferences.from_differences(penalised, units, maximum)
     if corrected:
         by_both, by_all = _corrected(corrected, penalised, usable, maximum)
-    rises = int((differences > LARGE_FALL + _ROUNDING).sum())
     my_share = failed_shares[:, 0]
     their_share = failed_shares[:, 1]
-    sorted_falls = tuple(sorted(falls, key=lambda fall: fall.difference))
     return GateEvidence(
         challenger,
         reference,
@@ -310,10 +308,10 @@ def _image_evidence(
         unjudged,
         _unread(reference_images, aspect),
         len(differences),
-        rises,
+        int((differences > LARGE_FALL + _ROUNDING).sum()),
         _spread(scored),
         _signs(differences),
-        sorted_falls,
+        tuple(sorted(falls, key=lambda fall: fall.difference)),
     )
 
 

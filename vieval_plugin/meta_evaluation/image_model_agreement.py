@@ -204,7 +204,6 @@ def _corrected(aspect: str, rows: ImageModelRows) -> Estimate:
                 constant_y_correlation=0.0,
             )
         )
-    has_value = int(bool(values))
     average = fisher_average(
         values, resampled, _sample_count(aspect, rows), reasons, rows.options
     )
@@ -212,7 +211,7 @@ def _corrected(aspect: str, rows: ImageModelRows) -> Estimate:
         average,
         zeros=tuple(constant),
         coverage=ImageModelCoverage(
-            len(values), len(rows.columns[aspect]), has_value, 1
+            len(values), len(rows.columns[aspect]), int(bool(values)), 1
         ),
     )
 
@@ -355,9 +354,8 @@ def paper_over_parts(parts: Sequence[Estimate]) -> Estimate:
     >>> round(paper_over_parts([Estimate(0.5), Estimate(0.5)]).value, 4)
     0.4621
     """
-    value = paper_mean(part.value for part in parts)
     return Estimate(
-        value,
+        paper_mean(part.value for part in parts),
         n=sum(part.n for part in parts),
         reasons=_joined(part.reasons for part in parts),
     )

@@ -142,9 +142,13 @@ class ByImageModel(Report):
         imputed, aspects = filled_observations(
             observations, rating.aspects, rated, options
         )
-        name = f"{benchmark}/{part}"
         return ImageModelRows(
-            observations, imputed, aspects, name, self.added_last.get(part), options
+            observations,
+            imputed,
+            aspects,
+            f"{benchmark}/{part}",
+            self.added_last.get(part),
+            options,
         )
 
     def findings(
@@ -183,8 +187,13 @@ class ByImageModel(Report):
             _left_out(numbers, parts),
             self._same_samples(benchmark, parts, runs, options),
         )
-        ranked = self._ranked(parts, runs, numbers, options)
-        return Findings(numbers, ranked, (*common, *by_model_layouts), texts, PAPER)
+        return Findings(
+            numbers,
+            self._ranked(parts, runs, numbers, options),
+            (*common, *by_model_layouts),
+            texts,
+            PAPER,
+        )
 
     def _judge_numbers(
         self, benchmark: str, parts: Sequence[str], run: Run, options: StatisticsOptions
@@ -455,9 +464,13 @@ def _rankings(label: str, part: str, rows: ImageModelRows) -> Iterator[Number]:
     if len(judge) < 2:
         why = undefined(judge, humans)
     for name, distance in {"footrule": footrule, "rho": correlation}.items():
-        estimate = Estimate(distance(judge, humans), reasons=(why,))
         yield Number(
-            label, estimate, part, "O", name, key=Key("T5", part, "", label, name, "O")
+            label,
+            Estimate(distance(judge, humans), reasons=(why,)),
+            part,
+            "O",
+            name,
+            key=Key("T5", part, "", label, name, "O"),
         )
 
 
@@ -467,7 +480,6 @@ def _agreement(
     """Numbers of both averages, the published one with its cell in the paper."""
     corrected, paper = agreed
     yield Number(label, corrected, part, aspect, FISHER, role)
-    table = "T1" if part == ALL else "T2/3"
     yield Number(
         label,
         paper,
@@ -475,7 +487,7 @@ def _agreement(
         aspect,
         PUBLISHED,
         role,
-        key=Key(table, part, "", label, "spearman", aspect),
+        key=Key("T1" if part == ALL else "T2/3", part, "", label, "spearman", aspect),
     )
 
 
@@ -529,15 +541,15 @@ def _rater_numbers(
 ) -> Iterator[Number]:
     for model, values in by_model.items():
         for coefficient in get_args(Coefficient):
-            mean = paper_mean(leave_one_out(values, coefficient), rounded=False)
-            name = f"{coefficient}_of_raters"
-            estimate = Estimate(mean, reasons=(_NO_RATER,))
             yield Number(
                 HUMAN,
-                estimate,
+                Estimate(
+                    paper_mean(leave_one_out(values, coefficient), rounded=False),
+                    reasons=(_NO_RATER,),
+                ),
                 part,
                 aspect,
-                name,
+                f"{coefficient}_of_raters",
                 "ceiling",
                 None,
                 _IMAGE_MODEL,
@@ -591,10 +603,9 @@ def _model_table_layout(table: str) -> Layout:
     """
     numbers = table.removeprefix("T").split("/")
     title = f"Table{'s' if len(numbers) > 1 else ''} {' and '.join(numbers)}. Spearman by image model"
-    name = f"table_{'_'.join(numbers)}"
     statistics = (f"{_BY_MODEL}_{table}",)
     return Layout(
-        name,
+        f"table_{'_'.join(numbers)}",
         title,
         statistics,
         {"task": "part", "image model": "value", "judge": "system"},

@@ -159,12 +159,11 @@ def _auroc(rows: LabelRows) -> Computed:
     judged = rows.scores
     rated = rows.ratings
     if not np.isin(rated, (0, 1)).all():
-        reason = "auroc requires ratings of 0 or 1"
         return Computed(
             math.nan,
             lambda counts: np.full(len(counts), math.nan),
             rows.clusters,
-            reason,
+            "auroc requires ratings that are all 0 or 1",
         )
     return Computed(
         binary.auroc(rated, judged),
@@ -250,9 +249,8 @@ def _share_statistic(
 
     def compute(rows: LabelRows) -> Computed:
         names, points = points_of(rows)
-        share = mean(points)
         return Computed(
-            share,
+            mean(points),
             lambda counts: binary.resampled_mean(points, counts),
             names,
             f"no complete {what}",

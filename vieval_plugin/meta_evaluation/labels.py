@@ -235,8 +235,9 @@ class WithLabels(Report):
         leads = column is self.columns[0]
         references = []
         for role, estimate in _references(column, aspect, part, runs).items():
-            label = _LABELS[role]
-            references.append(Number(label, estimate, part, aspect, column.name, role))
+            references.append(
+                Number(_LABELS[role], estimate, part, aspect, column.name, role)
+            )
         return RankedStatistic(
             part,
             aspect,

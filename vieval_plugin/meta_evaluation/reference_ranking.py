@@ -88,9 +88,12 @@ def _aspect_numbers(
     for (name, statistic), resamples in zip(
         _STATISTICS.items(), resampled, strict=True
     ):
-        value = statistic(means, reference)
         estimate = Estimate(
-            value, *interval(resamples), resamples, len(models), (reason,)
+            statistic(means, reference),
+            *interval(resamples),
+            resamples,
+            len(models),
+            (reason,),
         )
         yield Number(
             run.label,

@@ -210,11 +210,14 @@ def summary_of(
         statistic.metric: estimate_of(statistic, rows, bootstrap)
         for statistic in statistics
     }
-    exact = sum(o.exact for o in rows.scored)
-    statuses = Counter(o.status for o in observations)
-    failures = "count as wrong" if report.rates_contests else ""
     return Summary(
-        statistics, estimates, statuses, options, len(rows.scored), exact, failures
+        statistics,
+        estimates,
+        Counter(o.status for o in observations),
+        options,
+        len(rows.scored),
+        sum(o.exact for o in rows.scored),
+        "count as wrong" if report.rates_contests else "",
     )
 
 
@@ -251,8 +254,6 @@ def combine(summaries: Sequence[Summary]) -> Summary:
     statuses: Counter[Status] = Counter()
     for summary in summaries:
         statuses.update(summary.statuses)
-    scored = sum(s.scored for s in summaries)
-    exact = sum(s.exact for s in summaries)
     return Summary(
         tuple(statistics.values()),
         {
@@ -263,8 +264,8 @@ def combine(summaries: Sequence[Summary]) -> Summary:
         },
         statuses,
         summaries[0].options,
-        scored,
-        exact,
+        sum(s.scored for s in summaries),
+        sum(s.exact for s in summaries),
         summaries[0].failures,
     )
 
@@ -345,16 +346,13 @@ def _untestable(
                 value=statistic.compute(rows[label]).value,
             )
         )
-    reason = (
-        f"judges cannot be compared by {statistic.name}, because it has no paired test"
-    )
     return ComparedStatistic(
         part,
         aspect,
         statistic.name,
         tuple(systems),
         lambda first, second: CommonSamplesStatistic(0),
-        untestable_reason=reason,
+        untestable_reason=f"judges cannot be compared by {statistic.name}, because it has no paired test",
     )
 
 

@@ -243,15 +243,13 @@ def _statistic(
 ) -> RankedStatistic:
     scheme_name = ties.replace("_", "-")
     once = cache(compared)
-    title = f"Share of pairs in which the judge agrees with people (accuracy, {scheme_name})"
-    why = f"This is the question that was asked, counted {scheme_name}. A missing answer counts as wrong."
     return RankedStatistic(
         part,
         aspect,
         f"accuracy_{ties}",
         f"accuracy ({scheme_name})",
-        title,
-        why,
+        f"Share of pairs in which the judge agrees with people (accuracy, {scheme_name})",
+        f"This is the question that was asked, counted {scheme_name}. A missing answer counts as wrong.",
         (0.0, 1.0),
         lambda _: once(),
     )
@@ -274,9 +272,15 @@ def _total_statistics(
     def number(
         label: str, points: Points, slice_key: tuple[str, str], role: Role = "judge"
     ) -> Number:
-        share = bootstrap.share(*points)
         return Number(
-            label, share, ALL, VOTES, f"accuracy_{ties}", role, None, *slice_key
+            label,
+            bootstrap.share(*points),
+            ALL,
+            VOTES,
+            f"accuracy_{ties}",
+            role,
+            None,
+            *slice_key,
         )
 
     for slice_key in _places(items):
@@ -394,8 +398,10 @@ def _restricted(items: _ItemsByLabel, breakdown: str, value: str) -> _ItemsByLab
 
 
 def _points(items: Items) -> Points:
-    groups = [item.group for item in items.values()]
-    return Points(np.array([item.value for item in items.values()]), groups)
+    return Points(
+        np.array([item.value for item in items.values()]),
+        [item.group for item in items.values()],
+    )
 
 
 def _human_ceiling(judged: Sequence[JudgedPart], ties: VoteScheme) -> Points:

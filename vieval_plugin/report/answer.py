@@ -442,11 +442,10 @@ def _undecided_ratings(board: Leaderboard, corrected: CorrectedRanking) -> _Find
         "" if corrected.selected or corrected.look else _labels_to_decide(corrected)
     )
     if advice:
-        leader = corrected.order[0]
         return _Finding(
             Outcome.LEADS_SO_FAR,
             f"{advice} {_so_far(board)}",
-            {"first": leader},
+            {"first": corrected.order[0]},
         )
     outcome = Outcome.SELECTED_LABELS if corrected.selected else Outcome.FEW_RATINGS
     if corrected.look and not corrected.look.decides:

@@ -69,9 +69,6 @@ def findings_document(report: Report, options: StatisticsOptions) -> FindingsDoc
         boards += [member.ranking for member in section.corrected]
         boards += [ranking.board for ranking in section.contests]
         numbers += _number_rows(section, options.policy)
-    all_verdicts = tuple(status_counts(report.totals))
-    all_scores = tuple(score_totals(report.totals))
-    pairs = tuple(pair_rows(boards))
     return FindingsDocument(
         failures=options.policy,
         missing_ratings=options.missing_ratings,
@@ -80,9 +77,9 @@ def findings_document(report: Report, options: StatisticsOptions) -> FindingsDoc
         answers=tuple(report.answers),
         notes=report.notes,
         numbers=tuple(numbers),
-        pairs=pairs,
-        all_verdicts=all_verdicts,
-        all_scores=all_scores,
+        pairs=tuple(pair_rows(boards)),
+        all_verdicts=tuple(status_counts(report.totals)),
+        all_scores=tuple(score_totals(report.totals)),
     )
 
 

@@ -535,15 +535,14 @@ def _combined_gate(
     evidence = [one.evidence for one in decided.values()]
     if len(decided) > 1:
         evidence = [f"Against {name}: {one.evidence}" for name, one in decided.items()]
-    answer = Answer(
-        title,
-        " ".join(evidence),
-        next=decisive.next,
-    )
     return Gate(
         mine,
         decisive.decision,
-        answer,
+        Answer(
+            title,
+            " ".join(evidence),
+            next=decisive.next,
+        ),
         judge=judge,
         unreadable=bool(unread),
         doubt=decisive.doubt,

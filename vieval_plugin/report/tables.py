@@ -435,8 +435,14 @@ def best_of_table(records: Sequence[Record]) -> Table:
         identity = best.record.id
         output = sample.images.get("output") if isinstance(sample, Sample) else None
         cells = (identity.uid, identity.image_model, str(identity.draw))
-        file = name_of(output) if output else ""
-        rows.append((*cells, f"{best.score:.4f}", str(1 + len(further)), file))
+        rows.append(
+            (
+                *cells,
+                f"{best.score:.4f}",
+                str(1 + len(further)),
+                name_of(output) if output else "",
+            )
+        )
     return Table(
         "best_of",
         "",
@@ -545,8 +551,18 @@ def trained_on_tables(
         if trained:
             rows.append((run.label, str(trained), str(len(records))))
     header = ("judge", "samples it was trained on", "of")
-    title = "Judges trained on samples that they judge: numbers do not apply to other samples"
-    return [Table("trained_on", title, header, tuple(rows))] if rows else []
+    return (
+        [
+            Table(
+                "trained_on",
+                "Judges trained on samples that they judge: numbers do not apply to other samples",
+                header,
+                tuple(rows),
+            )
+        ]
+        if rows
+        else []
+    )
 
 
 def status_counts(folders: Sequence[FolderTotals]) -> list[dict[str, str | int]]:

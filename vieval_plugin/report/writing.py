@@ -429,15 +429,13 @@ def _benchmark_average(
     comparison = compare_systems(statistic, statistic.part, options, intervals=False)
     rows = []
     for system in comparison.systems:
-        why_not = reason_words(system.undefined or system.unranked)
-        value = decimals(system.value, ".3f")
         rows.append(
             (
                 rank_text(system.ranks),
                 system.label,
-                value,
+                decimals(system.value, ".3f"),
                 str(system.n),
-                why_not,
+                reason_words(system.undefined or system.unranked),
             )
         )
     title = f"Judges: {comparison.compared.statistic}; {comparison.family}"

@@ -117,7 +117,6 @@ def drift_tests(
     tests = []
     for quantity, p, p_holm in zip(tested, p_values, adjusted, strict=True):
         name, values, latest, earlier, two_sided, item = quantity
-        smallest = _smallest(values, family, two_sided, item)
         tests.append(
             DriftTest(
                 name,
@@ -126,7 +125,7 @@ def drift_tests(
                 len(values),
                 p,
                 float(p_holm),
-                smallest,
+                _smallest(values, family, two_sided, item),
             )
         )
     return tuple(tests)

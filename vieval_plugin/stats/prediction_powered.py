@@ -131,10 +131,12 @@ def prediction_powered_mean(
     else:
         published = deviations
     quantile = float(scipy.stats.norm.ppf(0.5 + level / 2))
-    estimate = _mean_interval(mean, published, quantile)
     degrees = sum(part.rated_groups for part in parts) - len(parts)
     return PredictionPoweredMean(
-        estimate, weight, dict(zip(names, deviations.tolist(), strict=True)), degrees
+        _mean_interval(mean, published, quantile),
+        weight,
+        dict(zip(names, deviations.tolist(), strict=True)),
+        degrees,
     )
 
 

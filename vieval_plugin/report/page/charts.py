@@ -82,12 +82,11 @@ class Histogram:
 def histogram(values: Sequence[float], title: str) -> Histogram:
     """Count scores from 0 to 1 for a histogram."""
     counts = Counter(min(int(value * _BARS), _BARS - 1) for value in values)
-    highest = max(counts.values(), default=1)
     return Histogram(
         title,
         len(values),
         sorted(counts.items()),
-        highest,
+        max(counts.values(), default=1),
     )
 
 

@@ -336,11 +336,10 @@ def _unpictured(items: Sequence[GalleryItem], annotators: str) -> Table:
             f"{judgement.label}: {_answered(judgement.record)}"
             for judgement in item.judgements
         ]
-        people = (votes and votes.vote) or mean_ratings(item.record)
         rows.append(
             (
                 str(item.id),
-                people,
+                (votes and votes.vote) or mean_ratings(item.record),
                 "; ".join(judges),
                 f"{item.disagreement:.2f}",
             )
