@@ -503,10 +503,9 @@ def judge_today(
                 **today.model_dump(exclude_unset=True),
             }
         )
-    store = in_force.store if stored else config.StoreOptions(use=False)
     current = recorded.model_copy(
         update={
-            "store": store,
+            "store": in_force.store if stored else config.StoreOptions(use=False),
             "calibration": in_force.calibration,
             "backbones": backbones,
         }

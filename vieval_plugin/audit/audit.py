@@ -190,11 +190,10 @@ def _effects(
         after = [verdict for verdict in verdicts if verdict is not None]
         theirs = [groups[number] for number in rows]
         for aspect in aspects:
-            expected = change.expects(aspect)
             row = effect(
                 change.name,
                 aspect,
-                expected,
+                change.expects(aspect),
                 scores[aspect][rows],
                 aspect_scores(after, aspect),
                 theirs,

@@ -97,11 +97,14 @@ def _contests(judged: Sequence[Judged]) -> list[Judged]:
             are_rivals = first.id.image_model != rival.id.image_model
             if are_rivals and (second := _share_conditions(first, rival)):
                 first_model = first.id.image_model
-                name = f"{uid}#{first_model}-{second.id.image_model}"
-                identity = SampleId(benchmark, part, "", name)
                 contests.append(
                     Contest(
-                        identity,
+                        SampleId(
+                            benchmark,
+                            part,
+                            "",
+                            f"{uid}#{first_model}-{second.id.image_model}",
+                        ),
                         (first, second),
                         group=first.group,
                     )

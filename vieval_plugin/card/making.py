@@ -99,7 +99,6 @@ def repeats_of(
         agreement_of_repeats(records, benchmark, options),
         strict=True,
     )
-    times = len(records) // len({record.id for record in records})
     rows = tuple(
         number_row(
             benchmark, Number(model, estimate, ALL, "", statistic), options.policy
@@ -109,7 +108,7 @@ def repeats_of(
     return CardRepeats(
         judge,
         benchmark,
-        times,
+        len(records) // len({record.id for record in records}),
         rows,
         cost_of(records).answers,
         digests(files, folder),
@@ -139,7 +138,6 @@ def card_of(
         for judge in judges
         if not judge.published
     ]
-    all_left_out = tuple(dict.fromkeys((*left_out, *unplaced)))
     return Card(
         card=VERSION,
         model=judges[0].run.label,
@@ -148,7 +146,7 @@ def card_of(
         entries=tuple(entries),
         repeats=tuple(repeats),
         audits=tuple(audits),
-        left_out=all_left_out,
+        left_out=tuple(dict.fromkeys((*left_out, *unplaced))),
         statistics=asdict(options),
         seed=options.seed,
         date=datetime.now(UTC).date(),

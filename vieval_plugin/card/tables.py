@@ -107,14 +107,13 @@ def _answers_table(card: Card, judges: Sequence[PlacedJudge]) -> Table:
             "" if share is None else f"{share:.1%}"
             for share in (entry.ties, entry.round_numbers)
         )
-        consistent = short_number(judge.consistency) if judge.consistency else ""
         repeat_cells = repeats.get((entry.judge, entry.benchmark), ("", ""))
         rows.append(
             (
                 entry.judge,
                 entry.title,
                 *shares,
-                consistent,
+                short_number(judge.consistency) if judge.consistency else "",
                 *repeat_cells,
             )
         )

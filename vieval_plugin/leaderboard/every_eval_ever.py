@@ -347,9 +347,11 @@ def _result_of(numbers: Sequence[Number], record: Record, aspect: str) -> str:
 
 def _aspect_fields(record: Record, aspect: str) -> JsonObject:
     score = record.verdict.scores[aspect]
-    ratings = [str(rating) for rating in record.ratings.get(aspect, ())]
     return {
-        "input": {"raw": _input_text(record), "reference": ratings},
+        "input": {
+            "raw": _input_text(record),
+            "reference": [str(rating) for rating in record.ratings.get(aspect, ())],
+        },
         "answer_attribution": _attribution(record, str(score)),
         "evaluation": {"score": score, "is_correct": False},
         "metadata": {

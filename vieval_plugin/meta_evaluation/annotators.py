@@ -119,8 +119,10 @@ class WithAnnotators(Annotated, Report):
                 for run, rows in observed(runs, part)
             }
             rated = {o.uid: o for rows in judged.values() for o in rows.judged}
-            ordered = tuple(sorted(rated.values(), key=lambda o: o.uid))
-            annotator_rows = replace(next(iter(judged.values())), judged=ordered)
+            annotator_rows = replace(
+                next(iter(judged.values())),
+                judged=tuple(sorted(rated.values(), key=lambda o: o.uid)),
+            )
             annotator_numbers = list(
                 self._annotator_numbers(annotator_rows, part, bootstrap)
             )

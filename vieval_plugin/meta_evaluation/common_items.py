@@ -120,12 +120,13 @@ def compared_means(
     def above_constant(index: int, seed: Seed) -> float:
         own_items = items[labels[index]]
         names = sorted(own_items)
-        best = max(
-            ([constant[name] for name in names] for constant in constants),
-            key=math.fsum,
-        )
         difference = MeanDifference(
-            _values(own_items, names), best, _groups(own_items, names)
+            _values(own_items, names),
+            max(
+                ([constant[name] for name in names] for constant in constants),
+                key=math.fsum,
+            ),
+            _groups(own_items, names),
         )
         result = paired_comparison(difference, 0, seed, intervals=False)
         return result.p if result.difference.value > 0 else 1.0
@@ -215,11 +216,6 @@ def compared_correlations(
         first_scores, second_scores, human = (
             np.where(common, side[:, columns], np.nan)[rows] for side in sides
         )
-        common_groups = [
-            group
-            for group, is_common in zip(tables.groups, rows, strict=True)
-            if is_common
-        ]
         note = (
             f"not used to compare {labels[first]} and {labels[second]}: "
             f"{because(left_out)}"
@@ -230,7 +226,11 @@ def compared_correlations(
                 first_scores,
                 second_scores,
                 human,
-                common_groups,
+                [
+                    group
+                    for group, is_common in zip(tables.groups, rows, strict=True)
+                    if is_common
+                ],
                 [tables.columns[column][0] for column in columns],
                 coefficient=coefficient,
             ),

@@ -121,14 +121,13 @@ def rank_contests(
                 )
             for subject in subjects_of(observed, run.aspects):
                 compared = win_rate_statistic(subject, pairs)
-                codes = judge_codes(pairs, subject)
                 by_judges.append(
                     _ranked(
                         run.benchmark,
                         part,
                         str(run.name),
                         pairs,
-                        codes,
+                        judge_codes(pairs, subject),
                         compared,
                         options,
                     )

@@ -212,16 +212,15 @@ def _estimated(
         powered._replace(mean=_bound_interval(powered, rated_units))
         for powered in (by_ratings, corrected)
     )
-    raw = bootstrap.estimate(
-        mean_over_prompts(score_prompts(images, aspect), clusters_of(images))
-    )
     kind_of_image = np.array(kinds)
     unrated_kinds = tuple(
         kind for kind in dict.fromkeys(kinds) if not any(rated[kind_of_image == kind])
     )
     return GeneratorEstimates(
         generator.image_model,
-        raw,
+        bootstrap.estimate(
+            mean_over_prompts(score_prompts(images, aspect), clusters_of(images))
+        ),
         by_ratings,
         corrected,
         int(rated.sum()),

@@ -181,10 +181,12 @@ def mean_over_parts(parts: Sequence[Estimate]) -> Estimate:
     0.75
     """
     resampled = np.mean([part.resamples for part in parts], axis=0)
-    value = math.fsum(part.value for part in parts) / len(parts)
-    reasons = tuple(dict.fromkeys(reason for part in parts for reason in part.reasons))
     return Estimate(
-        value, *interval(resampled), resampled, sum(part.n for part in parts), reasons
+        math.fsum(part.value for part in parts) / len(parts),
+        *interval(resampled),
+        resampled,
+        sum(part.n for part in parts),
+        tuple(dict.fromkeys(reason for part in parts for reason in part.reasons)),
     )
 
 

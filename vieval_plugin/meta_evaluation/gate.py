@@ -426,10 +426,14 @@ def _corrected(
     error = half / float(scipy.stats.t.ppf(1 - ONE_SIDED_LEVEL, max(n - 1, 1)))
     mixed = np.where(usable, difference.value, penalised)
     standard_error = float(mixed.std(ddof=1)) / math.sqrt(len(mixed))
-    mixed_error = math.hypot(standard_error, float(usable.mean()) * error)
     return (
         MeanOfDifferences(difference.value, error, n, fall),
-        MeanOfDifferences(float(mixed.mean()), mixed_error, n, fall),
+        MeanOfDifferences(
+            float(mixed.mean()),
+            math.hypot(standard_error, float(usable.mean()) * error),
+            n,
+            fall,
+        ),
     )
 
 
@@ -471,7 +475,6 @@ def _contest_evidence(
         if o.failed == (True, False)
     ]
     parse_failures = sum(outcome.status is Status.PARSE_FAILURE for outcome in outcomes)
-    spread = _spread(np.array([outcome.points for outcome in decided]))
     differences = np.array([outcome.points - EVEN for outcome in decided])
     return GateEvidence(
         challenger,
@@ -484,7 +487,7 @@ def _contest_evidence(
         (parse_failures, len(outcomes)),
         len(decided),
         0,
-        spread,
+        _spread(np.array([outcome.points for outcome in decided])),
         _signs(differences),
         tuple(falls),
     )

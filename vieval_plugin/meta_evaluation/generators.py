@@ -114,18 +114,14 @@ class OfGenerators(Report):
         its own. The headline of a judge is O, or else SC, or else what it rates.
         """
         rankings = [_ranked(run, options) for run in runs]
-        tables = tuple(
-            layout
-            for name in ("generators", "generators_by")
-            for layout in layouts(name)
-        )
-        ranked = tuple(
-            statistic for statistics, _ in rankings for statistic in statistics
-        )
         return Findings(
             tuple(number for _, numbers in rankings for number in numbers),
-            ranked,
-            tables,
+            tuple(statistic for statistics, _ in rankings for statistic in statistics),
+            tuple(
+                layout
+                for name in ("generators", "generators_by")
+                for layout in layouts(name)
+            ),
         )
 
 

@@ -336,7 +336,6 @@ def fisher_over_parts(parts: Sequence[Estimate]) -> Estimate:
     resampled = fisher_mean_over([part.resamples for part in parts])
     correlations = [part.value for part in parts]
     coverages = (astuple(part.coverage) for part in parts)
-    coverage = ImageModelCoverage(*map(sum, zip(*coverages, strict=True)))
     return Estimate(
         fisher_mean(correlations),
         *interval(resampled),
@@ -344,7 +343,7 @@ def fisher_over_parts(parts: Sequence[Estimate]) -> Estimate:
         sum(part.n for part in parts),
         _joined(part.reasons for part in parts),
         _joined(part.zeros for part in parts),
-        coverage,
+        ImageModelCoverage(*map(sum, zip(*coverages, strict=True))),
     )
 
 

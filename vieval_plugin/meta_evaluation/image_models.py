@@ -201,9 +201,12 @@ class ByImageModel(Report):
         by_aspect: dict[str, list[Agreement]] = {}
         pairs_by_generator: dict[str, dict[str, tuple[int, list[PairAgreement]]]] = {}
         for part in (part for part in parts if part in run.records):
-            observations = [observe(judged) for judged in run.records[part]]
             rows = self.rows(
-                observations, Rating.from_run(run), benchmark, part, options
+                [observe(judged) for judged in run.records[part]],
+                Rating.from_run(run),
+                benchmark,
+                part,
+                options,
             )
             for aspect in rows.aspects:
                 agreed = agreement(rows, aspect)
@@ -519,10 +522,12 @@ def _human_numbers(
                 model: columns.ratings
                 for model, columns in rating_columns(observed, aspect).items()
             }
-            alpha = krippendorff_alpha(np.concatenate(list(by_model.values()), axis=1))
             yield Number(
                 HUMAN,
-                Estimate(alpha, reasons=("all ratings are equal",)),
+                Estimate(
+                    krippendorff_alpha(np.concatenate(list(by_model.values()), axis=1)),
+                    reasons=("all ratings are equal",),
+                ),
                 part,
                 aspect,
                 "krippendorff",

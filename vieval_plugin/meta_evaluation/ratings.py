@@ -315,5 +315,8 @@ def _voted(identity: SampleId, scheme: str, ratings: HumanRatings) -> Votes:
     commonest = Counter(votes.values()).most_common(2)
     even = len(commonest) > 1 and commonest[0][1] == commonest[1][1]
     tied = TIE if TIE in SCHEMES[scheme] else ""
-    annotators = tuple(votes[annotator] for annotator in sorted(votes))
-    return Votes(scheme, tied if even else commonest[0][0], annotators)
+    return Votes(
+        scheme,
+        tied if even else commonest[0][0],
+        tuple(votes[annotator] for annotator in sorted(votes)),
+    )

@@ -206,13 +206,12 @@ def summary_of(
     rows = report.rows(observations, rating, benchmark, part, options)
     statistics = report.statistics(rating)
     bootstrap = Bootstrap.for_part(f"{benchmark}/{part}", options)
-    estimates = {
-        statistic.metric: estimate_of(statistic, rows, bootstrap)
-        for statistic in statistics
-    }
     return Summary(
         statistics,
-        estimates,
+        {
+            statistic.metric: estimate_of(statistic, rows, bootstrap)
+            for statistic in statistics
+        },
         Counter(o.status for o in observations),
         options,
         len(rows.scored),

@@ -66,13 +66,17 @@ def agreement_of_two(
     if not common:
         return None
     judged = [first[key] for key in common]
-    votes = [vote for _, vote, _ in judged]
     codes = np.array(
         [[answers[key][0] for key in common] for answers in (first, second)],
         dtype=float,
     )
-    groups = [group for *_, group in judged]
-    return two_judges(codes[0], codes[1], votes, groups, options.seed)
+    return two_judges(
+        codes[0],
+        codes[1],
+        [vote for _, vote, _ in judged],
+        [group for *_, group in judged],
+        options.seed,
+    )
 
 
 def _pair_answers(
@@ -104,8 +108,14 @@ def _contest_answers(
     part: str,
 ) -> _PairAnswers:
     codes = judge_codes(pairs, preferred(subjects_of(observed, aspects))[0])
-    uids = [pairs.observations[number].uid for number in pairs.contest]
-    compared = zip(uids, pairs.indices, codes, pairs.human, pairs.groups, strict=True)
+    compared = zip(
+        [pairs.observations[number].uid for number in pairs.contest],
+        pairs.indices,
+        codes,
+        pairs.human,
+        pairs.groups,
+        strict=True,
+    )
     return {
         (part, uid, *map(str, images)): _answer(part, *answer)
         for uid, images, *answer in compared

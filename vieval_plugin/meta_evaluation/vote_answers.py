@@ -356,9 +356,12 @@ def answers_of(pairs: Pairs, subject: str, scheme: str, seed: Sequence[int]) -> 
             if any(o in contest.preferences for contest in pairs.contests)
         ]
         preferred = pairs.preferences(asked_orders)
-        three_way = tuple(ties for ties in tie_handlings if ties != "four_way")
         preference_answers = _votes_from_scores(
-            pairs, preferred, np.zeros(preferred.shape), three_way, seed
+            pairs,
+            preferred,
+            np.zeros(preferred.shape),
+            tuple(ties for ties in tie_handlings if ties != "four_way"),
+            seed,
         )
         why: dict[VoteScheme, str] = {
             "four_way": 'preferences cannot distinguish "both good" from "both bad"'

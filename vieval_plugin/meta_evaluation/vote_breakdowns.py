@@ -93,9 +93,12 @@ def _model_breakdown(
             if model_pair[0] != model_pair[1]:
                 shares = shares | _preferences(entrant, models, model_pair)
             for name, points in shares.items():
-                share = points.where(is_model_pair)
                 yield judged.number(
-                    entrant, name, share, "image_models", ", ".join(model_pair)
+                    entrant,
+                    name,
+                    points.where(is_model_pair),
+                    "image_models",
+                    ", ".join(model_pair),
                 )
 
 

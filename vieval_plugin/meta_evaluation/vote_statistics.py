@@ -351,12 +351,9 @@ class JudgedPart:
     ) -> Number:
         """Return a number of an entrant: the share of its points, or what it is."""
         role: Role = "baseline" if entrant.constant else "judge"
-        estimate = (
-            share if isinstance(share, Estimate) else self.bootstrap.share(*share)
-        )
         return Number(
             entrant.label,
-            estimate,
+            share if isinstance(share, Estimate) else self.bootstrap.share(*share),
             self.part,
             entrant.aspect or VOTES,
             statistic,

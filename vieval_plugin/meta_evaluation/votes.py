@@ -431,18 +431,16 @@ def _compared(
     constants: _ItemsByLabel,
     judges: Sequence[Entrant],
 ) -> ComparedStatistic:
-    fixed = [
-        {name: item.value for name, item in constant.items()}
-        for constant in constants.values()
-    ]
-    statistic = f"accuracy {ties.replace('_', '-')}"
     return compared_means(
         part,
         aspect,
-        statistic,
+        f"accuracy {ties.replace('_', '-')}",
         items,
         _UNIT,
-        constants=fixed,
+        constants=[
+            {name: item.value for name, item in constant.items()}
+            for constant in constants.values()
+        ],
         notes=_unanswered(judges),
     )
 

@@ -566,13 +566,12 @@ def _leading(boards: Sequence[Leaderboard]) -> list[Leaderboard]:
 
 def _drop_pairs(board: Leaderboard) -> Leaderboard:
     """A leaderboard without ranks and differences, of a judge that contradicts itself."""
-    systems = tuple(replace(system, ranks=None) for system in board.comparison.systems)
     return replace(
         board,
         numbers=tuple(replace(number, ranks=None) for number in board.numbers),
         comparison=Comparison(
             board.comparison.compared,
-            systems,
+            tuple(replace(system, ranks=None) for system in board.comparison.systems),
             reason=f"{board.judge} contradicts itself in at least half of the contests",
         ),
     )

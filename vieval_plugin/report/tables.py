@@ -403,13 +403,12 @@ def contest_table(ranking: ContestRanking) -> Table:
     votes = ranking.strengths
     rows = []
     for n in by_strength(board.numbers):
-        wins = decimals(votes.shares.get(n.system, math.nan), ".1%")
         rows.append(
             (
                 rank_text(n.ranks),
                 n.system,
                 interval_text(n.estimate, digits=3),
-                wins,
+                decimals(votes.shares.get(n.system, math.nan), ".1%"),
                 str(n.total),
             )
         )
@@ -418,10 +417,9 @@ def contest_table(ranking: ContestRanking) -> Table:
     why = f"; no ranking: {board.comparison.reason}" if board.comparison.reason else ""
     voters = f"{board.benchmark}/{board.part}, contests by {board.judge}{source}"
     answered = f"{votes.answered_pairs} of {votes.pairs_asked} pairs answered"
-    title = f"{voters}: Bradley-Terry with ties (Davidson){tie}; {answered}{why}"
     return Table(
         "contests",
-        title,
+        f"{voters}: Bradley-Terry with ties (Davidson){tie}; {answered}{why}",
         ("rank", "image model", "log strength [95%]", "expected wins", "pairs"),
         tuple(rows),
     )
@@ -686,8 +684,15 @@ def likeness_table(pairs: Sequence[ReferencePair], options: StatisticsOptions) -
                 f"{number:.{digits}f}"
                 for number in (mean.value, mean.low, mean.high, *ends)
             )
-            interval = f"{value} [{low}, {high}]"
-            rows.append((generator, metric, interval, *shares, str(len(means))))
+            rows.append(
+                (
+                    generator,
+                    metric,
+                    f"{value} [{low}, {high}]",
+                    *shares,
+                    str(len(means)),
+                )
+            )
     header = (
         "generator",
         "metric",

@@ -307,11 +307,18 @@ def write_page(
         gate: decides, where there is one: the page begins with it, and with the prompts on which
             its generator fell most.
     """
-    tables = [section_tables(section, {}) for section in report.sections]
-    protocols = _protocols(report, options, is_gate=gate is not None)
     write_whole(
         path,
-        [page(report, options, path.parent, tables, protocols, gate=gate)],
+        [
+            page(
+                report,
+                options,
+                path.parent,
+                [section_tables(section, {}) for section in report.sections],
+                _protocols(report, options, is_gate=gate is not None),
+                gate=gate,
+            )
+        ],
         "--html",
     )
 
@@ -438,10 +445,9 @@ def _benchmark_average(
                 reason_words(system.undefined or system.unranked),
             )
         )
-    title = f"Judges: {comparison.compared.statistic}; {comparison.family}"
     return Table(
         "over_benchmarks",
-        title,
+        f"Judges: {comparison.compared.statistic}; {comparison.family}",
         ("rank", "judge", "value", "n", "why not ranked"),
         tuple(rows),
     )

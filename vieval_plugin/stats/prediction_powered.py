@@ -131,12 +131,11 @@ def prediction_powered_mean(
     else:
         published = deviations
     quantile = float(scipy.stats.norm.ppf(0.5 + level / 2))
-    degrees = sum(part.rated_groups for part in parts) - len(parts)
     return PredictionPoweredMean(
         _mean_interval(mean, published, quantile),
         weight,
         dict(zip(names, deviations.tolist(), strict=True)),
-        degrees,
+        sum(part.rated_groups for part in parts) - len(parts),
     )
 
 

@@ -169,14 +169,13 @@ def share(
         shares = totals / numbers
     low, high = interval(shares)
     value = mean(points)
-    reasons = (reason or "no contest counts",) if math.isnan(value) else ()
     return Estimate(
         value,
         low,
         high,
         shares,
         int(counts.sum()),
-        reasons,
+        (reason or "no contest counts",) if math.isnan(value) else (),
     )
 
 

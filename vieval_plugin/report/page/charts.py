@@ -168,11 +168,10 @@ def scatter_rows(
     for label, judge_points in points.items():
         for kind, kind_points in judge_points.items():
             estimate = correlations.get(kind, {}).get(label)
-            correlation = decimals(estimate.value, ".2f") if estimate else ""
             chart = ScatterChart(
                 kind,
                 len(kind_points),
-                correlation,
+                decimals(estimate.value, ".2f") if estimate else "",
                 f"{label} against ratings on {kind}",
                 ends,
                 kinds.index(kind) % 7,

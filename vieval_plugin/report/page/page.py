@@ -400,11 +400,10 @@ class _Filters:
             sorted((verdict.judge, verdict.order) for verdict in tile.verdicts)
         )  # the furthest apart comes last
         spread = self._spreads[tile.prompt]
-        prompt = str(list(self._spreads).index(tile.prompt))
         orders = [f"{by_judge.get(judge, -1):.3g}" for judge in self._indices["judge"]]
         return {
             **data,
-            "prompt": prompt,
+            "prompt": str(list(self._spreads).index(tile.prompt)),
             "apart": " ".join(orders),
             "score": tile.score,
             "spread": f"{max(spread) - min(spread):.4f}" if spread else "",
