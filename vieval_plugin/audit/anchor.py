@@ -239,10 +239,9 @@ def drift_report(anchor: Anchor, fresh: Sequence[Verdict], seed: int) -> DriftRe
     then = unsent_fields(chain.from_iterable(anchor.repeats))
     now = unsent_fields(fresh)
     if then != now:
-        fields_then = then or "all sent"
         raise VievalError(
             "the model must accept the same sampling fields as when the anchor was "
-            f"made ({fields_then}), got {now or 'all sent'}; make a new anchor"
+            f"made ({then or 'all sent'}), got {now or 'all sent'}; make a new anchor"
         )
     rows = [
         (judged, (*repeats, verdict))
@@ -353,10 +352,9 @@ def _samples(lookup: Lookup, records: Sequence[Record]) -> list[Judged]:
         for image in images_of(sample)
         if not is_there(image)
     ]:
-        first_lost = name_of(lost_images[0])
         raise VievalError(
             f"{len(lost_images)} images are missing (first: "
-            f"{first_lost}); restore them (vieval anchor make "
+            f"{name_of(lost_images[0])}); restore them (vieval anchor make "
             "--copy-images keeps copies)"
         )
     for record, sample in zip(records, samples, strict=True):

@@ -96,14 +96,13 @@ def _contests(judged: Sequence[Judged]) -> list[Judged]:
         for first, rival in combinations(samples, 2):
             are_rivals = first.id.image_model != rival.id.image_model
             if are_rivals and (second := _share_conditions(first, rival)):
-                first_model = first.id.image_model
                 contests.append(
                     Contest(
                         SampleId(
                             benchmark,
                             part,
                             "",
-                            f"{uid}#{first_model}-{second.id.image_model}",
+                            f"{uid}#{first.id.image_model}-{second.id.image_model}",
                         ),
                         (first, second),
                         group=first.group,

@@ -81,8 +81,7 @@ class PlacedJudge:
     def heading(self) -> str:
         """Judge with its setting, and its benchmark."""
         parts = filter(None, (self.run.judge, self.run.setting))
-        judge = " ".join(parts)
-        return f"{judge} on {self.title}"
+        return f"{' '.join(parts)} on {self.title}"
 
     @property
     def unread(self) -> Counter[str]:

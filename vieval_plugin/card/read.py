@@ -130,9 +130,8 @@ def results_of_cards(paths: Sequence[Path], labels: Sequence[str]) -> Results:
             cards cover different samples, or no benchmark and judge is common to all.
     """
     if labels and len(labels) != len(paths):
-        label_count = len(labels)
         raise VievalError(
-            f"got {label_count} labels for {len(paths)} cards; pass one --label per "
+            f"got {len(labels)} labels for {len(paths)} cards; pass one --label per "
             "card, in the same order"
         )
     cards = [read_card(path) for path in paths]

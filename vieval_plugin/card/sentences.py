@@ -231,8 +231,9 @@ def _place(judge: PlacedJudge, subject: str) -> str:
         if ranked
         else ""
     )
-    statistic = statistic_words(board.measured)
-    value_text = f"with {statistic} {sentence_number(number.estimate)}"
+    value_text = (
+        f"with {statistic_words(board.measured)} {sentence_number(number.estimate)}"
+    )
     where = f" on {judge.title}" if subject == judge.run.label else ""
     if number.ranks is None:
         why = f" ({reason_words(number.unranked)})" if number.unranked else ""

@@ -74,13 +74,13 @@ def check_submission(
         checked.append((entry, records))
         problems += lines[:MOST_PROBLEMS]
         if len(lines) > MOST_PROBLEMS:
-            more = len(lines) - MOST_PROBLEMS
-            problems.append(f"{entry.title}: {more} more problems")
+            problems.append(
+                f"{entry.title}: {len(lines) - MOST_PROBLEMS} more problems"
+            )
     if not checked and not problems:
-        benchmarks = ", ".join(descriptions())
         problems.append(
             f"{folder}: the card covers none of the leaderboard's benchmarks "
-            f"({benchmarks})"
+            f"({', '.join(descriptions())})"
         )
     return card, checked, problems
 

@@ -44,9 +44,8 @@ def candidates_by_prompt(
     provenances = [record.provenance for record in scored]
     judges = {" ".join((p.judge, *p.settings, p.backbone)): None for p in provenances}
     if len(judges) != 1:
-        names = ", ".join(judges) or "none"
         raise VievalError(
-            f"verdicts must have scores of one judge, got scores of {names}"
+            f"verdicts must have scores of one judge, got scores of {', '.join(judges) or 'none'}"
         )
     aspects = {aspect for record in scored for aspect in record.verdict.scores}
     aspect = preferred([*aspects])[0]

@@ -583,8 +583,7 @@ def _mean_title(comparisons: Mapping[str, Sequence[ComparedStatistic]]) -> str:
     for benchmark, parts in comparisons.items():
         statistic = parts[0].statistic.partition(",")[0]
         descriptions.append(f"{benchmark}: {parts[0].aspect}, {statistic}")
-    described = "; ".join(descriptions)
-    return f"mean over {len(comparisons)} benchmarks ({described})"
+    return f"mean over {len(comparisons)} benchmarks ({'; '.join(descriptions)})"
 
 
 #: Words before the parts or task types for which a system has no value.

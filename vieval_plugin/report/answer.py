@@ -359,10 +359,9 @@ def _finding(board: Leaderboard, corrected: CorrectedRanking | None) -> _Finding
         return _undecided_ratings(board, corrected)
     if _is_constant(board):
         estimate = defined[0].estimate
-        items = _items(board, estimate.n)
         return _Finding(
             Outcome.CONSTANT_JUDGE,
-            f"All scores are {short_decimal(estimate.value)}, on {items}.",
+            f"All scores are {short_decimal(estimate.value)}, on {_items(board, estimate.n)}.",
         )
     if not ranked:
         return _common_samples(board)
@@ -543,7 +542,6 @@ def _first_of_several(board: Leaderboard) -> _Finding:
         losers = [label for label in labels if comparison.beats(winner, label)]
         if losers:
             orders.append(f"{winner} is better than {_named_or_counted(losers)}.")
-    own_number = _own_number_sentence(board, ranked[0])
     outcome = Outcome.FIRST_BUT_BEATEN if better else Outcome.FIRST_OF_EQUALS
     names = {
         "equal": _named_or_counted(equal),
@@ -551,7 +549,7 @@ def _first_of_several(board: Leaderboard) -> _Finding:
     }
     return _Finding(
         outcome,
-        f"{own_number}. {' '.join(orders)}",
+        f"{_own_number_sentence(board, ranked[0])}. {' '.join(orders)}",
         names,
     )
 
@@ -712,8 +710,9 @@ def _smallest_p(comparison: Comparison) -> str:
     p_values = [pair.adjusted for pair in pairs if not math.isnan(pair.adjusted)]
     if not p_values:
         return f"A test needs at least {LEAST_FOR_A_TEST} {comparison.compared.unit}."
-    smallest = p_text(min(p_values))
-    return f"Smallest p (Holm) of {plural(len(pairs), 'pair')}: {smallest}."
+    return (
+        f"Smallest p (Holm) of {plural(len(pairs), 'pair')}: {p_text(min(p_values))}."
+    )
 
 
 def percent_text(share: Estimate) -> str:

@@ -412,9 +412,8 @@ def add_history(
         f"The first {FIRST_NIGHTS} nights have a mean of {change.mean:+.3f} and a standard "
         f"deviation of {change.deviation:.3f}"
     )
-    chart = _sparkline(change.sums)
     total = f"the CUSUM of {nights} nights is {change.sums[-1]:.1f}"
-    line = f"History: {total} (alarm at {CUSUM_LIMIT:g}). {spread}. {chart}"
+    line = f"History: {total} (alarm at {CUSUM_LIMIT:g}). {spread}. {_sparkline(change.sums)}"
     if change.alarm is None:
         return _limited(gate, line)
     title = _SLOW_FALL.format(judge=gate.judge, date=dates[change.alarm])
@@ -739,8 +738,7 @@ def _undecided_finding(
     finding = Finding.BETTER if low > 0 else Finding.NOT_WORSE
     if not evidence.penalised.plain_low > (0.0 if low > 0 else -margin):
         return finding, "perhaps not if failures count as the lowest score"
-    units = _unit(ranking, evidence)
-    return finding, f"{scored.n} {units} are too few to pass"
+    return finding, f"{scored.n} {_unit(ranking, evidence)} are too few to pass"
 
 
 def _objected(title: str, objection: str) -> str:

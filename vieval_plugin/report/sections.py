@@ -422,8 +422,7 @@ def _reply_of_failed_run(run: Run) -> str:
     )
     if not answer:
         return ""
-    excerpt = shorten(answer, _REASON, placeholder=" ...")
-    return f"First failed reply of {run.label}: {excerpt!r}."
+    return f"First failed reply of {run.label}: {shorten(answer, _REASON, placeholder=' ...')!r}."
 
 
 def missing_judges_reason(section: Section) -> str:
@@ -643,9 +642,8 @@ def _uncorrected(run: Run, board: Leaderboard) -> str:
     aspects = sorted({aspect for image_ratings in ratings for aspect in image_ratings})
     if not aspects:
         return ""
-    names = enumeration(aspects)
     rated = enumeration(run.aspects)
-    return f"The ratings of {names} were not used, because the judge rates {rated}."
+    return f"The ratings of {enumeration(aspects)} were not used, because the judge rates {rated}."
 
 
 def _unmatched_prompts(run: Run, board: Leaderboard) -> str:

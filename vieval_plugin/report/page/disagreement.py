@@ -267,12 +267,13 @@ def _disagreement_lines(
     record = furthest.record
     if record.votes is not None:
         human_vote = _worded(record.votes.vote, item)
-        judge_vote = _worded(answer(record), item)
-        return f"{annotators}: {human_vote}", f"{furthest.label}: {judge_vote}"
+        return (
+            f"{annotators}: {human_vote}",
+            f"{furthest.label}: {_worded(answer(record), item)}",
+        )
     mean = mean_of_known(item.record.ratings[furthest.aspect])
-    score = record.verdict.scores[furthest.aspect]
     rated = f"{annotators}: {furthest.aspect} {mean:.2f}"
-    judged = f"{furthest.label}: {furthest.aspect} {score:.2f}"
+    judged = f"{furthest.label}: {furthest.aspect} {record.verdict.scores[furthest.aspect]:.2f}"
     return rated, judged
 
 
