@@ -133,7 +133,7 @@ def _copied(files: Sequence[Path], folder: Path) -> dict[Path, set[object]]:
     """Copy verdict files to the folder of a card; return each copy with the ids and
     provenances in it.
     """
-    copies = {}
+    copies: dict[Path, set[object]] = {}
     names = Counter(file.name for file in files)
     for number, file in enumerate(files, start=1):
         is_repeated = names[file.name] > 1

@@ -60,7 +60,7 @@ def check_submission(
         VievalError: the card cannot be read.
     """
     card = read_card(folder)
-    checked = []
+    checked: list[CheckedEntry] = []
     problems = []
     for entry in card.entries:
         if entry.benchmark not in descriptions():

@@ -155,7 +155,7 @@ def computed_mean(
     array = np.asarray(values, dtype=float)
 
     def resampled(counts: Counts) -> Floats:
-        return (counts @ array) / np.maximum(counts.sum(axis=1), 1)
+        return np.asarray((counts @ array) / np.maximum(counts.sum(axis=1), 1))
 
     return Computed(
         math.fsum(array) / len(array) if len(array) else math.nan,

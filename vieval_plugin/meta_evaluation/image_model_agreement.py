@@ -297,9 +297,9 @@ def human_agreement(
     result = {}
     counts = resampled_counts(observations, name, options)
     for aspect in aspects:
-        values = []
+        values = list[float]()
         papers = []
-        resampled = []
+        resampled = list[Floats]()
         reasons = list[str]()
         for model, rated in rating_columns(observations, aspect).items():
             per_annotator = leave_one_out(rated.ratings)

@@ -466,10 +466,14 @@ def _rankings(label: str, part: str, rows: ImageModelRows) -> Iterator[Number]:
     why = "all image models have the same rank"
     if len(judge) < 2:
         why = undefined(judge, humans)
-    for name, distance in {"footrule": footrule, "rho": correlation}.items():
+    distances = (
+        ("footrule", footrule(judge, humans)),
+        ("rho", correlation(judge, humans)),
+    )
+    for name, distance in distances:
         yield Number(
             label,
-            Estimate(distance(judge, humans), reasons=(why,)),
+            Estimate(distance, reasons=(why,)),
             part,
             "O",
             name,

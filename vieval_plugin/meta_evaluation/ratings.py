@@ -262,7 +262,7 @@ def _ratings_by_aspect(
         for aspects in by_sample.values()
         for scores in aspects.values()
     )
-    sample_ratings = {}
+    sample_ratings: dict[SampleId, dict[str, tuple[float, ...]]] = {}
     for identity, aspects in by_sample.items():
         sample_ratings[identity] = {}
         for aspect, by_annotator in aspects.items():

@@ -399,8 +399,8 @@ def _votes_from_scores(
     codes: dict[VoteScheme, Ints] = {
         "decisive": thresholds.vote_of_scores(first, second)
     }
-    why = {}
-    bounds = {}
+    why: dict[VoteScheme, str] = {}
+    bounds: dict[VoteScheme, Ints] = {}
     for ties in tie_handlings:
         if ties == "decisive":
             continue

@@ -438,7 +438,7 @@ def _require_sound(
     """Raise VievalError for a contest that somebody has edited by hand, or another
     version wrote: it would count as what it is not.
     """
-    ways = set()
+    ways = set[str]()
     for o in observations:
         if o.contest is None or left_out(o):
             continue

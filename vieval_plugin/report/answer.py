@@ -169,16 +169,16 @@ def answer(
         limits = [_smallest_difference(board), *limits]
     words = {**_words(board, corrected), **finding.names}
     title = board.measure.sentence(outcome, words)
-    evidence = [finding.evidence]
+    sentences = [finding.evidence]
     quantity = measured_quantity(board)
     if quantity:
-        evidence.append(f"{words['judge']} measures {quantity.meaning}.")
+        sentences.append(f"{words['judge']} measures {quantity.meaning}.")
         if outcome in MEASURED:
             title = MEASURED[outcome].format(**words, **asdict(quantity))
     failed = ""
     if board.ranks_generators and outcome is not Outcome.NO_NUMBER:
         failed = _failed_verdicts_sentence(board, MOST_UNREAD)
-        evidence.append(failed)
+        sentences.append(failed)
     next_step = ""
     if failed or outcome in (Outcome.NO_NUMBER, Outcome.CONSTANT_JUDGE):
         first_file = shlex.join(shlex.split(verdicts)[:1])
@@ -189,7 +189,7 @@ def answer(
         next_step = _rating_advice(board, verdicts)
     return Answer(
         title,
-        " ".join(filter(None, evidence)),
+        " ".join(filter(None, sentences)),
         tuple(filter(None, limits)),
         next_step,
         outcome,

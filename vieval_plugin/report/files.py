@@ -96,16 +96,11 @@ def finding_texts(
         parquet: True for the two tables as parquet files too, where pyarrow is installed.
     """
     document = findings_document(report, options)
-    number_table = row_table("numbers", NumberRow, document.numbers)
-    pair_table = row_table("pairs", PairRow, document.pairs)
-    texts = {}
-    texts[NUMBERS_CSV] = csv_text(number_table)
-    texts[PAIRS_CSV] = csv_text(pair_table)
-    texts[FINDINGS_JSON] = json.dumps(
-        asdict(document),
-        indent=1,
-        allow_nan=False,
-    )
+    texts: dict[str, str | bytes] = {
+        NUMBERS_CSV: csv_text(row_table("numbers", NumberRow, document.numbers)),
+        PAIRS_CSV: csv_text(row_table("pairs", PairRow, document.pairs)),
+        FINDINGS_JSON: json.dumps(asdict(document), indent=1, allow_nan=False),
+    }
     if parquet and importlib.util.find_spec("pyarrow"):
         texts["numbers.parquet"] = _parquet(NumberRow, document.numbers)
         texts["pairs.parquet"] = _parquet(PairRow, document.pairs)

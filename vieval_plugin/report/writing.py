@@ -275,7 +275,7 @@ def write_tables(
     Under a name also all tables as Markdown, and the findings as parquet files, which are not
     among those returned.
     """
-    texts = {}
+    texts: dict[str, str | bytes] = {}
     if name:
         tables = [section_tables(section, {}) for section in report.sections]
         texts[name] = markdown_text(report, options, tables)

@@ -43,7 +43,7 @@ def annotator_mean(ratings: ArrayLike, added_last: int | None = None) -> Floats:
     """
     values = np.asarray(ratings, dtype=float)
     if added_last is None:
-        return np.round(values.mean(axis=0), 9)
+        return np.asarray(np.round(values.mean(axis=0), 9))
     total = np.zeros(values.shape[1])
     for annotator in [n for n in range(len(values)) if n != added_last] + [added_last]:
         total = total + values[annotator]
@@ -82,8 +82,10 @@ def mean_of_known(ratings: ArrayLike) -> Floats:
     values = np.asarray(ratings, dtype=float)
     is_rated = ~np.isnan(values)
     with np.errstate(invalid="ignore"):
-        return np.round(
-            np.where(is_rated, values, 0.0).sum(axis=0) / is_rated.sum(axis=0), 9
+        return np.asarray(
+            np.round(
+                np.where(is_rated, values, 0.0).sum(axis=0) / is_rated.sum(axis=0), 9
+            )
         )
 
 

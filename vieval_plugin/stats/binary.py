@@ -76,7 +76,9 @@ def resampled_auroc(
     # stays whole
     twice_won = (positives * (2 * np.cumsum(negatives, axis=1) - negatives)).sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return twice_won / (2 * positives.sum(axis=1) * negatives.sum(axis=1))
+        return np.asarray(
+            twice_won / (2 * positives.sum(axis=1) * negatives.sum(axis=1))
+        )
 
 
 def preference_points(
@@ -173,7 +175,9 @@ def resampled_mean(values: ArrayLike, counts: NDArray[np.int64]) -> Floats:
     values = np.asarray(values, dtype=float)
     is_defined = ~np.isnan(values)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return (counts @ np.where(is_defined, values, 0.0)) / (counts @ is_defined)
+        return np.asarray(
+            (counts @ np.where(is_defined, values, 0.0)) / (counts @ is_defined)
+        )
 
 
 def _vectors(*arrays: ArrayLike) -> list[Floats]:

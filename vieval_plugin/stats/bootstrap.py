@@ -149,7 +149,7 @@ def bias_corrected_interval(
 
 def _defined(resamples: ArrayLike) -> Floats:
     values = np.asarray(resamples, dtype=float)
-    return values[~np.isnan(values)]
+    return np.asarray(values[~np.isnan(values)])
 
 
 def grouped(entries: Iterable[tuple[K, V]]) -> dict[K, list[V]]:

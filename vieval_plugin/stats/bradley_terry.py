@@ -162,7 +162,7 @@ def win_shares(fitted: Strengths) -> Floats:
     )
     share = (power[:, None] + tie_weight / 2) / (power[:, None] + power + tie_weight)
     opponent_count = max(len(power) - 1, 1)
-    return (share.sum(axis=1) - np.diag(share)) / opponent_count
+    return np.asarray((share.sum(axis=1) - np.diag(share)) / opponent_count)
 
 
 def _likeliest(outcomes: Floats, design: Floats) -> Floats:

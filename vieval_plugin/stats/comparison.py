@@ -406,7 +406,7 @@ class MeanDifference:
                 swap.astype(float),
                 self.sums,
             )
-            return (self.sums.sum() - 2 * moved_sums) / self.items.sum()
+            return np.asarray((self.sums.sum() - 2 * moved_sums) / self.items.sum())
 
     def resampled(self, counts: Ints) -> Floats:
         weights = counts.astype(float)
@@ -415,7 +415,7 @@ class MeanDifference:
                 np.einsum("rg,g->r", weights, column)
                 for column in (self.sums, self.items)
             )
-            return sums / items
+            return np.asarray(sums / items)
 
 
 class AveragedDifference:

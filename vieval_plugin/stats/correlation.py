@@ -230,7 +230,7 @@ def fisher_mean_over(correlations: Sequence[Floats] | Floats) -> Floats:
     defined = ~np.isnan(values)
     z = np.arctanh(np.clip(np.where(defined, values, 0.0), -_NEARLY_ONE, _NEARLY_ONE))
     if len(values) and defined.all():  # as in most of thousands of permutations
-        return np.tanh(z.sum(axis=0) / len(values))
+        return np.asarray(np.tanh(z.sum(axis=0) / len(values)))
     n = defined.sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(
@@ -302,7 +302,7 @@ def _weighted_kendall(
             / np.sqrt(pairs - _ties(x, counts))
             / np.sqrt(pairs - _ties(y, counts))
         )
-    return np.clip(tau, -1.0, 1.0)
+    return np.asarray(np.clip(tau, -1.0, 1.0))
 
 
 def _ties(values: Floats, counts: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -318,7 +318,7 @@ def _ties(values: Floats, counts: NDArray[np.int64]) -> NDArray[np.int64]:
         starts,
         axis=1,
     )
-    return (group_weights * (group_weights - 1) // 2).sum(axis=1)
+    return np.asarray((group_weights * (group_weights - 1) // 2).sum(axis=1))
 
 
 def _merged(
@@ -384,4 +384,4 @@ def _weighted_pearson(
     r[is_constant] = np.where(spread > 1e-12 * size, constant_y_correlation, np.nan)[
         is_constant
     ]
-    return np.clip(r, -1.0, 1.0)
+    return np.asarray(np.clip(r, -1.0, 1.0))

@@ -243,7 +243,7 @@ def cusum(nights: ArrayLike) -> Cusum | None:
     mean = float(first.mean())
     deviation = float(first.std(ddof=1)) * _widening(first - mean)
     falls = (mean - later) / (deviation * math.sqrt(1 + 1 / FIRST_NIGHTS))
-    sums = []
+    sums: list[float] = []
     for fall in falls.tolist():
         sums.append(max(0.0, (sums[-1] if sums else 0.0) + fall - CUSUM_ALLOWANCE))
     alarm = next(

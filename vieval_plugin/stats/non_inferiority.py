@@ -148,7 +148,7 @@ def low_with_one_fall(
     squares = (n - 1) * n * error**2 + n / (n + 1) * (value + fall) ** 2
     mean = (n * value - fall) / (n + 1)
     reach = scipy.stats.t.ppf(1 - ONE_SIDED_LEVEL, n)
-    return mean - reach * np.sqrt(squares / n / (n + 1))
+    return np.asarray(mean - reach * np.sqrt(squares / n / (n + 1)))
 
 
 def fewest_items(margin: float, fall: float = 1.0) -> float:

@@ -134,8 +134,8 @@ def resampled_accuracy(
     total = counts.sum(axis=1)
     with_itself = (counts * (counts - 1) // 2).sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return (weighted_pairs(counts, right) + with_itself) / (
-            total * (total - 1) // 2
+        return np.asarray(
+            (weighted_pairs(counts, right) + with_itself) / (total * (total - 1) // 2)
         )
 
 

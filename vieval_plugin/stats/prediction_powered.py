@@ -342,7 +342,7 @@ class _Stratum:
             _centred(self.y - weight * self.f, rated, self.members, groups)
             / rated.sum()
         )
-        return (
+        return np.asarray(
             rating_deviations
             + weight * _centred(self.f, ~rated, self.members, groups) / (~rated).sum()
         )
@@ -360,7 +360,7 @@ def _centred(
         values - values[where].mean(),
         0.0,
     )
-    return np.bincount(members, deviations, groups)
+    return np.asarray(np.bincount(members, deviations, groups))
 
 
 def _joined(stratum: Ints, members: Ints, rated: Bools) -> Ints:

@@ -66,11 +66,13 @@ def resampled_means(scores: ArrayLike, counts: Ints) -> Floats:
     is_scored = ~np.isnan(table)
     sums = counts @ np.where(is_scored, table, 0.0).T
     numbers = counts @ is_scored.T
-    return np.divide(
-        sums,
-        numbers,
-        out=np.full(sums.shape, np.nan),
-        where=numbers > 0,
+    return np.asarray(
+        np.divide(
+            sums,
+            numbers,
+            out=np.full(sums.shape, np.nan),
+            where=numbers > 0,
+        )
     )
 
 
@@ -114,11 +116,13 @@ def resampled_rankings(
 def _cosines(rows: Floats, reference: Floats) -> Floats:
     """The cosine of each row's angle with a reference; NaN where one is 0."""
     squares = (rows**2).sum(axis=1) * (reference**2).sum()
-    return np.divide(
-        rows @ reference,
-        np.sqrt(squares),
-        out=np.full(len(rows), np.nan),
-        where=squares > 0,
+    return np.asarray(
+        np.divide(
+            rows @ reference,
+            np.sqrt(squares),
+            out=np.full(len(rows), np.nan),
+            where=squares > 0,
+        )
     )
 
 

@@ -296,7 +296,7 @@ def _prompts(
     label = section.run_of(board).label
     prompts = []
     for item in items:
-        scores = []
+        scores: list[tuple[str, float]] = []
         for judgement in item.judgements:
             record = judgement.record
             if judgement.label != label or board.value not in ("", record.id.part):
