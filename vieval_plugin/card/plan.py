@@ -261,7 +261,7 @@ def _missing_images_sentence(lines: Sequence[str]) -> str:
     first = next((line for line in lines if " image" in line), lines[0]).partition(
         "; "
     )[0]
-    sentence = f"has ratings but lacks images: {first}"
+    sentence = f"has ratings, but images are missing: {first}"
     if len(lines) == 1:
         return sentence
     return f"{sentence}, and more in {plural(len(lines) - 1, 'place')}"
@@ -295,7 +295,7 @@ def _require_cells(entry: PlannedEntry, askable: Sequence[Judged]) -> None:
         raise VievalError(
             f"{entry.benchmark.name}: with {len(entry.judged)} {entry.unit}, "
             f"{'/'.join(filter(None, poor[0]))} has only {entry.cells.get(poor[0], 0)}, but "
-            "each combination of part and image model needs "
+            "each combination of part and image model requires "
             f"{needed_of_each}; use --samples {needed} or more"
         )
 
@@ -417,6 +417,6 @@ def require_budget(calls: Sequence[PlannedCalls], budget: int | None) -> None:
     needed = sum(row.calls for row in calls)
     if budget is not None and needed > budget:
         raise VievalError(
-            f"the card needs {needed:,} calls, but --budget is {budget:,}; reduce "
+            f"the card requires {needed:,} calls, but --budget is {budget:,}; reduce "
             "--samples, --repeats or --audit"
         )

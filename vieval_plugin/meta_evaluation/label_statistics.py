@@ -163,7 +163,7 @@ def _auroc(rows: LabelRows) -> Computed:
             math.nan,
             lambda counts: np.full(len(counts), math.nan),
             rows.clusters,
-            "auroc requires ratings that are all 0 or 1",
+            "auroc requires ratings of 0 or 1",
         )
     return Computed(
         binary.auroc(rated, judged),

@@ -249,7 +249,7 @@ def _statistic(
         f"accuracy_{ties}",
         f"accuracy ({scheme_name})",
         f"Share of pairs in which the judge agrees with people (accuracy, {scheme_name})",
-        f"This is the question that was asked, counted {scheme_name}. A missing answer counts as wrong.",
+        f"This matches the question that people were asked ({scheme_name}). A missing answer counts as wrong.",
         (0.0, 1.0),
         lambda _: once(),
     )

@@ -651,7 +651,7 @@ def _difference(board: Leaderboard, pair: SystemPair, first: Number) -> str:
     difference = pair.result.difference
     # few ratings leave none adjusted
     p_value = pair.result.p if math.isnan(pair.adjusted) else pair.adjusted
-    p = f"a test needs at least {LEAST_FOR_A_TEST}"
+    p = f"a test requires at least {LEAST_FOR_A_TEST}"
     if not math.isnan(p_value):
         p = p_sentence(p_value)
     even = board.measure.even
@@ -709,7 +709,9 @@ def _smallest_p(comparison: Comparison) -> str:
     pairs = comparison.all_pairs
     p_values = [pair.adjusted for pair in pairs if not math.isnan(pair.adjusted)]
     if not p_values:
-        return f"A test needs at least {LEAST_FOR_A_TEST} {comparison.compared.unit}."
+        return (
+            f"A test requires at least {LEAST_FOR_A_TEST} {comparison.compared.unit}."
+        )
     return (
         f"Smallest p (Holm) of {plural(len(pairs), 'pair')}: {p_text(min(p_values))}."
     )
@@ -918,7 +920,7 @@ def _bias(bias: PositionBias | None) -> list[str]:
     return [
         f"Position bias: the judge prefers the image shown {position} in {percent_text(share)} of its "
         f"answers. It contradicts itself in {bias.contradicted} of {bias.contests} contests, which "
-        "count as ties (both orders were asked)."
+        "count as ties (both orders were shown)."
     ]
 
 
