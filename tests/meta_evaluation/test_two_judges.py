@@ -14,7 +14,7 @@ from vieval_plugin.meta_evaluation.observations import observe
 from vieval_plugin.meta_evaluation.statistics import observed
 from vieval_plugin.meta_evaluation.two_judges import agreement_of_two
 from vieval_plugin.meta_evaluation.vote_answers import answers_of, pairs_of
-from vieval_plugin.report.answer import agreement_notes
+from vieval_plugin.report.several_judges import agreement_notes
 from vieval_plugin.results.published.judges import published_judges, run_of
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.votes import FIRST, NONE, SECOND, two_judges

@@ -423,7 +423,7 @@ def test_a_reason_on_a_contest_says_which_image_was_which_letter():
         {},
         candidates=candidates,
     )
-    assert tiles.reasons(verdict, record).splitlines() == [
+    assert tiles.reasons(record).splitlines() == [
         "forward (A: aurora, B: borealis): Picture A is sharper.",
         "reverse (A: borealis, B: aurora): Picture A lacks the hat.",
     ]

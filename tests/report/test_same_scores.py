@@ -9,8 +9,8 @@ from tests.runs import run_of
 from tests.stored_results import write_results
 from vieval_plugin.judges.protocol import Choice, SampleId, Status, Verdict
 from vieval_plugin.records import Provenance, Record, Run
-from vieval_plugin.report.same_scores import same_scores
 from vieval_plugin.report.sections import sections_of
+from vieval_plugin.report.several_judges import same_scores
 from vieval_plugin.report.writing import lines, write_report
 from vieval_plugin.results.runs import load_results
 from vieval_plugin.stats.options import StatisticsOptions

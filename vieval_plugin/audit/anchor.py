@@ -8,7 +8,6 @@ samples. All commands that read results can read it.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -46,6 +45,7 @@ from vieval_plugin.run.backbones import JUDGE, require_model
 from vieval_plugin.run.evaluate import outcomes_of, provenance_of
 from vieval_plugin.run.prepare import PreparedJudge, prepare, setting_of
 from vieval_plugin.run.progress import Progress
+from vieval_plugin.stats.bootstrap import grouped
 from vieval_plugin.stats.decisions import DRIFT_LEVEL
 from vieval_plugin.stats.drift import DriftTest, drift_tests
 from vieval_plugin.text.errors import VievalError
@@ -121,16 +121,11 @@ def anchor_samples(lookup: Lookup, n: int, seed: int) -> list[Judged]:
     Raises:
         VievalError: fewer than `LEAST_ITEMS` can be judged again.
     """
-    strata: dict[tuple[str, ...], list[Record]] = defaultdict(list)
-    for record in lookup.records:
-        if record.verdict.status not in (*_NO_ANSWER, Status.NOT_APPLICABLE):
-            stratum = (
-                record.id.benchmark,
-                record.id.part,
-                record.kind,
-                record.id.image_model,
-            )
-            strata[stratum].append(record)
+    strata = grouped(
+        ((r.id.benchmark, r.id.part, r.kind, r.id.image_model), r)
+        for r in lookup.records
+        if r.verdict.status not in (*_NO_ANSWER, Status.NOT_APPLICABLE)
+    )
     rng = np.random.default_rng(seed)
     queues = [
         [records[i] for i in rng.permutation(len(records))]
@@ -167,10 +162,9 @@ def copy_images(judged: Sequence[Judged], folder: Path) -> list[Judged]:
         return replace(image, source=path, origin="")
 
     def sample_copy(sample: Sample) -> Sample:
-        named_images = sample.images.items()
         return replace(
             sample,
-            images={role: copy_of(image) for role, image in named_images},
+            images={role: copy_of(image) for role, image in sample.images.items()},
         )
 
     def item_copy(item: Judged) -> Judged:
@@ -198,10 +192,11 @@ def read_anchor(lookup: Lookup, name: str) -> Anchor:
     anchor or its images have changed.
     """
     source = source_of(lookup)
-    by_id: dict[object, list[Record]] = defaultdict(list)
-    for record in lookup.records:
-        if record.provenance.label.startswith(REPEAT):
-            by_id[record.id].append(record)
+    by_id = grouped(
+        (record.id, record)
+        for record in lookup.records
+        if record.provenance.label.startswith(REPEAT)
+    )
     counts = {len(records) for records in by_id.values()}
     if len(counts) != 1 or counts == {1}:
         raise VievalError(
@@ -244,10 +239,9 @@ def drift_report(anchor: Anchor, fresh: Sequence[Verdict], seed: int) -> DriftRe
     then = unsent_fields(chain.from_iterable(anchor.repeats))
     now = unsent_fields(fresh)
     if then != now:
-        fields_then = then or "all sent"
         raise VievalError(
             "the model must accept the same sampling fields as when the anchor was "
-            f"made ({fields_then}), got {now or 'all sent'}; make a new anchor"
+            f"made ({then or 'all sent'}), got {now or 'all sent'}; make a new anchor"
         )
     rows = [
         (judged, (*repeats, verdict))
@@ -358,10 +352,9 @@ def _samples(lookup: Lookup, records: Sequence[Record]) -> list[Judged]:
         for image in images_of(sample)
         if not is_there(image)
     ]:
-        first_lost = name_of(lost_images[0])
         raise VievalError(
             f"{len(lost_images)} images are missing (first: "
-            f"{first_lost}); restore them (vieval anchor make "
+            f"{name_of(lost_images[0])}); restore them (vieval anchor make "
             "--copy-images keeps copies)"
         )
     for record, sample in zip(records, samples, strict=True):
@@ -389,32 +382,24 @@ def answer_of(verdict: Verdict) -> object:
         {**choice.votes, **choice.preferences} if choice else {}
     )
     scores = tuple(sorted(verdict.scores.items()))
-    votes = tuple(sorted(by_order.items(), key=str))
-    return scores, votes
+    return scores, tuple(sorted(by_order.items(), key=str))
 
 
 def _means(
     rows: Sequence[tuple[Judged, tuple[Verdict, ...]]],
 ) -> Iterator[tuple[str, str, int, float, float]]:
-    by_kind: dict[tuple[str, str], list[list[float]]] = defaultdict(list)
-    for judged, verdicts in rows:
-        for aspect in verdicts[-1].scores or (
-            [PREFERENCE] if verdicts[-1].choice else []
-        ):
-            values = aspect_scores(verdicts, aspect)
-            if not any(map(math.isnan, values)):
-                by_kind[judged.kind, aspect].append(values)
+    by_kind = grouped(
+        ((judged.kind, aspect), aspect_scores(verdicts, aspect))
+        for judged, verdicts in rows
+        for aspect in verdicts[-1].scores or [PREFERENCE] * bool(verdicts[-1].choice)
+    )
     for (kind, aspect), scores in sorted(by_kind.items()):
-        answers = np.array(scores)
-        mean_now = float(answers[:, -1].mean())
-        mean_then = float(answers[:, :-1].mean())
-        yield (
-            kind,
-            aspect,
-            len(answers),
-            mean_now,
-            mean_then,
-        )
+        table = np.array(scores)
+        answers = table[~np.isnan(table).any(axis=1)]
+        if len(answers):
+            now = float(answers[:, -1].mean())
+            then = float(answers[:, :-1].mean())
+            yield kind, aspect, len(answers), now, then
 
 
 def check_anchor(
@@ -451,8 +436,10 @@ def check_anchor(
         bar,
     )
     report = drift_report(anchor, verdicts, SEED)
-    judged_verdicts = zip(anchor.judged, verdicts, strict=True)
-    today = {judged.id: verdict for judged, verdict in judged_verdicts}
+    today = {
+        judged.id: verdict
+        for judged, verdict in zip(anchor.judged, verdicts, strict=True)
+    }
     model = provenance_of(judge, current, None).backbone
     return today, report.decision, lines(report, anchor, model)
 
@@ -508,18 +495,19 @@ def judge_today(
         **({JUDGE: backbone} if backbone else {}),
     }
     for name, today in current_backbones.items():
-        fields = {
-            "api_key_env": today.api_key_env,
-            **today.model_dump(exclude_unset=True),
+        backbones[name] = backbones.get(name, today).model_copy(
+            update={
+                "api_key_env": today.api_key_env,
+                **today.model_dump(exclude_unset=True),
+            }
+        )
+    current = recorded.model_copy(
+        update={
+            "store": in_force.store if stored else config.StoreOptions(use=False),
+            "calibration": in_force.calibration,
+            "backbones": backbones,
         }
-        backbones[name] = backbones.get(name, today).model_copy(update=fields)
-    store = in_force.store if stored else config.StoreOptions(use=False)
-    in_place = {
-        "store": store,
-        "calibration": in_force.calibration,
-        "backbones": backbones,
-    }
-    current = recorded.model_copy(update=in_place)
+    )
     judge = prepare(source.judge, setting_of(source), current)
     if judge.asks_a_model:
         require_model(source.judge, current, None)

@@ -75,7 +75,7 @@ async def audit(
             return [outcomes[number].verdict for number in range(len(batch))]
 
         unchanged = await verdicts_of(judged)
-        by_change = list[tuple[Change, list[Verdict | None]]]()
+        by_change = []
         # one change at a time: the images of all changes may exceed memory
         for change in _changes_for(prepared):
             versions = list(_versions(change, judged, partners))
@@ -190,13 +190,12 @@ def _effects(
         after = [verdict for verdict in verdicts if verdict is not None]
         theirs = [groups[number] for number in rows]
         for aspect in aspects:
-            before_and_after = scores[aspect][rows], aspect_scores(after, aspect)
-            expected = change.expects(aspect)
             row = effect(
                 change.name,
                 aspect,
-                expected,
-                *before_and_after,
+                change.expects(aspect),
+                scores[aspect][rows],
+                aspect_scores(after, aspect),
                 theirs,
                 statistics,
                 seed,
@@ -234,8 +233,9 @@ def preferences(verdict: Verdict) -> Mapping[str, float]:
     if verdict.choice is None or not verdict.status.usable:
         return {}
     points = {FIRST: 1.0, SECOND: 0.0}
-    votes = verdict.choice.votes.items()
-    voted = {order: points.get(vote, 0.5) for order, vote in votes}
+    voted = {
+        order: points.get(vote, 0.5) for order, vote in verdict.choice.votes.items()
+    }
     return voted or {
         order: (value + 1) / 2 for order, value in verdict.choice.preferences.items()
     }

@@ -91,8 +91,7 @@ def _change_output(
     change: Callable[[Picture], Image], sample: Sample, partner: Sample | None
 ) -> Sample:
     """A sample with all images that it is judged by changed: the output, or each frame or view."""
-    named_outputs = outputs(sample)
-    changed_images = {role: change(decode(image)) for role, image in named_outputs}
+    changed_images = {role: change(decode(image)) for role, image in outputs(sample)}
     return replace(sample, images={**sample.images, **changed_images})
 
 
@@ -102,8 +101,9 @@ def _made_from(sample: Sample) -> dict[str, Image]:
     """
     output_roles = (role for role, _ in outputs(sample))
     excluded = {"output", "mask", *output_roles}
-    named_images = sample.images.items()
-    return {role: image for role, image in named_images if role not in excluded}
+    return {
+        role: image for role, image in sample.images.items() if role not in excluded
+    }
 
 
 def _blank_source(sample: Sample, partner: Sample | None) -> Sample | None:
@@ -132,8 +132,7 @@ def praised(picture: Picture) -> Image:
     x0, y0, x1, y1 = probe.multiline_textbbox((0, 0), lines, font=_font(100))
     width, height = picture.size
     width_scale = _TEXT_WIDTH * width / (x1 - x0)
-    height_scale = _TEXT_HEIGHT * height / (y1 - y0)
-    size = 100 * min(width_scale, height_scale)
+    size = 100 * min(width_scale, _TEXT_HEIGHT * height / (y1 - y0))
     font = _font(max(size, 4))
     band = round(height * (_TEXT_HEIGHT + 0.04))
     overlay = picture.copy()

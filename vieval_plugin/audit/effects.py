@@ -140,19 +140,15 @@ def effects_table(rows: Sequence[EffectRow], title: str = "") -> Table:
 
 
 def _cells(row: EffectRow) -> tuple[str, ...]:
-    before = decimals(none_to_nan(row.before), ".3f", "-")
-    after = decimals(none_to_nan(row.after), ".3f", "-")
-    difference = interval_text(row.estimate, 3)
-    p_adjusted = p_text(none_to_nan(row.p_adjusted))
     return (
         row.change,
         row.aspect,
         str(row.n),
         str(row.failed),
-        before,
-        after,
-        difference,
-        p_adjusted,
+        decimals(none_to_nan(row.before), ".3f", "-"),
+        decimals(none_to_nan(row.after), ".3f", "-"),
+        interval_text(row.estimate, 3),
+        p_text(none_to_nan(row.p_adjusted)),
         row.expected,
         row.finding,
     )
@@ -205,12 +201,12 @@ def effect(
         )
     statistic = MeanDifference(first[is_paired], second[is_paired], paired_groups)
     test = paired_comparison(statistic, options.draws, seed)
-    counts = len(paired_groups), failed
     return Effect(
         change,
         aspect,
         expected,
-        *counts,
+        len(paired_groups),
+        failed,
         test.second,
         test.first,
         test.difference,
@@ -221,5 +217,6 @@ def effect(
 def adjusted(effects: Sequence[Effect]) -> list[Effect]:
     """Adjust p of all effects of a judge by Holm's procedure."""
     values = holm([row.p for row in effects]).tolist()
-    adjusted_rows = zip(effects, values, strict=True)
-    return [replace(row, adjusted=value) for row, value in adjusted_rows]
+    return [
+        replace(row, adjusted=value) for row, value in zip(effects, values, strict=True)
+    ]

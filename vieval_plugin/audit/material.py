@@ -15,6 +15,7 @@ from vieval_plugin.judges.contests import Contest, Judged, candidates_of
 from vieval_plugin.judges.protocol import Sample, SampleId, outputs
 from vieval_plugin.run.plan import to_ask
 from vieval_plugin.run.prepare import PreparedJudge
+from vieval_plugin.stats.bootstrap import grouped
 from vieval_plugin.text.errors import VievalError
 
 
@@ -55,10 +56,12 @@ def partners_of(judged: Sequence[Judged], seed: int) -> list[Sample | None]:
     None if there is none.
     """
     rng = np.random.default_rng([seed, 1])
-    by_kind: dict[str, list[Sample]] = {}
-    for sample in judged:
-        by_kind.setdefault(sample.kind, []).extend(candidates_of(sample))
-    partners: list[Sample | None] = []
+    by_kind = grouped(
+        (sample.kind, candidate)
+        for sample in judged
+        for candidate in candidates_of(sample)
+    )
+    partners = []
     for sample in judged:
         candidates = [
             partner for partner in by_kind[sample.kind] if partner.group != sample.group
@@ -84,21 +87,23 @@ def _contests(judged: Sequence[Judged]) -> list[Judged]:
         for sample in judged
         if isinstance(sample, Contest) and len(sample.candidates) == 2
     ]
-    by_uid: dict[tuple[str, ...], list[Sample]] = {}
-    for sample in judged:
-        if isinstance(sample, Sample):
-            key = (sample.id.benchmark, sample.id.part, sample.kind, sample.id.uid)
-            by_uid.setdefault(key, []).append(sample)
+    by_uid = grouped(
+        ((sample.id.benchmark, sample.id.part, sample.kind, sample.id.uid), sample)
+        for sample in judged
+        if isinstance(sample, Sample)
+    )
     for (benchmark, part, _, uid), samples in by_uid.items():
         for first, rival in combinations(samples, 2):
             are_rivals = first.id.image_model != rival.id.image_model
             if are_rivals and (second := _share_conditions(first, rival)):
-                first_model = first.id.image_model
-                name = f"{uid}#{first_model}-{second.id.image_model}"
-                identity = SampleId(benchmark, part, "", name)
                 contests.append(
                     Contest(
-                        identity,
+                        SampleId(
+                            benchmark,
+                            part,
+                            "",
+                            f"{uid}#{first.id.image_model}-{second.id.image_model}",
+                        ),
                         (first, second),
                         group=first.group,
                     )
@@ -110,8 +115,7 @@ def _share_conditions(first: Sample, second: Sample) -> Sample | None:
     """Return the second sample with the first's condition files; None if their
     conditions differ.
     """
-    pair = (first, second)
-    output_roles = {role for sample in pair for role, _ in outputs(sample)}
+    output_roles = {role for sample in (first, second) for role, _ in outputs(sample)}
     conditions, other_condition_images = (
         {
             role: image

@@ -87,11 +87,9 @@ def control_prompts(
         }
         for name in (challenger, reference)
     )
-    judged_prompts = sides[challenger].items()
-    images = {prompt: _image_of(judged) for prompt, judged in judged_prompts}
-    eligible = (prompt for prompt in scores if scores[prompt] > margin)
+    images = {prompt: _image_of(judged) for prompt, judged in sides[challenger].items()}
     ordered = sorted(
-        eligible,
+        (prompt for prompt in scores if scores[prompt] > margin),
         key=lambda prompt: -scores[prompt],
     )
     return [
@@ -210,7 +208,7 @@ async def control_results(
         judging: the judge, options, backbone that flags name, and progress, as for `outcomes_of`.
         bar: whether to show a progress bar.
     """
-    results = list[ControlResult]()
+    results = []
     for spoiling in ways:
         degraded = spoilt_images(prompts, spoiling)
         if len(degraded) < CONTROL_ITEMS:
@@ -231,8 +229,11 @@ async def control_results(
             ]
             has_pairs = len(read) > 1
             change = control_change(*zip(*read, strict=True)) if has_pairs else None
-            is_detected = bool(change and change.high < -margin)
-            results.append(ControlResult(spoiling, len(read), change, is_detected))
+            results.append(
+                ControlResult(
+                    spoiling, len(read), change, bool(change and change.high < -margin)
+                )
+            )
         if results[-1].seen:
             break
     return results
@@ -271,8 +272,9 @@ def _partners(prompts: Sequence[ControlPrompt]) -> list[ControlPrompt | None]:
 def _replace_outputs(sample: Sample, images: Mapping[str, Image]) -> Sample:
     """Replace the outputs of a sample, keeping its conditions."""
     own_roles = {role for role, _ in outputs(sample)}
-    named_images = sample.images.items()
-    conditions = {role: image for role, image in named_images if role not in own_roles}
+    conditions = {
+        role: image for role, image in sample.images.items() if role not in own_roles
+    }
     return replace(
         sample,
         id=replace(sample.id, image_model="spoilt"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, combinations, compress
 
 import numpy as np
@@ -14,6 +14,7 @@ from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, TIE
 from vieval_plugin.judges.protocol import Verdict
 from vieval_plugin.meta_evaluation.estimates import Bootstrap, computed_mean
 from vieval_plugin.records import Record
+from vieval_plugin.stats.bootstrap import grouped
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 
@@ -52,12 +53,14 @@ def _level_in_contest(record: Record) -> Iterator[bool]:
     choice = record.verdict.choice
     if choice is None:
         return
-    votes = choice.votes.values()
-    yield from ("=" in vote or vote in _LEVEL_VOTES for vote in votes if vote)
+    yield from (
+        "=" in vote or vote in _LEVEL_VOTES for vote in choice.votes.values() if vote
+    )
     yield from (value == 0 for value in choice.preferences.values())
     for first, second in combinations(choice.scores, 2):
-        shared_aspects = first.keys() & second.keys()
-        yield from (first[aspect] == second[aspect] for aspect in shared_aspects)
+        yield from (
+            first[aspect] == second[aspect] for aspect in first.keys() & second.keys()
+        )
 
 
 def round_share(records: Iterable[Record]) -> float | None:
@@ -81,12 +84,6 @@ def _mean_distance(pairs: Sequence[tuple[Verdict, Verdict]]) -> float:
     return float(np.mean(distances))
 
 
-def _agreement(pairs: Sequence[tuple[Verdict, Verdict]]) -> float:
-    """Share of pairs of repeats with the same answer."""
-    same_answers = [answer_of(first) == answer_of(second) for first, second in pairs]
-    return sum(same_answers) / len(pairs)
-
-
 def agreement_of_repeats(
     records: Sequence[Record], benchmark: str, options: StatisticsOptions
 ) -> tuple[Estimate, Estimate]:
@@ -100,12 +97,10 @@ def agreement_of_repeats(
         benchmark: of the samples; it is part of the seed.
         options: number of resamples, the seed.
     """
-    by_id: dict[Hashable, list[Record]] = defaultdict(list)
-    for record in records:
-        by_id[record.id].append(record)
-    groups = list[str]()
-    agreements = list[float]()
-    distances = list[float]()
+    by_id = grouped((record.id, record) for record in records)
+    groups = []
+    agreements = []
+    distances = []
     for repeats in by_id.values():
         pairs = combinations((record.verdict for record in repeats), 2)
         readable_pairs = [
@@ -113,15 +108,20 @@ def agreement_of_repeats(
         ]
         if readable_pairs:
             groups.append(repeats[0].group or repeats[0].id.uid)
-            agreements.append(_agreement(readable_pairs))
+            # share of pairs of repeats with the same answer
+            same_answers = [
+                answer_of(first) == answer_of(second)
+                for first, second in readable_pairs
+            ]
+            agreements.append(sum(same_answers) / len(readable_pairs))
             distances.append(_mean_distance(readable_pairs))
     bootstrap = Bootstrap.for_part(f"{benchmark}/repeats", options)
 
     def mean_of(values: Sequence[float]) -> Estimate:
         is_known = [not math.isnan(value) for value in values]
         known_values = list(compress(values, is_known))
-        known_groups = list(compress(groups, is_known))
-        known_pairs = known_values, known_groups
-        return bootstrap.estimate(computed_mean(*known_pairs, "no answer"))
+        return bootstrap.estimate(
+            computed_mean(known_values, list(compress(groups, is_known)), "no answer")
+        )
 
     return mean_of(agreements).clipped(0.0, 1.0), mean_of(distances)

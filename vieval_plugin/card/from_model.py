@@ -13,10 +13,9 @@ from vieval_plugin.audit.audit import audit, changed_samples
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.card import plan as planning
-from vieval_plugin.card.card import Card, CardAudit, CardEntry, CardRepeats
+from vieval_plugin.card.card import Card, CardAudit, CardRepeats
 from vieval_plugin.card.judging import (
     FIRST_REPEAT,
-    JudgedFile,
     Judging,
     entry_file,
     is_complete,
@@ -98,8 +97,9 @@ def _missing_places(
         for published in placed:
             require_published(published, published_folder)
         if not placed:
-            title = benchmark.title or benchmark.name
-            yield missing_place_reason(benchmark.name, title)
+            yield missing_place_reason(
+                benchmark.name, benchmark.title or benchmark.name
+            )
 
 
 async def plan_card(request: CardRequest, judging: Judging) -> CardPlan:
@@ -109,39 +109,35 @@ async def plan_card(request: CardRequest, judging: Judging) -> CardPlan:
         VievalError: these judges support no prepared benchmark, a cell would have too few
             samples, or a log of a published judge differs from the published one.
     """
-    entries = list[PlannedEntry]()
-    unprepared = list[str]()
+    entries: list[PlannedEntry] = []
+    unprepared: list[str] = []
+    seed = request.statistics.seed
     for name in request.benchmarks:
         benchmark = benchmark_registry.benchmark(name)
-        sizes = request.samples, request.statistics.seed
         more, lines = planning.planned(
-            benchmark,
-            request.judges,
-            judging.options,
-            *sizes,
+            benchmark, request.judges, judging.options, request.samples, seed
         )
         entries += more
         unprepared += lines
     entries.sort(key=lambda entry: request.judges.index(entry.prepared))
     if not entries:
         judges = ", ".join(judge.spec.name for judge in request.judges)
-        named_benchmarks = benchmark_registry.benchmarks().items()
         synthetic = next(
-            name for name, benchmark in named_benchmarks if benchmark.synthetic
+            name
+            for name, benchmark in benchmark_registry.benchmarks().items()
+            if benchmark.synthetic
         )
         reasons = "; ".join(unprepared) or "pass --benchmark"
         raise VievalError(
-            f"{judges} cannot judge any prepared benchmark: "
-            f"{reasons}; to make a card without "
-            f"data, pass --benchmark {synthetic}"
+            f"{judges} cannot judge any prepared benchmark: {reasons}; to make a card "
+            f"without data, pass --benchmark {synthetic}"
         )
     unprepared += _missing_places(entries, request.published)
     async with Session(judging.options, judging.backbone, judging.progress) as session:
-        again = request.repeats, request.audited
-        seed = request.statistics.seed
         calls = await planning.calls_of(
             entries,
-            *again,
+            request.repeats,
+            request.audited,
             session,
             judging.options,
             seed,
@@ -161,10 +157,9 @@ def card_jobs(request: CardRequest, plan: CardPlan) -> Iterator[Job]:
     for entry in first_of_each_judge(entries):
         sampled = draw_sample(entry.judged, request.repeats, seed)
         if not is_complete(repeats_file(entry, request.folder)):
-            repeats = range(FIRST_REPEAT, FIRST_REPEAT + REPEATS)
             yield from (
                 Job(judged, entry.prepared, repeat)
-                for repeat in repeats
+                for repeat in range(FIRST_REPEAT, FIRST_REPEAT + REPEATS)
                 for judged in sampled
             )
         with suppress(VievalError):  # the card says so
@@ -173,30 +168,10 @@ def card_jobs(request: CardRequest, plan: CardPlan) -> Iterator[Job]:
                 if request.audited
                 else []
             )
-            changed_judged = changed_samples(samples, entry.prepared, seed)
-            yield from (Job(judged, entry.prepared) for judged in changed_judged)
-
-
-def _card_entry(
-    judge: PlacedJudge,
-    entry: PlannedEntry,
-    file: JudgedFile,
-    folder: Path,
-) -> CardEntry:
-    seconds = file.usage.seconds or None
-    return entry_of(
-        judge,
-        file.files,
-        folder,
-        entry.available,
-        seconds,
-    )
-
-
-def _placed(file: JudgedFile, request: CardRequest) -> PlacedJudge:
-    [run] = results_of(file.records).runs
-    labelled = replace(run, label=request.model)
-    return place_judge(labelled, request.published, request.statistics)
+            yield from (
+                Job(judged, entry.prepared)
+                for judged in changed_samples(samples, entry.prepared, seed)
+            )
 
 
 def make_card(
@@ -216,7 +191,7 @@ def make_card(
     Raises:
         VievalError: the run cannot continue; verdicts are kept, and the same call resumes.
     """
-    judged: list[JudgedFile] = []
+    judged = []
     for entry in plan.entries:
         on_step(
             f"{entry.benchmark.name} by {entry.prepared.spec.name}: {len(entry.judged)} "
@@ -227,7 +202,7 @@ def make_card(
     repeats = [
         _repeats(entry, request, judging, on_step) for entry in first if request.repeats
     ]
-    audits = list[CardAudit]()
+    audits = []
     left_out = list(plan.unprepared)
     for entry in first if request.audited else ():
         try:
@@ -238,12 +213,23 @@ def make_card(
         "computing numbers and comparing with published judges; this takes a "
         "minute or two"
     )
-    judges = list[PlacedJudge]()
-    entries = list[CardEntry]()
+    judges = []
+    entries = []
     for entry, file in zip(plan.entries, judged, strict=True):
-        judge = _placed(file, request)
+        [run] = results_of(file.records).runs
+        judge = place_judge(
+            replace(run, label=request.model), request.published, request.statistics
+        )
         judges.append(judge)
-        entries.append(_card_entry(judge, entry, file, request.folder))
+        entries.append(
+            entry_of(
+                judge,
+                file.files,
+                request.folder,
+                entry.available,
+                file.usage.seconds or None,
+            )
+        )
     return card_of(
         "vieval card",
         judges,
@@ -264,15 +250,8 @@ def _repeats(
     n = min(request.repeats, len(entry.judged))
     judge = entry.prepared.spec.name
     on_step(f"{judge}: {n} {entry.unit}, three times each, without the cache")
-    seed = request.statistics.seed
     file = asyncio.run(
-        judge_repeats(
-            entry,
-            n,
-            seed,
-            request.folder,
-            judging,
-        )
+        judge_repeats(entry, n, request.statistics.seed, request.folder, judging)
     )
     return repeats_of(
         judge,
@@ -293,21 +272,25 @@ def _audit(
     prepared = entry.prepared
     seed = request.statistics.seed
     samples = planning.audited_samples(entry, request.audited, seed)
-    judge_name = prepared.spec.name
-    sample_count = len(samples)
-    on_step(f"{judge_name}: {sample_count} {entry.unit} with changed images")
+    on_step(f"{prepared.spec.name}: {len(samples)} {entry.unit} with changed images")
     answered_before = _answer_count(judging.progress.usage)
-    run_options = judging.options, judging.backbone, seed, judging.progress
-    batch = judging.batch if prepared.asks_a_model else None
-    effects = asyncio.run(audit(samples, prepared, *run_options, batch))
-    calls = _answer_count(judging.progress.usage) - answered_before
-    rows = tuple(effect.row for effect in effects)
+    effects = asyncio.run(
+        audit(
+            samples,
+            prepared,
+            judging.options,
+            judging.backbone,
+            seed,
+            judging.progress,
+            judging.batch if prepared.asks_a_model else None,
+        )
+    )
     return CardAudit(
         prepared.spec.name,
         entry.benchmark.name,
         len(samples),
-        rows,
-        calls,
+        tuple(effect.row for effect in effects),
+        _answer_count(judging.progress.usage) - answered_before,
     )
 
 

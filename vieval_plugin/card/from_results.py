@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from vieval_plugin.card.card import Card, CardEntry
+from vieval_plugin.card.card import Card
 from vieval_plugin.card.making import card_of, entry_of
 from vieval_plugin.card.placing import PlacedJudge, place_judge
 from vieval_plugin.media.files import write_whole
@@ -50,8 +50,7 @@ def results_of_model(results: Sequence[Path], model: str | None) -> ModelResults
     Raises:
         VievalError: results cannot be read, or are of several models.
     """
-    found_files = (file for result in results for file in samples_files(result))
-    files = dict.fromkeys(found_files)
+    files = dict.fromkeys(file for result in results for file in samples_files(result))
     loaded = load_results(list(files))
     if loaded.unreadable:
         raise VievalError(loaded.unreadable[0])
@@ -65,8 +64,9 @@ def results_of_model(results: Sequence[Path], model: str | None) -> ModelResults
         )
     if model is not None and model not in models:
         raise VievalError(f"unknown model {model}; the results are from {names}")
-    model_runs = (run for run in loaded.runs if model in (None, run.model))
-    return ModelResults(tuple(files), tuple(model_runs))
+    return ModelResults(
+        tuple(files), tuple(run for run in loaded.runs if model in (None, run.model))
+    )
 
 
 def card_from_results(
@@ -97,8 +97,8 @@ def card_from_results(
             "folder with --out"
         )
     copies = _copied(results.files, folder)
-    judges = list[PlacedJudge]()
-    entries = list[CardEntry]()
+    judges = []
+    entries = []
     left_out = [LEFT_OUT]
     for run in results.runs:
         ids = {(record.id, record.provenance) for record in run.all_records}

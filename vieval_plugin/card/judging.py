@@ -75,8 +75,10 @@ def is_complete(path: Path) -> bool:
     """True if a file of verdicts exists and contains no failed calls."""
     if not path.exists() or partial_file(path).exists():
         return False
-    records = chain.from_iterable(rows_of(path))
-    return not any(record.verdict.status is Status.API_ERROR for record in records)
+    return not any(
+        record.verdict.status is Status.API_ERROR
+        for record in chain.from_iterable(rows_of(path))
+    )
 
 
 async def judge_entry(
@@ -112,8 +114,7 @@ async def judge_repeats(
     store = judging.options.store.model_copy(update={"use": False})
     past_store = judging.options.model_copy(update={"store": store})
     entry = replace(entry, judged=tuple(draw_sample(entry.judged, n, seed)))
-    anchor_runs = runs_of_anchor(provenance, [[]] * REPEATS)
-    runs = [run for _, run in anchor_runs]
+    runs = [run for _, run in runs_of_anchor(provenance, [[]] * REPEATS)]
     path = repeats_file(entry, folder)
     by_repeat = dict(enumerate(runs, start=FIRST_REPEAT))
     return await _judge_into(
@@ -139,12 +140,15 @@ async def _judge_into(
     batch = judging.batch if entry.prepared.asks_a_model else None
     with VerdictLog(partial_file(path), inputs := inputs_of(source), runs) as log:
         for repeat, provenance in by_repeat.items():
-            run_source = source, entry.prepared, provenance, path.parent
-            by = judging.options, judging.backbone, judging.progress
             await score_into(
                 log,
-                *run_source,
-                *by,
+                source,
+                entry.prepared,
+                provenance,
+                path.parent,
+                judging.options,
+                judging.backbone,
+                judging.progress,
                 True,
                 batch,
                 repeat,
@@ -161,8 +165,7 @@ def _require_same_run(
     """Return the usage of a complete run; VievalError if its options differ."""
     try:
         document = read_json(run_file(path).read_bytes())
-        named_runs = document["runs"].items()
-        earlier = {name: run["provenance"] for name, run in named_runs}
+        earlier = {name: run["provenance"] for name, run in document["runs"].items()}
         difference = differing(
             document["inputs"],
             earlier,

@@ -50,38 +50,35 @@ def entry_of(
     pairs = pair_rows([judge.pairs_of_judge])
     for part_entries in judge.by_part.values():
         rows = pair_rows([judge.board_of(part_entries.values())])
-        parted_rows = zip(part_entries, rows, strict=True)
-        pairs += [replace(row, part=part) for part, row in parted_rows]
+        pairs += [
+            replace(row, part=part)
+            for part, row in zip(part_entries, rows, strict=True)
+        ]
     backbones = {judge.run.label: judge.run.name.backbone}
     ids = sorted(str(record.id) for record in records)
-    unit = "contests" if records[0].votes is not None else "samples"
     cells = {(record.id.part, record.id.image_model) for record in records}
-    sample_digest = hashlib.sha256("\n".join(ids).encode()).hexdigest()
     numbers = (
         number_row(name, number, judge.failure_policy, backbones)
         for number in judge.numbers
     )
-    ties = tie_share(records, judge.board.aspect)
     return CardEntry(
-        *(
-            name,
-            judge.title,
-            judge.run.judge,
-            source.setting,
-            source.pack,
-            source.pack_hash,
-        ),
+        name,
+        judge.title,
+        judge.run.judge,
+        source.setting,
+        source.pack,
+        source.pack_hash,
         options=identity_of(source)["options"],
-        unit=unit,
+        unit="contests" if records[0].votes is not None else "samples",
         samples=len(records),
         available=available,
         cells=len(cells),
-        sample_digest=sample_digest,
+        sample_digest=hashlib.sha256("\n".join(ids).encode()).hexdigest(),
         numbers=tuple(numbers),
         pairs=tuple(pairs),
         cost=cost_of(records),
         seconds=seconds,
-        ties=ties,
+        ties=tie_share(records, judge.board.aspect),
         round_numbers=round_share(records),
         files=digests(files, folder),
     )
@@ -97,22 +94,23 @@ def repeats_of(
 ) -> CardRepeats:
     """Measure a judge's agreement with itself from the verdicts of its repeats."""
     benchmark = records[0].id.benchmark
-    estimates = agreement_of_repeats(records, benchmark, options)
-    numbers = zip((SAME_AGAIN, DIFFERENCE_AGAIN), estimates, strict=True)
-    times = len(records) // len({record.id for record in records})
+    numbers = zip(
+        (SAME_AGAIN, DIFFERENCE_AGAIN),
+        agreement_of_repeats(records, benchmark, options),
+        strict=True,
+    )
     rows = tuple(
         number_row(
             benchmark, Number(model, estimate, ALL, "", statistic), options.policy
         )
         for statistic, estimate in numbers
     )
-    answer_count = cost_of(records).answers
     return CardRepeats(
         judge,
         benchmark,
-        times,
+        len(records) // len({record.id for record in records}),
         rows,
-        answer_count,
+        cost_of(records).answers,
         digests(files, folder),
     )
 
@@ -140,9 +138,6 @@ def card_of(
         for judge in judges
         if not judge.published
     ]
-    all_left_out = tuple(dict.fromkeys((*left_out, *unplaced)))
-    today = datetime.now(UTC).date()
-    versions = {"python": platform.python_version(), **versions_of(*_PACKAGES)}
     return Card(
         card=VERSION,
         model=judges[0].run.label,
@@ -151,11 +146,11 @@ def card_of(
         entries=tuple(entries),
         repeats=tuple(repeats),
         audits=tuple(audits),
-        left_out=all_left_out,
+        left_out=tuple(dict.fromkeys((*left_out, *unplaced))),
         statistics=asdict(options),
         seed=options.seed,
-        date=today,
-        versions=versions,
+        date=datetime.now(UTC).date(),
+        versions={"python": platform.python_version(), **versions_of(*_PACKAGES)},
     )
 
 

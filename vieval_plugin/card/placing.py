@@ -62,8 +62,9 @@ class PlacedJudge:
     @property
     def published(self) -> list[Number]:
         """Numbers of the published judges, best first."""
-        all_numbers = self.board.numbers
-        numbers = [number for number in all_numbers if number.system != self.run.label]
+        numbers = [
+            number for number in self.board.numbers if number.system != self.run.label
+        ]
         return sorted(
             numbers, key=lambda n: (not n.estimate.defined, -n.estimate.value)
         )
@@ -80,8 +81,7 @@ class PlacedJudge:
     def heading(self) -> str:
         """Judge with its setting, and its benchmark."""
         parts = filter(None, (self.run.judge, self.run.setting))
-        judge = " ".join(parts)
-        return f"{judge} on {self.title}"
+        return f"{' '.join(parts)} on {self.title}"
 
     @property
     def unread(self) -> Counter[str]:
@@ -143,22 +143,24 @@ class PlacedJudge:
     @property
     def pairs_of_judge(self) -> Leaderboard:
         """Leaderboard with only the pairs of this judge."""
-        pairs = (self.pair_with(number.system) for number in self.published)
-        return self.board_of(filter(None, pairs))
+        return self.board_of(
+            filter(None, (self.pair_with(number.system) for number in self.published))
+        )
 
     @property
     def alone(self) -> Leaderboard:
         """Leaderboard with only this judge."""
         label = self.run.label
         board = self.board_of(())
-        answer_labels = board.same_answers.items()
-        same_answers = {name: labels for name, labels in answer_labels if name == label}
-        costs = {label: board.costs[label]}
         return replace(
             board,
             numbers=(self.number,),
-            costs=costs,
-            same_answers=same_answers,
+            costs={label: board.costs[label]},
+            same_answers={
+                name: labels
+                for name, labels in board.same_answers.items()
+                if name == label
+            },
         )
 
 
@@ -247,7 +249,7 @@ def place_among(
         for part, p in zip(compared, adjusted, strict=True)
         if not p <= SIGNIFICANCE_LEVEL
     )
-    by_part: dict[str, dict[str, SystemPair]] = {}
+    by_part = {}
     for rival in (rival_run.label for rival_run in others if len(compared) > 1):
         tests = {
             part: compare_pair(part_statistic, label, rival, name, options)

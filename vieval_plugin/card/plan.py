@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -29,6 +29,7 @@ from vieval_plugin.records import fingerprint, target_json
 from vieval_plugin.run.plan import to_ask
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.session import QuestionCounts, Session
+from vieval_plugin.stats.bootstrap import grouped
 from vieval_plugin.stats.decisions import SIGNIFICANCE_LEVEL
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.wording import plural
@@ -74,11 +75,10 @@ def planned_calls(
     """Estimate the calls for a judge's questions from their counts."""
     # stored answers are not requested again
     calls = len(counts.to_ask) if options.store.use else counts.to_ask.total()
-    answers = counts.to_ask.total() + counts.stored.total()
     return PlannedCalls(
         name,
         calls,
-        answers,
+        counts.to_ask.total() + counts.stored.total(),
         "" if prepared.calls.isdecimal() else "at least",
     )
 
@@ -98,12 +98,7 @@ class PlannedEntry:
     def stem(self) -> str:
         """Start of its file names."""
         names = (self.benchmark.name, self.prepared.spec.name, self.prepared.setting)
-        return "_".join(
-            filter(
-                None,
-                names,
-            )
-        )
+        return "_".join(filter(None, names))
 
     @property
     def unit(self) -> str:
@@ -113,8 +108,9 @@ class PlannedEntry:
     @property
     def cells(self) -> Mapping[tuple[str, str], int]:
         """Number of samples by part and image model; contests have no image model."""
-        cell_names = ((judged.id.part, judged.id.image_model) for judged in self.judged)
-        return Counter(cell_names)
+        return Counter(
+            (judged.id.part, judged.id.image_model) for judged in self.judged
+        )
 
     @property
     def source(self) -> SampleSource:
@@ -125,12 +121,10 @@ class PlannedEntry:
             for text in (target_json(j), fingerprint(j), image_stamps(j))
         ]
         rows = [SampleRow(judged, str(judged.id)) for judged in self.judged]
-        name = f"a sample of {self.benchmark.name}"
-        digest = fingerprint_of([], *texts)
         return SampleSource(
-            name,
+            f"a sample of {self.benchmark.name}",
             lambda: iter(rows),
-            digest,
+            fingerprint_of([], *texts),
             total=len(rows),
         )
 
@@ -146,16 +140,13 @@ def draw_sample(judged: Sequence[Judged], n: int, seed: int) -> list[Judged]:
         n: size of the sample.
         seed: of the draw.
     """
-    cells: dict[tuple[str, str], list[Judged]] = defaultdict(list)
-    for sample in sorted(judged, key=lambda sample: str(sample.id)):
-        cells[sample.id.part, sample.id.image_model].append(sample)
-    cell_sizes = even_sizes(list(map(len, cells.values())), n, seed)
-    sizes = dict(zip(cells, cell_sizes, strict=True))
+    ordered = sorted(judged, key=lambda sample: str(sample.id))
+    cells = grouped(((s.id.part, s.id.image_model), s) for s in ordered)
+    sizes = even_sizes(list(map(len, cells.values())), n, seed)
     sampled: list[Judged] = []
-    for cell, members in cells.items():
-        cell_digest = zlib.crc32("/".join(cell).encode())
-        rng = np.random.default_rng([seed, cell_digest])
-        indexes = rng.permutation(len(members))[: sizes[cell]]
+    for (cell, members), size in zip(cells.items(), sizes, strict=True):
+        rng = np.random.default_rng([seed, zlib.crc32("/".join(cell).encode())])
+        indexes = rng.permutation(len(members))[:size]
         sampled += [members[index] for index in sorted(indexes)]
     return sampled
 
@@ -243,7 +234,7 @@ def _loaded(benchmark: Benchmark, options: Config) -> tuple[list[Judged], list[s
     or images.
     """
     loaded: list[Judged] = []
-    unprepared: list[str] = []
+    unprepared = []
     without_images: dict[str, list[str]] = {}
     for part in benchmark.parts:
         try:
@@ -259,17 +250,17 @@ def _loaded(benchmark: Benchmark, options: Config) -> tuple[list[Judged], list[s
         states.append((list(without_images), _missing_images_sentence(missing)))
     lines = []
     for parts, state in states:
-        if len(parts) == len(benchmark.parts):
-            subject = benchmark.name
-        else:
-            subject = f"{benchmark.name} ({', '.join(parts)})"
+        subject = benchmark.name
+        if len(parts) < len(benchmark.parts):
+            subject = f"{subject} ({', '.join(parts)})"
         lines.append(f"{subject} {state}; run: vieval prepare {benchmark.name}")
     return loaded, lines
 
 
 def _missing_images_sentence(lines: Sequence[str]) -> str:
-    image_lines = (line for line in lines if " image" in line)
-    first = next(image_lines, lines[0]).partition("; ")[0]
+    first = next((line for line in lines if " image" in line), lines[0]).partition(
+        "; "
+    )[0]
     sentence = f"has ratings, but images are missing: {first}"
     if len(lines) == 1:
         return sentence
@@ -293,8 +284,7 @@ def _require_cells(entry: PlannedEntry, askable: Sequence[Judged]) -> None:
     needed_of_each = max(
         (statistic.least_samples for statistic in report.statistics(rating)), default=1
     )
-    cell_names = ((judged.id.part, judged.id.image_model) for judged in askable)
-    available = Counter(cell_names)
+    available = Counter((judged.id.part, judged.id.image_model) for judged in askable)
     poor = [
         cell
         for cell, size in available.items()
@@ -302,12 +292,10 @@ def _require_cells(entry: PlannedEntry, askable: Sequence[Judged]) -> None:
     ]
     if poor:
         needed = sum(min(needed_of_each, size) for size in available.values())
-        cell_name = "/".join(filter(None, poor[0]))
-        cell_size = entry.cells.get(poor[0], 0)
-        sample_words = f"{len(entry.judged)} {entry.unit}"
         raise VievalError(
-            f"{entry.benchmark.name}: with {sample_words}, {cell_name} has only "
-            f"{cell_size}, but each combination of part and image model requires "
+            f"{entry.benchmark.name}: with {len(entry.judged)} {entry.unit}, "
+            f"{'/'.join(filter(None, poor[0]))} has only {entry.cells.get(poor[0], 0)}, but "
+            "each combination of part and image model requires "
             f"{needed_of_each}; use --samples {needed} or more"
         )
 
@@ -330,7 +318,7 @@ async def calls_of(
         options: in force.
         seed: of the samples that are judged again and changed.
     """
-    lines = list[PlannedCalls]()
+    lines = []
 
     async def add(
         entry: PlannedEntry,
@@ -344,9 +332,8 @@ async def calls_of(
         """
         counts = QuestionCounts()
         await session.count(judged, entry.prepared, counts)
-        size = f"{len(judged)} {entry.unit}{text}"
         row = planned_calls(
-            f"{subject}, {size}",
+            f"{subject}, {len(judged)} {entry.unit}{text}",
             counts,
             entry.prepared,
             options,
@@ -358,15 +345,17 @@ async def calls_of(
         lines.append(row)
 
     for entry in entries:
-        entry_subject = f"{entry.benchmark.name} by {entry.prepared.spec.name}"
-        await add(entry, entry.judged, entry_subject)
+        await add(
+            entry,
+            entry.judged,
+            f"{entry.benchmark.name} by {entry.prepared.spec.name}",
+        )
     sessions = sum(row.calls > 0 for row in lines)
     first = first_of_each_judge(entries)
     for entry in first if repeats else ():
-        repeated = draw_sample(entry.judged, repeats, seed)
         await add(
             entry,
-            repeated,
+            draw_sample(entry.judged, repeats, seed),
             entry.prepared.spec.name,
             " three times",
             REPEATS,
@@ -379,13 +368,12 @@ async def calls_of(
             continue
         # as they are too: these are in the store, unless it is not used or answers of before do not
         # count
-        change_count = len(changes()) + 1
         await add(
             entry,
             samples,
             entry.prepared.spec.name,
             " changed",
-            change_count,
+            len(changes()) + 1,
         )
         sessions += 1
     if any(row.calls for row in lines):
@@ -406,14 +394,8 @@ def audited_samples(entry: PlannedEntry, n: int, seed: int) -> list[Judged]:
     Raises:
         VievalError: there are none, or too few for a significant effect.
     """
-    samples = random_judgeable_samples(
-        entry.judged,
-        entry.prepared,
-        n,
-        seed,
-    )
-    aspect_count = len(entry.prepared.spec.aspects) or 1
-    effects = len(changes()) * aspect_count
+    samples = random_judgeable_samples(entry.judged, entry.prepared, n, seed)
+    effects = len(changes()) * (len(entry.prepared.spec.aspects) or 1)
     needed = math.ceil(1 + math.log2(effects / SIGNIFICANCE_LEVEL))
     groups = len({(sample.kind, sample.group) for sample in samples})
     if groups < needed:
@@ -434,8 +416,7 @@ def require_budget(calls: Sequence[PlannedCalls], budget: int | None) -> None:
     """Raise VievalError if the calls exceed the budget."""
     needed = sum(row.calls for row in calls)
     if budget is not None and needed > budget:
-        message = (
+        raise VievalError(
             f"the card requires {needed:,} calls, but --budget is {budget:,}; reduce "
             "--samples, --repeats or --audit"
         )
-        raise VievalError(message)

@@ -65,8 +65,7 @@ def read_card(path: Path) -> Card:
         (entry.benchmark, entry.judge, entry.setting, tuple(entry.files))
         for entry in card.entries
     )
-    repeated_keys = (key for key, times in keys.items() if times > 1)
-    if repeated := next(repeated_keys, None):
+    if repeated := next((key for key, times in keys.items() if times > 1), None):
         raise VievalError(
             f"{file}: lists {repeated[1]} on {repeated[0]} twice; restore the card, "
             "or make it again"
@@ -103,8 +102,7 @@ def _runs_of(entry: CardEntry, folder: Path) -> tuple[Run, ...]:
         if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
             outside = f"refers to a file outside its folder ({name[:80]})"
             raise VievalError(f"{folder}: the card {outside}; make the card again")
-    named_files = entry.files.items()
-    files = {folder / name: sha256 for name, sha256 in named_files}
+    files = {folder / name: sha256 for name, sha256 in entry.files.items()}
     for file, sha256 in files.items():
         try:
             body = file.read_bytes()
@@ -132,9 +130,8 @@ def results_of_cards(paths: Sequence[Path], labels: Sequence[str]) -> Results:
             cards cover different samples, or no benchmark and judge is common to all.
     """
     if labels and len(labels) != len(paths):
-        label_count = len(labels)
         raise VievalError(
-            f"got {label_count} labels for {len(paths)} cards; pass one --label per "
+            f"got {len(labels)} labels for {len(paths)} cards; pass one --label per "
             "card, in the same order"
         )
     cards = [read_card(path) for path in paths]
@@ -166,8 +163,11 @@ def results_of_cards(paths: Sequence[Path], labels: Sequence[str]) -> Results:
             "the cards with the same benchmarks and judges"
         )
     judges = Counter(benchmark for benchmark, _ in common)
-    card_sources = zip(cards, paths, names, strict=True)
-    runs = [run for card_source in card_sources for run in runs_of(*card_source)]
+    runs = [
+        run
+        for card_source in zip(cards, paths, names, strict=True)
+        for run in runs_of(*card_source)
+    ]
     return Results(
         tuple(
             replace(run, label=f"{run.label} {run.judge}")

@@ -100,8 +100,7 @@ def level(standing: Standing) -> Level:
     if number.high < standing.constant:
         return Level.WORSE
     by_type = standing.above_by_type
-    above_on_few = sum(by_type) < FEW_TASK_TYPES * len(by_type)
-    if above_on_few or not standing.above:
+    if sum(by_type) < FEW_TASK_TYPES * len(by_type) or not standing.above:
         if not number.value - standing.constant > CLEAR_LEAD:
             return Level.POOR
         if not standing.above:
@@ -170,14 +169,16 @@ def title(judge: PlacedJudge, subject: str) -> str:
 
 def constant_words(judge: PlacedJudge) -> str:
     """Constant answer that a judge has to beat."""
-    scores = judge.board.comparison.compared.unit == "samples"
-    return "one score for every image" if scores else "one answer for every pair"
+    return (
+        "one score for every image"
+        if judge.board.comparison.compared.unit == "samples"
+        else "one answer for every pair"
+    )
 
 
 def _unread_words(judge: PlacedJudge, share: float) -> str:
     """Share of replies without a score, with the most common reason."""
-    most_common = judge.unread.most_common(1)
-    most_common_status = "".join(status for status, _ in most_common)
+    most_common_status = "".join(status for status, _ in judge.unread.most_common(1))
     reasons = {
         Status.REFUSAL: "of its replies are refusals",
         Status.API_ERROR: "of its calls failed",
@@ -230,8 +231,9 @@ def _place(judge: PlacedJudge, subject: str) -> str:
         if ranked
         else ""
     )
-    statistic = statistic_words(board.measured)
-    value_text = f"with {statistic} {sentence_number(number.estimate)}"
+    value_text = (
+        f"with {statistic_words(board.measured)} {sentence_number(number.estimate)}"
+    )
     where = f" on {judge.title}" if subject == judge.run.label else ""
     if number.ranks is None:
         why = f" ({reason_words(number.unranked)})" if number.unranked else ""
@@ -373,5 +375,8 @@ def fooled_text(audit: CardAudit) -> str:
 
 def fooled_by(audit: CardAudit) -> list[str]:
     """Changes that fool a judge."""
-    changes = (row.change for row in audit.effects if row.finding.startswith(FLAGGED))
-    return list(dict.fromkeys(changes))
+    return list(
+        dict.fromkeys(
+            row.change for row in audit.effects if row.finding.startswith(FLAGGED)
+        )
+    )

@@ -58,20 +58,18 @@ def tables_of(judge: PlacedJudge) -> list[Table]:
             else ""
         )
         coverage = str(estimate.coverage) if estimate.defined else estimate.reason
-        marks = "; ".join(
-            filter(
-                None,
-                (coverage, mark),
-            )
-        )
-        number = short_number(estimate)
         rows.append(
             (
                 task_type(value),
-                number,
+                short_number(estimate),
                 str(estimate.n),
                 *map(", ".join, (sides["better"], sides["worse"])),
-                marks,
+                "; ".join(
+                    filter(
+                        None,
+                        (coverage, mark),
+                    )
+                ),
             )
         )
     title = (
@@ -109,14 +107,13 @@ def _answers_table(card: Card, judges: Sequence[PlacedJudge]) -> Table:
             "" if share is None else f"{share:.1%}"
             for share in (entry.ties, entry.round_numbers)
         )
-        consistent = short_number(judge.consistency) if judge.consistency else ""
         repeat_cells = repeats.get((entry.judge, entry.benchmark), ("", ""))
         rows.append(
             (
                 entry.judge,
                 entry.title,
                 *shares,
-                consistent,
+                short_number(judge.consistency) if judge.consistency else "",
                 *repeat_cells,
             )
         )
@@ -185,8 +182,7 @@ def _cost_table(card: Card) -> Table:
     ]
     rows += [(*names, "", f"{calls:,}", "", "") for *names, calls in further]
     entry_answers = sum(entry.cost.answers for entry in card.entries)
-    further_answers = sum(calls for *_, calls in further)
-    total = entry_answers + further_answers
+    total = entry_answers + sum(calls for *_, calls in further)
     title = (
         f"Failures and cost: {total:,} answers in total (from calls, from the cache, "
         "or shared between identical questions)"

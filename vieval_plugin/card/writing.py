@@ -61,9 +61,8 @@ def write_card(card: Card, judges: Sequence[PlacedJudge], folder: Path) -> None:
         judges: of its entries, in their order.
         folder: of the verdicts.
     """
-    markdown_page = markdown_text(card, judges)
     texts = {
-        CARD_MD: markdown_page,
+        CARD_MD: markdown_text(card, judges),
         CARD_HTML: page(card, judges),
         CARD_JSON: json_text(card),
     }
@@ -76,8 +75,7 @@ def markdown_text(card: Card, judges: Sequence[PlacedJudge]) -> str:
     first, *further = map(escaping.markdown_sentence, card.answers)
     further_lines = (f"{text}\n" for text in further)
     parts = [f"# {first}\n", *further_lines]
-    limit_lines = limits(judges, card)
-    parts += [f"- {escaping.markdown_sentence(line)}" for line in limit_lines]
+    parts += [f"- {escaping.markdown_sentence(line)}" for line in limits(judges, card)]
     for judge in judges:
         parts.append(f"\n## {escaping.markdown(judge.heading)}\n")
         parts += map(markdown, tables_of(judge))
@@ -156,8 +154,7 @@ def _chart(judge: PlacedJudge) -> Markup:
     notes += ["Ticks: published judges on the same samples"] if judge.published else []
     if judge.useless:
         notes.append(f"Hollow: not shown to beat {constant_words(judge)}")
-    heading = Markup('<p class="how">{}.</p>').format(". ".join(notes))
-    return chart + heading + parts
+    return chart + Markup('<p class="how">{}.</p>').format(". ".join(notes)) + parts
 
 
 def _part_rows(judge: PlacedJudge) -> list[ScaleRow]:
@@ -171,7 +168,13 @@ def _part_rows(judge: PlacedJudge) -> list[ScaleRow]:
             for label, other in by_value[value].items()
             if label != model and other.defined
         }
-        kind = "unranked" if value in judge.useless else ""
-        reason = estimate.reason.partition(":")[0]
-        rows.append(ScaleRow(task_type(value), estimate, kind, reason, ticks))
+        rows.append(
+            ScaleRow(
+                task_type(value),
+                estimate,
+                "unranked" if value in judge.useless else "",
+                estimate.reason.partition(":")[0],
+                ticks,
+            )
+        )
     return rows

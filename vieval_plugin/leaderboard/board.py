@@ -39,13 +39,8 @@ class View:
         """Numbers of the judges, then of the references, best first."""
         all_references = (*self.baselines, *self.board.references)
         references = [number for number in all_references if number.estimate.defined]
-        sorted_references = sorted(
-            references, key=lambda number: -number.estimate.value
-        )
-        return [
-            *self.board.numbers,
-            *sorted_references,
-        ]
+        references.sort(key=lambda number: -number.estimate.value)
+        return [*self.board.numbers, *references]
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,8 +77,7 @@ class BenchmarkBoard:
         if view.choice.get("ties", "four_way") != "four_way":
             return []
         has_aspects = any(number.aspect for number in self.printed)
-        aspect = view.board.aspect if has_aspects else ""
-        average = (label, aspect, "")
+        average = (label, view.board.aspect if has_aspects else "", "")
         averages = [
             n for n in self.printed if (n.label, n.aspect, n.image_model) == average
         ]

@@ -39,6 +39,7 @@ CANNOT_SHOW = (
 #: Largest number of problems that are listed per entry.
 MOST_PROBLEMS = 20
 MOST_DRAWS = 10_000
+_MISSING = "missing"
 _OPTIONS = TypeAdapter(StatisticsOptions)
 
 #: An entry of a card with the records of its files.
@@ -60,34 +61,26 @@ def check_submission(
     """
     card = read_card(folder)
     checked: list[CheckedEntry] = []
-    problems: list[str] = []
+    problems = []
     for entry in card.entries:
         if entry.benchmark not in descriptions():
             continue
         try:
             records = _records(card, entry, folder)
-            lines = list(
-                _problems(
-                    card,
-                    entry,
-                    records,
-                    folder,
-                    sources,
-                )
-            )
+            lines = list(_problems(card, entry, records, folder, sources))
         except VievalError as error:
             problems.append(str(error))
             continue
         checked.append((entry, records))
         problems += lines[:MOST_PROBLEMS]
         if len(lines) > MOST_PROBLEMS:
-            more = len(lines) - MOST_PROBLEMS
-            problems.append(f"{entry.title}: {more} more problems")
+            problems.append(
+                f"{entry.title}: {len(lines) - MOST_PROBLEMS} more problems"
+            )
     if not checked and not problems:
-        benchmarks = ", ".join(descriptions())
         problems.append(
             f"{folder}: the card covers none of the leaderboard's benchmarks "
-            f"({benchmarks})"
+            f"({', '.join(descriptions())})"
         )
     return card, checked, problems
 
@@ -97,10 +90,9 @@ def _records(card: Card, entry: CardEntry, folder: Path) -> list[Record]:
     or a repeated verdict.
     """
     runs = runs_of(replace(card, entries=(entry,)), folder, card.model)
-    other_benchmarks = (
+    if foreign := ", ".join(
         run.benchmark for run in runs if run.benchmark != entry.benchmark
-    )
-    if foreign := ", ".join(other_benchmarks):
+    ):
         files = f"its files also hold verdicts on {foreign}"
         raise VievalError(f"{entry.title}: {files}; use one file per benchmark")
     if len(runs) != 1:
@@ -108,8 +100,7 @@ def _records(card: Card, entry: CardEntry, folder: Path) -> list[Record]:
             f"{entry.title}: its files must hold verdicts from one run, got {len(runs)}"
         )
     judged = runs[0].records_by_sample
-    repeated_records = (records for records in judged if len(records) > 1)
-    if repeated := next(repeated_records, None):
+    if repeated := next((records for records in judged if len(records) > 1), None):
         raise VievalError(
             f"{entry.title}: each sample must have one verdict, got {len(repeated)} "
             f"on {repeated[0].id}"
@@ -138,10 +129,9 @@ def _problems(
         )
         return
     if entry.samples != len(records):
-        found_count = len(records)
         yield (
             f"{entry.title}: the card counts {entry.samples} verdicts, but its files "
-            f"hold {found_count}"
+            f"hold {len(records)}"
         )
     if problem := _options_problem(card, entry, records):
         yield problem
@@ -159,16 +149,17 @@ def _pack_problem(entry: CardEntry, current: Provenance) -> str:
     """Describe how the card's prompt pack differs from the current one; empty if it does not."""
     if (current.pack, current.pack_hash) == (entry.pack, entry.pack_hash):
         return ""
-    judged_with = f"judged with pack {entry.pack} ({entry.pack_hash})"
-    now = f"the pack is now {current.pack} ({current.pack_hash})"
-    return f"{entry.title}: {judged_with}, but {now}"
+    return (
+        f"{entry.title}: judged with pack {entry.pack} ({entry.pack_hash}), but the pack "
+        f"is now {current.pack} ({current.pack_hash})"
+    )
 
 
 def _options_problem(card: Card, entry: CardEntry, records: Sequence[Record]) -> str:
     """Describe how the card's judge differs from the judge of the verdicts; empty if it
     does not.
     """
-    source: Provenance = records[0].provenance
+    source = records[0].provenance
     if any(
         record.provenance != source or record.provenance.options != source.options
         for record in records
@@ -177,16 +168,13 @@ def _options_problem(card: Card, entry: CardEntry, records: Sequence[Record]) ->
             f"{entry.title}: contains verdicts from several runs; a submission must "
             "have one judge with one set of options"
         )
-    card_names = (entry.judge, entry.setting, entry.pack, entry.pack_hash, card.model)
-    file_names = (
-        source.judge,
-        source.setting,
-        source.pack,
-        source.pack_hash,
-        source.backbone,
-    )
-    names = ("judge", "setting", "pack", "pack hash", "model")
-    for name, on_card, in_files in zip(names, card_names, file_names, strict=True):
+    for name, on_card, in_files in (
+        ("judge", entry.judge, source.judge),
+        ("setting", entry.setting, source.setting),
+        ("pack", entry.pack, source.pack),
+        ("pack hash", entry.pack_hash, source.pack_hash),
+        ("model", card.model, source.backbone),
+    ):
         if on_card != in_files:
             return (
                 f"{entry.title}: {name} is {on_card!r} on the card, but {in_files!r} "
@@ -229,9 +217,8 @@ def _problems_of(record: Record, judged: Judged, judge: PreparedJudge) -> Iterat
         ),
         None,
     ):
-        step_name = "/".join(empty.path)
         yield (
-            f"{record.id}: the step {step_name} failed ({empty.status}) "
+            f"{record.id}: the step {'/'.join(empty.path)} failed ({empty.status}) "
             "without a reason"
         )
     if not verdict.status.usable and not verdict.trace:
@@ -248,10 +235,9 @@ def _problems_of(record: Record, judged: Judged, judge: PreparedJudge) -> Iterat
         yield str(error)
         return
     if again.status is Status.NOT_APPLICABLE:
-        benchmark = record.id.benchmark
         yield (
             f"{record.id}: {again.reason}; run `vieval prepare "
-            f"{benchmark}` to download its conditions"
+            f"{record.id.benchmark}` to download its conditions"
         )
         return
     recorded, now = (
@@ -315,18 +301,21 @@ def _wrong_numbers(
     if again.sample_digest != entry.sample_digest:
         yield f"{entry.title}: the digest of its samples differs from the card's"
     claimed, computed = (
-        {_place(row): row for row in rows_of_entry.numbers if row.system == card.model}
+        {
+            _place(row): _number(row)
+            for row in rows_of_entry.numbers
+            if row.system == card.model
+        }
         for rows_of_entry in (entry, again)
     )
-    for key in {**claimed, **computed}:
-        texts = [
-            _number(rows_of_entry.get(key)) for rows_of_entry in (claimed, computed)
-        ]
-        if texts[0] != texts[1]:
-            name = " ".join(text for text in key if text)
+    for place in {**claimed, **computed}:
+        on_card = claimed.get(place, _MISSING)
+        given = computed.get(place, _MISSING)
+        if on_card != given:
+            name = " ".join(filter(None, place))
             yield (
-                f"{entry.title}: {name} is {texts[0]} on the card, but its verdicts "
-                f"give {texts[1]}"
+                f"{entry.title}: {name} is {on_card} on the card, but its verdicts "
+                f"give {given}"
             )
 
 
@@ -340,9 +329,7 @@ def _place(row: NumberRow) -> tuple[str, ...]:
     )
 
 
-def _number(row: NumberRow | None) -> str:
-    if row is None:
-        return "missing"
+def _number(row: NumberRow) -> str:
     numbers = {"value": row.value, "low": row.low, "high": row.high, "n": row.n}
     parts = (
         f"{name} {number:g}" for name, number in numbers.items() if number is not None

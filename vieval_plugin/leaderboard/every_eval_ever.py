@@ -18,7 +18,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.judges.contests import FORWARD
 from vieval_plugin.judges.protocol import Sample
 from vieval_plugin.media.files import write_whole
@@ -72,10 +71,9 @@ class _Model:
 
     @property
     def records(self) -> list[Record]:
-        all_records = self.run.all_records
         return [
             record
-            for record in all_records
+            for record in self.run.all_records
             if self.generator in ("", record.id.image_model)
         ]
 
@@ -97,10 +95,9 @@ def export(report: Report, folder: Path, publication: Publication) -> list[Path]
     Raises:
         VievalError: a file cannot be written.
     """
-    documents = []
-    for model in _models(report.sections):
-        documents.append(_write_model(model, folder, publication))
-    return documents
+    return [
+        _write_model(model, folder, publication) for model in _models(report.sections)
+    ]
 
 
 def _models(sections: Iterable[Section]) -> Iterator[_Model]:
@@ -125,51 +122,46 @@ def _models(sections: Iterable[Section]) -> Iterator[_Model]:
 def _samples_document(
     file: Path, rows: Sequence[str], records: Sequence[Record]
 ) -> JsonObject:
+    counts = Counter(str(record.verdict.status) for record in records)
     return {
         "format": "jsonl",
         "file_path": file.as_posix(),
         "hash_algorithm": "sha256",
         "checksum": hashlib.sha256("".join(rows).encode()).hexdigest(),
         "total_rows": len(rows),
-        "additional_details": _status_counts(records),
+        "additional_details": {status: str(count) for status, count in counts.items()},
     }
 
 
 def _write_model(model: _Model, folder: Path, publication: Publication) -> Path:
     evaluation_id = f"{model.evaluation}/{model.name}/{publication.time}"
-    sample_rows = _sample_rows(model, evaluation_id)
-    rows = [json.dumps(row, ensure_ascii=False) + "\n" for row in sample_rows]
+    rows = [
+        json.dumps(row, ensure_ascii=False) + "\n"
+        for row in _sample_rows(model, evaluation_id)
+    ]
     results = [_result(model, number, publication.options) for number in model.numbers]
     developer, _, name = model.name.rpartition("/")
-    names = (model.evaluation, developer, name)
-    target = Path("data", *(file_name(part) for part in names))
-    verdicts = [f"{record.id} {record.verdict.scores}" for record in model.records]
-    stem = _stable_uuid(
-        model.evaluation,
-        model.name,
-        json.dumps(results),
-        *verdicts,
+    target = Path(
+        "data", *(file_name(part) for part in (model.evaluation, developer, name))
     )
+    verdicts = [f"{record.id} {record.verdict.scores}" for record in model.records]
+    stem = _stable_uuid(model.evaluation, model.name, json.dumps(results), *verdicts)
     samples = target / f"{stem}_samples.jsonl"
+    details = {} if model.generator else _judge_details(_provenance(model.run))
     document = {
         "schema_version": SCHEMA,
         "evaluation_id": evaluation_id,
         "retrieved_timestamp": str(publication.time),
         "source_metadata": _source_metadata(publication),
         "eval_library": {"name": "vieval", "version": VERSION},
-        "model_info": _model_info(model),
+        "model_info": _model_document(model.name, details),
         "evaluation_results": results,
         "detailed_evaluation_results": _samples_document(samples, rows, model.records),
     }
     path = folder / target / f"{stem}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(folder / samples, rows, "--out")
-    text = json.dumps(
-        document,
-        indent=1,
-        ensure_ascii=False,
-        allow_nan=False,
-    )
+    text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
     write_whole(path, [text + "\n"], "--out")
     return path
 
@@ -181,11 +173,6 @@ def _source_metadata(publication: Publication) -> dict[str, str]:
         "source_organization_name": publication.organization,
         "evaluator_relationship": "other",
     }
-
-
-def _status_counts(records: Iterable[Record]) -> dict[str, str]:
-    counts = Counter(str(record.verdict.status) for record in records)
-    return {status: str(count) for status, count in counts.items()}
 
 
 def file_name(text: str) -> str:
@@ -200,18 +187,12 @@ def _stable_uuid(*texts: str) -> uuid.UUID:
     return uuid.UUID(bytes=digest[:16], version=4)
 
 
-def _model_info(model: _Model) -> JsonObject:
-    details = {} if model.generator else _judge_details(_provenance(model.run))
-    return _model_document(model.name, details)
-
-
 def _model_document(name: str, details: Mapping[str, str]) -> JsonObject:
     developer = name.rpartition("/")[0]
-    developer_field = {"developer": developer} if developer else {}
     return {
         "name": name,
         "id": name,
-        **developer_field,
+        **({"developer": developer} if developer else {}),
         "additional_details": {
             "deployment_type": _UNKNOWN,
             "model_availability": _UNKNOWN,
@@ -247,20 +228,24 @@ def _result(model: _Model, number: Number, options: StatisticsOptions) -> JsonOb
             "confidence_level": NUMBER_LEVEL,
             "method": f"{options.draws} bootstrap resamples, seed {options.seed}",
         }
-    result_id = _result_id(number)
-    source_data = _source_data(model.section.benchmark)
-    metric_config = _metric_config(model, number, options)
-    score_details = {
-        "score": estimate.value,
-        "details": _score_details(number),
-        "uncertainty": uncertainty,
-    }
+    benchmark = model.section.benchmark
     return {
-        "evaluation_result_id": result_id,
+        "evaluation_result_id": _result_id(number),
         "evaluation_name": model.evaluation,
-        "source_data": source_data,
-        "metric_config": metric_config,
-        "score_details": score_details,
+        "source_data": {
+            "dataset_name": benchmark.title or benchmark.name,
+            "source_type": "other",
+            "additional_details": {
+                "source": benchmark.source,
+                "licence": benchmark.licence,
+            },
+        },
+        "metric_config": _metric_config(model, number, options),
+        "score_details": {
+            "score": estimate.value,
+            "details": _score_details(number),
+            "uncertainty": uncertainty,
+        },
     }
 
 
@@ -270,34 +255,21 @@ def _result_id(number: Number) -> str:
     return "/".join((*names, *breakdown))
 
 
-def _source_data(benchmark: Benchmark) -> JsonObject:
-    details = {
-        "source": benchmark.source,
-        "licence": benchmark.licence,
-    }
-    return {
-        "dataset_name": benchmark.title or benchmark.name,
-        "source_type": "other",
-        "additional_details": details,
-    }
-
-
 def _metric_config(
     model: _Model, number: Number, options: StatisticsOptions
 ) -> JsonObject:
-    metric_id = f"vieval.{number.statistic}".replace(" ", "_")
-    parameters = {
-        "aspect": number.aspect,
-        "failed_verdicts": str(options.policy),
-    }
     metric: JsonObject = {
-        "metric_id": metric_id,
+        "metric_id": f"vieval.{number.statistic}".replace(" ", "_"),
         "metric_name": number.statistic,
         "lower_is_better": False,
-        "metric_parameters": parameters,
+        "metric_parameters": {
+            "aspect": number.aspect,
+            "failed_verdicts": str(options.policy),
+        },
     }
-    ranked = (s for s in model.section.findings.ranked if s.has(number))
-    if statistic := next(ranked, None):
+    if statistic := next(
+        (s for s in model.section.findings.ranked if s.has(number)), None
+    ):
         lowest, highest = statistic.ends
         metric |= {
             "evaluation_description": statistic.title,
@@ -316,13 +288,14 @@ def _metric_config(
 def _scoring(provenance: Provenance, run: Run) -> JsonObject:
     """Model that a generator's judge asks, and the name of its prompt pack."""
     model = _model_document(run.model or run.label, _judge_details(provenance))
-    wording = f"prompt pack {provenance.pack} ({provenance.pack_hash}) of vieval"
-    return {"judges": [{"model_info": model}], "input_prompt": wording}
+    return {
+        "judges": [{"model_info": model}],
+        "input_prompt": f"prompt pack {provenance.pack} ({provenance.pack_hash}) of vieval",
+    }
 
 
 def _score_details(number: Number) -> dict[str, str]:
-    counts = number.statuses.items()
-    details = {str(status): str(count) for status, count in counts}
+    details = {str(status): str(count) for status, count in number.statuses.items()}
     if number.ranks:
         ranks = dict.fromkeys(number.ranks)
         details["rank"] = "-".join(map(str, ranks))
@@ -374,20 +347,18 @@ def _result_of(numbers: Sequence[Number], record: Record, aspect: str) -> str:
 
 def _aspect_fields(record: Record, aspect: str) -> JsonObject:
     score = record.verdict.scores[aspect]
-    ratings = [str(rating) for rating in record.ratings.get(aspect, ())]
-    inputs = {"raw": _input_text(record), "reference": ratings}
-    attribution = _attribution(record, str(score))
-    evaluation = {"score": score, "is_correct": False}
-    metadata = {
-        **_metadata(record),
-        "aspect": aspect,
-        "is_correct": _NO_ANSWER,
-    }
     return {
-        "input": inputs,
-        "answer_attribution": attribution,
-        "evaluation": evaluation,
-        "metadata": metadata,
+        "input": {
+            "raw": _input_text(record),
+            "reference": [str(rating) for rating in record.ratings.get(aspect, ())],
+        },
+        "answer_attribution": _attribution(record, str(score)),
+        "evaluation": {"score": score, "is_correct": False},
+        "metadata": {
+            **_metadata(record),
+            "aspect": aspect,
+            "is_correct": _NO_ANSWER,
+        },
     }
 
 
@@ -400,16 +371,13 @@ def _contest_fields(record: Record) -> JsonObject:
     answer = answers.get(FORWARD, next(iter(answers.values()), ""))
     preference = votes.vote if votes else ""
     is_right = bool(answer) and answer == preference
-    inputs = {
-        "raw": _input_text(record),
-        "reference": [preference] if preference else [],
-    }
-    attribution = _attribution(record, answer)
-    evaluation = {"score": float(is_right), "is_correct": is_right}
     return {
-        "input": inputs,
-        "answer_attribution": attribution,
-        "evaluation": evaluation,
+        "input": {
+            "raw": _input_text(record),
+            "reference": [preference] if preference else [],
+        },
+        "answer_attribution": _attribution(record, answer),
+        "evaluation": {"score": float(is_right), "is_correct": is_right},
         "metadata": _metadata(record),
     }
 
@@ -421,21 +389,19 @@ def _input_text(record: Record) -> str:
 
 def _attribution(record: Record, value: str) -> list[JsonObject]:
     """Description of how a score was read from the replies."""
-    method = f"vieval {record.provenance.judge}"
     return [
         {
             "turn_idx": 0,
             "source": "output.raw",
             "extracted_value": value,
-            "extraction_method": method,
+            "extraction_method": f"vieval {record.provenance.judge}",
             "is_terminal": True,
         }
     ]
 
 
 def _metadata(record: Record) -> dict[str, str]:
-    fields = asdict(record.id).items()
-    identity = {name: str(text) for name, text in fields if text}
+    identity = {name: str(text) for name, text in asdict(record.id).items() if text}
     further = {"status": str(record.verdict.status), "category": record.category}
     if record.verdict.rationale:
         further["rationale"] = record.verdict.rationale

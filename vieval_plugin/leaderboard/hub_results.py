@@ -79,22 +79,19 @@ def _entries(
     date = datetime.fromtimestamp(publication.time, UTC).date().isoformat()
     provenance = run.all_records[0].provenance
     for board in section.headlines:
-        numbers = (n for n in board.numbers if n.system == run.label)
-        number = next(numbers, None)
+        number = next((n for n in board.numbers if n.system == run.label), None)
         if number is None or not number.estimate.defined:
             continue
         estimate = number.estimate
-        interval = f"{estimate.low:.3f} to {estimate.high:.3f}"
-        measured = f"{board.measured}, 95% interval {interval}"
+        pack = f"prompt pack {provenance.pack} ({provenance.pack_hash})"
         notes = [
-            measured,
+            f"{board.measured}, 95% interval {estimate.low:.3f} to {estimate.high:.3f}",
             f"n {estimate.n}",
             f"judge {run.name}",
+            *([pack] if provenance.pack else []),
+            f"failed verdicts: {publication.options.policy}",
+            f"vieval {VERSION}",
         ]
-        if provenance.pack:
-            notes.append(f"prompt pack {provenance.pack} ({provenance.pack_hash})")
-        notes.append(f"failed verdicts: {publication.options.policy}")
-        notes.append(f"vieval {VERSION}")
         yield {
             "dataset": {"id": dataset, "task_id": _task_id(board)},
             "value": round(estimate.value, 6),
@@ -113,24 +110,16 @@ def _registration(section: Section) -> JsonObject:
     """Registration file at the root of a data set, to whose tasks results refer."""
     benchmark = section.benchmark
     ids = dict.fromkeys(map(_task_id, section.headlines))
-    title = benchmark.title or benchmark.name
-    description = f"{section.page_words(_DESCRIPTION)} {benchmark.source}"
-    tasks = [{"id": name, "config": "default", "split": "test"} for name in ids]
     return {
-        "name": title,
-        "description": description,
+        "name": benchmark.title or benchmark.name,
+        "description": f"{section.page_words(_DESCRIPTION)} {benchmark.source}",
         "evaluation_framework": _FRAMEWORK,
-        "tasks": tasks,
+        "tasks": [{"id": name, "config": "default", "split": "test"} for name in ids],
     }
 
 
 def _write_yaml(path: Path, document: JsonObject | Sequence[Any]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = yaml.safe_dump(
-        document,
-        sort_keys=False,
-        allow_unicode=True,
-        width=1000,
-    )
+    text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=1000)
     write_whole(path, [text], "--out")
     return path

@@ -115,16 +115,6 @@ def make_boards(
     ]
 
 
-def _present_judges(benchmark: Benchmark, published: Path) -> Sequence[PublishedJudge]:
-    judges = present(benchmark.name, published)
-    if not judges:
-        raise VievalError(
-            f"{published}: no published logs of {benchmark.title}; run `vieval prepare "
-            "published_verdicts`"
-        )
-    return judges
-
-
 def _board(
     benchmark: Benchmark,
     sources: Sources,
@@ -132,10 +122,14 @@ def _board(
     options: StatisticsOptions,
     on_step: Callable[[str], object],
 ) -> BenchmarkBoard:
-    judges = _present_judges(benchmark, sources.published)
+    judges = present(benchmark.name, sources.published)
+    if not judges:
+        raise VievalError(
+            f"{sources.published}: no published logs of {benchmark.title}; run `vieval "
+            "prepare published_verdicts`"
+        )
     judged = sources.judged(benchmark, list(benchmark.parts))
-    judge_count = plural(len(judges), "judge")
-    on_step(f"{benchmark.title}: reading the logs of {judge_count}")
+    on_step(f"{benchmark.title}: reading the logs of {plural(len(judges), 'judge')}")
     runs = [run_of(judge, sources.published, judged) for judge in judges]
     submitted = list(_submitted(benchmark, submissions, judged))
     published = published_judges(benchmark.name)
@@ -151,6 +145,7 @@ def _board(
         on_step,
     )
     names = {judge.name: judge.title for judge in (*published, *baselines)}
+    judged_parts = set(chain.from_iterable(run.records for run in runs))
     return BenchmarkBoard(
         benchmark.name,
         described["title"],
@@ -165,7 +160,7 @@ def _board(
             options,
         ),
         described["printed"],
-        _parts_without_records(benchmark, runs),
+        tuple(part for part in benchmark.parts if part not in judged_parts),
     )
 
 
@@ -176,13 +171,6 @@ def _runs_with_values(
         # the published files may lack its values for these samples
         with suppress(VievalError):
             yield run_of(baseline, sources.published, judged)
-
-
-def _parts_without_records(
-    benchmark: Benchmark, runs: Sequence[Run]
-) -> tuple[str, ...]:
-    judged_parts = set(chain.from_iterable(run.records for run in runs))
-    return tuple(part for part in benchmark.parts if part not in judged_parts)
 
 
 def _submitted(
@@ -206,17 +194,14 @@ def _submitted(
                 if (name := " ".join(names[:count])) not in labels or count > 4
             )
             labels.add(label)
-            submission_fields = {
-                "version": submission.model,
-                "date": submission.date,
-                "folder": "",
-            }
             judge = PublishedJudge(
                 source.judge,
                 label,
                 benchmark.name,
                 source.judge,
-                **submission_fields,
+                version=submission.model,
+                date=submission.date,
+                folder="",
             )
             yield run_of_submission(submitted, label, judged), judge
 
@@ -235,10 +220,7 @@ def _baseline_numbers(
     numbers: Iterable[Number], baselines: Sequence[Run]
 ) -> tuple[Number, ...]:
     labels = {run.label for run in baselines}
-    baseline_numbers = (
-        replace(n, role="baseline") for n in numbers if n.system in labels
-    )
-    return tuple(baseline_numbers)
+    return tuple(replace(n, role="baseline") for n in numbers if n.system in labels)
 
 
 def views_of(
@@ -267,22 +249,24 @@ def views_of(
         labels = [run.label for run in runs]
         ranked_count = sum(n.system in labels for n in numbers)
         board = leaderboard(
-            *(statistic, findings, benchmark.name, runs, varied),
+            statistic,
+            findings,
+            benchmark.name,
+            runs,
+            varied,
             intervals=is_default and ranked_count <= MOST_WITH_INTERVALS,
             against=f"annotators on {title}",
             systems=labels,
         )
         lines = answer(board).lines[:_MOST_LINES]
         lines += () if views else tuple(_better_elsewhere(statistic, board, varied))
-        references = _baseline_numbers(numbers, baselines)
-        generators = _soft_estimates(board, findings) if is_default else {}
         views.append(
             View(
                 choice,
                 board,
-                references,
+                _baseline_numbers(numbers, baselines),
                 lines,
-                generators,
+                _soft_estimates(board, findings) if is_default else {},
                 is_default,
             )
         )
@@ -298,13 +282,12 @@ def _better_elsewhere(
     """
     systems = [number.system for number in board.ranked]
     leader, *rivals = systems or [""]
-    by_part = (
-        board.breakdowns.get(statistic.parts, {}) if statistic.statistic_in_part else {}
-    )
+    statistic_in = statistic.statistic_in_part
+    if not statistic_in:
+        return
     compared = {
-        part: statistic.statistic_in_part(part, options)
-        for part in by_part
-        if statistic.statistic_in_part
+        part: statistic_in(part, options)
+        for part in board.breakdowns.get(statistic.parts, {})
     }
     tests = [
         (part, pair)
@@ -319,11 +302,11 @@ def _better_elsewhere(
     adjusted = holm([pair.result.p for _, pair in tests])
     for (part, pair), p in zip(tests, adjusted, strict=True):
         if p <= SIGNIFICANCE_LEVEL and pair.result.difference.value > 0:
-            first = short_decimal(pair.result.first)
-            second = short_decimal(pair.result.second)
-            values = f"{first} to {second}"
-            common = f"on the {pair.n:,} {board.unit} that both scored"
-            yield f"{pair.first} is better than {leader} on {task_type(part)} ({values} {common})."
+            yield (
+                f"{pair.first} is better than {leader} on {task_type(part)} "
+                f"({short_decimal(pair.result.first)} to {short_decimal(pair.result.second)} "
+                f"on the {pair.n:,} {board.unit} that both scored)."
+            )
 
 
 def _choices(
@@ -361,16 +344,10 @@ def _choices(
         settings[setting] = [run for run in judges if run.setting == setting]
     for policy in POLICIES:
         varied = replace(options, policy=policy)
-        is_done = policy == options.policy
         policy_findings = (
             findings
-            if is_done
-            else benchmark.report.findings(
-                benchmark.name,
-                parts,
-                all_runs,
-                varied,
-            )
+            if policy == options.policy
+            else benchmark.report.findings(benchmark.name, parts, all_runs, varied)
         )
         for statistic in (s for s in policy_findings.ranked if s.is_headline):
             for setting, setting_rows in settings.items():

@@ -71,16 +71,19 @@ class PrintedNumber:
 @cache
 def printed_numbers(benchmark: str) -> tuple[PrintedNumber, ...]:
     """Return the printed numbers of a benchmark, with the authors' names of judges."""
-    numbers = []
-    for row in (
-        row for row in _published_rows("printed.csv") if row["benchmark"] == benchmark
-    ):
-        key = (row["table"], row["task"], row["image_model"], row["aspect"])
-        printed = row["printed"]
-        value = float(printed)
-        decimals = len(printed.partition(".")[2])
-        numbers.append(PrintedNumber(row["judge"], *key, value, decimals))
-    return tuple(numbers)
+    return tuple(
+        PrintedNumber(
+            row["judge"],
+            row["table"],
+            row["task"],
+            row["image_model"],
+            row["aspect"],
+            float(row["printed"]),
+            decimals=len(row["printed"].partition(".")[2]),
+        )
+        for row in _published_rows("printed.csv")
+        if row["benchmark"] == benchmark
+    )
 
 
 def printed_elsewhere() -> list[dict[str, str]]:
@@ -145,8 +148,7 @@ def _computed(
         Key(number.table, number.task, number.image_model, label, name, number.aspect)
         for name in _STATISTICS
     )
-    found_cells = (cells[key] for key in keys if key in cells)
-    computed = next(found_cells, None)
+    computed = next((cells[key] for key in keys if key in cells), None)
     is_whole = number.task != ALL or label in full or (label == HUMAN and bool(full))
     return replace(number, label=label, computed=computed if is_whole else None)
 
@@ -163,11 +165,8 @@ def _reason(number: PrintedNumber, numbers: Sequence[PrintedNumber]) -> str:
             n for n in members if n.computed is not None and n.differs(n.computed)
         ]
         names = ", ".join(n.image_model or n.task for n in errors)
-        return (
-            f"It is an average of printed numbers, of which these are wrong: {names}."
-            if errors
-            else _UNKNOWN
-        )
+        if errors:
+            return f"It is an average of printed numbers, of which these are wrong: {names}."
     return _UNKNOWN
 
 

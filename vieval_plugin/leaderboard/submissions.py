@@ -81,12 +81,7 @@ def write_submission(submission: Submission, folder: Path) -> Path:
     if the file exists with other content.
     """
     name = submission.model.rpartition("/")[2]
-    title = f"{name}-{submission.date}"
-    stem = re.sub(
-        r"[^A-Za-z0-9_.-]+",
-        "-",
-        title,
-    ).strip("-.")
+    stem = re.sub(r"[^A-Za-z0-9_.-]+", "-", f"{name}-{submission.date}").strip("-.")
     path = folder / f"{stem}.json"
     content = _SUBMISSION.dump_json(submission, exclude_defaults=True) + b"\n"
     if path.exists() and path.read_bytes() != content:
@@ -138,8 +133,9 @@ def run_of_submission(
         VievalError: a verdict is on an unknown sample.
     """
     by_id = {str(sample.id): sample for sample in judged}
-    foreign_names = (name for name in submitted.verdicts if name not in by_id)
-    if foreign := next(foreign_names, None):
+    if foreign := next(
+        (name for name in submitted.verdicts if name not in by_id), None
+    ):
         problem = f"{foreign} is not among the samples of {submitted.benchmark}"
         raise VievalError(f"{label}: {problem}; add the submission again")
     source = replace(submitted.provenance, backbone=label, label=label)

@@ -125,9 +125,9 @@ def rows_of(boards: Sequence[BenchmarkBoard]) -> list[LeaderboardRow]:
 
 def _row(board: BenchmarkBoard, view: View, number: Number) -> LeaderboardRow:
     judge = board.judges.get(number.system)
-    all_printed = board.printed_of(view, number.system)
-    part_printed = (n for n in all_printed if n.task == view.part)
-    printed = next(part_printed, None)
+    printed = next(
+        (n for n in board.printed_of(view, number.system) if n.task == view.part), None
+    )
     row = number_row(board.benchmark, number, view.choice.get("failures", ""))
     fields = asdict(replace(row, part=view.part))
     return LeaderboardRow(
@@ -230,10 +230,14 @@ def notes_of(view: View, number: Number) -> tuple[str, ...]:
     """Notes on a number: why it has no rank, its coverage, marks, and failures."""
     unranked = f"not ranked: {reason_words(number.unranked)}" if number.unranked else ""
     has_coverage = number.role != "judge" and str(number.estimate.coverage)
-    rests_on = f"on {number.estimate.coverage}" if has_coverage else ""
     cost = view.board.costs.get(number.system)
     marks = marks_of(view.board, number.system) if cost else ()
-    notes = (unranked, rests_on, *marks, cost.warning if cost else "")
+    notes = (
+        unranked,
+        f"on {number.estimate.coverage}" if has_coverage else "",
+        *marks,
+        cost.warning if cost else "",
+    )
     return tuple(filter(None, notes))
 
 
@@ -286,12 +290,19 @@ def _chart(board: BenchmarkBoard, view: View) -> Markup:
         kind = (
             "unranked" if not number.ranks else "worse" if number.ranks[0] > 1 else ""
         )
-        note = next(iter(notes_of(view, number)), "") if kind == "unranked" else ""
-        rows.append(ScaleRow(number.system, number.estimate, kind, note))
+        rows.append(
+            ScaleRow(
+                number.system,
+                number.estimate,
+                kind,
+                next(iter(notes_of(view, number)), "") if kind == "unranked" else "",
+            )
+        )
     in_percent = any(number.printed > 1 for number in board.printed)
     for judge in board.absent:
-        judge_numbers = board.printed_of(view, judge.title)
-        for n in (n for n in judge_numbers if n.task == view.part):
+        for n in (
+            n for n in board.printed_of(view, judge.title) if n.task == view.part
+        ):
             value = Estimate(n.printed / (100 if in_percent else 1))
             rows.append(
                 ScaleRow(

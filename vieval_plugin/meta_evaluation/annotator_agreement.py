@@ -141,7 +141,6 @@ def correlations(
     statistics = []
     for key in product(dimensions, annotators, COEFFICIENTS):
         primary = key == _PRIMARY
-        test = PairedTestSpec(_overall_judged_items, "spearman") if primary else None
         statistics.append(
             Statistic(
                 metric_stem(*key),
@@ -150,7 +149,9 @@ def correlations(
                 aspect=key[0],
                 ends=(-1.0, 1.0),
                 constant=0.0,
-                paired=test,
+                paired=PairedTestSpec(_overall_judged_items, "spearman")
+                if primary
+                else None,
             )
         )
     return tuple(statistics)
@@ -244,6 +245,7 @@ def _overall_judged_items(rows: AnnotatedRows) -> dict[str, JudgedItem]:
     judged_items = {}
     for o, mean in zip(rows.scored, means.tolist(), strict=True):
         if not math.isnan(mean):
-            score = o.scores[rows.overall]
-            judged_items[f"{o.uid}/{o.image_model}"] = JudgedItem(o.group, score, mean)
+            judged_items[f"{o.uid}/{o.image_model}"] = JudgedItem(
+                o.group, o.scores[rows.overall], mean
+            )
     return judged_items

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -119,28 +119,27 @@ class WithAnnotators(Annotated, Report):
                 for run, rows in observed(runs, part)
             }
             rated = {o.uid: o for rows in judged.values() for o in rows.judged}
-            ordered = tuple(sorted(rated.values(), key=lambda o: o.uid))
-            annotator_rows = replace(next(iter(judged.values())), judged=ordered)
+            annotator_rows = replace(
+                next(iter(judged.values())),
+                judged=tuple(sorted(rated.values(), key=lambda o: o.uid)),
+            )
             annotator_numbers = list(
                 self._annotator_numbers(annotator_rows, part, bootstrap)
             )
             numbers += annotator_numbers
             for run in (run for run in runs if run.label in judged):
                 numbers += self._judge_numbers(run, judged[run.label], part, bootstrap)
-            title = f"Spearman's correlation of overall scores with the mean of all annotators, {part}"
-            compared = partial(self._compared, part, runs)
             ends = (-1.0, 1.0)
-            references = tuple(_references(annotator_numbers, part))
             statistic = RankedStatistic(
                 part,
                 OVERALL,
                 _LEADING,
                 "Spearman",
-                title,
+                f"Spearman's correlation of overall scores with the mean of all annotators, {part}",
                 _WHY,
                 ends,
-                compared,
-                references,
+                partial(self._compared, part, runs),
+                tuple(_references(annotator_numbers, part)),
             )
             ranked.append(statistic)
         return Findings(
@@ -151,12 +150,14 @@ class WithAnnotators(Annotated, Report):
         self, run: Run, observations: Sequence[Observation], options: StatisticsOptions
     ) -> AnnotatedRows:
         scored = {name for o in observations for name in o.scores}
-        dimensions = tuple(
-            dimension for dimension in self.dimensions if dimension in scored
-        )
         return AnnotatedRows.from_observations(
             observations,
-            replace(Rating.from_run(run), dimensions=dimensions),
+            replace(
+                Rating.from_run(run),
+                dimensions=tuple(
+                    dimension for dimension in self.dimensions if dimension in scored
+                ),
+            ),
             self,
             options,
         )
@@ -169,9 +170,8 @@ class WithAnnotators(Annotated, Report):
         for label, leave_one_out in ((WITH_ALL, False), (WITH_OTHERS, True)):
             for dimension in (OVERALL, *self.dimensions):
                 yield Number(label, rated, part, dimension, "scored", "ceiling")
-            annotators = self.annotators[:-1]
             for statistic in annotator_correlation(
-                (OVERALL, *self.dimensions), annotators, leave_one_out
+                (OVERALL, *self.dimensions), self.annotators[:-1], leave_one_out
             ):
                 estimate = replace(
                     estimate_of(statistic, rows, bootstrap), n=len(rows.judged)
@@ -182,7 +182,12 @@ class WithAnnotators(Annotated, Report):
         self, run: Run, rows: AnnotatedRows, part: str, bootstrap: Bootstrap
     ) -> Iterator[Number]:
         counts = self._counts(rows)
-        yield from _count_numbers(rows, run, part, counts)
+        failed = len(rows.judged) - len(rows.scored)
+        for dimension, n in counts.items():
+            yield Number(run.label, Estimate(n, n=n), part, dimension, "scored")
+            yield Number(
+                run.label, Estimate(failed, n=failed), part, dimension, "failed"
+            )
         for statistic in correlations([*counts], self.annotators):
             estimate = replace(
                 estimate_of(statistic, rows, bootstrap), n=counts[statistic.aspect]
@@ -192,22 +197,17 @@ class WithAnnotators(Annotated, Report):
                 statistic.name == metric_stem(statistic.aspect, MEAN, "spearman")
                 and statistic.aspect != OVERALL
             ):
-                columns = (run.label, estimate, part, OVERALL, _LEADING)
-                yield Number(*columns, breakdown="dimension", value=statistic.aspect)
-        yield from self._grade_numbers(rows, run, bootstrap, part)
-
-    def _counts(self, rows: AnnotatedRows) -> dict[str, int]:
-        counts = {}
-        for d in self.dimensions:
-            counts[d] = sum(d in o.scores for o in rows.judged)
-        return {OVERALL: len(rows.scored)} | {d: n for d, n in counts.items() if n}
-
-    def _grade_numbers(
-        self, rows: AnnotatedRows, run: Run, bootstrap: Bootstrap, part: str
-    ) -> Iterator[Number]:
+                yield Number(
+                    run.label,
+                    estimate,
+                    part,
+                    OVERALL,
+                    _LEADING,
+                    breakdown="dimension",
+                    value=statistic.aspect,
+                )
         scored_names = {name for o in rows.judged for name in o.scores}
-        grades = scored_names - {*run.aspects, *self.dimensions}
-        for name in sorted(grades):
+        for name in sorted(scored_names - {*run.aspects, *self.dimensions}):
             graded = sum(name in o.scores for o in rows.judged)
             mean = estimate_of(mean_grade(name), rows, bootstrap)
             value, low, high = (
@@ -215,6 +215,10 @@ class WithAnnotators(Annotated, Report):
             )
             grade = Estimate(value, low, high, n=graded, reasons=mean.reasons)
             yield Number(run.label, grade, part, name, "grade")
+
+    def _counts(self, rows: AnnotatedRows) -> dict[str, int]:
+        counts = {d: sum(d in o.scores for o in rows.judged) for d in self.dimensions}
+        return {OVERALL: len(rows.scored)} | {d: n for d, n in counts.items() if n}
 
     def _layouts(self, numbers: Sequence[Number]) -> Iterator[Layout]:
         """Table 1 for the overall scores, its like for each dimension that a judge scores,
@@ -227,12 +231,13 @@ class WithAnnotators(Annotated, Report):
             if number.role == "judge" and number.statistic != "grade"
         }
         for dimension in (d for d in (OVERALL, *self.dimensions) if d in judged):
-            names = {}
-            for annotator in self.annotators:
-                for c in COEFFICIENTS:
-                    names[metric_stem(dimension, annotator, c)] = (
-                        f"manual {annotator} {_SYMBOLS[c]}"
-                    )
+            names = {
+                metric_stem(
+                    dimension, annotator, c
+                ): f"manual {annotator} {_SYMBOLS[c]}"
+                for annotator in self.annotators
+                for c in COEFFICIENTS
+            }
             is_overall = dimension == OVERALL
             title = (
                 "Table 1. Overall score"
@@ -275,9 +280,14 @@ def _number(
     statistic: Statistic,
     role: Role = "judge",
 ) -> Number:
-    key = Key("statistics", part, "", label, statistic.name, statistic.aspect)
     return Number(
-        label, estimate, part, statistic.aspect, statistic.name, role, key=key
+        label,
+        estimate,
+        part,
+        statistic.aspect,
+        statistic.name,
+        role,
+        key=Key("statistics", part, "", label, statistic.name, statistic.aspect),
     )
 
 
@@ -293,12 +303,3 @@ def _references(annotator_numbers: Sequence[Number], part: str) -> Iterator[Numb
         mean = replace(mean_over_parts(correlations), n=correlations[0].n)
         yield Number(CEILING_LABEL, mean, part, OVERALL, _LEADING, "ceiling")
     yield Number(CONSTANT_LABEL, Estimate(0.0), part, OVERALL, _LEADING, "baseline")
-
-
-def _count_numbers(
-    rows: AnnotatedRows, run: Run, part: str, counts: Mapping[str, int]
-) -> Iterator[Number]:
-    failed = len(rows.judged) - len(rows.scored)
-    for dimension, n in counts.items():
-        yield Number(run.label, Estimate(n, n=n), part, dimension, "scored")
-        yield Number(run.label, Estimate(failed, n=failed), part, dimension, "failed")

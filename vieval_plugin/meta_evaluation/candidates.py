@@ -4,7 +4,6 @@ several, or both.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from vieval_plugin.judges.protocol import SampleId
 from vieval_plugin.meta_evaluation.findings import preferred
 from vieval_plugin.records import Record
+from vieval_plugin.stats.bootstrap import grouped
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.wording import natural
 
@@ -42,23 +42,21 @@ def candidates_by_prompt(
     """
     scored = [record for record in records if record.verdict.scores]
     provenances = [record.provenance for record in scored]
-    judges = list(
-        dict.fromkeys((p.judge, *p.settings, p.backbone) for p in provenances)
-    )
+    judges = {" ".join((p.judge, *p.settings, p.backbone)): None for p in provenances}
     if len(judges) != 1:
-        names = ", ".join(" ".join(judge) for judge in judges) or "none"
         raise VievalError(
-            f"verdicts must have scores of one judge, got scores of {names}"
+            f"verdicts must have scores of one judge, got scores of {', '.join(judges) or 'none'}"
         )
-    aspects = list(
-        dict.fromkeys(aspect for record in scored for aspect in record.verdict.scores)
+    aspects = {aspect for record in scored for aspect in record.verdict.scores}
+    aspect = preferred([*aspects])[0]
+    by_prompt = grouped(
+        (
+            (record.id.benchmark, record.id.part, record.group or record.id.uid),
+            Candidate(record, record.verdict.scores[aspect]),
+        )
+        for record in scored
+        if aspect in record.verdict.scores
     )
-    aspect = preferred(aspects)[0]
-    by_prompt = defaultdict(list)
-    for record in scored:
-        if aspect in record.verdict.scores:
-            key = record.id.benchmark, record.id.part, record.group or record.id.uid
-            by_prompt[key].append(Candidate(record, record.verdict.scores[aspect]))
     return {
         key: sorted(
             candidates,

@@ -120,18 +120,18 @@ def compared_means(
     def above_constant(index: int, seed: Seed) -> float:
         own_items = items[labels[index]]
         names = sorted(own_items)
-        best = max(
-            ([constant[name] for name in names] for constant in constants),
-            key=math.fsum,
-        )
         difference = MeanDifference(
-            _values(own_items, names), best, _groups(own_items, names)
+            _values(own_items, names),
+            max(
+                ([constant[name] for name in names] for constant in constants),
+                key=math.fsum,
+            ),
+            _groups(own_items, names),
         )
         result = paired_comparison(difference, 0, seed, intervals=False)
         return result.p if result.difference.value > 0 else 1.0
 
-    test = above_constant if constants else None
-    fields = (
+    return ComparedStatistic(
         part,
         aspect,
         statistic,
@@ -139,8 +139,9 @@ def compared_means(
         pair,
         unit,
         entrants,
+        notes=notes,
+        above_constant=above_constant if constants else None,
     )
-    return ComparedStatistic(*fields, notes=notes, above_constant=test)
 
 
 def compared_correlations(
@@ -202,35 +203,39 @@ def compared_correlations(
         columns = [column for column, why in enumerate(why_not) if not why]
         if not common[:, columns].any():
             return CommonSamplesStatistic(0)
-        left_out = []
-        for name, why, any_common in zip(
-            tables.columns, why_not, np.any(common, axis=0), strict=True
-        ):
-            if why and any_common:
-                left_out.append(f"{'/'.join(name)}: {why}")
+        left_out = [
+            f"{'/'.join(name)}: {why}"
+            for name, why, any_common in zip(
+                tables.columns, why_not, np.any(common, axis=0), strict=True
+            )
+            if why and any_common
+        ]
         common = common[:, columns]
         rows = np.any(common, axis=1)
         sides = (tables.scores[first], tables.scores[second], tables.human)
         first_scores, second_scores, human = (
             np.where(common, side[:, columns], np.nan)[rows] for side in sides
         )
-        row_groups = zip(tables.groups, rows, strict=True)
-        common_groups = [group for group, is_common in row_groups if is_common]
-        column_parts = [tables.columns[column][0] for column in columns]
-        statistic = CorrelationDifference(
-            first_scores,
-            second_scores,
-            human,
-            common_groups,
-            column_parts,
-            coefficient=coefficient,
-        )
         note = (
             f"not used to compare {labels[first]} and {labels[second]}: "
             f"{because(left_out)}"
         )
-        notes = (note,) if left_out and first != second else ()
-        return CommonSamplesStatistic(int(common.sum()), statistic, notes=notes)
+        return CommonSamplesStatistic(
+            int(common.sum()),
+            CorrelationDifference(
+                first_scores,
+                second_scores,
+                human,
+                [
+                    group
+                    for group, is_common in zip(tables.groups, rows, strict=True)
+                    if is_common
+                ],
+                [tables.columns[column][0] for column in columns],
+                coefficient=coefficient,
+            ),
+            notes=(note,) if left_out and first != second else (),
+        )
 
     labels = list(items)
     systems = tuple(system(index, label) for index, label in enumerate(labels))
@@ -256,7 +261,13 @@ class _Tables(NamedTuple):
         """Return those of all items; rows are sorted, so that two judges' do not depend on a
         third.
         """
-        by_cell = _by_cell(items)
+        by_cell = []
+        for label_items in items.values():
+            cells = {
+                (item.part, item.cell[0] or name, item.cell[1]): item
+                for name, item in label_items.items()
+            }
+            by_cell.append(cells)
         all_items = {
             cell: item for label_items in by_cell for cell, item in label_items.items()
         }
@@ -282,18 +293,6 @@ class _Tables(NamedTuple):
             for label_items in by_cell
         )
         return cls(human, scores, tuple(groups.values()), tuple(columns))
-
-
-def _by_cell(
-    items: Mapping[str, Items],
-) -> list[dict[tuple[str, str, str], JudgedItem]]:
-    by_cell = []
-    for label_items in items.values():
-        cells = {}
-        for name, item in label_items.items():
-            cells[(item.part, item.cell[0] or name, item.cell[1])] = item
-        by_cell.append(cells)
-    return by_cell
 
 
 def _systems(items: Mapping[str, Items], unit: str, total: int) -> tuple[System, ...]:

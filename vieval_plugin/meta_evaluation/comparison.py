@@ -257,7 +257,7 @@ class Comparison:
         Source: multiple comparisons with the best, Hsu 1996, Multiple Comparisons, chapter 4.
         """
         labels = {system.label for system in self.ranked}
-        beaten = set[str]()
+        beaten = set()
         for pair in map(SystemPair.better_first, self.pairs):
             adjusted = pair.result.p * (len(labels) - 1)
             is_shown = adjusted <= pair.level and pair.decides and not pair.doubtful
@@ -295,8 +295,7 @@ class Comparison:
                 "supports the ranks"
             )
         for position, better in enumerate(labels):
-            lower_labels = labels[position + 1 :]
-            for worse in lower_labels:
+            for worse in labels[position + 1 :]:
                 pair = self.pair_of(better, worse)
                 if pair and self.beats(worse, better):
                     common = f"{pair.n} {self.compared.unit} they have in common"
@@ -373,20 +372,17 @@ def compare_systems(
 def _without_pairs(
     compared: ComparedStatistic, systems: tuple[System, ...]
 ) -> Comparison:
-    reason = (
-        f"no two of these {compared.entrants} share {compared.unit} that a test can use"
+    return Comparison(
+        compared,
+        systems,
+        reason=f"no two of these {compared.entrants} share {compared.unit} that a test can use",
     )
-    return Comparison(compared, systems, reason=reason)
 
 
 def _defined_indices(compared: ComparedStatistic, defined: set[str]) -> list[int]:
     """Indices of systems with a number by label, so that a pair is one in any order of results."""
-    indices = [
-        index
-        for index, system in enumerate(compared.systems)
-        if system.label in defined
-    ]
-    return sorted(indices, key=lambda index: compared.systems[index].label)
+    index_of = compared.index_by_label
+    return [index_of[label] for label in sorted(index_of) if label in defined]
 
 
 def _tested(
@@ -448,17 +444,16 @@ def restrict_systems(
 ) -> ComparedStatistic:
     """A statistic of some of its systems; no number depends on those that are left out."""
     indices = [
-        index for index, system in enumerate(compared.systems) if system.label in labels
+        index for label, index in compared.index_by_label.items() if label in labels
     ]
     above_constant = compared.above_constant
 
     def pair(first: int, second: int) -> CommonSamplesStatistic:
         return compared.pair(indices[first], indices[second])
 
-    systems = tuple(compared.systems[index] for index in indices)
     return replace(
         compared,
-        systems=systems,
+        systems=tuple(compared.systems[index] for index in indices),
         pair=pair,
         above_constant=above_constant
         and (lambda index, seed: above_constant(indices[index], seed)),
@@ -477,7 +472,7 @@ def above_constant_p(
     if compared.above_constant is None:
         return {}
     seed = _seed(compared, benchmark, options)
-    p_values = dict[str, float]()
+    p_values = {}
     for index, system in enumerate(compared.systems):
         key = system.label, *seed
         if not system.undefined and key not in compared.alone:
@@ -519,21 +514,19 @@ def average_benchmarks(
     statistics = [compared for parts in comparisons.values() for compared in parts]
     benchmarks = [benchmark for benchmark, parts in comparisons.items() for _ in parts]
     weights = [1 / len(comparisons[benchmark]) for benchmark in benchmarks]
-    indices = [
-        {system.label: index for index, system in enumerate(statistic.systems)}
-        for statistic in statistics
-    ]
+    indices = [statistic.index_by_label for statistic in statistics]
     labels = list(dict.fromkeys(label for index_of in indices for label in index_of))
-    systems = []
-    for label in labels:
-        systems.append(_averaged_system(label, statistics, indices, benchmarks))
+    systems = [
+        _averaged_system(label, statistics, indices, benchmarks) for label in labels
+    ]
 
     def pair(first: int, second: int) -> CommonSamplesStatistic:
         two = labels[first], labels[second]
-        common = []
-        for statistic, index_of in zip(statistics, indices, strict=True):
-            if index_of.keys() >= {*two}:
-                common.append(statistic.pair(*(index_of[label] for label in two)))
+        common = [
+            statistic.pair(*(index_of[label] for label in two))
+            for statistic, index_of in zip(statistics, indices, strict=True)
+            if index_of.keys() >= {*two}
+        ]
         paired = [
             samples.statistic for samples in common if samples.statistic is not None
         ]
@@ -554,9 +547,10 @@ def _averaged_system(
     benchmarks: list[str],
 ) -> System:
     """System over all benchmarks, with the reasons why it has no number or no rank."""
-    systems_by_benchmark = []
-    for s, index in zip(statistics, indices, strict=True):
-        systems_by_benchmark.append(s.systems[index[label]] if label in index else None)
+    systems_by_benchmark = [
+        s.systems[index[label]] if label in index else None
+        for s, index in zip(statistics, indices, strict=True)
+    ]
     by_benchmark = list(zip(benchmarks, systems_by_benchmark, strict=True))
     missing = dict.fromkeys(
         benchmark for benchmark, system in by_benchmark if system is None
@@ -589,8 +583,7 @@ def _mean_title(comparisons: Mapping[str, Sequence[ComparedStatistic]]) -> str:
     for benchmark, parts in comparisons.items():
         statistic = parts[0].statistic.partition(",")[0]
         descriptions.append(f"{benchmark}: {parts[0].aspect}, {statistic}")
-    described = "; ".join(descriptions)
-    return f"mean over {len(comparisons)} benchmarks ({described})"
+    return f"mean over {len(comparisons)} benchmarks ({'; '.join(descriptions)})"
 
 
 #: Words before the parts or task types for which a system has no value.
@@ -689,8 +682,9 @@ def _adjusted(
     ).tolist()
     adjusted_pairs = []
     for pair, p, penalised_p in zip(pairs, adjusted, penalised, strict=True):
-        doubtful = p <= pair.level < penalised_p
-        adjusted_pairs.append(replace(pair, adjusted=p, doubtful=doubtful))
+        adjusted_pairs.append(
+            replace(pair, adjusted=p, doubtful=p <= pair.level < penalised_p)
+        )
     return adjusted_pairs
 
 

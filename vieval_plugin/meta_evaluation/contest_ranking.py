@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -77,6 +77,11 @@ class ContestStrengths:
     reason: str
 
 
+def by_strength(numbers: Iterable[Number]) -> list[Number]:
+    """Strengths from the largest, those that are not known among the mean ones."""
+    return sorted(numbers, key=lambda n: -n.estimate.value if n.estimate.defined else 0)
+
+
 def rank_contests(
     runs: Sequence[Run], options: StatisticsOptions
 ) -> list[ContestRanking]:
@@ -91,8 +96,8 @@ def rank_contests(
     """
     rankings = []
     for part in dict.fromkeys(part for run in runs for part in run.records):
-        by_annotators: list[ContestRanking] = []
-        by_judges: list[ContestRanking] = []
+        by_annotators = []
+        by_judges = []
         for run in (run for run in runs if part in run.records):
             voted = [
                 judged for judged in run.records[part] if judged[0].votes is not None
@@ -116,14 +121,13 @@ def rank_contests(
                 )
             for subject in subjects_of(observed, run.aspects):
                 compared = win_rate_statistic(subject, pairs)
-                codes = judge_codes(pairs, subject)
                 by_judges.append(
                     _ranked(
                         run.benchmark,
                         part,
                         str(run.name),
                         pairs,
-                        codes,
+                        judge_codes(pairs, subject),
                         compared,
                         options,
                     )
@@ -168,7 +172,15 @@ def contest_strengths(
     if np.isnan(logs).any():
         reason = SEPARATED if answers else "no contest has an answer"
     else:
-        estimates = _strength_estimates(options, benchmark, part, won, tied, logs)
+        seed = [options.seed, zlib.crc32(f"{benchmark}/{part}".encode())]
+        names = [str(number) for number in range(len(won))]
+        resamples = resampled_strengths(
+            won, tied, cluster_counts(names, options.draws, seed)
+        )
+        estimates = [
+            Estimate(float(log), *_interval(resamples[:, n]))
+            for n, log in enumerate(logs)
+        ]
         shares = dict(zip(models, map(float, win_shares(fitted)), strict=True))
     judge = JudgeName(voter, "", voter)
     numbers = []
@@ -194,24 +206,6 @@ def contest_strengths(
     )
 
 
-def _strength_estimates(
-    options: StatisticsOptions,
-    benchmark: str,
-    part: str,
-    won: Floats,
-    tied: Floats,
-    logs: Floats,
-) -> list[Estimate]:
-    seed = [options.seed, zlib.crc32(f"{benchmark}/{part}".encode())]
-    names = [str(number) for number in range(len(won))]
-    resamples = resampled_strengths(
-        won, tied, cluster_counts(names, options.draws, seed)
-    )
-    return [
-        Estimate(float(log), *_interval(resamples[:, n])) for n, log in enumerate(logs)
-    ]
-
-
 def _ranked(
     benchmark: str,
     part: str,
@@ -225,7 +219,6 @@ def _ranked(
         benchmark, part, voter, compared.aspect, pairs, codes, options
     )
     compared = replace(compared, untestable_reason=voter_strengths.reason)
-    judge = JudgeName(voter, "", voter)
     statistic = RankedStatistic(
         part=part,
         aspect=compared.aspect,
@@ -236,7 +229,7 @@ def _ranked(
         ends=(-math.inf, math.inf),
         compared=lambda _: compared,
         is_headline=False,
-        judge=judge,
+        judge=JudgeName(voter, "", voter),
         measure=STRENGTH,
     )
     return ContestRanking(

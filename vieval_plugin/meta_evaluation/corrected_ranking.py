@@ -212,15 +212,15 @@ def _estimated(
         powered._replace(mean=_bound_interval(powered, rated_units))
         for powered in (by_ratings, corrected)
     )
-    means = score_prompts(images, aspect)
-    raw = bootstrap.estimate(mean_over_prompts(means, clusters_of(images)))
     kind_of_image = np.array(kinds)
     unrated_kinds = tuple(
         kind for kind in dict.fromkeys(kinds) if not any(rated[kind_of_image == kind])
     )
     return GeneratorEstimates(
         generator.image_model,
-        raw,
+        bootstrap.estimate(
+            mean_over_prompts(score_prompts(images, aspect), clusters_of(images))
+        ),
         by_ratings,
         corrected,
         int(rated.sum()),
@@ -247,9 +247,8 @@ def _powered(
     ratings = np.array([mean_rating(image, aspect) for image in images], dtype=float)
     scores = np.array([image.scores[aspect] for image in images], dtype=float)
     prompts = [image.cluster for image in images]
-    kinds = [image.kind for image in images]
     return prediction_powered_mean(
-        ratings, scores, prompts, strata=kinds, weight=weight
+        ratings, scores, prompts, strata=[image.kind for image in images], weight=weight
     )
 
 
@@ -296,13 +295,17 @@ def _ranked(
         System(e.generator, e.rated_units, _undefined(e), value=e.corrected.mean.value)
         for e in estimates
     )
-    order = tuple(e.generator for e in ordered)
     has_groups = any(image.cluster != image.group for side in scored for image in side)
-    unit = "rated groups" if has_groups else "rated prompts"
     compared = ComparedStatistic(
-        *(ALL, aspect, CORRECTED.name, systems, pair, unit, "generators"),
+        ALL,
+        aspect,
+        CORRECTED.name,
+        systems,
+        pair,
+        "rated groups" if has_groups else "rated prompts",
+        "generators",
         with_failures=count_failures,
-        order=order,
+        order=tuple(e.generator for e in ordered),
         level=level,
         undecided_reason=undecided_reason,
     )
@@ -330,7 +333,11 @@ def _corrected_numbers(
         number = Number(
             generator.image_model,
             replace(e.corrected.mean, n=len(prompts)),
-            *(ALL, aspect, CORRECTED.name, "generator", run.name),
+            ALL,
+            aspect,
+            CORRECTED.name,
+            "generator",
+            run.name,
             total=len({image.group for image in generator.all}),
             statuses=Counter(image.status for image in generator.all),
         )
@@ -353,13 +360,12 @@ def _undecided_reason(selected: Sequence[object], look: Look | None) -> str:
 def _ranked_statistic(
     aspect: str, run: Run, compared: ComparedStatistic
 ) -> RankedStatistic:
-    title = f"Mean {aspect} over prompts, by {run.name}, corrected by people's ratings"
     return RankedStatistic(
         part=ALL,
         aspect=aspect,
         statistic=CORRECTED.name,
         measured=aspect,
-        title=title,
+        title=f"Mean {aspect} over prompts, by {run.name}, corrected by people's ratings",
         why="",
         ends=(0.0, 1.0),
         compared=lambda _: compared,
@@ -391,11 +397,12 @@ def _ordered(
         for generator, estimate in zip(judged, estimates, strict=True)
         if estimate.raw.defined
     ]
-    labelled = []
-    for number, (generator, _) in enumerate(scored):
-        for image in generator.all:
-            if aspect in image.scores and not math.isnan(mean_rating(image, aspect)):
-                labelled.append((number, image))
+    labelled = [
+        (number, image)
+        for number, (generator, _) in enumerate(scored)
+        for image in generator.all
+        if aspect in image.scores and not math.isnan(mean_rating(image, aspect))
+    ]
     numbers = [number for number, _ in labelled]
     images = [image for _, image in labelled]
     _, group_codes = factorize([image.group for image in images])
@@ -457,9 +464,13 @@ def _paired(
         difference = Estimate(difference.value)
         by_ratings = Estimate(by_ratings.value)
         p = math.nan
-    means = first_mean.mean.clipped(0, 1).value, second_mean.mean.clipped(0, 1).value
     return (
-        PairedComparison(*means, difference=difference.clipped(-1, 1), p=p),
+        PairedComparison(
+            first_mean.mean.clipped(0, 1).value,
+            second_mean.mean.clipped(0, 1).value,
+            difference=difference.clipped(-1, 1),
+            p=p,
+        ),
         n,
         by_ratings.clipped(-1, 1),
     )
@@ -488,9 +499,10 @@ def _is_on_judge_scale(judged: Sequence[GeneratorImages], aspect: str) -> bool:
     """True where people rated as judges score: beside another scale, a judge's mean says
     nothing.
     """
-    ratings = []
-    for generator in judged:
-        for image in generator.all:
-            for value in image.ratings.get(aspect, ()):
-                ratings.append(value)
+    ratings = [
+        value
+        for generator in judged
+        for image in generator.all
+        for value in image.ratings.get(aspect, ())
+    ]
     return all(0 <= value <= 1 or math.isnan(value) for value in ratings)

@@ -13,6 +13,7 @@ from pathlib import Path
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.records import Record, Run
 from vieval_plugin.stats.decisions import NOTABLE_FAILURES
+from vieval_plugin.text.wording import plural
 from vieval_plugin.text.yaml_json import read_json
 
 _NOT_ASKED = (Status.NOT_APPLICABLE, Status.MISSING)
@@ -91,10 +92,11 @@ def cost_of(records: Sequence[Record]) -> Cost:
     ''
     """
     status_counts = Counter(record.verdict.status for record in records)
-    failed = []
-    for s, n in status_counts.most_common():
-        if not s.usable and s not in _NOT_ASKED:
-            failed.append((str(s), n))
+    failed = [
+        (str(s), n)
+        for s, n in status_counts.most_common()
+        if not s.usable and s not in _NOT_ASKED
+    ]
     token_counts = [record.tokens for record in records if record.tokens is not None]
     tokens = sum(token_counts) if token_counts else None
     asked = [r.verdict for r in records if r.verdict.status not in _NOT_ASKED]
@@ -118,25 +120,26 @@ def durations(runs: Sequence[Run]) -> dict[tuple[str, str], str]:
     Args:
         runs: of all benchmarks, those that are shown together.
     """
-    run_summaries = {(run.benchmark, run.label): _summaries(run) for run in runs}
+    run_summaries = {
+        (run.benchmark, run.label): {
+            *filter(None, (r.summary for r in run.all_records))
+        }
+        for run in runs
+    }
     judges: dict[Path, set[str]] = defaultdict(set)
     for (_, label), summaries in run_summaries.items():
         for summary in summaries:
             judges[summary].add(label)
     seconds_of = {summary: _seconds(summary) for summary in judges}
-    return {
-        key: _seconds_text(
-            sum(seconds_of[summary] for summary in summaries),
-            max(len(judges[summary]) - 1 for summary in summaries),
-        )
-        for key, summaries in run_summaries.items()
-        if summaries and all(seconds_of[summary] for summary in summaries)
-    }
-
-
-def _summaries(run: Run) -> set[Path]:
-    records = run.all_records
-    return {record.summary for record in records if record.summary is not None}
+    texts = {}
+    for key, summaries in run_summaries.items():
+        if summaries and all(seconds_of[summary] for summary in summaries):
+            seconds = sum(seconds_of[summary] for summary in summaries)
+            others = max(len(judges[summary]) - 1 for summary in summaries)
+            texts[key] = f"{seconds:.0f}" if seconds >= 10 else f"{seconds:.1f}"
+            if others:
+                texts[key] += f" (with {plural(others, 'other judge')})"
+    return texts
 
 
 def _seconds(summary: Path) -> float:
@@ -144,10 +147,3 @@ def _seconds(summary: Path) -> float:
         return float(read_json(summary.read_bytes())["total_evaluation_time_seconds"])
     except (OSError, ValueError, KeyError, TypeError):
         return 0.0
-
-
-def _seconds_text(seconds: float, other_judge_count: int) -> str:
-    text = f"{seconds:.0f}" if seconds >= 10 else f"{seconds:.1f}"
-    if other_judge_count:
-        return f"{text} (with {other_judge_count} other judge{'s' * (other_judge_count > 1)})"
-    return text

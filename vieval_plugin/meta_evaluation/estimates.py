@@ -77,14 +77,17 @@ class Bootstrap:
         True
         """
         if math.isnan(computed.value):
-            reasons = (computed.reason or "undefined",)
             return Estimate(
-                math.nan, resamples=np.full(self.resamples, np.nan), reasons=reasons
+                math.nan,
+                resamples=np.full(self.resamples, np.nan),
+                reasons=(computed.reason or "undefined",),
             )
         rng = np.random.default_rng(self.seed)
         block_size = max(1, _MOST_COUNTS // max(1, len(computed.clusters)))
-        firsts = range(0, self.resamples, block_size)
-        blocks = [min(block_size, self.resamples - first) for first in firsts]
+        blocks = [
+            min(block_size, self.resamples - first)
+            for first in range(0, self.resamples, block_size)
+        ]
         resampled = np.concatenate(
             [
                 computed.resample(cluster_counts(computed.clusters, block, rng))
@@ -178,10 +181,12 @@ def mean_over_parts(parts: Sequence[Estimate]) -> Estimate:
     0.75
     """
     resampled = np.mean([part.resamples for part in parts], axis=0)
-    value = math.fsum(part.value for part in parts) / len(parts)
-    reasons = tuple(dict.fromkeys(reason for part in parts for reason in part.reasons))
     return Estimate(
-        value, *interval(resampled), resampled, sum(part.n for part in parts), reasons
+        math.fsum(part.value for part in parts) / len(parts),
+        *interval(resampled),
+        resampled,
+        sum(part.n for part in parts),
+        tuple(dict.fromkeys(reason for part in parts for reason in part.reasons)),
     )
 
 

@@ -8,7 +8,7 @@ generators are systems alike. `rows.py` has the rows that files hold.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache
@@ -102,6 +102,13 @@ class Number:
         return sum(n for status, n in self.statuses.items() if not status.usable)
 
     @property
+    def failures(self) -> str:
+        """Verdicts without a score by status, in words."""
+        return ", ".join(
+            f"{status} {n}" for status, n in self.statuses.items() if not status.usable
+        )
+
+    @property
     def reason(self) -> str:
         """Reason why there is no value, or no rank; empty where there are both."""
         return self.unranked or self.estimate.reason
@@ -162,8 +169,7 @@ class Layout:
                 spaced = _WORDS.sub(" ", n).replace("_way", "-way")
                 names.append(self.words.get(n, spaced))
             header.append(" ".join(names))
-        column_names = zip(*by_row, strict=True)
-        orders = [list(dict.fromkeys(names)) for names in column_names]
+        orders = [list(dict.fromkeys(names)) for names in zip(*by_row, strict=True)]
         rows = []
         for row in sorted(
             by_row,
@@ -172,8 +178,7 @@ class Layout:
             ],
         ):
             cells = by_row[row]
-            texts = self._row_texts(row, cells, columns)
-            rows.append(tuple(texts))
+            rows.append(tuple(self._row_texts(row, cells, columns)))
         return Table(self.name, self.title, tuple(header), tuple(rows))
 
     def _cells_by_row(
@@ -350,13 +355,12 @@ class Findings:
 
     def __add__(self, other: Findings) -> Findings:
         """The findings of both, these first."""
-        paper = self.paper or other.paper
         return Findings(
             (*self.numbers, *other.numbers),
             (*self.ranked, *other.ranked),
             (*self.layouts, *other.layouts),
             (*self.texts, *other.texts),
-            paper,
+            self.paper or other.paper,
         )
 
     @property
@@ -428,6 +432,14 @@ class Leaderboard(RankedStatistic):
     def defined(self) -> list[Number]:
         """Numbers that have a value."""
         return [number for number in self.numbers if number.estimate.defined]
+
+    def reasons_of(self, systems: Collection[str]) -> list[str]:
+        """Reasons why some of systems have no number, or no rank."""
+        return [
+            f"{n.system}: {n.reason}"
+            for n in self.numbers
+            if n.system in systems and n.reason
+        ]
 
     def number_of(self, system: str) -> Number:
         """The number of a system; KeyError without one."""

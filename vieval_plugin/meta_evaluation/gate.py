@@ -38,6 +38,7 @@ from vieval_plugin.meta_evaluation.win_rates import (
     outcomes_between,
 )
 from vieval_plugin.records import YOUR_IMAGES, Record, Run
+from vieval_plugin.stats.bootstrap import grouped
 from vieval_plugin.stats.comparison import Bools
 from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.decisions import LARGE_FALL, ONE_SIDED_LEVEL
@@ -162,7 +163,13 @@ def gate_evidence(
         side_images: Sequence[Observation] = side.all
         if ranking.breakdown:
             side_images = side.having_value(ranking.breakdown, ranking.value)
-        images[name] = _group_by_prompt(side_images)
+        # the images of each prompt, without those that the judge does not apply to,
+        # which no statistic sees
+        images[name] = grouped(
+            (image.group, image)
+            for image in side_images
+            if image.status is not Status.NOT_APPLICABLE
+        )
     corrected = (
         ranking.comparison.pair_of(challenger, reference)
         if ranking.measure.uses_ratings
@@ -238,17 +245,6 @@ def known_digest(image: Image) -> str:
         return ""
 
 
-def _group_by_prompt(images: Sequence[Observation]) -> dict[str, list[Observation]]:
-    """The images of each prompt, without those that the judge does not apply to, which no
-    statistic sees.
-    """
-    by_prompt: dict[str, list[Observation]] = defaultdict(list)
-    for image in images:
-        if image.status is not Status.NOT_APPLICABLE:
-            by_prompt[image.group].append(image)
-    return by_prompt
-
-
 def _image_evidence(
     ranking: Leaderboard,
     images_by_prompt: Mapping[str, Mapping[str, Sequence[Observation]]],
@@ -263,9 +259,10 @@ def _image_evidence(
         images_by_prompt.items()
     )
     prompts = list(reference_images)
-    sides = []
-    for images in (challenger_images, reference_images):
-        sides.append([_scores(images.get(p, ()), aspect) for p in prompts])
+    sides = [
+        [_scores(images.get(p, ()), aspect) for p in prompts]
+        for images in (challenger_images, reference_images)
+    ]
     # with several images a prompt, as many count as the other side has: otherwise the side with more
     # images would seem to fail more often
     failed_shares = _failed_shares(sides)
@@ -299,10 +296,8 @@ def _image_evidence(
     by_all = MeanOfDifferences.from_differences(penalised, units, maximum)
     if corrected:
         by_both, by_all = _corrected(corrected, penalised, usable, maximum)
-    rises = int((differences > LARGE_FALL + _ROUNDING).sum())
     my_share = failed_shares[:, 0]
     their_share = failed_shares[:, 1]
-    sorted_falls = tuple(sorted(falls, key=lambda fall: fall.difference))
     return GateEvidence(
         challenger,
         reference,
@@ -313,10 +308,10 @@ def _image_evidence(
         unjudged,
         _unread(reference_images, aspect),
         len(differences),
-        rises,
+        int((differences > LARGE_FALL + _ROUNDING).sum()),
         _spread(scored),
         _signs(differences),
-        sorted_falls,
+        tuple(sorted(falls, key=lambda fall: fall.difference)),
     )
 
 
@@ -332,7 +327,11 @@ def _falls(
             continue
         failure = ""
         if math.isnan(score):
-            failure = _failure(challenger_images.get(prompt, ()))
+            # the status of images of which none has a score
+            statuses = [
+                image.status for image in challenger_images.get(prompt, ())
+            ] or [Status.MISSING]
+            failure = str(worst(statuses))
         elif score - reference_score >= -_ROUNDING:
             continue
         falls.append(PromptFall(prompt, reference, score, reference_score, failure))
@@ -367,12 +366,6 @@ def _prompt_scores(
         )
         rows.append([none_to_nan(score) for score in scores])
     return np.array(rows, dtype=float)
-
-
-def _failure(images: Sequence[Observation]) -> str:
-    """The status of images of which none has a score."""
-    statuses = [image.status for image in images] or [Status.MISSING]
-    return str(worst(statuses))
 
 
 def _could_be_judged_again(images: Sequence[Observation], aspect: str) -> bool:
@@ -433,17 +426,22 @@ def _corrected(
     error = half / float(scipy.stats.t.ppf(1 - ONE_SIDED_LEVEL, max(n - 1, 1)))
     mixed = np.where(usable, difference.value, penalised)
     standard_error = float(mixed.std(ddof=1)) / math.sqrt(len(mixed))
-    mixed_error = math.hypot(standard_error, float(usable.mean()) * error)
     return (
         MeanOfDifferences(difference.value, error, n, fall),
-        MeanOfDifferences(float(mixed.mean()), mixed_error, n, fall),
+        MeanOfDifferences(
+            float(mixed.mean()),
+            math.hypot(standard_error, float(usable.mean()) * error),
+            n,
+            fall,
+        ),
     )
 
 
 def _mean_lead(outcomes: Sequence[ContestOutcome]) -> MeanOfDifferences:
     leads = [outcome.points - EVEN for outcome in outcomes]
-    groups = [outcome.group for outcome in outcomes]
-    return MeanOfDifferences.from_differences(leads, groups, EVEN)
+    return MeanOfDifferences.from_differences(
+        leads, [outcome.group for outcome in outcomes], EVEN
+    )
 
 
 def _contest_evidence(
@@ -455,38 +453,6 @@ def _contest_evidence(
     outcomes = outcomes_between(run, subject, challenger, reference, options)
     decided = [outcome for outcome in outcomes if outcome.failed is None]
     failures = [outcome.failed for outcome in outcomes if outcome.failed is not None]
-    unjudged = _unjudged_count(outcomes, run, challenger, reference)
-    by_both = _mean_lead(decided)
-    by_all = _mean_lead(outcomes)
-    alone = failures.count((True, False)), failures.count((False, True))
-    falls = [
-        PromptFall(o.group, reference, math.nan, math.nan, str(o.status))
-        for o in outcomes
-        if o.failed == (True, False)
-    ]
-    parse_failures = sum(outcome.status is Status.PARSE_FAILURE for outcome in outcomes)
-    spread = _spread(np.array([outcome.points for outcome in decided]))
-    differences = np.array([outcome.points - EVEN for outcome in decided])
-    return GateEvidence(
-        challenger,
-        reference,
-        by_both,
-        by_all,
-        len(outcomes),
-        alone,
-        (unjudged, unjudged),
-        (parse_failures, len(outcomes)),
-        len(decided),
-        0,
-        spread,
-        _signs(differences),
-        tuple(falls),
-    )
-
-
-def _unjudged_count(
-    outcomes: list[ContestOutcome], run: Run, challenger: str, reference: str
-) -> int:
     unjudged = sum(
         outcome.failed is not None and outcome.status in _RETRYABLE
         for outcome in outcomes
@@ -500,7 +466,31 @@ def _unjudged_count(
         for o in observed
         if o.contest is not None
     )
-    return unjudged
+    by_both = _mean_lead(decided)
+    by_all = _mean_lead(outcomes)
+    alone = failures.count((True, False)), failures.count((False, True))
+    falls = [
+        PromptFall(o.group, reference, math.nan, math.nan, str(o.status))
+        for o in outcomes
+        if o.failed == (True, False)
+    ]
+    parse_failures = sum(outcome.status is Status.PARSE_FAILURE for outcome in outcomes)
+    differences = np.array([outcome.points - EVEN for outcome in decided])
+    return GateEvidence(
+        challenger,
+        reference,
+        by_both,
+        by_all,
+        len(outcomes),
+        alone,
+        (unjudged, unjudged),
+        (parse_failures, len(outcomes)),
+        len(decided),
+        0,
+        _spread(np.array([outcome.points for outcome in decided])),
+        _signs(differences),
+        tuple(falls),
+    )
 
 
 def fillers(records: Sequence[Record]) -> list[Record]:
@@ -526,8 +516,9 @@ def fillers(records: Sequence[Record]) -> list[Record]:
 
 def _zero_reasonings(verdict: Verdict) -> set[str]:
     """The reasonings of the answers whose scores are all 0."""
-    zeros = []
-    for step in verdict.trace:
-        if step.status.usable and step.scores and not any(step.scores):
-            zeros.append(step)
+    zeros = [
+        step
+        for step in verdict.trace
+        if step.status.usable and step.scores and not any(step.scores)
+    ]
     return {letters(step.reason) for step in zeros if step.reason}

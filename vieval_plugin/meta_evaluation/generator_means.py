@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 
 from vieval_plugin.meta_evaluation.estimates import Computed, computed_mean
 from vieval_plugin.meta_evaluation.measures import PromptScore, mean_of
@@ -18,6 +19,7 @@ from vieval_plugin.meta_evaluation.observations import (
 )
 from vieval_plugin.meta_evaluation.statistics import SCORED, Statistic
 from vieval_plugin.records import YOUR_IMAGES, Run
+from vieval_plugin.stats.bootstrap import grouped
 from vieval_plugin.stats.options import StatisticsOptions
 
 #: Breakdown values of an image, from its part and what is seen of it.
@@ -71,9 +73,9 @@ def generators_of(run: Run, options: StatisticsOptions) -> list[GeneratorImages]
     images_by_model: dict[str, list[tuple[str, Observation]]] = {}
     scores: dict[str, None] = dict.fromkeys(run.aspects)
     for part, samples in run.records.items():
-        for record in (
-            record for records in samples for record in records if record.votes is None
-        ):
+        for record in chain(*samples):
+            if record.votes is not None:
+                continue
             image = observe([record])
             image = replace(
                 image, group=f"{part}/{image.group}", cluster=f"{part}/{image.cluster}"
@@ -211,9 +213,10 @@ def score_prompts(
     >>> score_prompts([Observation("m", "1", {}, {"PQ": 0.5}, Status.OK)], "PQ")
     {'1': 0.5}
     """
-    score_prompts = {}
-    for prompt, values in sorted(scores_by_prompt(observations, aspect).items()):
-        score_prompts[prompt] = score_images(values)
+    score_prompts = {
+        prompt: score_images(values)
+        for prompt, values in sorted(scores_by_prompt(observations, aspect).items())
+    }
     return {
         prompt: value for prompt, value in score_prompts.items() if value is not None
     }
@@ -227,12 +230,11 @@ def scores_by_prompt(
     Args:
         observations, aspect: as for `score_prompts`.
     """
-    prompt_scores: dict[str, list[float]] = {}
-    for image in observations:
-        score = image.scores.get(aspect)
-        if score is not None:
-            prompt_scores.setdefault(image.group, []).append(score)
-    return prompt_scores
+    return grouped(
+        (image.group, image.scores[aspect])
+        for image in observations
+        if aspect in image.scores
+    )
 
 
 def clusters_of(observations: Iterable[Observation]) -> dict[str, str]:

@@ -114,18 +114,14 @@ class OfGenerators(Report):
         its own. The headline of a judge is O, or else SC, or else what it rates.
         """
         rankings = [_ranked(run, options) for run in runs]
-        tables = tuple(
-            layout
-            for name in ("generators", "generators_by")
-            for layout in layouts(name)
-        )
-        ranked = tuple(
-            statistic for statistics, _ in rankings for statistic in statistics
-        )
         return Findings(
             tuple(number for _, numbers in rankings for number in numbers),
-            ranked,
-            tables,
+            tuple(statistic for statistics, _ in rankings for statistic in statistics),
+            tuple(
+                layout
+                for name in ("generators", "generators_by")
+                for layout in layouts(name)
+            ),
         )
 
 
@@ -147,27 +143,21 @@ def _ranked(
         for record in run.all_records
         for name in record.provenance.calibrated_scores
     }
-    breakdowns = _breakdowns(judged)
+    places = [
+        (breakdown, value)
+        for breakdown in BREAKDOWNS
+        for value in _values(judged, breakdown)
+    ]
     statistics = list[RankedStatistic]()
     numbers = list[Number]()
     headline = "", aspects[0] if aspects else ""
-    for breakdown, value in breakdowns:
+    for breakdown, value in [("", ""), *places]:
         images = _images_by_model(judged, breakdown, value)
         for aspect in aspects:
             for measure in _measures(images, aspect):
                 title = f"{aspect}, {measure.name}, by {run.name}"
                 if measure.is_plain_mean:
                     title = f"Mean {aspect} over prompts, by {run.name}"
-                compared = cache(
-                    partial(
-                        _compared_under,
-                        judged_under,
-                        (breakdown, value),
-                        aspect,
-                        measure,
-                    )
-                )
-                is_headline = measure.leads and (breakdown, aspect) == headline
                 statistic = RankedStatistic(
                     part=ALL,
                     aspect=aspect,
@@ -176,8 +166,17 @@ def _ranked(
                     title=title,
                     why=_WHY,
                     ends=(0.0, 1.0),
-                    compared=compared,
-                    is_headline=is_headline,
+                    compared=cache(
+                        partial(
+                            _compared_under,
+                            judged_under,
+                            breakdown,
+                            value,
+                            aspect,
+                            measure,
+                        )
+                    ),
+                    is_headline=measure.leads and (breakdown, aspect) == headline,
                     judge=run.name,
                     breakdown=breakdown,
                     value=value,
@@ -188,26 +187,15 @@ def _ranked(
     return statistics, numbers
 
 
-def _breakdowns(judged: list[GeneratorImages]) -> list[tuple[str, str]]:
-    return [
-        ("", ""),
-        *(
-            (breakdown, value)
-            for breakdown in BREAKDOWNS
-            for value in _values(judged, breakdown)
-        ),
-    ]
-
-
 def _compared_under(
     judged_under: Callable[[StatisticsOptions], Sequence[GeneratorImages]],
-    place: tuple[str, str],
+    breakdown: str,
+    value: str,
     aspect: str,
     measure: Measure,
     options: StatisticsOptions,
 ) -> ComparedStatistic:
     """The comparison of generators on a value of a breakdown, under a failure policy."""
-    breakdown, value = place
     images = _images_by_model(judged_under(options), breakdown, value)
     return _compared(images, value or ALL, aspect, measure)
 
@@ -229,16 +217,18 @@ def _numbers(
             table, statistic.value or ALL, model, run.label, "mean", statistic.aspect
         )
         mean = bootstrap.estimate(mean_over_prompts(scores, clusters_of(model_images)))
-        total = len({image.group for image in model_images})
-        statuses = Counter(image.status for image in model_images)
         yield Number(
-            *(model, mean, ALL, statistic.aspect, statistic.statistic),
+            model,
+            mean,
+            ALL,
+            statistic.aspect,
+            statistic.statistic,
             role="generator",
             judge=run.name,
             breakdown=statistic.breakdown,
             value=statistic.value,
-            total=total,
-            statuses=statuses,
+            total=len({image.group for image in model_images}),
+            statuses=Counter(image.status for image in model_images),
             key=key if mean.defined and measure.is_plain_mean else None,
         )
 
@@ -251,14 +241,15 @@ def _compared(
 ) -> ComparedStatistic:
     score_images = measure.score_images
     clusters = clusters_of(chain.from_iterable(images.values()))
-    items = {}
-    for model, model_images in images.items():
-        items[model] = {
+    items = {
+        model: {
             prompt: JudgedItem(clusters[prompt], score)
             for prompt, score in score_prompts(
                 model_images, aspect, score_images
             ).items()
         }
+        for model, model_images in images.items()
+    }
     compared = compared_means(
         part, aspect, measure.name, items, "prompts", "generators"
     )
@@ -296,11 +287,10 @@ def _measures(images_by_model: ImagesByModel, aspect: str) -> list[Measure]:
     """Measures of generators by how several images of a prompt count: their mean, the best of so
     many as every generator has of one, and what other packages bring.
     """
-    sizes = []
-    for images in images_by_model.values():
-        sizes.append(
-            max(map(len, scores_by_prompt(images, aspect).values()), default=0)
-        )
+    sizes = [
+        max(map(len, scores_by_prompt(images, aspect).values()), default=0)
+        for images in images_by_model.values()
+    ]
     number = min(filter(None, sizes), default=1)
     best = Measure(
         f"mean over prompts of the best of {number} images",

@@ -56,20 +56,16 @@ def compared_with_annotators(
         imputed, aspects = filled_observations(
             observations, run.aspects, rated if run.against_all else (), options
         )
-        complete = [
-            observation
-            for observation in imputed
-            if _counts(observation, aspects, aspect)
-        ]
+        complete = [o for o in imputed if _counts(o, aspects, aspect)]
         parts += _part_ceiling(complete, aspect, f"{run.benchmark}/{part}", options)
     if not parts:
         return None
-    sides = zip(*parts, strict=True)
-    judge, annotators = (fisher_over_parts(side) for side in sides)
+    judge, annotators = map(fisher_over_parts, zip(*parts, strict=True))
     value = judge.value - annotators.value
     difference = judge.resamples - annotators.resamples
-    ends = bias_corrected_interval(difference, value)
-    return Estimate(value, *ends, difference, judge.n)
+    return Estimate(
+        value, *bias_corrected_interval(difference, value), difference, judge.n
+    )
 
 
 def _counts(observation: Observation, aspects: Sequence[str], aspect: str) -> bool:

@@ -33,7 +33,7 @@ from vieval_plugin.stats.agreement import (
     leave_one_out,
     leave_one_out_resampled,
 )
-from vieval_plugin.stats.bootstrap import cluster_counts, interval
+from vieval_plugin.stats.bootstrap import cluster_counts, grouped, interval
 from vieval_plugin.stats.correlation import (
     Floats,
     correlation,
@@ -118,7 +118,9 @@ def agreement_statistics(aspect: str) -> tuple[Statistic, ...]:
 
     return (
         Statistic(
-            *(aspect, partial(_corrected, aspect), "fisher"),
+            aspect,
+            partial(_corrected, aspect),
+            "fisher",
             over_parts=fisher_over_parts,
             primary=True,
             aspect=aspect,
@@ -194,20 +196,24 @@ def _corrected(aspect: str, rows: ImageModelRows) -> Estimate:
         if math.isnan(value):
             constant.append(f"{model}: the judge is constant")
         values.append(0.0 if math.isnan(value) else value)
-        counts_by_group = counts(model_column.groups)
         resampled.append(
             resampled_correlations(
-                human, model_column.judge, counts_by_group, constant_y_correlation=0.0
+                human,
+                model_column.judge,
+                counts(model_column.groups),
+                constant_y_correlation=0.0,
             )
         )
-    all_image_model_count = len(rows.columns[aspect])
-    coverage = ImageModelCoverage(
-        len(values), all_image_model_count, int(bool(values)), 1
-    )
     average = fisher_average(
         values, resampled, _sample_count(aspect, rows), reasons, rows.options
     )
-    return replace(average, zeros=tuple(constant), coverage=coverage)
+    return replace(
+        average,
+        zeros=tuple(constant),
+        coverage=ImageModelCoverage(
+            len(values), len(rows.columns[aspect]), int(bool(values)), 1
+        ),
+    )
 
 
 def fisher_average(
@@ -228,15 +234,15 @@ def fisher_average(
 
 def _paper(aspect: str, rows: ImageModelRows) -> Estimate:
     model_columns = rows.columns[aspect]
-    reasons = []
-    for model, c in model_columns.items():
-        why = undefined_reason(c.human(), c.judge)
-        if why:
-            reasons.append(f"{model}: {why}")
+    reasons = tuple(
+        f"{model}: {why}"
+        for model, c in model_columns.items()
+        if (why := undefined_reason(c.human(), c.judge))
+    )
     value = paper_mean(
         correlation(c.human(rows.added_last), c.judge) for c in model_columns.values()
     )
-    return Estimate(value, n=_sample_count(aspect, rows), reasons=tuple(reasons))
+    return Estimate(value, n=_sample_count(aspect, rows), reasons=reasons)
 
 
 def _sample_count(aspect: str, rows: ImageModelRows) -> int:
@@ -249,9 +255,10 @@ def _consistency(aspect: str, rows: ImageModelRows) -> Estimate:
     if times < 2:
         return Estimate(math.nan)
     unscored = [math.nan] * times
-    table = []
-    for o in rows.imputed:
-        table.append([scores.get(aspect, math.nan) for scores in o.repeats] or unscored)
+    table = [
+        [scores.get(aspect, math.nan) for scores in o.repeats] or unscored
+        for o in rows.imputed
+    ]
     return Estimate(krippendorff_alpha(np.array(table).T, "interval"))
 
 
@@ -290,10 +297,10 @@ def human_agreement(
     result = {}
     counts = resampled_counts(observations, name, options)
     for aspect in aspects:
-        values: list[float] = []
-        papers: list[float] = []
-        resampled: list[Floats] = []
-        reasons: list[str] = []
+        values = list[float]()
+        papers = []
+        resampled = list[Floats]()
+        reasons = list[str]()
         for model, rated in rating_columns(observations, aspect).items():
             per_annotator = leave_one_out(rated.ratings)
             values.extend(per_annotator)
@@ -301,17 +308,14 @@ def human_agreement(
             resampled.extend(
                 leave_one_out_resampled(rated.ratings, counts(rated.groups))
             )
-            reasons.extend(
+            reasons += [
                 f"{model}: rater {r + 1} is constant"
                 for r in np.flatnonzero(np.isnan(per_annotator))
-            )
-        average = bias_corrected(
-            fisher_average(values, resampled, len(observations), reasons, options)
-        )
-        result[aspect] = (
-            average,
-            Estimate(paper_mean(papers), n=len(observations), reasons=tuple(reasons)),
-        )
+            ]
+        n = len(observations)
+        average = fisher_average(values, resampled, n, reasons, options)
+        paper = Estimate(paper_mean(papers), n=n, reasons=tuple(reasons))
+        result[aspect] = bias_corrected(average), paper
     return result
 
 
@@ -332,7 +336,6 @@ def fisher_over_parts(parts: Sequence[Estimate]) -> Estimate:
     resampled = fisher_mean_over([part.resamples for part in parts])
     correlations = [part.value for part in parts]
     coverages = (astuple(part.coverage) for part in parts)
-    coverage = ImageModelCoverage(*map(sum, zip(*coverages, strict=True)))
     return Estimate(
         fisher_mean(correlations),
         *interval(resampled),
@@ -340,7 +343,7 @@ def fisher_over_parts(parts: Sequence[Estimate]) -> Estimate:
         sum(part.n for part in parts),
         _joined(part.reasons for part in parts),
         _joined(part.zeros for part in parts),
-        coverage,
+        ImageModelCoverage(*map(sum, zip(*coverages, strict=True))),
     )
 
 
@@ -350,9 +353,11 @@ def paper_over_parts(parts: Sequence[Estimate]) -> Estimate:
     >>> round(paper_over_parts([Estimate(0.5), Estimate(0.5)]).value, 4)
     0.4621
     """
-    value = paper_mean(part.value for part in parts)
-    n = sum(part.n for part in parts)
-    return Estimate(value, n=n, reasons=_joined(part.reasons for part in parts))
+    return Estimate(
+        paper_mean(part.value for part in parts),
+        n=sum(part.n for part in parts),
+        reasons=_joined(part.reasons for part in parts),
+    )
 
 
 def _joined(sequences: Iterable[Sequence[str]]) -> tuple[str, ...]:
@@ -375,9 +380,10 @@ def missing_value_reason(human: Floats) -> str:
 
 def undefined_reason(human: Floats, judge: Floats) -> str:
     """Reason why a judge's correlation with human means is undefined; empty where it is defined."""
-    why = undefined(human, judge)
-    return why.replace("first variable", "human mean").replace(
-        "second variable", "judge"
+    return (
+        undefined(human, judge)
+        .replace("first variable", "human mean")
+        .replace("second variable", "judge")
     )
 
 
@@ -397,15 +403,16 @@ def columns(
     """
     columns_by_model = {}
     for model, rows in _group_by_model(observations).items():
-        complete = []
-        for o in rows:
-            if set(aspects) <= o.scores.keys() and aspect in o.ratings:
-                complete.append(o)
-        groups = tuple(o.group for o in complete)
-        ratings = np.array([o.ratings[aspect] for o in complete], dtype=float).T
+        complete = [
+            o for o in rows if set(aspects) <= o.scores.keys() and aspect in o.ratings
+        ]
+        ratings = [o.ratings[aspect] for o in complete]
         scores = [o.scores.get(aspect, np.nan) for o in complete]
-        judge = np.array(scores, dtype=float)
-        columns_by_model[model] = Columns(groups, ratings, judge)
+        columns_by_model[model] = Columns(
+            tuple(o.group for o in complete),
+            np.array(ratings, dtype=float).T,
+            np.array(scores, dtype=float),
+        )
     return columns_by_model
 
 
@@ -439,26 +446,24 @@ def generator_pairs(
         observations: the part's samples in any order, failures already imputed.
         aspect: the one that both rate.
     """
-    judged: list[dict[str, float]] = []
-    rated: list[dict[str, float]] = []
-    for rows in _group_by_model(
-        [o for o in observations if o.ratings.get(aspect)]
-    ).values():
-        judged.append({o.group: o.scores[aspect] for o in rows if aspect in o.scores})
-        rated.append({o.group: float(np.mean(o.ratings[aspect])) for o in rows})
-    pairs = []
-    for first, second in combinations(range(len(rated)), 2):
-        if judged[first].keys() & judged[second].keys():
-            pairs.append(
-                pair_agreement(
-                    first,
-                    second,
-                    *(
-                        _differences(side[first], side[second])
-                        for side in (judged, rated)
-                    ),
-                )
-            )
+    rated_rows = [o for o in observations if o.ratings.get(aspect)]
+    by_model = _group_by_model(rated_rows).values()
+    judged = [
+        {o.group: o.scores[aspect] for o in rows if aspect in o.scores}
+        for rows in by_model
+    ]
+    rated = [
+        {o.group: float(np.mean(o.ratings[aspect])) for o in rows} for rows in by_model
+    ]
+    pairs = [
+        pair_agreement(
+            first,
+            second,
+            *(_differences(side[first], side[second]) for side in (judged, rated)),
+        )
+        for first, second in combinations(range(len(rated)), 2)
+        if judged[first].keys() & judged[second].keys()
+    ]
     return len(rated), pairs
 
 
@@ -471,18 +476,12 @@ def _differences(
 def _group_by_model(
     observations: Sequence[Observation],
 ) -> dict[str, list[Observation]]:
-    grouped: dict[str, list[Observation]] = {}
-    for observation in sorted(observations, key=lambda o: (o.image_model, o.uid)):
-        grouped.setdefault(observation.image_model, []).append(observation)
-    return grouped
+    ordered = sorted(observations, key=lambda o: (o.image_model, o.uid))
+    return grouped((o.image_model, o) for o in ordered)
 
 
-@lru_cache(maxsize=8)
-def _bootstrap_group_counts(
-    groups: tuple[str, ...], resamples: int, seed: tuple[int, int]
-) -> Counts:
-    """Cached, because all judges' intervals on all aspects of a part come from the same draws."""
-    return cluster_counts(groups, resamples, seed)
+# all judges' intervals on all aspects of a part come from the same draws
+_cached_counts = lru_cache(maxsize=8)(cluster_counts)
 
 
 def resampled_counts(
@@ -496,8 +495,7 @@ def resampled_counts(
         options: how many resamples, the seed.
     """
     groups = tuple(sorted({o.group for o in observations}))
-    group_counts = _bootstrap_group_counts(
-        groups, options.draws, (options.seed, zlib.crc32(name.encode()))
-    )
+    seed = (options.seed, zlib.crc32(name.encode()))
+    group_counts = _cached_counts(groups, options.draws, seed)
     index_of = {group: index for index, group in enumerate(groups)}
     return lambda row_groups: group_counts[:, [index_of[group] for group in row_groups]]

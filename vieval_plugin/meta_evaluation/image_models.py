@@ -45,11 +45,13 @@ from vieval_plugin.meta_evaluation.image_model_agreement import (
     rating_columns,
     undefined_reason,
 )
+from vieval_plugin.meta_evaluation.measures import mean_of
 from vieval_plugin.meta_evaluation.observations import Observation, observe
 from vieval_plugin.meta_evaluation.statistics import Rating, Report, Statistic, parts_of
 from vieval_plugin.meta_evaluation.tables import Key, Table
 from vieval_plugin.records import Run
 from vieval_plugin.stats.agreement import krippendorff_alpha, leave_one_out
+from vieval_plugin.stats.bootstrap import grouped
 from vieval_plugin.stats.correlation import (
     Coefficient,
     Floats,
@@ -120,8 +122,11 @@ class ByImageModel(Report):
             if rating.repeats > 1:
                 aspect_statistics.append(consistency(aspect))
             for statistic in aspect_statistics:
-                primary = statistic.primary and aspect in comparable
-                statistics.append(replace(statistic, primary=primary))
+                statistics.append(
+                    replace(
+                        statistic, primary=statistic.primary and aspect in comparable
+                    )
+                )
         return tuple(statistics)
 
     def rows(
@@ -137,9 +142,14 @@ class ByImageModel(Report):
         imputed, aspects = filled_observations(
             observations, rating.aspects, rated, options
         )
-        name = f"{benchmark}/{part}"
-        added_last = self.added_last.get(part)
-        return ImageModelRows(observations, imputed, aspects, name, added_last, options)
+        return ImageModelRows(
+            observations,
+            imputed,
+            aspects,
+            f"{benchmark}/{part}",
+            self.added_last.get(part),
+            options,
+        )
 
     def findings(
         self,
@@ -152,12 +162,15 @@ class ByImageModel(Report):
         last.
         """
         parts = parts_of(parts, runs)
-        judge_numbers = []
-        for run in runs:
-            for n in self._judge_numbers(benchmark, parts, run, options):
-                judge_numbers.append(n)
-        human_numbers = list(_human_numbers(benchmark, parts, runs, options))
-        numbers = (*human_numbers, *judge_numbers)
+        judge_numbers = [
+            n
+            for run in runs
+            for n in self._judge_numbers(benchmark, parts, run, options)
+        ]
+        numbers = (
+            *list(_human_numbers(benchmark, parts, runs, options)),
+            *judge_numbers,
+        )
         by_model = {
             n.key.table
             for n in judge_numbers
@@ -174,8 +187,13 @@ class ByImageModel(Report):
             _left_out(numbers, parts),
             self._same_samples(benchmark, parts, runs, options),
         )
-        ranked = self._ranked(parts, runs, numbers, options)
-        return Findings(numbers, ranked, (*common, *by_model_layouts), texts, PAPER)
+        return Findings(
+            numbers,
+            self._ranked(parts, runs, numbers, options),
+            (*common, *by_model_layouts),
+            texts,
+            PAPER,
+        )
 
     def _judge_numbers(
         self, benchmark: str, parts: Sequence[str], run: Run, options: StatisticsOptions
@@ -183,9 +201,12 @@ class ByImageModel(Report):
         by_aspect: dict[str, list[Agreement]] = {}
         pairs_by_generator: dict[str, dict[str, tuple[int, list[PairAgreement]]]] = {}
         for part in (part for part in parts if part in run.records):
-            observations = [observe(judged) for judged in run.records[part]]
             rows = self.rows(
-                observations, Rating.from_run(run), benchmark, part, options
+                [observe(judged) for judged in run.records[part]],
+                Rating.from_run(run),
+                benchmark,
+                part,
+                options,
             )
             for aspect in rows.aspects:
                 agreed = agreement(rows, aspect)
@@ -202,9 +223,17 @@ class ByImageModel(Report):
             yield from _agreement(
                 run.label, ALL, aspect, agreement_over_parts(part_pairs)
             )
-            yield from _accuracy_numbers(
-                pairs_by_generator, aspect, options, benchmark, run
-            )
+            pairs_by_part = pairs_by_generator[aspect]
+            parts_by_name = {ALL: [*pairs_by_part]}
+            parts_by_name |= {part: [part] for part in pairs_by_part if part != ALL}
+            for name, members in parts_by_name.items():
+                accuracies = accuracy_over_pairs(
+                    [pairs_by_part[part] for part in members],
+                    options.draws,
+                    (options.seed, *f"{benchmark}/{name}".encode()),
+                )
+                for statistic, accuracy in zip((HARD, SOFT), accuracies, strict=True):
+                    yield Number(run.label, accuracy, name, aspect, statistic)
 
     def _ranked(
         self,
@@ -216,9 +245,15 @@ class ByImageModel(Report):
         """One an aspect that any judge rates, the default first: what half of the judges rate or
         more, O before SC.
         """
-        overall = _overall_numbers(numbers)
+        averages = [n for n in numbers if (n.part, n.statistic) == (ALL, FISHER)]
+        overall = [number for number in averages if number.role == "judge"]
         aspects = [number.aspect for number in overall]
         with_samples = {number.aspect for number in overall if number.estimate.n}
+        ceilings = {
+            number.aspect: replace(number, system=_CEILING_LABEL)
+            for number in averages
+            if number.role == "ceiling"
+        }
 
         @cache
         def rated(options: StatisticsOptions) -> Mapping[str, Mapping[str, Items]]:
@@ -230,9 +265,14 @@ class ByImageModel(Report):
         def compared(
             aspect: str, part: str, options: StatisticsOptions
         ) -> ComparedStatistic:
-            items = {}
-            for label, judge_ratings in rated(options).items():
-                items[label] = _items_in_part(judge_ratings.get(aspect, {}), part)
+            items = {
+                label: {
+                    name: item
+                    for name, item in judge_ratings.get(aspect, {}).items()
+                    if part in (ALL, item.part)
+                }
+                for label, judge_ratings in rated(options).items()
+            }
             return compared_on(
                 aspect, {label: in_part for label, in_part in items.items() if in_part}
             )
@@ -242,22 +282,19 @@ class ByImageModel(Report):
             [run] = [run for run in runs if run.label == label]
             return compared_with_annotators(run, aspect, self.rated, options)
 
-        ceilings = _ceilings(numbers)
         title = (
             "Spearman's correlation with the ratings on {}, averaged over image models and "
             "task types (Fisher)"
         )
         ranked = [
             RankedStatistic(
-                *(
-                    ALL,
-                    aspect,
-                    FISHER,
-                    "Spearman",
-                    title.format(aspect),
-                    _WHY,
-                    (-1.0, 1.0),
-                ),
+                ALL,
+                aspect,
+                FISHER,
+                "Spearman",
+                title.format(aspect),
+                _WHY,
+                (-1.0, 1.0),
                 compared=partial(compared, aspect, ALL),
                 references=_references(aspect, ceilings),
                 ceiling=partial(ceiling, aspect),
@@ -268,7 +305,13 @@ class ByImageModel(Report):
         ]
         # what fewer than half of the judges rate comes later, and what nobody rated last: there is
         # no number to look at
-        return _by_coverage(ranked, with_samples, aspects, runs)
+        ranked.sort(
+            key=lambda s: (
+                s.aspect not in with_samples,
+                2 * aspects.count(s.aspect) < len(runs),
+            )
+        )
+        return tuple(ranked)
 
     def _same_samples(
         self,
@@ -285,21 +328,27 @@ class ByImageModel(Report):
         layout = _layouts()["sc_same_samples"]
         if len(judges) < 2 or all(run.aspects != (SC,) for run in judges):
             return layout.table(())
-        restricted = [replace(run, aspects=(SC,), records={}) for run in judges]
-        for part in parts:
-            scored = [
-                {
-                    records[0].id
-                    for records in run.records[part]
-                    if SC in observe(records).scores
-                }
-                for run in judges
-            ]
-            common = set.intersection(*scored)
-            for run, common_observations in zip(judges, restricted, strict=True):
-                common_observations.records[part] = [
-                    records for records in run.records[part] if records[0].id in common
-                ]
+        scored = [
+            {
+                records[0].id
+                for part in parts
+                for records in run.records[part]
+                if SC in observe(records).scores
+            }
+            for run in judges
+        ]
+        common = set.intersection(*scored)
+        restricted = [
+            replace(
+                run,
+                aspects=(SC,),
+                records={
+                    part: [rows for rows in run.records[part] if rows[0].id in common]
+                    for part in parts
+                },
+            )
+            for run in judges
+        ]
         numbers = [
             n
             for run in restricted
@@ -316,82 +365,26 @@ def _model_numbers(
     table = run.table or BY_MODEL
     for model, columns in rows.columns[aspect].items():
         human = columns.human(rows.added_last)
-        reasons = (undefined_reason(human, columns.judge),)
         estimate = Estimate(
             correlation(human, columns.judge),
             n=len(columns.judge),
-            reasons=reasons,
+            reasons=(undefined_reason(human, columns.judge),),
         )
-        key = Key(table, part, model, run.label, "spearman", aspect)
-        fields = (part, aspect, f"{_BY_MODEL}_{table}")
         yield Number(
             run.label,
             estimate,
-            *fields,
+            part,
+            aspect,
+            f"{_BY_MODEL}_{table}",
             breakdown=_IMAGE_MODEL,
             value=model,
-            key=key,
+            key=Key(table, part, model, run.label, "spearman", aspect),
         )
-
-
-def _accuracy_numbers(
-    pairs_by_generator: dict[str, dict[str, tuple[int, list[PairAgreement]]]],
-    aspect: str,
-    options: StatisticsOptions,
-    benchmark: str,
-    run: Run,
-) -> Iterator[Number]:
-    pairs_by_part = pairs_by_generator[aspect]
-    parts_by_name = {ALL: list(pairs_by_part)} | {
-        part: [part] for part in pairs_by_part if part != ALL
-    }
-    for part, parts_of_value in parts_by_name.items():
-        pairs = [pairs_by_part[p] for p in parts_of_value]
-        accuracies = accuracy_over_pairs(
-            pairs,
-            options.draws,
-            (options.seed, *f"{benchmark}/{part}".encode()),
-        )
-        for statistic, accuracy in zip((HARD, SOFT), accuracies, strict=True):
-            yield Number(run.label, accuracy, part, aspect, statistic)
-
-
-def _overall_numbers(numbers: Sequence[Number]) -> list[Number]:
-    overall = (ALL, FISHER, "judge")
-    return [n for n in numbers if (n.part, n.statistic, n.role) == overall]
-
-
-def _ceilings(numbers: Sequence[Number]) -> dict[str, Number]:
-    humans = []
-    for n in numbers:
-        if (n.part, n.statistic, n.role) == (ALL, FISHER, "ceiling"):
-            humans.append(n)
-    return {n.aspect: replace(n, system=_CEILING_LABEL) for n in humans}
 
 
 def _references(aspect: str, ceilings: Mapping[str, Number]) -> tuple[Number, ...]:
     constant = Number(CONSTANT_LABEL, Estimate(0.0), ALL, aspect, FISHER, "baseline")
     return (ceilings[aspect], constant) if aspect in ceilings else (constant,)
-
-
-def _items_in_part(items: Items, part: str) -> Items:
-    return {name: item for name, item in items.items() if part in (ALL, item.part)}
-
-
-def _by_coverage(
-    ranked: list[RankedStatistic],
-    with_samples: set[str],
-    aspects: list[str],
-    runs: Sequence[Run],
-) -> tuple[RankedStatistic, ...]:
-    by_coverage = sorted(
-        ranked,
-        key=lambda s: (
-            s.aspect not in with_samples,
-            2 * aspects.count(s.aspect) < len(runs),
-        ),
-    )
-    return tuple(by_coverage)
 
 
 def rated_items(
@@ -415,20 +408,15 @@ def rated_items(
         for o in complete_observations:
             complete = set(aspects) <= o.scores.keys()
             for aspect in aspects:
-                if o.ratings.get(aspect) and not any(
-                    map(math.isnan, o.ratings[aspect])
-                ):
+                ratings = o.ratings.get(aspect)
+                if ratings and not any(map(math.isnan, ratings)):
                     # as `annotator_mean` rounds, so that equal means are equal
-                    human = round(
-                        math.fsum(o.ratings[aspect]) / len(o.ratings[aspect]), 9
-                    )
+                    human = round(mean_of(ratings), 9)
                     score = o.scores[aspect] if complete else math.nan
-                    item = JudgedItem(
-                        o.group, score, human, part, cell=(o.uid, o.image_model)
-                    )
-                    by_aspect.setdefault(aspect, {})[
-                        f"{part}/{o.image_model}/{o.uid}"
-                    ] = item
+                    cell = (o.uid, o.image_model)
+                    name = f"{part}/{o.image_model}/{o.uid}"
+                    item = JudgedItem(o.group, score, human, part, cell)
+                    by_aspect.setdefault(aspect, {})[name] = item
     return by_aspect
 
 
@@ -454,21 +442,15 @@ def _rankings(label: str, part: str, rows: ImageModelRows) -> Iterator[Number]:
     rated; their distance.
     """
     judged = {
-        model: float(c.judge.mean())
-        for model, c in rows.columns["O"].items()
-        if len(c.judge)
+        model: c.judge.mean() for model, c in rows.columns["O"].items() if len(c.judge)
     }
     rated = rating_columns(rows.imputed, "O")
-    human = {
-        model: float(rated[model].human(rows.added_last).mean()) for model in judged
-    }
+    human = [rated[model].human(rows.added_last).mean() for model in judged]
     by_judge = ranks(list(judged.values()))
-    by_humans = ranks(list(human.values()))
-    for statistic, model_values in (
-        ("rank_by_humans", by_humans),
-        ("rank_by_judge", by_judge),
-    ):
-        for model, rank in zip(judged, model_values, strict=True):
+    by_humans = ranks(human)
+    ranks_by_source = {"rank_by_humans": by_humans, "rank_by_judge": by_judge}
+    for statistic, model_ranks in ranks_by_source.items():
+        for model, rank in zip(judged, model_ranks, strict=True):
             yield Number(
                 label,
                 Estimate(rank),
@@ -481,18 +463,21 @@ def _rankings(label: str, part: str, rows: ImageModelRows) -> Iterator[Number]:
     # rank 1 is the best, and the statistics rank by scores
     judge = -np.array(by_judge)
     humans = -np.array(by_humans)
-    why = (
-        "all image models have the same rank"
-        if len(judge) > 1
-        else undefined(judge, humans)
-    )
-    for name, distance in (
+    why = "all image models have the same rank"
+    if len(judge) < 2:
+        why = undefined(judge, humans)
+    distances = (
         ("footrule", footrule(judge, humans)),
         ("rho", correlation(judge, humans)),
-    ):
-        key = Key("T5", part, "", label, name, "O")
+    )
+    for name, distance in distances:
         yield Number(
-            label, Estimate(distance, reasons=(why,)), part, "O", name, key=key
+            label,
+            Estimate(distance, reasons=(why,)),
+            part,
+            "O",
+            name,
+            key=Key("T5", part, "", label, name, "O"),
         )
 
 
@@ -502,9 +487,15 @@ def _agreement(
     """Numbers of both averages, the published one with its cell in the paper."""
     corrected, paper = agreed
     yield Number(label, corrected, part, aspect, FISHER, role)
-    table = "T1" if part == ALL else "T2/3"
-    key = Key(table, part, "", label, "spearman", aspect)
-    yield Number(label, paper, part, aspect, PUBLISHED, role, key=key)
+    yield Number(
+        label,
+        paper,
+        part,
+        aspect,
+        PUBLISHED,
+        role,
+        key=Key("T1" if part == ALL else "T2/3", part, "", label, "spearman", aspect),
+    )
 
 
 def _human_numbers(
@@ -535,9 +526,17 @@ def _human_numbers(
                 model: columns.ratings
                 for model, columns in rating_columns(observed, aspect).items()
             }
-            alpha = krippendorff_alpha(np.concatenate(list(by_model.values()), axis=1))
-            alike = Estimate(alpha, reasons=("all ratings are equal",))
-            yield Number(HUMAN, alike, part, aspect, "krippendorff", "ceiling")
+            yield Number(
+                HUMAN,
+                Estimate(
+                    krippendorff_alpha(np.concatenate(list(by_model.values()), axis=1)),
+                    reasons=("all ratings are equal",),
+                ),
+                part,
+                aspect,
+                "krippendorff",
+                "ceiling",
+            )
             yield from _rater_numbers(by_model, part, aspect)
     for aspect, part_pairs in by_aspect.items():
         corrected, paper = agreement_over_parts(part_pairs)
@@ -551,21 +550,20 @@ def _rater_numbers(
 ) -> Iterator[Number]:
     for model, values in by_model.items():
         for coefficient in get_args(Coefficient):
-            mean = paper_mean(leave_one_out(values, coefficient), rounded=False)
-            name = f"{coefficient}_of_raters"
-            key = Key("T7", part, model, HUMAN, coefficient, aspect)
-            estimate = Estimate(mean, reasons=(_NO_RATER,))
             yield Number(
                 HUMAN,
-                estimate,
+                Estimate(
+                    paper_mean(leave_one_out(values, coefficient), rounded=False),
+                    reasons=(_NO_RATER,),
+                ),
                 part,
                 aspect,
-                name,
+                f"{coefficient}_of_raters",
                 "ceiling",
                 None,
                 _IMAGE_MODEL,
                 model,
-                key=key,
+                key=Key("T7", part, model, HUMAN, coefficient, aspect),
             )
 
 
@@ -574,22 +572,17 @@ _NO_RATER = "no rater's correlation with the others is defined"
 
 def _left_out(numbers: Sequence[Number], parts: Sequence[str]) -> Table:
     """Image models without a value, and those that count as 0 because all scores are the same."""
-    aspects: dict[tuple[str, str, str, str], list[str]] = {}
-    for number in (n for n in numbers if n.statistic == FISHER and n.part in parts):
-        zero_reasons = [
-            f"{reason}, which counts as 0" for reason in number.estimate.zeros
-        ]
-        for reason in (*number.estimate.reasons, *zero_reasons):
-            model, _, why = reason.partition(": ")
-            aspects.setdefault((number.part, number.system, why, model), []).append(
-                number.aspect
-            )
-    models: dict[tuple[str, str, str, str], list[str]] = {}
-    for (part, label, why, model), names in aspects.items():
-        models.setdefault((part, label, ", ".join(names), why), []).append(model)
-    rows = []
-    for (part, label, aspect_names, why), names in models.items():
-        rows.append((part, label, aspect_names, ", ".join(names), why))
+    averages = [n for n in numbers if n.statistic == FISHER and n.part in parts]
+    aspects = grouped(
+        ((n.part, n.system, why, model), n.aspect)
+        for n in averages
+        for model, why in _left_out_models(n.estimate)
+    )
+    models = grouped(
+        ((part, label, ", ".join(names), why), model)
+        for (part, label, why, model), names in aspects.items()
+    )
+    rows = [(*cells[:3], ", ".join(names), cells[3]) for cells, names in models.items()]
     header = ("task", "judge", "aspects", "image models", "why")
     return Table(
         "left_out",
@@ -597,6 +590,15 @@ def _left_out(numbers: Sequence[Number], parts: Sequence[str]) -> Table:
         header,
         tuple(rows),
     )
+
+
+def _left_out_models(estimate: Estimate) -> Iterator[tuple[str, str]]:
+    for reason in (
+        *estimate.reasons,
+        *(f"{reason}, which counts as 0" for reason in estimate.zeros),
+    ):
+        model, _, why = reason.partition(": ")
+        yield model, why
 
 
 @cache
@@ -610,7 +612,11 @@ def _model_table_layout(table: str) -> Layout:
     """
     numbers = table.removeprefix("T").split("/")
     title = f"Table{'s' if len(numbers) > 1 else ''} {' and '.join(numbers)}. Spearman by image model"
-    name = f"table_{'_'.join(numbers)}"
     statistics = (f"{_BY_MODEL}_{table}",)
-    rows = {"task": "part", "image model": "value", "judge": "system"}
-    return Layout(name, title, statistics, rows, breakdown=_IMAGE_MODEL)
+    return Layout(
+        f"table_{'_'.join(numbers)}",
+        title,
+        statistics,
+        {"task": "part", "image model": "value", "judge": "system"},
+        breakdown=_IMAGE_MODEL,
+    )

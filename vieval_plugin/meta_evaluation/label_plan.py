@@ -58,9 +58,10 @@ class LabelPlan:
     def units(self) -> list[list[SampleId]]:
         """The images of each unit, in order."""
         names = self.groups or [image.uid for image in self.images]
-        keys = {}
-        for image, name in zip(self.images, names, strict=True):
-            keys[image] = (image.benchmark, image.part, name)
+        keys = {
+            image: (image.benchmark, image.part, name)
+            for image, name in zip(self.images, names, strict=True)
+        }
         return [
             list(images) for _, images in groupby(self.images, key=keys.__getitem__)
         ]
@@ -122,8 +123,7 @@ class Look:
     @property
     def images(self) -> list[SampleId]:
         """The images that count."""
-        image_groups = self.plan.units[: self.units]
-        return [image for images in image_groups for image in images]
+        return [image for images in self.plan.units[: self.units] for image in images]
 
     @property
     def next_images(self) -> list[SampleId]:
@@ -183,35 +183,22 @@ def size_advice(chosen: Sequence[Judged], available: Sequence[Judged]) -> str:
     images = Counter(sample.id.image_model for sample in _samples(available))
     in_each = max(len(prompts[model]) / len(groups[model]) for model in prompts)
     enough = sum(min(round(needed * in_each), number) for number in images.values())
-    counts = _counts_text(prompts, groups)
+    numbers = [*map(len, prompts.values())]
+    counts = f"{range_text(numbers)} prompt{'s' * (max(numbers) > 1)}"
+    if groups != prompts:
+        counts += f" in {range_text([*map(len, groups.values())])} groups (each counts as one)"
     advice = f" (--n {enough})" if len(chosen) < enough else ""
-    sentence = _least_sentence(fewest)
-    return (
-        f"{counts} of each generator: {sentence}. To show that one is not worse by "
-        f"{ADVISED_MARGIN:g}, about {needed:.0f} of each are needed if ratings vary as "
-        f"on ImagenHub{advice}"
-    )
-
-
-def _least_sentence(fewest: int) -> str:
     sentence = f"a test requires {LEAST_FOR_A_TEST}, a decision {LEAST_RATED}"
     if fewest >= LEAST_RATED:
         sentence = (
             f"a difference of {smallest_difference(TYPICAL_SPREAD, fewest):.2f} is found "
             "four times in five"
         )
-    return sentence
-
-
-def _counts_text(
-    prompts: defaultdict[str, set[tuple[str, str]]],
-    groups: defaultdict[str, set[tuple[str, str]]],
-) -> str:
-    numbers = [*map(len, prompts.values())]
-    counts = f"{range_text(numbers)} prompt{'s' * (max(numbers) > 1)}"
-    if groups != prompts:
-        counts += f" in {range_text([*map(len, groups.values())])} groups (each counts as one)"
-    return counts
+    return (
+        f"{counts} of each generator: {sentence}. To show that one is not worse by "
+        f"{ADVISED_MARGIN:g}, about {needed:.0f} of each are needed if ratings vary as "
+        f"on ImagenHub{advice}"
+    )
 
 
 def _samples(judged: Sequence[Judged]) -> list[Sample]:

@@ -134,10 +134,10 @@ def _correlation(coefficient: Coefficient, rows: LabelRows) -> Computed:
 def _rated_items(rows: LabelRows) -> dict[str, JudgedItem]:
     scores = rows.scores.tolist()
     ratings = rows.ratings.tolist()
-    judged_items = {}
-    for o, score, rating in zip(rows.scored, scores, ratings, strict=True):
-        judged_items[f"{o.uid}/{o.image_model}"] = JudgedItem(o.group, score, rating)
-    return judged_items
+    return {
+        f"{o.uid}/{o.image_model}": JudgedItem(o.group, score, rating)
+        for o, score, rating in zip(rows.scored, scores, ratings, strict=True)
+    }
 
 
 def _pairwise(rows: LabelRows) -> Computed:
@@ -159,12 +159,11 @@ def _auroc(rows: LabelRows) -> Computed:
     judged = rows.scores
     rated = rows.ratings
     if not np.isin(rated, (0, 1)).all():
-        reason = "auroc requires ratings of 0 or 1"
         return Computed(
             math.nan,
             lambda counts: np.full(len(counts), math.nan),
             rows.clusters,
-            reason,
+            "auroc requires ratings of 0 or 1",
         )
     return Computed(
         binary.auroc(rated, judged),
@@ -180,7 +179,7 @@ def _is_right(shares: Floats) -> Floats:
 
 
 def _agreement_points(rows: LabelRows) -> Floats:
-    return np.asarray(1 - np.abs((rows.scores >= 0.5) - _is_right(rows.ratings)))
+    return 1 - np.abs((rows.scores >= 0.5) - _is_right(rows.ratings))
 
 
 def _agreement(rows: LabelRows) -> Computed:
@@ -195,20 +194,21 @@ def _agreement(rows: LabelRows) -> Computed:
 
 def _agreement_items(rows: LabelRows) -> dict[str, JudgedItem]:
     points = _agreement_points(rows).tolist()
-    judged_items = {}
-    for o, point in zip(rows.scored, points, strict=True):
-        judged_items[f"{o.uid}/{o.image_model}"] = JudgedItem(o.group, point)
-    return judged_items
+    return {
+        f"{o.uid}/{o.image_model}": JudgedItem(o.group, point)
+        for o, point in zip(rows.scored, points, strict=True)
+    }
 
 
 def _agreement_references(rows: LabelRows) -> dict[Role, Estimate]:
     """Agreement of one annotator with most of the others, and that of the better constant."""
     share = mean(_is_right(rows.ratings))
     references: dict[Role, Estimate] = {"baseline": Estimate(max(share, 1 - share))}
-    points = []
-    for o in rows.scored:
-        for point in leave_one_out_points(o.ratings[rows.rated]):
-            points.append(point)
+    points = [
+        point
+        for o in rows.scored
+        for point in leave_one_out_points(o.ratings[rows.rated])
+    ]
     ceiling = Estimate(mean(points), n=len(points)) if points else None
     return {**references, **({"ceiling": ceiling} if ceiling else {})}
 
@@ -221,9 +221,10 @@ def _preference_points(rows: LabelRows) -> tuple[list[str], Floats]:
     first, second = (
         rows.scores_at(examples, position) for position in FIRST_AND_SECOND
     )
-    preferred = []
-    for by_position in examples.values():
-        preferred.append(by_position[FIRST_AND_SECOND[0]].ratings[rows.rated][0])
+    preferred = [
+        by_position[FIRST_AND_SECOND[0]].ratings[rows.rated][0]
+        for by_position in examples.values()
+    ]
     return list(examples), binary.preference_points(preferred, first, second)
 
 
@@ -248,9 +249,8 @@ def _share_statistic(
 
     def compute(rows: LabelRows) -> Computed:
         names, points = points_of(rows)
-        share = mean(points)
         return Computed(
-            share,
+            mean(points),
             lambda counts: binary.resampled_mean(points, counts),
             names,
             f"no complete {what}",

@@ -107,10 +107,9 @@ class WithLabels(Report):
         def compute(rows: RowsByAspect) -> Computed | Estimate:
             return column.compute(rows.by_aspect[aspect])
 
-        name = column.name if len(self.aspects) == 1 else f"{aspect}_{column.name}"
         return replace(
             column,
-            name=name,
+            name=column.name if len(self.aspects) == 1 else f"{aspect}_{column.name}",
             compute=compute,
             primary=column is self.columns[0],
             aspect=aspect,
@@ -125,9 +124,11 @@ class WithLabels(Report):
         options: StatisticsOptions,
     ) -> RowsByAspect:
         """The rows of each aspect that the judge is compared on."""
-        aspects = self._judged_aspects(rating)
         return RowsByAspect(
-            {aspect: _rows(observations, rating, aspect, options) for aspect in aspects}
+            {
+                aspect: _rows(observations, rating, aspect, options)
+                for aspect in self._judged_aspects(rating)
+            }
         )
 
     def _judged_aspects(self, rating: Rating) -> tuple[str, ...]:
@@ -153,35 +154,30 @@ class WithLabels(Report):
             for part in run.records
             for n in self._numbers(run, benchmark, part, options)
         ]
-        ranked = []
-        for aspect in self.aspects:
-            for part in parts_of(parts, runs):
-                for column in self.columns:
-                    if (column.paired or column is self.columns[0]) and (
-                        any((n.aspect, n.part) == (aspect, part) for n in numbers)
-                    ):
-                        ranked.append(
-                            self._ranked(
-                                column, aspect, part, runs, part_count=len(judged_parts)
-                            )
-                        )
+        ranked = [
+            self._ranked(column, aspect, part, runs, part_count=len(judged_parts))
+            for aspect in self.aspects
+            for part in parts_of(parts, runs)
+            for column in self.columns
+            if (column.paired or column is self.columns[0])
+            and (any((n.aspect, n.part) == (aspect, part) for n in numbers))
+        ]
         ranked.sort(key=lambda statistic: not statistic.is_headline)
         names = tuple(column.name for column in self.columns)
         hidden = [] if len(self.aspects) > 1 else ["aspect"]
-        tables = []
-        for layout in layouts("labels"):
-            tables.append(
-                replace(
-                    layout,
-                    statistics=("scored", "exact", *names),
-                    rows={
-                        heading: name
-                        for heading, name in layout.rows.items()
-                        if heading not in hidden
-                    },
-                    roles=("judge",),
-                )
+        tables = [
+            replace(
+                layout,
+                statistics=("scored", "exact", *names),
+                rows={
+                    heading: name
+                    for heading, name in layout.rows.items()
+                    if heading not in hidden
+                },
+                roles=("judge",),
             )
+            for layout in layouts("labels")
+        ]
         return Findings(tuple(numbers), tuple(ranked), tuple(tables))
 
     def _numbers(
@@ -211,7 +207,11 @@ class WithLabels(Report):
                 breakdown = "tag" if tag else ""
                 numbers += [
                     Number(
-                        *(run.label, estimate, part, aspect, name),
+                        run.label,
+                        estimate,
+                        part,
+                        aspect,
+                        name,
                         breakdown=breakdown,
                         value=tag,
                         key=None
@@ -235,11 +235,20 @@ class WithLabels(Report):
         leads = column is self.columns[0]
         references = []
         for role, estimate in _references(column, aspect, part, runs).items():
-            label = _LABELS[role]
-            references.append(Number(label, estimate, part, aspect, column.name, role))
-        texts = (column.name, column.title, title, _WHY)
+            references.append(
+                Number(_LABELS[role], estimate, part, aspect, column.name, role)
+            )
         return RankedStatistic(
-            part, aspect, *texts, column.ends, compared, tuple(references), leads
+            part,
+            aspect,
+            column.name,
+            column.title,
+            title,
+            _WHY,
+            column.ends,
+            compared,
+            tuple(references),
+            leads,
         )
 
     def _compared(
@@ -260,10 +269,11 @@ def _references(
     column: Statistic, aspect: str, part: str, runs: Sequence[Run]
 ) -> Mapping[Role, Estimate]:
     if column.references:
-        rated = {}
-        for _, observations in observed(runs, part):
-            for o in observations:
-                rated[(o.image_model, o.uid)] = o
+        rated = {
+            (o.image_model, o.uid): o
+            for _, observations in observed(runs, part)
+            for o in observations
+        }
         return column.references(LabelRows(tuple(rated.values()), aspect, aspect))
     return {} if column.constant is None else {"baseline": Estimate(column.constant)}
 

@@ -7,9 +7,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from itertools import chain
-from typing import Any
 
 from vieval_plugin.judges.contests import FIRST, FORWARD, REVERSE, SECOND
 from vieval_plugin.judges.protocol import Status
@@ -73,24 +72,31 @@ def leaderboard(
         systems: labels of those that it has; None for all.
         family_of: the label of a system whose pairs are a family of their own.
     """
-    numbers = _own_numbers(findings, statistic, systems)
+    numbers = [
+        n
+        for n in findings.numbers
+        if statistic.has(n) and (systems is None or n.system in systems)
+    ]
     compared = statistic.compared(options)
     compared = compared if systems is None else restrict_systems(compared, systems)
     comparison = compare_systems(compared, benchmark, options, intervals, family_of)
     compared_systems = {system.label: system for system in comparison.systems}
-    position = {label: index for index, label in enumerate(compared_systems)}
     records = _records_by_system(statistic, runs, [number.system for number in numbers])
-    completed = _completed_numbers(numbers, compared_systems, records, position)
+    completed = _completed_numbers(numbers, compared_systems, records)
     costs = {label: cost_of(judged) for label, judged in records.items()}
     same_answers = {
         label: one_answer(judged, statistic.aspect) for label, judged in records.items()
     }
-    comparable = _is_comparable(statistic, numbers)
+    comparable = (
+        statistic.is_headline
+        and len(numbers) > 1
+        and any(number.estimate.defined for number in numbers)
+    )
     failed = comparable and any(cost.failed for cost in costs.values())
     below_constant = _below_constant(statistic, compared, benchmark, options, numbers)
     return Leaderboard(
         # a leaderboard has all fields of its statistic
-        **_fields(statistic),
+        **vars(statistic),
         benchmark=benchmark,
         numbers=tuple(completed),
         comparison=comparison,
@@ -105,47 +111,28 @@ def leaderboard(
     )
 
 
-def _is_comparable(statistic: RankedStatistic, numbers: list[Number]) -> bool:
-    return (
-        statistic.is_headline
-        and len(numbers) > 1
-        and any(number.estimate.defined for number in numbers)
-    )
-
-
-def _own_numbers(
-    findings: Findings, statistic: RankedStatistic, systems: Collection[str] | None
-) -> list[Number]:
-    return [
-        n
-        for n in findings.numbers
-        if statistic.has(n) and (systems is None or n.system in systems)
-    ]
-
-
 def _completed_numbers(
     numbers: list[Number],
     compared_systems: dict[str, System],
     records: dict[str, list[Record]],
-    position: dict[str, int],
 ) -> list[Number]:
+    position = {label: index for index, label in enumerate(compared_systems)}
     completed = []
     for number in numbers:
         system = compared_systems.get(number.system)
         statuses = number.statuses or Counter(
             record.verdict.status for record in records[number.system]
         )
-        total = number.total or sum(statuses.values()) - statuses.get(
-            Status.NOT_APPLICABLE, 0
-        )
-        unranked, ranks = (
-            (system.undefined or system.unranked, system.ranks)
-            if system
-            else ("", None)
-        )
         completed.append(
             replace(
-                number, ranks=ranks, unranked=unranked, statuses=statuses, total=total
+                number,
+                ranks=system.ranks if system else None,
+                unranked=system.undefined or system.unranked if system else "",
+                statuses=statuses,
+                total=(
+                    number.total
+                    or sum(statuses.values()) - statuses.get(Status.NOT_APPLICABLE, 0)
+                ),
             )
         )
     completed.sort(
@@ -165,22 +152,11 @@ def _below_constant(
     constants = [r.estimate for r in statistic.references if r.role == "baseline"]
     if compared.above_constant:
         p_values = above_constant_p(compared, benchmark, options)
-        below_constant = {
-            label for label, p in p_values.items() if not p <= SIGNIFICANCE_LEVEL
-        }
-    else:
-        below_constant = set()
-        for n in numbers:
-            if n.estimate.defined and any(
-                not n.estimate.low > c.value for c in constants
-            ):
-                below_constant.add(n.system)
-    return below_constant
-
-
-def _fields(statistic: RankedStatistic) -> dict[str, Any]:
+        return {label for label, p in p_values.items() if not p <= SIGNIFICANCE_LEVEL}
     return {
-        field.name: getattr(statistic, field.name) for field in fields(RankedStatistic)
+        n.system
+        for n in numbers
+        if n.estimate.defined and any(not n.estimate.low > c.value for c in constants)
     }
 
 
@@ -190,16 +166,18 @@ def _records_by_system(
     """The records of each system on the statistic's part."""
     part = statistic.value if statistic.breakdown == "part" else statistic.part
     by_system: dict[str, list[Record]] = {system: [] for system in systems}
-    for run in (run for run in runs if statistic.judge in (None, run.name)):
+    for run in runs:
+        if statistic.judge not in (None, run.name):
+            continue
         part_records = (
             rows for name, rows in run.records.items() if part in (ALL, name)
         )
         for record in chain.from_iterable(chain.from_iterable(part_records)):
-            models = [candidate.image_model for candidate in record.candidates] or [
-                record.id.image_model
-            ]
-            for system in dict.fromkeys(models) if statistic.judge else [run.label]:
-                by_system.get(system or YOUR_IMAGES, []).append(record)
+            names = [candidate.image_model for candidate in record.candidates]
+            if not statistic.judge:
+                names = [run.label]
+            for name in dict.fromkeys(names or [record.id.image_model]):
+                by_system.get(name or YOUR_IMAGES, []).append(record)
     return by_system
 
 
@@ -243,10 +221,9 @@ def _positions(
             policy_comparison = compared
         else:
             policy_comparison = statistic.compared(replace(options, policy=policy))
-        systems = systems_by_own_number(policy_comparison)
         labels = [
             system.label
-            for system in systems
+            for system in systems_by_own_number(policy_comparison)
             if not (math.isnan(system.value) or system.unranked)
         ]
         return {label: str(position) for position, label in enumerate(labels, start=1)}

@@ -152,10 +152,11 @@ def _remarks(summary: Summary) -> str:
     # all
     first = {s.name: summary.estimates[s.metric] for s in reversed(summary.statistics)}
     estimates = {s.name: first[s.name] for s in summary.statistics}
-    undefined = []
-    for name, estimate in estimates.items():
-        for reason in estimate.reasons:
-            undefined.append(f"{name} {reason}")
+    undefined = [
+        f"{name} {reason}"
+        for name, estimate in estimates.items()
+        for reason in estimate.reasons
+    ]
     constant = [
         f"{name} {reason}"
         for name, estimate in estimates.items()

@@ -116,16 +116,13 @@ def observe(records: Sequence[Record]) -> Observation:
     first = records[0]
     scored = [record.verdict.scores for record in records]
     kept_apart = any(record.verdict.recorded for record in records)
-    repeats = tuple(scored) if len(records) > 1 else ()
-    status = worst([record.verdict.status for record in records])
-    cost = first.generation.cost if first.generation else {}
     return Observation(
         image_model=first.id.image_model,
         uid=first.id.uid,
         ratings={aspect: tuple(values) for aspect, values in first.ratings.items()},
         scores=_means(scored),
-        status=status,
-        repeats=repeats,
+        status=worst([record.verdict.status for record in records]),
+        repeats=tuple(scored) if len(records) > 1 else (),
         tags=first.tags,
         exact=all(
             high - low <= EXACT
@@ -142,7 +139,7 @@ def observe(records: Sequence[Record]) -> Observation:
         draw=first.id.draw,
         kind=first.kind,
         category=first.category,
-        cost=cost,
+        cost=first.generation.cost if first.generation else {},
     )
 
 
@@ -190,9 +187,8 @@ def _contested(record: Record) -> ContestObservation | None:
     if record.votes is None:
         return None
     choice = record.verdict.choice or Choice()
-    image_models = tuple(candidate.image_model for candidate in record.candidates)
     return ContestObservation(
-        image_models=image_models,
+        image_models=tuple(candidate.image_model for candidate in record.candidates),
         votes=record.votes,
         judge_votes=choice.votes,
         preferences=choice.preferences,

@@ -17,7 +17,8 @@ from vieval_plugin.judges.protocol import SampleId
 from vieval_plugin.meta_evaluation.label_plan import LabelPlan, Look, look_at
 from vieval_plugin.meta_evaluation.tables import Table, number
 from vieval_plugin.records import Record, Run
-from vieval_plugin.stats.agreement import krippendorff_alpha, mean_of_known
+from vieval_plugin.stats.agreement import Level, krippendorff_alpha, mean_of_known
+from vieval_plugin.stats.bootstrap import grouped
 from vieval_plugin.stats.decisions import LEAST_OF_ANNOTATOR
 from vieval_plugin.text.errors import VievalError
 
@@ -46,17 +47,16 @@ class HumanRatings:
     @property
     def annotators(self) -> tuple[str, ...]:
         """The annotators that rated or voted, by name."""
-        rating = set()
-        for aspects in self.scores.values():
-            for by_rater in aspects.values():
-                for rater in by_rater:
-                    rating.add(rater)
-        return tuple(
-            sorted(
-                rating
-                | {rater for by_rater in self.votes.values() for rater in by_rater}
-            )
+        rated = (
+            rater for aspects in self.scores.values() for rater in aspects.values()
         )
+        by_rater = chain(rated, self.votes.values())
+        return tuple(sorted(set(chain.from_iterable(by_rater))))
+
+    @property
+    def answers(self) -> set[str]:
+        """The votes that occur."""
+        return {vote for by_rater in self.votes.values() for vote in by_rater.values()}
 
 
 def ratings_at_look(ratings: HumanRatings) -> HumanRatings:
@@ -69,10 +69,11 @@ def ratings_at_look(ratings: HumanRatings) -> HumanRatings:
         for identity, aspects in ratings.scores.items()
         if identity in images
     }
-    where = {}
-    for identity, line in ratings.where.items():
-        if identity in images | ratings.votes.keys():
-            where[identity] = line
+    where = {
+        identity: line
+        for identity, line in ratings.where.items()
+        if identity in images | ratings.votes.keys()
+    }
     return replace(ratings, scores=scores, where=where)
 
 
@@ -83,31 +84,31 @@ def drop_constant_annotators(ratings: HumanRatings) -> tuple[HumanRatings, list[
     Raises:
         VievalError: nothing is left.
     """
-    values: dict[str, list[float]] = {}
-    for by_annotator in chain.from_iterable(
-        aspects.values() for aspects in ratings.scores.values()
-    ):
-        for annotator, value in by_annotator.items():
-            values.setdefault(annotator, []).append(value)
+    values = grouped(
+        rating
+        for aspects in ratings.scores.values()
+        for by_annotator in aspects.values()
+        for rating in by_annotator.items()
+    )
     constant = {
         name: ratings_by_item
         for name, ratings_by_item in values.items()
         if len({*ratings_by_item}) == 1 and len(ratings_by_item) >= LEAST_OF_ANNOTATOR
     }
-    notes = []
-    for name, ratings_by_item in constant.items():
-        notes.append(
-            f"all {len(ratings_by_item)} ratings by {name} are {ratings_by_item[0]:g}, so they are ignored"
-        )
+    notes = [
+        f"all {len(ratings_by_item)} ratings by {name} are {ratings_by_item[0]:g}, so they are ignored"
+        for name, ratings_by_item in constant.items()
+    ]
     scores = {
         identity: _drop_annotators(aspects, constant)
         for identity, aspects in ratings.scores.items()
     }
     scores = {identity: aspects for identity, aspects in scores.items() if aspects}
-    where = {}
-    for identity, line in ratings.where.items():
-        if identity in scores.keys() | ratings.votes.keys():
-            where[identity] = line
+    where = {
+        identity: line
+        for identity, line in ratings.where.items()
+        if identity in scores.keys() | ratings.votes.keys()
+    }
     if not where:
         raise VievalError(
             f"ratings must vary: {'; '.join(notes)}; pass ratings from another person"
@@ -119,17 +120,14 @@ def _drop_annotators(
     aspects: Mapping[str, Mapping[str, float]], annotators: Collection[str]
 ) -> dict[str, Mapping[str, float]]:
     """Ratings of an image less those of some annotators, and less aspects that have no other."""
-    remaining = {}
-    for aspect, by_annotator in aspects.items():
-        remaining[aspect] = {
+    return {
+        aspect: {
             name: value
             for name, value in by_annotator.items()
             if name not in annotators
         }
-    return {
-        aspect: by_annotator
-        for aspect, by_annotator in remaining.items()
-        if by_annotator
+        for aspect, by_annotator in aspects.items()
+        if not set(by_annotator) <= set(annotators)
     }
 
 
@@ -152,9 +150,10 @@ def rated(
         VievalError: for votes that the contest's own scheme does not have.
     """
     mean_ratings = _ratings_by_aspect(ratings)
-    votes = {}
-    for identity, scheme in _schemes(runs, ratings).items():
-        votes[identity] = _voted(identity, scheme, ratings)
+    votes = {
+        identity: _voted(identity, scheme, ratings)
+        for identity, scheme in _schemes(runs, ratings).items()
+    }
     matched_ids: set[SampleId] = set()
 
     def rate(record: Record) -> Record:
@@ -174,17 +173,16 @@ def rated(
             record, votes=votes.get(record.id, Votes()), rated=candidate_ratings
         )
 
-    rated_runs = []
-    for run in runs:
-        rated_runs.append(
-            replace(
-                run,
-                records={
-                    part: [tuple(map(rate, records)) for records in rows]
-                    for part, rows in run.records.items()
-                },
-            )
+    rated_runs = [
+        replace(
+            run,
+            records={
+                part: [tuple(map(rate, records)) for records in rows]
+                for part, rows in run.records.items()
+            },
         )
+        for run in runs
+    ]
     return rated_runs, [
         identity for identity in ratings.where if identity not in matched_ids
     ]
@@ -196,60 +194,49 @@ def annotator_table(ratings: HumanRatings) -> Table:
     Krippendorff's alpha, of ratings with the difference of an interval scale, of votes with that of
     names.
     """
-    rows = []
     annotators = ratings.annotators
-    aspects = dict.fromkeys(
-        aspect for sample_scores in ratings.scores.values() for aspect in sample_scores
-    )
-    for aspect in aspects:
-        table = [
-            [
-                sample_ratings.get(aspect, {}).get(annotator, math.nan)
-                for sample_ratings in ratings.scores.values()
-            ]
-            for annotator in annotators
-        ]
-        rows.append(
-            _agreement(
-                aspect,
-                np.array(table, dtype=float),
-                krippendorff_alpha(table, "interval"),
-            )
+    scores = ratings.scores.values()
+    rows = [
+        _agreement(
+            aspect,
+            "interval",
+            [by_aspect.get(aspect, {}) for by_aspect in scores],
+            annotators,
         )
+        for aspect in dict.fromkeys(chain.from_iterable(scores))
+    ]
     if ratings.votes:
-        votes = set()
-        for by_annotator in ratings.votes.values():
-            for vote in by_annotator.values():
-                votes.add(vote)
-        vote_values = sorted(votes)
-        table = []
-        for annotator in annotators:
-            codes = []
-            for by_annotator in ratings.votes.values():
-                code = math.nan
-                if annotator in by_annotator:
-                    code = float(vote_values.index(by_annotator[annotator]))
-                codes.append(code)
-            table.append(codes)
-        rows.append(
-            _agreement(
-                VOTE, np.array(table, dtype=float), krippendorff_alpha(table, "nominal")
-            )
-        )
+        codes = {vote: float(code) for code, vote in enumerate(sorted(ratings.answers))}
+        coded = [
+            {annotator: codes[vote] for annotator, vote in by_annotator.items()}
+            for by_annotator in ratings.votes.values()
+        ]
+        rows.append(_agreement(VOTE, "nominal", coded, annotators))
     header = ("aspect", "raters", "rated", "by two or more", "Krippendorff's alpha")
     return Table("raters", "Agreement between human raters", header, tuple(rows))
 
 
-def _agreement(aspect: str, table: np.ndarray, alpha: float) -> tuple[str, ...]:
+def _agreement(
+    aspect: str,
+    level: Level,
+    by_item: Sequence[Mapping[str, float]],
+    annotators: Sequence[str],
+) -> tuple[str, ...]:
+    table = np.array(
+        [
+            [by_annotator.get(a, math.nan) for by_annotator in by_item]
+            for a in annotators
+        ],
+        dtype=float,
+    )
     present = ~np.isnan(table)
     rated_twice = int((present.sum(axis=0) > 1).sum())
     reason = "no item has two ratings" if not rated_twice else "all ratings are equal"
-    annotators = int(present.any(axis=1).sum())
-    items = int(present.any(axis=0).sum())
+    alpha = krippendorff_alpha(table, level)
     return (
         aspect,
-        str(annotators),
-        str(items),
+        str(int(present.any(axis=1).sum())),
+        str(int(present.any(axis=0).sum())),
         str(rated_twice),
         number(alpha, 3, reason),
     )
@@ -292,10 +279,11 @@ def _add_overall(
     aspects: Mapping[str, Mapping[str, float]],
 ) -> dict[str, Mapping[str, float]]:
     """O follows from SC and PQ, rater by rater, for who did not rate it."""
-    sc_and_pq = {}
-    for annotator, sc in aspects.get("SC", {}).items():
-        if annotator in aspects.get("PQ", {}):
-            sc_and_pq[annotator] = (sc, aspects["PQ"][annotator])
+    sc_and_pq = {
+        annotator: (sc, aspects["PQ"][annotator])
+        for annotator, sc in aspects.get("SC", {}).items()
+        if annotator in aspects.get("PQ", {})
+    }
     derived = {
         annotator: math.sqrt(sc * pq) for annotator, (sc, pq) in sc_and_pq.items()
     }
@@ -307,11 +295,7 @@ def _schemes(runs: Sequence[Run], ratings: HumanRatings) -> dict[SampleId, str]:
     """The scheme of each contest that was voted on: its own, else the one that has all words
     that were used.
     """
-    used = set()
-    for by_annotator in ratings.votes.values():
-        for vote in by_annotator.values():
-            used.add(vote)
-    common = "four_way" if used & {BOTH_GOOD, BOTH_BAD} else "three_way"
+    common = "four_way" if ratings.answers & {BOTH_GOOD, BOTH_BAD} else "three_way"
     records = chain.from_iterable(run.all_records for run in runs)
     return {
         record.id: (record.votes.scheme or common)
@@ -331,5 +315,8 @@ def _voted(identity: SampleId, scheme: str, ratings: HumanRatings) -> Votes:
     commonest = Counter(votes.values()).most_common(2)
     even = len(commonest) > 1 and commonest[0][1] == commonest[1][1]
     tied = TIE if TIE in SCHEMES[scheme] else ""
-    annotators = tuple(votes[annotator] for annotator in sorted(votes))
-    return Votes(scheme, tied if even else commonest[0][0], annotators)
+    return Votes(
+        scheme,
+        tied if even else commonest[0][0],
+        tuple(votes[annotator] for annotator in sorted(votes)),
+    )

@@ -81,28 +81,35 @@ def _aspect_numbers(
     table, groups = _table(scores, models)
     means = np.array([float(np.nanmean(row)) for row in table])
     seed = [options.seed, zlib.crc32(f"{run.benchmark}/{part}".encode())]
-    counts = cluster_counts(groups, options.draws, seed)
-    resampled = resampled_rankings(resampled_means(table, counts), reference)
+    resampled = resampled_rankings(
+        resampled_means(table, cluster_counts(groups, options.draws, seed)), reference
+    )
     reason = undefined(means, reference).replace("first variable", "judge")
     for (name, statistic), resamples in zip(
         _STATISTICS.items(), resampled, strict=True
     ):
-        value = statistic(means, reference)
-        key = Key(ORDER, part, "", run.label, name, aspect)
         estimate = Estimate(
-            value, *interval(resamples), resamples, len(models), (reason,)
+            statistic(means, reference),
+            *interval(resamples),
+            resamples,
+            len(models),
+            (reason,),
         )
-        yield Number(run.label, estimate, part, aspect, f"{name}_of_order", key=key)
-    rank_by_model = dict(zip(models, ranks(means), strict=True))
-    yield from _rank_numbers(run.label, part, aspect, rank_by_model)
-
-
-def _rank_numbers(
-    label: str, part: str, aspect: str, rank_by_model: Mapping[str, float]
-) -> Iterator[Number]:
-    for model, rank in rank_by_model.items():
         yield Number(
-            *(label, Estimate(rank), part, aspect, "rank_of_order"),
+            run.label,
+            estimate,
+            part,
+            aspect,
+            f"{name}_of_order",
+            key=Key(ORDER, part, "", run.label, name, aspect),
+        )
+    for model, rank in dict(zip(models, ranks(means), strict=True)).items():
+        yield Number(
+            run.label,
+            Estimate(rank),
+            part,
+            aspect,
+            "rank_of_order",
             breakdown="image_model",
             value=model,
         )
@@ -118,25 +125,19 @@ def _scores(
     contests, of each candidate once.
     """
     samples = [observe(records) for records in judged if not records[0].candidates]
-    score_by_output = {}
-    for o in apply_failure_policy(samples, aspects, options):
-        if aspect in o.scores:
-            score_by_output[(o.image_model, o.group, o.uid)] = o.scores[aspect]
-    for records in judged:
-        score_by_output |= dict(_candidate_scores(records[0], aspect))
+    score_by_output = {
+        (o.image_model, o.group, o.uid): o.scores[aspect]
+        for o in apply_failure_policy(samples, aspects, options)
+        if aspect in o.scores
+    }
+    for record, *_ in judged:
+        choice = record.verdict.choice
+        candidate_scores = choice.scores if choice else ()
+        for candidate, scores in zip(record.candidates, candidate_scores, strict=False):
+            if aspect in scores:
+                output = (candidate.image_model, record.group, candidate.uid)
+                score_by_output[output] = scores[aspect]
     return [(*key, score) for key, score in sorted(score_by_output.items())]
-
-
-def _candidate_scores(
-    record: Record, aspect: str
-) -> Iterator[tuple[tuple[str, str, str], float]]:
-    scores = record.verdict.choice.scores if record.verdict.choice else ()
-    for candidate, candidate_score in zip(record.candidates, scores, strict=False):
-        if aspect in candidate_score:
-            yield (
-                (candidate.image_model, record.group, candidate.uid),
-                candidate_score[aspect],
-            )
 
 
 def _table(

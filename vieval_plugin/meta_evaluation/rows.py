@@ -115,9 +115,6 @@ def number_row(
     total = number.total
     backbone = (backbones or {}).get(number.system, "")
     lowest, highest = number.ranks or (None, None)
-    coverage = _rounded(estimate.n / total, 4) if total else None
-    judge = str(number.judge or "")
-    failures = number.failed if number.statuses else None
     return NumberRow(
         benchmark=benchmark,
         part=number.part,
@@ -125,7 +122,7 @@ def number_row(
         statistic=number.statistic,
         system=number.system,
         role=number.role,
-        judge=judge,
+        judge=str(number.judge or ""),
         backbone=number.judge.backbone if number.judge else backbone,
         breakdown=number.breakdown,
         breakdown_value=number.value,
@@ -134,9 +131,9 @@ def number_row(
         high=_rounded(estimate.high),
         level=NUMBER_LEVEL,
         n=estimate.n or None,
-        failures=failures,
+        failures=number.failed if number.statuses else None,
         failure_policy=failure_policy,
-        coverage=coverage,
+        coverage=_rounded(estimate.n / total, 4) if total else None,
         rank_from=lowest,
         rank_to=highest,
         reason=number.reason,
@@ -154,18 +151,13 @@ def pair_rows(leaderboards: Iterable[Leaderboard]) -> list[PairRow]:
 
 def _pair_row(board: Leaderboard, pair: SystemPair) -> PairRow:
     result = pair.result
-    level = _rounded(1 - board.comparison.compared.level) or 0.0
-    backbone = board.judge.backbone if board.judge else ""
-    judge = str(board.judge or "")
-    difference = _rounded(result.difference.value)
-    high = _rounded(result.difference.high)
     return PairRow(
         benchmark=board.benchmark,
         part=board.part,
         aspect=board.aspect,
         statistic=board.statistic,
-        judge=judge,
-        backbone=backbone,
+        judge=str(board.judge or ""),
+        backbone=board.judge.backbone if board.judge else "",
         breakdown=board.breakdown,
         breakdown_value=board.value,
         better=pair.first,
@@ -173,10 +165,10 @@ def _pair_row(board: Leaderboard, pair: SystemPair) -> PairRow:
         n=pair.n,
         value_better=_rounded(result.first),
         value_worse=_rounded(result.second),
-        difference=difference,
+        difference=_rounded(result.difference.value),
         low=_rounded(result.difference.low),
-        high=high,
-        level=level,
+        high=_rounded(result.difference.high),
+        level=_rounded(1 - board.comparison.compared.level) or 0.0,
         p=_rounded(result.p),
         p_adjusted=_rounded(pair.adjusted),
         significant=pair.significant,

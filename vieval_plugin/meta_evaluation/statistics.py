@@ -206,15 +206,17 @@ def summary_of(
     rows = report.rows(observations, rating, benchmark, part, options)
     statistics = report.statistics(rating)
     bootstrap = Bootstrap.for_part(f"{benchmark}/{part}", options)
-    estimates = {
-        statistic.metric: estimate_of(statistic, rows, bootstrap)
-        for statistic in statistics
-    }
-    exact = sum(o.exact for o in rows.scored)
-    statuses = Counter(o.status for o in observations)
-    failures = "count as wrong" if report.rates_contests else ""
     return Summary(
-        statistics, estimates, statuses, options, len(rows.scored), exact, failures
+        statistics,
+        {
+            statistic.metric: estimate_of(statistic, rows, bootstrap)
+            for statistic in statistics
+        },
+        Counter(o.status for o in observations),
+        options,
+        len(rows.scored),
+        sum(o.exact for o in rows.scored),
+        "count as wrong" if report.rates_contests else "",
     )
 
 
@@ -251,8 +253,6 @@ def combine(summaries: Sequence[Summary]) -> Summary:
     statuses: Counter[Status] = Counter()
     for summary in summaries:
         statuses.update(summary.statuses)
-    scored = sum(s.scored for s in summaries)
-    exact = sum(s.exact for s in summaries)
     return Summary(
         tuple(statistics.values()),
         {
@@ -263,8 +263,8 @@ def combine(summaries: Sequence[Summary]) -> Summary:
         },
         statuses,
         summaries[0].options,
-        scored,
-        exact,
+        sum(s.scored for s in summaries),
+        sum(s.exact for s in summaries),
         summaries[0].failures,
     )
 
@@ -337,16 +337,21 @@ def _untestable(
     counts = {label: len(judge_rows.scored) for label, judge_rows in rows.items()}
     systems = []
     for label, n in counts.items():
-        unranked = unranked_reason(n, max(total, n))
-        value = statistic.compute(rows[label]).value
-        systems.append(System(label, n, unranked=unranked, value=value))
-    reason = (
-        f"judges cannot be compared by {statistic.name}, because it has no paired test"
-    )
+        systems.append(
+            System(
+                label,
+                n,
+                unranked=unranked_reason(n, max(total, n)),
+                value=statistic.compute(rows[label]).value,
+            )
+        )
     return ComparedStatistic(
-        *(part, aspect, statistic.name, tuple(systems)),
+        part,
+        aspect,
+        statistic.name,
+        tuple(systems),
         lambda first, second: CommonSamplesStatistic(0),
-        untestable_reason=reason,
+        untestable_reason=f"judges cannot be compared by {statistic.name}, because it has no paired test",
     )
 
 

@@ -48,9 +48,10 @@ def markdown(table: Table) -> str:
     | a\\|b | 0.5 |
     <BLANKLINE>
     """
-    lines = []
-    for cells in (table.header, ["---"] * len(table.header), *table.rows):
-        lines.append(_line(cells))
+    lines = [
+        _line(cells)
+        for cells in (table.header, ["---"] * len(table.header), *table.rows)
+    ]
     return "\n".join([f"### {escaping.markdown(table.title)}", "", *lines, ""])
 
 

@@ -5,7 +5,6 @@ agree and where they do not.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Sequence
 from itertools import combinations
 from statistics import fmean
@@ -27,6 +26,7 @@ from vieval_plugin.meta_evaluation.vote_answers import (
     subjects_of,
 )
 from vieval_plugin.records import Run
+from vieval_plugin.stats.bootstrap import grouped
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.votes import FIRST, NONE, SECOND, TIE, TwoJudges, two_judges
 
@@ -66,13 +66,17 @@ def agreement_of_two(
     if not common:
         return None
     judged = [first[key] for key in common]
-    votes = [vote for _, vote, _ in judged]
     codes = np.array(
         [[answers[key][0] for key in common] for answers in (first, second)],
         dtype=float,
     )
-    groups = [group for *_, group in judged]
-    return two_judges(codes[0], codes[1], votes, groups, options.seed)
+    return two_judges(
+        codes[0],
+        codes[1],
+        [vote for _, vote, _ in judged],
+        [group for *_, group in judged],
+        options.seed,
+    )
 
 
 def _pair_answers(
@@ -91,10 +95,7 @@ def _pair_answers(
         pairs = paired([o for o in observed if o.contest])
         if pairs.observations:
             answers |= _contest_answers(pairs, observed, aspects or run.aspects, part)
-        by_prompt: dict[str, list[Observation]] = defaultdict(list)
-        for o in observed:
-            if aspects and not o.contest:
-                by_prompt[o.uid].append(o)
+        by_prompt = grouped((o.uid, o) for o in observed if aspects and not o.contest)
         for uid, samples in by_prompt.items():
             answers |= _image_answers(samples, aspects[0], part, uid)
     return answers
@@ -107,8 +108,14 @@ def _contest_answers(
     part: str,
 ) -> _PairAnswers:
     codes = judge_codes(pairs, preferred(subjects_of(observed, aspects))[0])
-    uids = [pairs.observations[number].uid for number in pairs.contest]
-    compared = zip(uids, pairs.indices, codes, pairs.human, pairs.groups, strict=True)
+    compared = zip(
+        [pairs.observations[number].uid for number in pairs.contest],
+        pairs.indices,
+        codes,
+        pairs.human,
+        pairs.groups,
+        strict=True,
+    )
     return {
         (part, uid, *map(str, images)): _answer(part, *answer)
         for uid, images, *answer in compared

@@ -80,20 +80,22 @@ class Pairs:
         """The code of each pair, from one vote or ranking per contest; `NONE` if
         missing.
         """
-        codes = []
-        for contest, answer in zip(self.contests, answers, strict=True):
-            for code in _codes(answer, len(contest.image_models)):
-                codes.append(code)
+        codes = [
+            code
+            for contest, answer in zip(self.contests, answers, strict=True)
+            for code in _codes(answer, len(contest.image_models))
+        ]
         return np.array(codes, dtype=np.int64)
 
     @property
     def by_order(self) -> dict[str, Ints]:
         """The judge's code for each pair, by each order of showing in which it voted on any."""
         votes = [contest.judge_votes for contest in self.contests]
-        orders = []
-        for order in (FORWARD, REVERSE, PAPER):
-            if any(order in contest_votes for contest_votes in votes):
-                orders.append(order)
+        orders = [
+            order
+            for order in (FORWARD, REVERSE, PAPER)
+            if any(order in contest_votes for contest_votes in votes)
+        ]
         return {
             order: self.codes_of(
                 [contest_votes.get(order, "") for contest_votes in votes]
@@ -119,14 +121,15 @@ class Pairs:
             [scores.get(aspect, np.nan) for scores in contest.scores]
             for contest in self.contests
         ]
-        table = []
-        for number, candidate_indices in zip(self.contest, self.indices, strict=True):
-            table.append(
-                [
-                    scored[number][index] if index < len(scored[number]) else np.nan
-                    for index in candidate_indices
-                ]
+        table = [
+            [
+                scored[number][index] if index < len(scored[number]) else np.nan
+                for index in candidate_indices
+            ]
+            for number, candidate_indices in zip(
+                self.contest, self.indices, strict=True
             )
+        ]
         first, second = np.array(table, dtype=float).reshape(-1, 2).T
         return first, second
 
@@ -134,17 +137,12 @@ class Pairs:
         """The judge's preference for the first of each pair, the mean over orders; NaN where it
         lacks one of them.
         """
-        means = []
-        for contest in self.contests:
-            means.append(
-                float(
-                    np.mean(
-                        [contest.preferences.get(order, np.nan) for order in orders]
-                    )
-                )
-                if orders
-                else np.nan
-            )
+        means = [
+            float(np.mean([contest.preferences.get(order, np.nan) for order in orders]))
+            if orders
+            else np.nan
+            for contest in self.contests
+        ]
         # of more than two candidates one number says nothing
         return np.where(self.contest_sizes == 2, np.array(means, dtype=float), np.nan)[
             self.contest
@@ -205,10 +203,11 @@ def judged_pairs(observations: Sequence[Observation]) -> Pairs:
 def paired(contested: Sequence[Observation]) -> Pairs:
     """The pairs of contests, in their order, whether people voted on them or not."""
     rows = [o.contest for o in contested if o.contest is not None]
-    contest_pairs = []
-    for number, contest in enumerate(rows):
-        for candidate_indices in combinations(range(len(contest.image_models)), 2):
-            contest_pairs.append((number, candidate_indices))
+    contest_pairs = [
+        (number, candidate_indices)
+        for number, contest in enumerate(rows)
+        for candidate_indices in combinations(range(len(contest.image_models)), 2)
+    ]
     numbers = np.array([number for number, _ in contest_pairs], dtype=np.int64)
     index_lists = [candidate_indices for _, candidate_indices in contest_pairs]
     index_pairs = np.array(index_lists, dtype=np.int64).reshape(-1, 2)
@@ -351,14 +350,18 @@ def answers_of(pairs: Pairs, subject: str, scheme: str, seed: Sequence[int]) -> 
     if subject != VOTES:
         return _votes_from_scores(pairs, *pairs.scores(subject), tie_handlings, seed)
     if any(contest.preferences for contest in pairs.contests):
-        asked_orders = []
-        for o in (FORWARD, REVERSE):
-            if any(o in contest.preferences for contest in pairs.contests):
-                asked_orders.append(o)
+        asked_orders = [
+            o
+            for o in (FORWARD, REVERSE)
+            if any(o in contest.preferences for contest in pairs.contests)
+        ]
         preferred = pairs.preferences(asked_orders)
-        three_way = tuple(ties for ties in tie_handlings if ties != "four_way")
         preference_answers = _votes_from_scores(
-            pairs, preferred, np.zeros(preferred.shape), three_way, seed
+            pairs,
+            preferred,
+            np.zeros(preferred.shape),
+            tuple(ties for ties in tie_handlings if ties != "four_way"),
+            seed,
         )
         why: dict[VoteScheme, str] = {
             "four_way": 'preferences cannot distinguish "both good" from "both bad"'

@@ -58,31 +58,22 @@ def breakdown_numbers(judged: JudgedPart, scheme: str) -> Iterator[Number]:
         for entrant in entrants
         if not entrant.constant or entrant is best
     }
-    yield from _tag_breakdown(judged, accuracies)
-    yield from _model_breakdown(accuracies, judged)
-
-
-def _tag_breakdown(
-    judged: JudgedPart, accuracies: dict[Entrant, dict[str, Points]]
-) -> Iterator[Number]:
-    tags = sorted(
-        {
-            tag
-            for entrant in judged.entrants
-            for o in entrant.answers.pairs.observations
-            for tag in o.tags
-        }
-    )
-    for tag in tags:
+    tags = {
+        tag
+        for entrant in judged.entrants
+        for o in entrant.answers.pairs.observations
+        for tag in o.tags
+    }
+    for tag in sorted(tags):
         for entrant, shares in accuracies.items():
             pairs = entrant.answers.pairs
-            tagged = np.array([tag in o.tags for o in pairs.observations], dtype=bool)[
-                pairs.contest
-            ]
+            has_tag = [tag in o.tags for o in pairs.observations]
+            tagged = np.array(has_tag, dtype=bool)[pairs.contest]
             for name, points in shares.items():
                 yield judged.number(
                     entrant, name, points.where(tagged), "category", tag
                 )
+    yield from _model_breakdown(accuracies, judged)
 
 
 def _model_breakdown(
@@ -100,10 +91,8 @@ def _model_breakdown(
                 [_unordered(pair) == model_pair for pair in models], dtype=bool
             )
             if model_pair[0] != model_pair[1]:
-                further = _preferences(entrant, models, model_pair)
-            else:
-                further = {}
-            for name, points in (shares | further).items():
+                shares = shares | _preferences(entrant, models, model_pair)
+            for name, points in shares.items():
                 yield judged.number(
                     entrant,
                     name,
@@ -119,7 +108,7 @@ def _annotator_breakdown(
     has_ceiling = False
     for entrant in entrants:
         answers = entrant.answers
-        pairs = entrant.answers.pairs
+        pairs = answers.pairs
         annotations = pairs.annotations()
         if not len(annotations):
             continue
@@ -128,9 +117,13 @@ def _annotator_breakdown(
             ceiling = judged.bootstrap.share(
                 ceiling_points(annotations, ties), pairs.groups
             )
-            label = "annotators against each other"
             yield Number(
-                label, ceiling, judged.part, VOTES, "annotators_all", "ceiling"
+                "annotators against each other",
+                ceiling,
+                judged.part,
+                VOTES,
+                "annotators_all",
+                "ceiling",
             )
         # preferences, and scores of a single group, are no votes of the most detailed kind
         why = answers.why.get(ties, "")
@@ -168,11 +161,10 @@ def _preferences(
     pairs = entrant.answers.pairs
     winning = np.where([pair == model_pair for pair in models], FIRST, SECOND)
     preferences = {}
-    voters = (
+    for statistic, votes in (
         ("people_prefer_first", pairs.human),
         ("judge_prefers_first", entrant.answers.codes["decisive"]),
-    )
-    for statistic, votes in voters:
+    ):
         mask = np.isin(votes, (FIRST, SECOND))
         won = np.where(mask, (votes == winning).astype(float), 0.5)
         preferences[statistic] = Points(
@@ -182,5 +174,5 @@ def _preferences(
 
 
 def _unordered(models: tuple[str, str]) -> tuple[str, str]:
-    first, second = models
-    return (first, second) if first <= second else (second, first)
+    first, second = sorted(models)
+    return first, second

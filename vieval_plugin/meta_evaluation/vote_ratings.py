@@ -15,6 +15,7 @@ import numpy as np
 
 from vieval_plugin.meta_evaluation.contest_ranking import (
     ContestStrengths,
+    by_strength,
     contest_strengths,
 )
 from vieval_plugin.meta_evaluation.estimates import Bootstrap
@@ -109,21 +110,18 @@ def _right(
         (SCORED, votes != NONE),
         (UNTIED, np.isin(votes, (FIRST, SECOND))),
     ):
-        key = Key(
-            "ratings", judged.part, "", f"{voter}, {pairs_name}", statistic, aspect
-        )
         yield Number(
-            *(
-                voter,
-                _share(judged.bootstrap, right, counts, pairs),
-                judged.part,
-                aspect,
-                statistic,
-                role,
-            ),
+            voter,
+            _share(judged.bootstrap, right, counts, pairs),
+            judged.part,
+            aspect,
+            statistic,
+            role,
             breakdown="pairs",
             value=pairs_name,
-            key=key,
+            key=Key(
+                "ratings", judged.part, "", f"{voter}, {pairs_name}", statistic, aspect
+            ),
             scale=100,
         )
 
@@ -149,28 +147,42 @@ def _strengths(benchmark: str, judged: JudgedPart, options: StatisticsOptions) -
         return Table("strengths", title, (), ())
     overall = _compared_aspect(VOTES, rated)
     subjects = default_subjects(judged.judges)
-    voters = _voters(pairs, overall, judged, subjects)
-    rankings = {}
-    for name, votes in voters.items():
-        rankings[name] = contest_strengths(benchmark, judged.part, "", *votes, options)
-    first, *following = rankings.values()
-    rows = []
-    for n in _ordered(first):
-        rows.append(
-            (
-                judged.part,
-                n.system,
-                *(
-                    cell
-                    for ranking in rankings.values()
-                    for cell in _strength(ranking, n.system)
-                ),
+    voters = {
+        "people's votes": (VOTES, pairs, pairs.human),
+        f"{PEOPLE} ({overall})": (overall, pairs, _rating_vote(pairs, overall)),
+    }
+    for judge in judged.judges:
+        subject = judge.subject
+        if subjects[judge.label] == subject:
+            aspect = "" if subject == VOTES else f" ({subject})"
+            answers = judge.answers
+            voters[f"{judge.label}{aspect}"] = (
+                subject,
+                answers.pairs,
+                answers.codes["decisive"],
             )
+    rankings = {
+        name: contest_strengths(benchmark, judged.part, "", *votes, options)
+        for name, votes in voters.items()
+    }
+    first, *following = rankings.values()
+    rows = [
+        (
+            judged.part,
+            n.system,
+            *(
+                cell
+                for ranking in rankings.values()
+                for cell in _strength(ranking, n.system)
+            ),
         )
-    alike = []
-    for ranking in following:
-        for cell in ("", number(_tau(first, ranking), 3, "no strengths")):
-            alike.append(cell)
+        for n in by_strength(first.numbers)
+    ]
+    alike = [
+        cell
+        for ranking in following
+        for cell in ("", number(_tau(first, ranking), 3, "no strengths"))
+    ]
     header = (
         "task",
         "image model",
@@ -184,42 +196,14 @@ def _strengths(benchmark: str, judged: JudgedPart, options: StatisticsOptions) -
     )
 
 
-def _voters(
-    pairs: Pairs, overall: str, judged: JudgedPart, subjects: dict[str, str]
-) -> dict[str, tuple[str, Pairs, Ints]]:
-    voters = {
-        "people's votes": (VOTES, pairs, pairs.human),
-        f"{PEOPLE} ({overall})": (overall, pairs, _rating_vote(pairs, overall)),
-    }
-    for judge in (
-        judge for judge in judged.judges if subjects[judge.label] == judge.subject
-    ):
-        if judge.subject == VOTES:
-            name = judge.label
-        else:
-            name = f"{judge.label} ({judge.subject})"
-        voters[name] = (
-            judge.subject,
-            judge.answers.pairs,
-            judge.answers.codes["decisive"],
-        )
-    return voters
-
-
 def _strength(ranking: ContestStrengths, image_model: str) -> tuple[str, str]:
     """The number of pairs that a model was in, and its place and strength."""
-    for rank, strength in enumerate(_ordered(ranking), start=1):
+    for rank, strength in enumerate(by_strength(ranking.numbers), start=1):
         if strength.system == image_model:
             estimate = replace(strength.estimate, reasons=(ranking.reason,))
             text = interval_text(estimate, digits=2)
             return str(strength.total), f"{rank}: {text}" if estimate.defined else text
     return "0", "undefined (in no pair)"
-
-
-def _ordered(ranking: ContestStrengths) -> list[Number]:
-    return sorted(
-        ranking.numbers, key=lambda n: -n.estimate.value if n.estimate.defined else 0
-    )
 
 
 def _tau(votes: ContestStrengths, by_scores: ContestStrengths) -> float:
@@ -265,14 +249,10 @@ def _rated(pairs: Pairs) -> tuple[str, ...]:
 
 def _rating_vote(pairs: Pairs, aspect: str) -> Ints:
     """The vote that people's mean ratings of each pair stand for; equal means are a tie."""
-    means = []
-    for c in pairs.contests:
-        means.append(
-            [
-                float(mean_of_known([[v] for v in ratings[aspect]])[0])
-                for ratings in c.rated
-            ]
-        )
+    means = [
+        [float(mean_of_known([[v] for v in ratings[aspect]])[0]) for ratings in c.rated]
+        for c in pairs.contests
+    ]
     first, second = (
         [
             means[contest][index]

@@ -50,7 +50,7 @@ from vieval_plugin.meta_evaluation.vote_answers import (
     subjects_of,
 )
 from vieval_plugin.records import Run
-from vieval_plugin.stats.bootstrap import Ints
+from vieval_plugin.stats.bootstrap import Ints, grouped
 from vieval_plugin.stats.comparison import Bools
 from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.estimate import Estimate
@@ -351,23 +351,22 @@ class JudgedPart:
     ) -> Number:
         """Return a number of an entrant: the share of its points, or what it is."""
         role: Role = "baseline" if entrant.constant else "judge"
-        columns = (self.part, entrant.aspect or VOTES, statistic, role)
-        estimate = (
-            share if isinstance(share, Estimate) else self.bootstrap.share(*share)
-        )
         return Number(
-            entrant.label, estimate, *columns, breakdown=breakdown, value=value
+            entrant.label,
+            share if isinstance(share, Estimate) else self.bootstrap.share(*share),
+            self.part,
+            entrant.aspect or VOTES,
+            statistic,
+            role,
+            breakdown=breakdown,
+            value=value,
         )
 
 
 def default_subjects(judges: Iterable[Entrant]) -> dict[str, str]:
     """The subject that each judge stands for: its own votes, or its score of one aspect."""
-    subjects_by_judge: dict[str, list[str]] = {}
-    for judge in judges:
-        subjects_by_judge.setdefault(judge.label, []).append(judge.subject)
-    return {
-        label: preferred(subjects)[0] for label, subjects in subjects_by_judge.items()
-    }
+    by_judge = grouped((judge.label, judge.subject) for judge in judges)
+    return {label: preferred(subjects)[0] for label, subjects in by_judge.items()}
 
 
 def entrants_of(
@@ -405,10 +404,11 @@ def entrants_of(
             continue
         rows = observed[run.label]
         _require_sound(f"{run.benchmark}/{part}", run.label, rows, scheme)
-        left_out_by_reason = {}
-        for why, count in sorted(Counter(map(left_out, rows)).items()):
-            if why:
-                left_out_by_reason[why] = count
+        left_out_by_reason = {
+            why: count
+            for why, count in sorted(Counter(map(left_out, rows)).items())
+            if why
+        }
         pairs = pairs_of(rows, scheme)
         subjects = subjects_of(rows, run.aspects)
         judges += [
@@ -438,24 +438,18 @@ def _require_sound(
     """Raise VievalError for a contest that somebody has edited by hand, or another
     version wrote: it would count as what it is not.
     """
-    ways: set[str] = set()
+    ways = set[str]()
     for o in observations:
         if o.contest is None or left_out(o):
             continue
-        ways |= {
-            what
-            for what in ("judge_votes", "preferences", "scores")
-            if getattr(o.contest, what)
-        }
-        mixed = (
-            "a judge must give the same kind of answer (votes, preferences or scores) in "
-            "all contests"
-        )
-        fault = (
-            _fault_of_votes(o.contest, scheme)
-            or _fault_of_answer(o.contest)
-            or mixed * (len(ways) > 1)
-        )
+        fault = _fault_of_votes(o.contest, scheme) or _fault_of_answer(o.contest)
+        kinds = ("judge_votes", "preferences", "scores")
+        ways.update(kind for kind in kinds if getattr(o.contest, kind))
+        if len(ways) > 1 and not fault:
+            fault = (
+                "a judge must give the same kind of answer (votes, preferences or scores) in "
+                "all contests"
+            )
         if fault:
             raise VievalError(
                 f"{part}/{o.uid} of {judge}: {fault}; restore the results, or run the judge again"
@@ -513,13 +507,19 @@ def _constants(
         values = [*SCHEMES[scheme], *([TIE] if scheme == "four_way" else [])]
     constants = []
     for vote in values:
-        accepted = vote != TIE or scheme != "four_way"
         codes = np.full(len(pairs.human), CODES[vote])
-        by_order = dict.fromkeys((FORWARD, REVERSE, PAPER), codes)
         answers = Answers(
-            pairs, dict.fromkeys(TIE_HANDLINGS[scheme], codes), by_order=by_order
+            pairs,
+            dict.fromkeys(TIE_HANDLINGS[scheme], codes),
+            by_order=dict.fromkeys((FORWARD, REVERSE, PAPER), codes),
         )
         constants.append(
-            Entrant(part, f"always {vote}", CONSTANT, answers, accepted=accepted)
+            Entrant(
+                part,
+                f"always {vote}",
+                CONSTANT,
+                answers,
+                accepted=vote != TIE or scheme != "four_way",
+            )
         )
     return constants

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from itertools import chain
 from typing import ClassVar, TypeAlias
 
 import numpy as np
@@ -137,25 +138,24 @@ class ByVotes(Report):
         options: StatisticsOptions,
     ) -> Findings:
         """Shares of all judges and constant answers by part, broken down, and pooled over parts."""
-        judged = self._judged_parts(runs, options, parts, benchmark)
+        judged = []
+        for part in parts_of(parts, runs):
+            bootstrap = Bootstrap.for_part(f"{benchmark}/{part}", options)
+            entrants = entrants_of(part, runs, self.scheme, bootstrap, options)
+            judged.append(JudgedPart(part, entrants, bootstrap))
         numbers = [
             n for part_votes in judged for n in self._numbers(benchmark, part_votes)
         ]
-        numbers += [
-            n
-            for part_votes in judged
-            for n in breakdown_numbers(part_votes, self.scheme)
-        ]
+        for part_votes in judged:
+            numbers += breakdown_numbers(part_votes, self.scheme)
         rating_numbers, strengths = (
             rating_comparison(benchmark, judged, options) if self.rated else ([], [])
         )
         pooled = Bootstrap.for_part(f"{benchmark}/{ALL}", options)
         ranked = list[RankedStatistic]()
         handlings = TIE_HANDLINGS[self.scheme]
-        for ties in sorted(
-            handlings,
-            key=lambda handling: handling != (self.tie_handling or handlings[0]),
-        ):
+        headline = self.tie_handling or handlings[0]
+        for ties in sorted(handlings, key=lambda handling: handling != headline):
             total_numbers, statistics = _total_statistics(judged, ties, pooled)
             # the only part may be called `all`
             existing = {(n.system, n.place) for n in numbers}
@@ -163,38 +163,19 @@ class ByVotes(Report):
             ranked += statistics
         part_order = ["", *(part_votes.part for part_votes in judged)]
         ranked.sort(key=lambda statistic: part_order.index(statistic.value))
-        subjects = default_subjects(
-            judge for part_votes in judged for judge in part_votes.judges
-        )
-        ranked += [
-            statistic
-            for part_votes in judged
-            for statistic in self._aspect_statistics(part_votes, subjects)
+        subjects = default_subjects(chain(*(votes.judges for votes in judged)))
+        for part_votes in judged:
+            ranked += self._aspect_statistics(part_votes, subjects)
+        ranked = [
+            replace(statistic, is_headline=index == 0)
+            for index, statistic in enumerate(ranked)
         ]
-        ranked = _with_headline(ranked)
         return Findings(
             (*numbers, *rating_numbers),
             tuple(ranked),
             layouts("votes"),
             tuple(strengths),
         )
-
-    def _judged_parts(
-        self,
-        runs: Sequence[Run],
-        options: StatisticsOptions,
-        parts: Sequence[str],
-        benchmark: str,
-    ) -> list[JudgedPart]:
-        return [
-            JudgedPart(
-                part,
-                entrants_of(part, runs, self.scheme, bootstrap, options),
-                bootstrap,
-            )
-            for part in parts_of(parts, runs)
-            for bootstrap in [Bootstrap.for_part(f"{benchmark}/{part}", options)]
-        ]
 
     def _numbers(self, benchmark: str, judged: JudgedPart) -> Iterator[Number]:
         voting = any(not entrant.aspect for entrant in judged.judges)
@@ -203,14 +184,11 @@ class ByVotes(Report):
             answers = entrant.answers
             shares = dict[str, Scored]()
             if entrant.accepted:
-                shares |= (
-                    accuracies(self.scheme)
-                    | bounds(answers.bounds)
-                    | all_pairs_right_shares(self.scheme)
-                )
-                shares |= (
-                    order_shares(self.scheme) if voting and not entrant.aspect else {}
-                )
+                shares |= accuracies(self.scheme)
+                shares |= bounds(answers.bounds)
+                shares |= all_pairs_right_shares(self.scheme)
+                if voting and not entrant.aspect:
+                    shares |= order_shares(self.scheme)
                 complete = len(answers.complete)
                 left_out = sum(entrant.left_out.values())
                 answer_count = judged.number(
@@ -223,12 +201,11 @@ class ByVotes(Report):
                     )
             if as_authors and PAPER in answers.by_order:
                 shares |= paper_scheme_shares()
+            columns = (benchmark, judged.part, "", entrant.label)
             for name, share in shares.items():
-                key = Key(
-                    benchmark, judged.part, "", entrant.label, name, entrant.aspect
-                )
+                number = judged.number(entrant, name, share(answers))
                 yield replace(
-                    judged.number(entrant, name, share(answers)), key=key, scale=100
+                    number, key=Key(*columns, name, entrant.aspect), scale=100
                 )
 
     def _aspect_statistics(
@@ -236,7 +213,7 @@ class ByVotes(Report):
     ) -> Iterator[RankedStatistic]:
         """Each aspect that several judges score on a part, but that which they stand for anyway."""
         for aspect in dict.fromkeys(
-            entrant.aspect for entrant in judged.judges if entrant.aspect
+            filter(None, (entrant.aspect for entrant in judged.judges))
         ):
             judges = [entrant for entrant in judged.judges if entrant.aspect == aspect]
             is_further = len(judges) > 1 and any(
@@ -244,15 +221,16 @@ class ByVotes(Report):
             )
             for ties in TIE_HANDLINGS[self.scheme] if is_further else ():
                 columns = (judged.part, aspect, ties)
-                items = (_items(judges, ties), _items(judged.constants, ties))
-                yield _statistic(*columns, partial(_compared, *columns, *items, judges))
-
-
-def _with_headline(ranked: Sequence[RankedStatistic]) -> list[RankedStatistic]:
-    return [
-        replace(statistic, is_headline=index == 0)
-        for index, statistic in enumerate(ranked)
-    ]
+                yield _statistic(
+                    *columns,
+                    partial(
+                        _compared,
+                        *columns,
+                        _items(judges, ties),
+                        _items(judged.constants, ties),
+                        judges,
+                    ),
+                )
 
 
 def _subjects(rating: Rating) -> tuple[str, ...]:
@@ -265,13 +243,16 @@ def _statistic(
 ) -> RankedStatistic:
     scheme_name = ties.replace("_", "-")
     once = cache(compared)
-    title = f"Share of pairs in which the judge agrees with people (accuracy, {scheme_name})"
-    why = (
-        f"This matches the question that people were asked ({scheme_name}). A missing "
-        "answer counts as wrong."
+    return RankedStatistic(
+        part,
+        aspect,
+        f"accuracy_{ties}",
+        f"accuracy ({scheme_name})",
+        f"Share of pairs in which the judge agrees with people (accuracy, {scheme_name})",
+        f"This matches the question that people were asked ({scheme_name}). A missing answer counts as wrong.",
+        (0.0, 1.0),
+        lambda _: once(),
     )
-    texts = (f"accuracy_{ties}", f"accuracy ({scheme_name})", title, why)
-    return RankedStatistic(part, aspect, *texts, (0.0, 1.0), lambda _: once())
 
 
 def _total_statistics(
@@ -280,29 +261,26 @@ def _total_statistics(
     """Accuracy over all parts and on each, of the judges' votes or of their scores of O, or else
     SC, and its tests.
     """
-    judges = [judge for part_votes in judged for judge in part_votes.judges]
+    judges = [*chain(*(part_votes.judges for part_votes in judged))]
     subjects = default_subjects(judges)
     judges = [judge for judge in judges if subjects[judge.label] == judge.subject]
     items = _items(judges, ties)
-    constants = _items(
-        [constant for part_votes in judged for constant in part_votes.constants], ties
-    )
+    constants = _items(chain(*(votes.constants for votes in judged)), ties)
     numbers = list[Number]()
-    statistics = list[RankedStatistic]()
+    statistics = []
 
     def number(
         label: str, points: Points, slice_key: tuple[str, str], role: Role = "judge"
     ) -> Number:
-        share, (breakdown, value) = bootstrap.share(*points), slice_key
         return Number(
             label,
-            share,
+            bootstrap.share(*points),
             ALL,
             VOTES,
             f"accuracy_{ties}",
             role,
-            breakdown=breakdown,
-            value=value,
+            None,
+            *slice_key,
         )
 
     for slice_key in _places(items):
@@ -319,17 +297,15 @@ def _total_statistics(
         ceiling = _human_ceiling(
             [part_votes for part_votes in judged if part in ("", part_votes.part)], ties
         )
+        references = []
         if len(ceiling.values):
-            references = [number(_CEILING_LABEL, ceiling, slice_key, "ceiling")]
-        else:
-            references = []
+            references.append(number(_CEILING_LABEL, ceiling, slice_key, "ceiling"))
         baselines = [
             number(label, _points(label_items), slice_key, "baseline")
             for label, label_items in constant_items.items()
         ]
-        references += sorted(baselines, key=lambda baseline: -baseline.estimate.value)[
-            :1
-        ]
+        baselines.sort(key=lambda baseline: -baseline.estimate.value)
+        references += baselines[:1]
         slice_judges = [judge for judge in judges if part in ("", judge.part)]
         compared = partial(
             _compared,
@@ -341,11 +317,13 @@ def _total_statistics(
             slice_judges,
         )
         statistic = replace(
-            _statistic(ALL, VOTES, ties, compared), breakdown=breakdown, value=part
+            _statistic(ALL, VOTES, ties, compared),
+            breakdown=breakdown,
+            value=part,
+            references=tuple(references),
+            choice={"ties": ties},
         )
-        statistics.append(
-            replace(statistic, references=tuple(references), choice={"ties": ties})
-        )
+        statistics.append(statistic)
     by_part = {statistic.value: statistic for statistic in statistics}
 
     def part_votes(part: str, options: StatisticsOptions) -> ComparedStatistic:
@@ -370,11 +348,11 @@ def _items(entrants: Iterable[Entrant], ties: VoteScheme) -> _ItemsByLabel:
             pairs.groups,
             entrant.answers.points(ties).tolist(),
         )
-        label = (
-            _best_constant_label(entrant.label, ties)
-            if entrant.constant
-            else entrant.label
-        )
+        label = entrant.label
+        if entrant.constant:
+            # of three-way votes any tie is right
+            tie = "a tie" if ties == "three_way" else r"both \1"
+            label = f"best constant: {re.sub('both_(good|bad)', tie, label)}"
         for contest, (first, second), group, value in zip(*columns, strict=True):
             if not math.isnan(value):
                 o = pairs.observations[contest]
@@ -406,28 +384,24 @@ def _restricted(items: _ItemsByLabel, breakdown: str, value: str) -> _ItemsByLab
     """_ItemsByLabel with a value of a breakdown, of the labels that have any."""
     if not breakdown:
         return items
-    with_value = {}
-    for label, label_items in items.items():
-        with_value[label] = {
+    with_value = {
+        label: {
             name: item
             for name, item in label_items.items()
             if value in _values(item, breakdown)
         }
+        for label, label_items in items.items()
+    }
     return {
         label: label_items for label, label_items in with_value.items() if label_items
     }
 
 
 def _points(items: Items) -> Points:
-    groups = [item.group for item in items.values()]
-    return Points(np.array([item.value for item in items.values()]), groups)
-
-
-def _best_constant_label(label: str, ties: VoteScheme) -> str:
-    tie = (
-        "a tie" if ties == "three_way" else r"both \1"
-    )  # of three-way votes any tie is right
-    return f"best constant: {re.sub('both_(good|bad)', tie, label)}"
+    return Points(
+        np.array([item.value for item in items.values()]),
+        [item.group for item in items.values()],
+    )
 
 
 def _human_ceiling(judged: Sequence[JudgedPart], ties: VoteScheme) -> Points:
@@ -435,8 +409,10 @@ def _human_ceiling(judged: Sequence[JudgedPart], ties: VoteScheme) -> Points:
     values: list[float] = []
     groups: list[str] = []
     for part_votes in judged:
-        all_pairs = (entrant.answers.pairs for entrant in part_votes.entrants)
-        pairs = max(all_pairs, key=lambda pairs: len(pairs.groups))
+        pairs = max(
+            (entrant.answers.pairs for entrant in part_votes.entrants),
+            key=lambda pairs: len(pairs.groups),
+        )
         if len(annotations := pairs.annotations()) > 1:
             points = ceiling_points(annotations, ties)
             voted_twice = np.flatnonzero(~np.isnan(points).all(axis=0))
@@ -455,13 +431,17 @@ def _compared(
     constants: _ItemsByLabel,
     judges: Sequence[Entrant],
 ) -> ComparedStatistic:
-    fixed = []
-    for constant in constants.values():
-        fixed.append({name: item.value for name, item in constant.items()})
-    statistic = f"accuracy {ties.replace('_', '-')}"
-    notes = _unanswered(judges)
     return compared_means(
-        part, aspect, statistic, items, _UNIT, constants=fixed, notes=notes
+        part,
+        aspect,
+        f"accuracy {ties.replace('_', '-')}",
+        items,
+        _UNIT,
+        constants=[
+            {name: item.value for name, item in constant.items()}
+            for constant in constants.values()
+        ],
+        notes=_unanswered(judges),
     )
 
 
@@ -469,18 +449,16 @@ def _unanswered(entrants: Sequence[Entrant]) -> tuple[str, ...]:
     """Notes on contests that were left out, and on how many each judge answered where some
     answered far fewer.
     """
-    notes = []
-    for entrant in entrants:
-        if entrant.left_out:
-            notes.append(
-                f"left out of {entrant.label}: "
-                f"{', '.join(f'{n} {why}' for why, n in entrant.left_out.items())}"
-            )
-    counts = []
-    for e in entrants:
-        counts.append(
-            (e.label, len(e.answers.complete), len(e.answers.pairs.observations))
-        )
+    notes = [
+        f"left out of {entrant.label}: "
+        f"{', '.join(f'{n} {why}' for why, n in entrant.left_out.items())}"
+        for entrant in entrants
+        if entrant.left_out
+    ]
+    counts = [
+        (e.label, len(e.answers.complete), len(e.answers.pairs.observations))
+        for e in entrants
+    ]
     if any(answers < LEAST_VOTED * contests for _, answers, contests in counts):
         texts = ", ".join(
             f"{label} {answers} of {contests}" for label, answers, contests in counts

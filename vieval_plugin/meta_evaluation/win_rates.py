@@ -133,13 +133,12 @@ def _ranked(
     )
     compared = _compared(subject, all_outcomes, contest_counts)
     bootstrap = Bootstrap.for_part(f"{run.benchmark}/{ALL}", options)
-    title = f"Share of contests won (ties count as half), by {run.name}"
     statistic = RankedStatistic(
         part=ALL,
         aspect=subject,
         statistic=WIN_RATE.name,
         measured=WIN_RATE.name,
-        title=title,
+        title=f"Share of contests won (ties count as half), by {run.name}",
         why=_WHY,
         ends=(0.0, 1.0),
         compared=lambda _: compared,
@@ -158,12 +157,17 @@ def _ranked(
             computed_mean(points, groups, "no contest has an answer")
         )
         rate = _tested_rate(model, rate, tested)
-        statuses = dict(_statuses(observed, model))
         numbers.append(
             Number(
-                *(model, rate, ALL, subject, WIN_RATE.name, "generator", run.name),
+                model,
+                rate,
+                ALL,
+                subject,
+                WIN_RATE.name,
+                "generator",
+                run.name,
                 total=contest_counts[model],
-                statuses=statuses,
+                statuses=_statuses(observed, model),
             )
         )
     return statistic, numbers
@@ -300,10 +304,11 @@ def _compared(
         second: int,
         by_model: Mapping[str, Sequence[ContestOutcome]] = outcomes,
     ) -> CommonSamplesStatistic:
-        contests = []
-        for o in by_model[models[first]]:
-            if first == second or o.opponent == models[second]:
-                contests.append(o)
+        contests = [
+            o
+            for o in by_model[models[first]]
+            if first == second or o.opponent == models[second]
+        ]
         if not contests:
             return CommonSamplesStatistic(0)
         points = [o.points for o in contests]
@@ -322,64 +327,49 @@ def _compared(
             for o in all_outcomes[models[first]]
         ):
             return CommonSamplesStatistic(0)
-        by_opponent = {}
-        for m, contests in all_outcomes.items():
-            by_opponent[m] = [o for o in contests if not o.failed or o.points < 1]
+        by_opponent = {
+            m: [o for o in contests if not o.failed or o.points < 1]
+            for m, contests in all_outcomes.items()
+        }
         return pair(first, second, by_opponent)
 
-    systems = _systems(contest_counts, outcomes)
-    unit = _unit(outcomes)
+    systems = []
+    for model, contests in outcomes.items():
+        answered = len(contests)
+        total = contest_counts[model]
+        unranked = f"an answer to {answered} of {total} contests"
+        if answered >= LEAST_COVERAGE * total:
+            unranked = ""
+        undefined = "" if contests else "no contest has an answer"
+        systems.append(System(model, answered, undefined, unranked))
+    per_prompt = all(
+        len({(o.opponent, o.group) for o in contests}) == len(contests)
+        for contests in outcomes.values()
+    )
     return ComparedStatistic(
         ALL,
         subject,
         WIN_RATE.name,
-        systems,
+        tuple(systems),
         pair,
-        unit,
+        "prompts" if per_prompt else "contests",
         "generators",
         with_failures=count_failures,
     )
 
 
-def _systems(
-    contest_counts: Mapping[str, int], outcomes: dict[str, list[ContestOutcome]]
-) -> tuple[System, ...]:
-    return tuple(
-        System(
-            model,
-            len(contests),
-            "" if contests else "no contest has an answer",
-            f"an answer to {len(contests)} of {contest_counts[model]} contests"
-            if len(contests) < LEAST_COVERAGE * contest_counts[model]
-            else "",
-        )
-        for model, contests in outcomes.items()
-    )
-
-
-def _unit(outcomes: dict[str, list[ContestOutcome]]) -> str:
-    per_prompt = all(
-        len({(o.opponent, o.group) for o in contests}) == len(contests)
-        for contests in outcomes.values()
-    )
-    return "prompts" if per_prompt else "contests"
-
-
-def _statuses(
-    observed: Sequence[Observation], model: str
-) -> tuple[tuple[Status, int], ...]:
+def _statuses(observed: Sequence[Observation], model: str) -> Counter[Status]:
     """Statuses of a model's contests, less those that only others' missing images made fail."""
-    contests = [
-        (o.status, o.contest.image_models, o.contest.without_image)
-        for o in observed
-        if o.contest
-    ]
-    counts = Counter(
+    contests = [(o.status, o.contest) for o in observed if o.contest]
+    return Counter(
         status
-        for status, models, failed in contests
-        if model in ([models[n] for n in failed] or models)
+        for status, contest in contests
+        if model
+        in (
+            [contest.image_models[n] for n in contest.without_image]
+            or contest.image_models
+        )
     )
-    return tuple(counts.items())
 
 
 @dataclass(frozen=True)
@@ -426,9 +416,10 @@ def position_bias(run: Run, options: StatisticsOptions) -> PositionBias | None:
     if not in_both_orders:
         return None
     shares = [sum(points) / 2 for _, points in in_both_orders]
-    groups = []
-    for record, _ in in_both_orders:
-        groups.append(f"{record.id.part}/{record.group or record.id.uid}")
+    groups = [
+        f"{record.id.part}/{record.group or record.id.uid}"
+        for record, _ in in_both_orders
+    ]
     first_shown = Bootstrap.for_part(f"{run.benchmark}/{ALL}", options).share(
         shares, groups
     )
@@ -447,10 +438,11 @@ def _first_shown(record: Record) -> list[float]:
         return []
     by_first = dict(choice.preferences)
     if not by_first:
-        by_first = {}
-        for order, vote in choice.votes.items():
-            if vote:
-                by_first[order] = {FIRST: 1.0, SECOND: -1.0}.get(vote, 0.0)
+        by_first = {
+            order: {FIRST: 1.0, SECOND: -1.0}.get(vote, 0.0)
+            for order, vote in choice.votes.items()
+            if vote
+        }
     turned = {FORWARD: 1.0, REVERSE: -1.0}
     return [
         float(np.sign(turned[order] * by_first[order]) + 1) / 2

@@ -26,9 +26,8 @@ from vieval_plugin.meta_evaluation.findings import Leaderboard, Number
 from vieval_plugin.meta_evaluation.label_plan import Look
 from vieval_plugin.meta_evaluation.measures import MEASURED, USUAL, Outcome
 from vieval_plugin.meta_evaluation.tables import p_sentence, p_text
-from vieval_plugin.meta_evaluation.two_judges import agreement_of_two
 from vieval_plugin.meta_evaluation.win_rates import EVEN, PositionBias
-from vieval_plugin.records import OWN, YOUR_IMAGES, Run
+from vieval_plugin.records import OWN, YOUR_IMAGES
 from vieval_plugin.report.words import (
     breakdown_words,
     decimals_of,
@@ -41,6 +40,7 @@ from vieval_plugin.report.words import (
     statistic_words,
     task_type,
 )
+from vieval_plugin.stats.bootstrap import grouped
 from vieval_plugin.stats.comparison import independent_p, unit_sums
 from vieval_plugin.stats.decisions import (
     ADVISED_MARGIN,
@@ -58,7 +58,6 @@ from vieval_plugin.stats.non_inferiority import (
     prompts_for_margin,
     smallest_difference,
 )
-from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.ranking import holm
 from vieval_plugin.text.errors import docs_url
 from vieval_plugin.text.wording import (
@@ -162,41 +161,35 @@ def answer(
         )
     finding = _finding(board, corrected)
     outcome = finding.outcome
-    limits = (
-        *(_rating_sentences(corrected) if corrected else ()),
-        *_bias(bias),
-        *_limits(board, outcome),
-    )
-    if corrected and outcome is Outcome.LEADS_SO_FAR:
-        limits = (f"{_few_ratings(corrected)}.", *limits)
-    unrated = board.measure.is_plain_mean and board.benchmark == OWN
-    next_step = ""
-    failed_sentence = ""
+    limits = [*_bias(bias), *_limits(board, outcome)]
+    if corrected:
+        limits = [*_rating_sentences(corrected, outcome), *limits]
+    scores_images = board.ranks_generators and not board.measure.counts_contests
+    if outcome.shows_no_difference and scores_images:
+        limits = [_smallest_difference(board), *limits]
+    words = {**_words(board, corrected), **finding.names}
+    title = board.measure.sentence(outcome, words)
+    sentences = [finding.evidence]
+    quantity = measured_quantity(board)
+    if quantity:
+        sentences.append(f"{words['judge']} measures {quantity.meaning}.")
+        if outcome in MEASURED:
+            title = MEASURED[outcome].format(**words, **asdict(quantity))
+    failed = ""
     if board.ranks_generators and outcome is not Outcome.NO_NUMBER:
-        failed_sentence = _failed_verdicts_sentence(board, MOST_UNREAD)
-    to_look_at = (Outcome.NO_NUMBER, Outcome.CONSTANT_JUDGE)
-    if outcome in to_look_at or failed_sentence:
+        failed = _failed_verdicts_sentence(board, MOST_UNREAD)
+        sentences.append(failed)
+    next_step = ""
+    if failed or outcome in (Outcome.NO_NUMBER, Outcome.CONSTANT_JUDGE):
         first_file = shlex.join(shlex.split(verdicts)[:1])
         next_step = _SHOW.format(
             command=_command("vieval show {verdicts} ID", first_file)
         )
-    elif unrated:
+    elif board.measure.is_plain_mean and board.benchmark == OWN:
         next_step = _rating_advice(board, verdicts)
-    scores_images = board.ranks_generators and not board.measure.counts_contests
-    if outcome.shows_no_difference and scores_images:
-        limits = (_smallest_difference(board), *limits)
-    words = {**_words(board, corrected), **finding.names}
-    title = board.measure.sentence(outcome, words)
-    evidence = finding.evidence
-    quantity = measured_quantity(board)
-    if quantity and outcome in MEASURED:
-        title = MEASURED[outcome].format(**words, **asdict(quantity))
-    if quantity:
-        evidence += f" {words['judge']} measures {quantity.meaning}."
-    evidence = " ".join(filter(None, (evidence, failed_sentence)))
     return Answer(
         title,
-        evidence,
+        " ".join(filter(None, sentences)),
         tuple(filter(None, limits)),
         next_step,
         outcome,
@@ -218,10 +211,10 @@ def _spread(board: Leaderboard) -> tuple[float, int]:
     A unit is a prompt, or a group of prompts that count as one; both are 0 without differences.
     """
     compared = board.comparison.compared
-    index_of = {system.label: index for index, system in enumerate(compared.systems)}
+    index_of = compared.index_by_label
     first, *rivals = [index_of[number.system] for number in board.defined]
     spreads = [0.0]
-    units = list[int]()
+    units = []
     for rival in rivals:
         statistic = compared.pair(first, rival).statistic
         sums = unit_sums(statistic) if statistic else None
@@ -254,8 +247,15 @@ def _rating_advice(board: Leaderboard, verdicts: str) -> str:
             f"equally good generator is not worse by {ADVISED_MARGIN:g}, if ratings vary as much "
             "as this judge's scores. "
         )
-    command = _command(_LABEL, verdicts, images=rating_count * len(board.numbers))
-    return _RATE_SOME.format(prompts=prompts, command=command, reach=reach)
+    return _RATE_SOME.format(
+        prompts=prompts,
+        command=_command(
+            _LABEL,
+            verdicts,
+            images=rating_count * len(board.numbers),
+        ),
+        reach=reach,
+    )
 
 
 def _command(command: str, verdicts: str, **fields: int) -> str:
@@ -294,48 +294,35 @@ def _words(
     """The words that titles are filled with."""
     ranked = board.ranked
     defined = board.defined
-    if (
-        corrected is not None and corrected.decides_nothing
-    ):  # also one without labels is in question
+    if corrected is not None and corrected.decides_nothing:
+        # also one without labels is in question
         defined = list(board.numbers)
     systems = [n.system for n in (ranked or defined or board.numbers)]
     first, second, *_ = [*systems, "", ""]
     names = [n.system for n in defined]
-    count = number_word(len(ranked or defined))
-    first_images = YOUR_IMAGES
-    if first != YOUR_IMAGES:
-        first_images = f"the images of {first}"
     candidates = f"the {number_word(len(names))} {board.entrants}"
     if 0 < len(names) <= _MOST_NAMED:
         candidates = enumeration(names)
-    scope = ""
-    if 1 < len(ranked) < len(defined):
-        scope = f"Of the {count} ranked, "
-    words = {
-        "count": count,
-        "first": first,
-        "second": second,
-        "first_images": first_images,
-        "names": candidates,
-        "scope": scope,
-    }
-    words["comparative"] = "better" if len(names) == 2 else "best"
-    words["first_possessive"] = possessive(first)
-    words["second_possessive"] = possessive(second)
-    return {**_board_words(board), **words}
-
-
-def _board_words(board: Leaderboard) -> dict[str, str]:
-    """The words of titles that do not depend on its numbers."""
-    benchmark = YOUR_IMAGES if board.benchmark == OWN else board.benchmark
+    count = number_word(len(ranked or defined))
+    is_part = 1 < len(ranked) < len(defined)
+    is_own = first == YOUR_IMAGES
     return {
         "judge": judge_words(board),
         "entrant": board.entrants.removesuffix("s"),
         "entrants": board.entrants,
-        "benchmark": benchmark,
+        "benchmark": YOUR_IMAGES if board.benchmark == OWN else board.benchmark,
         "against": board.against,
         "unit": board.unit,
         "statistic": statistic_words(board.measured),
+        "count": count,
+        "first": first,
+        "second": second,
+        "first_images": YOUR_IMAGES if is_own else f"the images of {first}",
+        "names": candidates,
+        "scope": f"Of the {count} ranked, " if is_part else "",
+        "comparative": "better" if len(names) == 2 else "best",
+        "first_possessive": possessive(first),
+        "second_possessive": possessive(second),
     }
 
 
@@ -360,22 +347,29 @@ def _finding(board: Leaderboard, corrected: CorrectedRanking | None) -> _Finding
     if len(defined) == 1 and not comparison.all_pairs:
         return _only_one_system(board, defined[0])
     if not comparison.all_pairs:
-        return _not_compared(board)
+        reason = board.comparison.reason
+        why = ""
+        if reason:
+            why = f"{reason[:1].upper()}{reason[1:]}."
+        return _Finding(
+            Outcome.NOT_COMPARED,
+            f"{_range(board, board.defined)} {why}",
+        )
     if corrected is not None and corrected.decides_nothing:
         return _undecided_ratings(board, corrected)
     if _is_constant(board):
         estimate = defined[0].estimate
-        items = _items(board, estimate.n)
         return _Finding(
             Outcome.CONSTANT_JUDGE,
-            f"All scores are {short_decimal(estimate.value)}, on {items}.",
+            f"All scores are {short_decimal(estimate.value)}, on {_items(board, estimate.n)}.",
         )
     if not ranked:
         return _common_samples(board)
-    steps = steps_in_order([number.system for number in ranked])
+    labels = [number.system for number in ranked]
+    steps = steps_in_order(labels)
     if steps and not comparison.contenders.issuperset(steps):
         return _best_steps(board, steps)
-    first, *lower = [number.system for number in ranked]
+    first, *lower = labels
     beats_all = all(comparison.beats(first, label) for label in lower)
     pair = comparison.pair_of(first, lower[0])
     if beats_all and pair:
@@ -388,7 +382,10 @@ def _finding(board: Leaderboard, corrected: CorrectedRanking | None) -> _Finding
         return _equal_two(board, pair, corrected is not None)
     scoped = 1 < len(ranked) < len(defined)
     outcome = Outcome.EQUAL_RANKED if scoped else Outcome.EQUAL
-    return _Finding(outcome, f"{_range(board, ranked)} {_smallest_p(comparison)}")
+    return _Finding(
+        outcome,
+        f"{_range(board, ranked)} {_smallest_p(comparison)}",
+    )
 
 
 def _best_steps(board: Leaderboard, steps: Sequence[str]) -> _Finding:
@@ -407,15 +404,16 @@ def _best_steps(board: Leaderboard, steps: Sequence[str]) -> _Finding:
         evidence = f"The last step is worse. {_difference(board, pair, first)}"
     rivals = contenders - {first.system}
     runs = groupby(steps, rivals.__contains__)
-    equal = []
-    for is_rival, run in runs:
-        if is_rival:
-            for name in _shortened_run([*run]):
-                equal.append(name)
+    equal = [
+        name for is_rival, run in runs if is_rival for name in _shortened_run([*run])
+    ]
     if not equal:
-        outcome = Outcome.BETTER if len(steps) == 2 else Outcome.BEST
-        return _Finding(outcome, evidence)
-    return _Finding(Outcome.BEST_STEPS, evidence, {"equal": enumeration(equal)})
+        return _Finding(Outcome.BETTER if len(steps) == 2 else Outcome.BEST, evidence)
+    return _Finding(
+        Outcome.BEST_STEPS,
+        evidence,
+        {"equal": enumeration(equal)},
+    )
 
 
 def _shortened_run(run: Sequence[str]) -> Sequence[str]:
@@ -431,21 +429,10 @@ def _is_constant(board: Leaderboard) -> bool:
     if not board.ranks_generators or measure.counts_contests or measure.uses_ratings:
         return False
     estimates = [number.estimate for number in board.defined]
-    if min(estimate.n for estimate in estimates) < LEAST_FOR_A_TEST:
+    if min(e.n for e in estimates) < LEAST_FOR_A_TEST:
         return False
-    ends = []
-    for e in estimates:
-        for end in (e.value, e.low, e.high):
-            ends.append(end)
+    ends = [end for e in estimates for end in (e.value, e.low, e.high)]
     return all(math.isclose(end, ends[0], abs_tol=1e-9) for end in ends)
-
-
-def _not_compared(board: Leaderboard) -> _Finding:
-    reason = board.comparison.reason
-    why = ""
-    if reason:
-        why = f"{reason[:1].upper()}{reason[1:]}."
-    return _Finding(Outcome.NOT_COMPARED, f"{_range(board, board.defined)} {why}")
 
 
 def _undecided_ratings(board: Leaderboard, corrected: CorrectedRanking) -> _Finding:
@@ -454,11 +441,10 @@ def _undecided_ratings(board: Leaderboard, corrected: CorrectedRanking) -> _Find
         "" if corrected.selected or corrected.look else _labels_to_decide(corrected)
     )
     if advice:
-        leader = corrected.order[0]
         return _Finding(
             Outcome.LEADS_SO_FAR,
             f"{advice} {_so_far(board)}",
-            {"first": leader},
+            {"first": corrected.order[0]},
         )
     outcome = Outcome.SELECTED_LABELS if corrected.selected else Outcome.FEW_RATINGS
     if corrected.look and not corrected.look.decides:
@@ -471,10 +457,11 @@ def _labels_to_decide(corrected: CorrectedRanking) -> str:
     if ratings vary as so far; empty where all images would not, or their spread is unknown.
     """
     ranking = corrected.ranking
-    needed = []
-    for pair in ranking.comparison.pairs:
-        if corrected.order[0] in (pair.first, pair.second):
-            needed.append(_prompts_to_decide(pair.better_first(), corrected.order[0]))
+    needed = [
+        _prompts_to_decide(pair.better_first(), corrected.order[0])
+        for pair in ranking.comparison.pairs
+        if corrected.order[0] in (pair.first, pair.second)
+    ]
     available = [len(e.corrected.deviations) for e in corrected.estimates]
     total = math.ceil(min(max(needed, default=math.inf), MOST_ITEMS))
     if len(needed) < len(available) - 1 or total > min(available):
@@ -501,9 +488,14 @@ def _prompts_to_decide(pair: SystemPair, leader: str) -> float:
     difference = pair.result.difference
     if pair.first != leader or not difference.has_interval or difference.value <= 0:
         return math.inf
-    reach = float(scipy.stats.t.ppf(1 - pair.level / 2, pair.n - 1))
-    error = (difference.high - difference.low) / 2 / reach
+    error = _standard_error(difference, pair)
     return pair.n * ((INTERVAL_REACH + POWER_REACH) * error / difference.value) ** 2
+
+
+def _standard_error(difference: Estimate, pair: SystemPair) -> float:
+    """The standard error of which a t interval on a pair's samples is made."""
+    reach = float(scipy.stats.t.ppf(1 - pair.level / 2, pair.n - 1))
+    return (difference.high - difference.low) / 2 / reach
 
 
 def _equal_two(board: Leaderboard, pair: SystemPair, is_corrected: bool) -> _Finding:
@@ -525,7 +517,11 @@ def _equal_two(board: Leaderboard, pair: SystemPair, is_corrected: bool) -> _Fin
         "second": pair.second,
         "first_possessive": possessive(pair.first),
     }
-    return _Finding(outcome, _difference(board, pair, first_number), names)
+    return _Finding(
+        outcome,
+        _difference(board, pair, first_number),
+        names,
+    )
 
 
 def _first_of_several(board: Leaderboard) -> _Finding:
@@ -546,20 +542,30 @@ def _first_of_several(board: Leaderboard) -> _Finding:
         losers = [label for label in labels if comparison.beats(winner, label)]
         if losers:
             orders.append(f"{winner} is better than {_named_or_counted(losers)}.")
-    own_number = _own_number_sentence(board, ranked[0])
     outcome = Outcome.FIRST_BUT_BEATEN if better else Outcome.FIRST_OF_EQUALS
-    names = {"equal": _named_or_counted(equal), "better": "".join(better[:1])}
-    return _Finding(outcome, f"{own_number}. {' '.join(orders)}", names)
+    names = {
+        "equal": _named_or_counted(equal),
+        "better": "".join(better[:1]),
+    }
+    return _Finding(
+        outcome,
+        f"{_own_number_sentence(board, ranked[0])}. {' '.join(orders)}",
+        names,
+    )
 
 
 def _only_one_system(board: Leaderboard, number: Number) -> _Finding:
     evidence = f"{_own_number_sentence(board, number)}."
-    rivals = []
-    for n in board.numbers:
-        if n is not number:
-            rivals.append(f"{n.system}: {n.reason or 'no score'}")
+    rivals = [
+        f"{n.system}: {n.reason or 'no score'}"
+        for n in board.numbers
+        if n is not number
+    ]
     if rivals:
-        return _Finding(Outcome.ONLY_ONE, f"{evidence} {'; '.join(rivals)}.")
+        return _Finding(
+            Outcome.ONLY_ONE,
+            f"{evidence} {'; '.join(rivals)}.",
+        )
     if board.ranks_generators:
         return _Finding(Outcome.ALONE_GENERATOR, evidence)
     if number.system in board.same_answers:
@@ -590,18 +596,16 @@ def _missing_number_sentence(board: Leaderboard) -> str:
     failed_sentence = _failed_verdicts_sentence(board)
     if failed_sentence:
         return failed_sentence
-    named = board.numbers[:_MOST_NAMED]
-    reasons = [f"{n.system}: {n.reason or 'no score'}" for n in named]
+    reasons = [
+        f"{n.system}: {n.reason or 'no score'}" for n in board.numbers[:_MOST_NAMED]
+    ]
     return f"{'; '.join(reasons)}."
 
 
 def _common_samples(board: Leaderboard) -> _Finding:
     """Finding where no two systems cover the benchmark: the better of each pair, on common samples."""
-    by_winner: dict[str, list[str]] = {}
-    for pair in (
-        pair.better_first() for pair in board.comparison.all_pairs if pair.significant
-    ):
-        by_winner.setdefault(pair.first, []).append(pair.second)
+    pairs = map(SystemPair.better_first, board.comparison.all_pairs)
+    by_winner = grouped((pair.first, pair.second) for pair in pairs if pair.significant)
     words = _words(board)
     alone = next(
         (f"Only {n.system}" for n in board.defined if not n.unranked),
@@ -611,14 +615,13 @@ def _common_samples(board: Leaderboard) -> _Finding:
     evidence = f"{_range(board, board.defined)} {_smallest_p(board.comparison)} {order}"
     if not by_winner:
         return _Finding(Outcome.NONE_BETTER, evidence)
-    results = sorted(by_winner.items(), key=lambda result: -len(result[1]))[
-        :_MOST_NAMED
-    ]
-    pairs = "; ".join(
+    results = sorted(by_winner.items(), key=lambda result: -len(result[1]))
+    sentences = [
         f"{winner} is better than {_named_or_counted(losers)}"
-        for winner, losers in results
-    )
-    return _Finding(Outcome.BETTER_ON_COMMON, evidence, {"pairs": pairs})
+        for winner, losers in results[:_MOST_NAMED]
+    ]
+    names = {"pairs": "; ".join(sentences)}
+    return _Finding(Outcome.BETTER_ON_COMMON, evidence, names)
 
 
 def _own_number_sentence(board: Leaderboard, number: Number) -> str:
@@ -646,25 +649,21 @@ def _difference(board: Leaderboard, pair: SystemPair, first: Number) -> str:
     """The difference of a pair on what both have; its p only where there is no interval."""
     items = _items(board, pair.n)
     difference = pair.result.difference
-    p_value = (
-        pair.result.p if math.isnan(pair.adjusted) else pair.adjusted
-    )  # few ratings leave none adjusted
-    p = (
-        f"a test requires at least {LEAST_FOR_A_TEST}"
-        if math.isnan(p_value)
-        else p_sentence(p_value)
-    )
+    # few ratings leave none adjusted
+    p_value = pair.result.p if math.isnan(pair.adjusted) else pair.adjusted
+    p = f"a test requires at least {LEAST_FOR_A_TEST}"
+    if not math.isnan(p_value):
+        p = p_sentence(p_value)
     even = board.measure.even
     if even is not None:
+        if first.estimate.value == first.estimate.low == first.estimate.high == even:
+            return f"{judge_words(board)} finds only ties on {items}, so no generator wins."
         share = Estimate(
             even + difference.value, even + difference.low, even + difference.high
         )
-        if first.estimate.value == first.estimate.low == first.estimate.high == even:
-            return f"{judge_words(board)} finds only ties on {items}, so no generator wins."
-        if share.has_interval:
-            text = sentence_number(share)
-        else:
-            text = f"{sentence_number(share)} ({p})"
+        text = sentence_number(share)
+        if not share.has_interval:
+            text += f" ({p})"
         contest = f"{_measured(board)} of {pair.first} against {pair.second}"
         return f"{contest}: {text} on {items} (ties count as half)."
     is_corrected = pair.first == first.system and board.measure.uses_ratings
@@ -675,7 +674,11 @@ def _difference(board: Leaderboard, pair: SystemPair, first: Number) -> str:
     return f"{_measured(board)} of {pair.first}: {own_value}, {distance}, on {items}."
 
 
-def _distance(difference: Estimate, pair: SystemPair, p: str = "") -> str:
+def _distance(
+    difference: Estimate,
+    pair: SystemPair,
+    p: str = "",
+) -> str:
     """Distance of a number from that of the second of a pair, with the interval, or p where there
     is none.
     """
@@ -696,67 +699,26 @@ def _range(board: Leaderboard, numbers: Sequence[Number]) -> str:
         [n for n in numbers if not n.unranked] or numbers,
         key=lambda n: n.estimate.value,
     )
-    lowest = covering[0]
-    highest = covering[-1]
-    texts = [f"{sentence_number(n.estimate)} for {n.system}" for n in (lowest, highest)]
-    measured = _measured(board)
+    texts = [f"{sentence_number(n.estimate)} for {n.system}" for n in covering]
     if len(covering) == 1:
-        return f"{measured}: {texts[1]}."
-    return f"{measured} ranges from {texts[0]} to {texts[1]}."
+        return f"{_measured(board)}: {texts[0]}."
+    return f"{_measured(board)} ranges from {texts[0]} to {texts[-1]}."
 
 
 def _smallest_p(comparison: Comparison) -> str:
-    smallest = min(
-        (p.adjusted for p in comparison.all_pairs if not math.isnan(p.adjusted)),
-        default=math.nan,
-    )
-    smallest_p = (
-        f"Smallest p (Holm) of {plural(len(comparison.all_pairs), 'pair')}: "
-        f"{p_text(smallest)}."
-    )
-    if math.isnan(smallest):
+    pairs = comparison.all_pairs
+    p_values = [pair.adjusted for pair in pairs if not math.isnan(pair.adjusted)]
+    if not p_values:
         return (
             f"A test requires at least {LEAST_FOR_A_TEST} {comparison.compared.unit}."
         )
-    return smallest_p
+    return (
+        f"Smallest p (Holm) of {plural(len(pairs), 'pair')}: {p_text(min(p_values))}."
+    )
 
 
-def agreement_notes(runs: Sequence[Run], options: StatisticsOptions) -> list[str]:
-    """Sentences on how often two judges agree and, by the ratings, how often each is right
-    then and elsewhere.
-
-    Args:
-        runs: one a judge, of one benchmark; of other numbers than two there is no sentence.
-        options: the failure policy, the seed.
-    """
-    agreement = agreement_of_two(runs, options)
-    if agreement is None:
-        return []
-    first, second = (run.label for run in runs)
-    alike = agreement.alike
-    agreeing = round(alike.value * alike.n)
-    sentences = [
-        f"{first} and {second} agree on {agreeing:,} of {alike.n:,} pairs of images."
-    ]
-    where_alike = agreement.right_where_alike
-    if where_alike.defined:
-        sentences.append(
-            f"Where they agree and the ratings differ ({where_alike.n:,}), both are right in "
-            f"{_percent(where_alike)}."
-        )
-    elsewhere = agreement.first_elsewhere
-    if elsewhere.defined:
-        where = f"Where they disagree and the ratings differ ({elsewhere.n:,})"
-        second_share = _percent(agreement.second_elsewhere)
-        sentences.append(
-            f"{where}, {first} is right in {_percent(elsewhere)} and {second} in {second_share}."
-        )
-    if agreement.rated_equal:
-        sentences.append(f"The other {agreement.rated_equal:,} have equal ratings.")
-    return [" ".join(sentences)]
-
-
-def _percent(share: Estimate) -> str:
+def percent_text(share: Estimate) -> str:
+    """A share in percent with its interval, where it has one."""
     ends = ""
     if share.has_interval:
         ends = f" (95% interval {round(100 * share.low)} to {round(100 * share.high)}%)"
@@ -820,27 +782,24 @@ def _unranked(board: Leaderboard) -> list[str]:
     if len(unranked) > _MOST_NAMED:
         more = f" and {len(unranked) - _MOST_NAMED} more"
     first = (board.ranked or board.numbers)[0].system
-    pairs = []
-    for n in unranked:
-        if board.comparison.beats(n.system, first):
-            pairs.append(board.comparison.pair_of(n.system, first))
-    better = []
-    for pair in pairs:
-        if pair and board.ranked:
-            better.append(
-                f"{pair.first} is significantly better than {first} on the {pair.n} {board.unit} they "
-                "have in common."
-            )
+    pairs = [
+        board.comparison.pair_of(n.system, first)
+        for n in unranked
+        if board.comparison.beats(n.system, first)
+    ]
+    better = [
+        f"{pair.first} is significantly better than {first} on the {pair.n} {board.unit} they "
+        "have in common."
+        for pair in pairs
+        if pair and board.ranked
+    ]
     return [f"Not ranked: {names}{more}.", *better]
 
 
 def _failures(board: Leaderboard) -> list[str]:
     """Failed verdicts: of each generator, or of judges that lack a score for a notable share."""
     if board.ranks_generators:
-        failed = []
-        for n in board.numbers:
-            if n.failed:
-                failed.append(f"{n.system} ({failures_text(n)})")
+        failed = [_failures_text(n) for n in board.numbers if n.failed]
         return [f"Failed verdicts: {'; '.join(failed)}."] if failed else []
     return [
         f"{label}: {cost.warning}."
@@ -849,15 +808,11 @@ def _failures(board: Leaderboard) -> list[str]:
     ]
 
 
-def failures_text(number: Number) -> str:
-    """The failures of a system by status, of how many verdicts; empty without failures."""
-    failed = []
-    for status, n in number.statuses.items():
-        if not status.usable:
-            failed.append(f"{status} {n}")
+def _failures_text(number: Number) -> str:
+    """The failures of a system by status, of how many verdicts."""
     # of a contest, the failure of the other image has no status of this one
     total = max(number.total, sum(number.statuses.values()))
-    return f"{', '.join(failed)} of {total}" if failed else ""
+    return f"{number.system} ({number.failures} of {total})"
 
 
 def _reference_sentences(board: Leaderboard, defined: Sequence[Number]) -> list[str]:
@@ -865,20 +820,18 @@ def _reference_sentences(board: Leaderboard, defined: Sequence[Number]) -> list[
     baseline.
     """
     text = []
-    for reference in (
-        reference for reference in board.references if reference.estimate.defined
-    ):
-        name = reference.system.split(":")[0]
+    low = [n.system for n in defined if n.system in board.not_above_constant]
+    for reference in board.references:
+        estimate = reference.estimate
+        if not estimate.defined:
+            continue
         if reference.role == "ceiling":
-            text.append(_ceiling_sentence(board, defined[0], name, reference.estimate))
-        elif low := [
-            number.system
-            for number in defined
-            if number.system in board.not_above_constant
-        ]:
+            name = reference.system.split(":")[0]
+            text.append(_ceiling_sentence(board, defined[0], name, estimate))
+        elif low:
             value = ""
-            if reference.estimate.value:
-                value = f" ({short_decimal(reference.estimate.value)})"
+            if estimate.value:
+                value = f" ({short_decimal(estimate.value)})"
             text.append(
                 f"Not shown to be better than the best constant answer{value}: "
                 f"{_named_or_counted(low)}."
@@ -923,22 +876,21 @@ def position_to(estimate: Estimate, reference: Estimate) -> str:
 def _breakdown_sentences(board: Leaderboard, first: Number) -> list[str]:
     text = []
     for breakdown, by_value in board.breakdowns.items():
-        estimates = [
-            (by_system.get(first.system), value)
+        estimates = {
+            value: by_system[first.system]
             for value, by_system in by_value.items()
-        ]
-        numbers = sorted(
-            (e.value, value, e.n) for e, value in estimates if e and e.defined
-        )
-        if len(numbers) < 2:
+            if first.system in by_system and by_system[first.system].defined
+        }
+        if len(estimates) < 2:
             continue
-        difference = numbers[-1][0] - numbers[0][0]
-        known = [e for e, _ in estimates if e and e.defined]
-        if difference >= NOTABLE_DIFFERENCE and _ends_differ(known):
-            ends = []
-            for value, on, n in (numbers[0], numbers[-1]):
-                ends.append(f"{task_type(on)} ({short_decimal(value)}, n = {n})")
-            where = f"lowest on {ends[0]} and highest on {ends[1]}"
+        ends = sorted((e.value, value, e.n) for value, e in estimates.items())
+        difference = ends[-1][0] - ends[0][0]
+        if difference >= NOTABLE_DIFFERENCE and _ends_differ([*estimates.values()]):
+            lowest, highest = (
+                f"{task_type(on)} ({short_decimal(value)}, n = {n})"
+                for value, on, n in (ends[0], ends[-1])
+            )
+            where = f"lowest on {lowest} and highest on {highest}"
             text.append(f"By {breakdown_words(breakdown)}, {first.system} is {where}.")
     return text
 
@@ -949,8 +901,7 @@ def _ends_differ(estimates: Sequence[Estimate]) -> bool:
     """
     ordered = sorted(estimates, key=lambda estimate: estimate.value)
     p_values = [independent_p(low, high) for low, high in combinations(ordered, 2)]
-    lowest_with_highest = len(ordered) - 2
-    return bool(holm(p_values)[lowest_with_highest] <= SIGNIFICANCE_LEVEL)
+    return bool(holm(p_values)[len(ordered) - 2] <= SIGNIFICANCE_LEVEL)
 
 
 def _bias(bias: PositionBias | None) -> list[str]:
@@ -960,13 +911,16 @@ def _bias(bias: PositionBias | None) -> list[str]:
     share = bias.first_shown
     position = "first"
     if share.value < EVEN:
-        share = Estimate(1 - share.value, 1 - share.high, 1 - share.low)
+        share = Estimate(
+            1 - share.value,
+            1 - share.high,
+            1 - share.low,
+        )
         position = "second"
     return [
-        f"Position bias: the judge prefers the image shown {position} in "
-        f"{_percent(share)} of its answers. It contradicts itself in "
-        f"{bias.contradicted} of {bias.contests} contests, which count as ties (both "
-        "orders were shown)."
+        f"Position bias: the judge prefers the image shown {position} in {percent_text(share)} of its "
+        f"answers. It contradicts itself in {bias.contradicted} of {bias.contests} contests, which "
+        "count as ties (both orders were shown)."
     ]
 
 
@@ -985,7 +939,11 @@ def _so_far(board: Leaderboard) -> str:
     if further:
         result = _range(board, board.defined)
     else:
-        result = _difference(board, pair, board.number_of(pair.first))
+        result = _difference(
+            board,
+            pair,
+            board.number_of(pair.first),
+        )
     return f"Result so far: {result}"
 
 
@@ -1025,9 +983,10 @@ def _look_sentences(look: Look) -> list[str]:
 
 
 def _selected_labels(corrected: CorrectedRanking) -> str:
-    scores = []
-    for e in corrected.selected[:_MOST_NAMED]:
-        scores.append(f"{e.selection.value:+.3f} for {e.generator}")
+    scores = [
+        f"{e.selection.value:+.3f} for {e.generator}"
+        for e in corrected.selected[:_MOST_NAMED]
+    ]
     return (
         "The judge scores the rated images differently from the others (mean "
         f"difference {enumeration(scores)}). Rate images selected by `vieval label`, "
@@ -1057,8 +1016,7 @@ def _needed(corrected: CorrectedRanking) -> str:
     for pair in corrected.ranking.comparison.pairs:
         alone = corrected.ratings_difference(pair)
         if alone.has_interval:
-            reach = float(scipy.stats.t.ppf(1 - pair.level / 2, pair.n - 1))
-            spreads.append((alone.high - alone.low) / 2 / reach * math.sqrt(pair.n))
+            spreads.append(_standard_error(alone, pair) * math.sqrt(pair.n))
     if not max(spreads):
         return ""
     needed = prompts_for_margin(max(spreads))
@@ -1068,11 +1026,13 @@ def _needed(corrected: CorrectedRanking) -> str:
     )
 
 
-def _rating_sentences(corrected: CorrectedRanking) -> list[str]:
+def _rating_sentences(corrected: CorrectedRanking, outcome: Outcome) -> list[str]:
     """Sentences beside corrected means: the ratings' own difference, the order turned over, what
     is wrong with ratings.
     """
     text = []
+    if outcome is Outcome.LEADS_SO_FAR:
+        text.append(f"{_few_ratings(corrected)}.")
     pairs = corrected.ranking.comparison.pairs
     if len(pairs) == 1:
         pair = corrected.ranking.comparison.ordered(pairs[0])
@@ -1080,9 +1040,8 @@ def _rating_sentences(corrected: CorrectedRanking) -> list[str]:
         text.append(
             f"By the ratings alone, {pair.first} scores {_distance(alone, pair)}."
         )
-    order = corrected.order
     judged = corrected.judge_order
-    if order != judged and any(pair.significant for pair in pairs):
+    if corrected.order != judged and any(pair.significant for pair in pairs):
         raw = {estimate.generator: estimate.raw for estimate in corrected.estimates}
         means = ", ".join(
             f"{generator} {raw[generator].value:.3f}" for generator in judged
@@ -1099,74 +1058,3 @@ def _rating_sentences(corrected: CorrectedRanking) -> list[str]:
     if corrected.short_of_ratings and not (pairs and corrected.decides_nothing):
         text.append(f"{_few_ratings(corrected)}.")
     return [*text, *(_look_sentences(corrected.look) if corrected.look else [])]
-
-
-def several_judges_sentence(
-    boards: Sequence[Leaderboard], contradictory: Sequence[str] = ()
-) -> str:
-    """A sentence over several judges of the same generators; empty of one, of two that agree, and
-    without comparisons.
-
-    Args:
-        boards: one a judge.
-        contradictory: judges that contradict themselves, whose answers decide nothing.
-    """
-    best = [
-        None if str(board.judge) in contradictory else _best(board.comparison)
-        for board in boards
-    ]
-    agree = len(boards) == 2 and best[0] == best[1]
-    if agree or len(boards) < 2 or not any(board.comparison.pairs for board in boards):
-        return ""
-    counts = {name: best.count(name) for name in dict.fromkeys(filter(None, best))}
-    judges = f"{number_word(len(boards))} judges"
-    models = {board.judge.model for board in boards if board.judge}
-    if len(models) == 1 and "" not in models:
-        judges += f" (all use {models.pop()})"
-    if [*counts.values()] == [len(boards)]:
-        return f"All {judges} find {next(iter(counts))} significantly best."
-    findings = _judges_findings(best, counts, boards)
-    return f"Of {judges}, {enumeration(findings)}."
-
-
-def _judges_findings(
-    best: list[str | None], counts: dict[str, int], boards: Sequence[Leaderboard]
-) -> list[str]:
-    """Phrases on the number of judges that find each generator best."""
-    undecided = best.count("")
-    silent = best.count(None)
-    findings = []
-    for name, n in sorted(counts.items(), key=lambda item: -item[1]):
-        findings.append(
-            f"{number_word(n)} {'finds' if n == 1 else 'find'} {name} significantly best"
-        )
-    if undecided:
-        every = undecided == len(boards)
-        findings.append(
-            "none finds a generator significantly best"
-            if every
-            else f"{number_word(undecided)} cannot tell which is best"
-        )
-    if silent:
-        contradict = "contradicts itself" if silent == 1 else "contradict themselves"
-        findings.append(f"{number_word(silent)} {contradict}")
-    return findings
-
-
-def _best(comparison: Comparison) -> str:
-    """The generator that is significantly better than all others with a rank; empty if
-    undecided.
-    """
-    first, *others = [system.label for system in comparison.ranked] or [""]
-    if others and all(comparison.beats(first, other) for other in others):
-        return first
-    return ""
-
-
-def incomparable_reasons(board: Leaderboard, systems: Sequence[str]) -> str:
-    """Reasons why systems of a leaderboard cannot be compared."""
-    reasons = []
-    for n in board.numbers:
-        if n.system in systems and n.reason:
-            reasons.append(f"{n.system}: {n.reason}")
-    return "; ".join(reasons) or f"they have no {board.unit} in common"

@@ -83,8 +83,9 @@ class BuildResult:
 
 def failed_build(error: VievalError) -> BuildResult:
     """The result of a gate that an error ended."""
-    answer = Answer("The gate could not decide.", redacted(str(error)))
-    return BuildResult(ExitCode.ERROR, [answer])
+    return BuildResult(
+        ExitCode.ERROR, [Answer("The gate could not decide.", redacted(str(error)))]
+    )
 
 
 def write_build_files(
@@ -105,7 +106,11 @@ def write_build_files(
     for name, text_of in _TEXTS.items():
         path = files.get(name)
         if path:
-            write_whole(path, [text_of(result)], f"--{name}")
+            write_whole(
+                path,
+                [text_of(result)],
+                f"--{name}",
+            )
     step_summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if step_summary:
         with (
@@ -134,8 +139,7 @@ def summary(result: BuildResult) -> str:
     ]
     heading = f"## {result.exit_code.verdict}: {title}"
     exit_code = f"Exit code {result.exit_code:d}."
-    paragraphs = [heading, *sentences, exit_code, *tables]
-    return "\n\n".join(paragraphs) + "\n"
+    return "\n\n".join([heading, *sentences, exit_code, *tables]) + "\n"
 
 
 def junit(result: BuildResult) -> str:
@@ -149,11 +153,10 @@ def junit(result: BuildResult) -> str:
         "errors": str(int(tag == "error")),
     }
     suites = ElementTree.Element("testsuites", counts)
-    suite = ElementTree.SubElement(
-        suites, "testsuite", {"name": "vieval rank", **counts}
-    )
     case = ElementTree.SubElement(
-        suite, "testcase", {"classname": "vieval", "name": "the images are not worse"}
+        ElementTree.SubElement(suites, "testsuite", {"name": "vieval rank", **counts}),
+        "testcase",
+        {"classname": "vieval", "name": "the images are not worse"},
     )
     lines = list(result.answers[0].lines)
     message = f"{result.exit_code.verdict}: {lines[0]}"
@@ -165,7 +168,11 @@ def junit(result: BuildResult) -> str:
     else:
         properties = {}
     for table in result.falls_table:
-        lines += ["", f"{table.title}:", *map("; ".join, (table.header, *table.rows))]
+        lines += [
+            "",
+            f"{table.title}:",
+            *map("; ".join, (table.header, *table.rows)),
+        ]
     ElementTree.SubElement(case, tag, properties).text = "\n".join(
         map(escaping.console, lines)
     )
@@ -206,7 +213,12 @@ def _numbers(evidence: GateEvidence) -> dict[str, Any]:
     )
     numbers: dict[str, Any] = {"reference": evidence.reference}
     for name, m in means.items():
-        numbers[name] = {"difference": m.value, "low": m.low, "high": m.high, "n": m.n}
+        numbers[name] = {
+            "difference": m.value,
+            "low": m.low,
+            "high": m.high,
+            "n": m.n,
+        }
     numbers["failures"] = failures
     return numbers
 

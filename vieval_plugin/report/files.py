@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from itertools import chain
 
 from vieval_plugin.meta_evaluation.corrected_ranking import CorrectedRanking
-from vieval_plugin.meta_evaluation.findings import ALL, Number
+from vieval_plugin.meta_evaluation.findings import ALL, Leaderboard, Number
 from vieval_plugin.meta_evaluation.rows import (
     NumberRow,
     PairRow,
@@ -62,19 +62,12 @@ class FindingsDocument:
 
 def findings_document(report: Report, options: StatisticsOptions) -> FindingsDocument:
     """All numbers, pairs and answers of a report, as rows with types."""
-    boards = []
+    boards = list[Leaderboard]()
+    numbers = list[NumberRow]()
     for section in report.sections:
-        for board in (
-            *section.boards,
-            *(c.ranking for c in section.corrected),
-            *(r.board for r in section.contests),
-        ):
-            boards.append(board)
-    all_verdicts = tuple(status_counts(report.totals))
-    all_scores = tuple(score_totals(report.totals))
-    pairs = tuple(pair_rows(boards))
-    numbers: list[NumberRow] = []
-    for section in report.sections:
+        boards += section.boards
+        boards += [member.ranking for member in section.corrected]
+        boards += [ranking.board for ranking in section.contests]
         numbers += _number_rows(section, options.policy)
     return FindingsDocument(
         failures=options.policy,
@@ -84,9 +77,9 @@ def findings_document(report: Report, options: StatisticsOptions) -> FindingsDoc
         answers=tuple(report.answers),
         notes=report.notes,
         numbers=tuple(numbers),
-        pairs=pairs,
-        all_verdicts=all_verdicts,
-        all_scores=all_scores,
+        pairs=tuple(pair_rows(boards)),
+        all_verdicts=tuple(status_counts(report.totals)),
+        all_scores=tuple(score_totals(report.totals)),
     )
 
 
@@ -103,12 +96,11 @@ def finding_texts(
         parquet: True for the two tables as parquet files too, where pyarrow is installed.
     """
     document = findings_document(report, options)
-    number_table = row_table("numbers", NumberRow, document.numbers)
-    pair_table = row_table("pairs", PairRow, document.pairs)
-    texts: dict[str, str | bytes] = {}
-    texts[NUMBERS_CSV] = csv_text(number_table)
-    texts[PAIRS_CSV] = csv_text(pair_table)
-    texts[FINDINGS_JSON] = json.dumps(asdict(document), indent=1, allow_nan=False)
+    texts: dict[str, str | bytes] = {
+        NUMBERS_CSV: csv_text(row_table("numbers", NumberRow, document.numbers)),
+        PAIRS_CSV: csv_text(row_table("pairs", PairRow, document.pairs)),
+        FINDINGS_JSON: json.dumps(asdict(document), indent=1, allow_nan=False),
+    }
     if parquet and importlib.util.find_spec("pyarrow"):
         texts["numbers.parquet"] = _parquet(NumberRow, document.numbers)
         texts["pairs.parquet"] = _parquet(PairRow, document.pairs)
@@ -125,14 +117,13 @@ def _numbers(section: Section) -> Iterator[Number]:
     """All numbers of a section: those of its leaderboards in order, with ranks or the reason why
     there is none; then others.
     """
-    ranked = {}
-    for board in section.boards:
-        for number in board.numbers:
-            ranked[(number.place, number.role, number.system)] = (
-                number
-                if number.ranks or number.reason
-                else replace(number, unranked=board.comparison.reason)
-            )
+    ranked = {
+        (number.place, number.role, number.system): number
+        if number.ranks or number.reason
+        else replace(number, unranked=board.comparison.reason)
+        for board in section.boards
+        for number in board.numbers
+    }
     yield from ranked.values()
     yield from (
         number
@@ -183,12 +174,14 @@ def _parquet(
         "int": pyarrow.int64(),
         "bool": pyarrow.bool_(),
     }
-    columns = []
-    for field in fields(row_type):
-        columns.append(
-            (field.name, types.get(str(field.type).split(" ")[0], pyarrow.string()))
-        )
-    table = pyarrow.Table.from_pylist(list(map(asdict, rows)), pyarrow.schema(columns))
+    columns = [
+        (field.name, types.get(str(field.type).split(" ")[0], pyarrow.string()))
+        for field in fields(row_type)
+    ]
+    table = pyarrow.Table.from_pylist(
+        list(map(asdict, rows)),
+        pyarrow.schema(columns),
+    )
     buffer = io.BytesIO()
     with pyarrow.parquet.ParquetWriter(buffer, table.schema) as writer:
         if rows:  # `datasets` reads no row group without rows

@@ -27,7 +27,7 @@ from vieval_plugin.meta_evaluation.tables import p_sentence
 from vieval_plugin.meta_evaluation.vote_answers import VOTES
 from vieval_plugin.meta_evaluation.win_rates import EVEN, PositionBias
 from vieval_plugin.records import YOUR_IMAGES, Provenance, Record, Run
-from vieval_plugin.report.answer import Answer, incomparable_reasons
+from vieval_plugin.report.answer import Answer
 from vieval_plugin.report.sections import Report
 from vieval_plugin.report.words import share_of_level
 from vieval_plugin.stats.decisions import (
@@ -132,8 +132,11 @@ class ReferenceDecision:
     @property
     def doubt(self) -> str:
         """The reason why the data cannot tell, in a few words; empty where they can."""
-        undecided = self.decision == "undecided"
-        return (self.objection or _DOUBTS[self.finding]) if undecided else ""
+        return (
+            (self.objection or _DOUBTS[self.finding])
+            if self.decision == "undecided"
+            else ""
+        )
 
     def title(self, **names: str) -> str:
         """The sentence of the finding, with the objection to it."""
@@ -226,17 +229,25 @@ def gate_of(
         VievalError: there are several rankings, no other generator, or no prompt that both have a
             score of and none on which the first fails alone.
     """
-    _require_one_ranking(report)
+    count = len(report.generators)
+    if count != 1:
+        judges = ", ".join(
+            f"{ranking.benchmark} by {ranking.judge}"
+            for _, ranking in report.generators
+        )
+        raise VievalError(
+            f"--margin requires one ranking, got {count} ({judges}); use verdicts of one judge"
+        )
     [(section, ranking)] = report.generators
-    [run] = [run for run in section.runs if run.name == ranking.judge]
+    run = section.run_of(ranking)
     bias = section.bias[ranking.judge] if ranking.measure.counts_contests else None
     mine, *references = [system.label for system in ranking.comparison.compared.systems]
     if not references:
         raise VievalError(f"{NO_OTHER.format(mine)}; pass verdicts on its images too")
     files = files_by_generator(run.all_records)
     is_read = any(record.verdict.status.usable for record in run.all_records)
-    decided = dict[str, ReferenceDecision]()
-    evidence = list[GateEvidence]()
+    decided = {}
+    evidence = []
     for reference in references:
         if is_read and are_same_files(files[mine], files[reference]):
             decided[reference] = _SAME_FILES
@@ -249,16 +260,19 @@ def gate_of(
             ranking, pair_evidence, margin, bias, again, filled
         )
     gate = _combined_gate(mine, decided, _judge_words(ranking))
-    track = _track(run.all_records, ranking, evidence)
-    return _with_evidence(gate, track, limits, evidence, ranking, margin)
-
-
-def _track(
-    records: Sequence[Record], ranking: Leaderboard, evidence: Sequence[GateEvidence]
-) -> tuple[str, ...]:
+    track: tuple[str, ...] = ()
     if ranking.measure.is_plain_mean and evidence:
-        return _track_sentences(records[0].provenance, ranking)
-    return ()
+        track = _track_sentences(run.all_records[0].provenance, ranking)
+    lows = [min(_low(ranking, e), e.penalised.plain_low) for e in evidence]
+    return replace(
+        gate,
+        answer=replace(gate.answer, limits=(*track, *limits)),
+        evidence=tuple(evidence),
+        differences=tuple(_difference(ranking, e) for e in evidence),
+        margin=margin,
+        better=all(low > 0 for low in lows),
+        aspect="" if ranking.aspect == VOTES else ranking.aspect,
+    )
 
 
 def _judge_words(ranking: Leaderboard) -> str:
@@ -266,18 +280,6 @@ def _judge_words(ranking: Leaderboard) -> str:
     if ranking.measure.uses_ratings:
         return f"{judge}, corrected by people's ratings,"
     return judge
-
-
-def _require_one_ranking(report: Report) -> None:
-    count = len(report.generators)
-    if count != 1:
-        judges = ", ".join(
-            f"{ranking.benchmark} by {ranking.judge}"
-            for _, ranking in report.generators
-        )
-        raise VievalError(
-            f"--margin requires one ranking, got {count} ({judges}); use verdicts of one judge"
-        )
 
 
 def _require_comparable(
@@ -289,36 +291,12 @@ def _require_comparable(
         bias and bias.contradictory
     )
     if not compared and not _is_unread(evidence) and not evidence.more_failures[0]:
+        reasons = ranking.reasons_of((mine, reference)) or [
+            f"they have no {ranking.unit} in common"
+        ]
         raise VievalError(
-            f"--margin cannot compare {mine} with {reference}: "
-            f"{incomparable_reasons(ranking, (mine, reference))}"
+            f"--margin cannot compare {mine} with {reference}: {'; '.join(reasons)}"
         )
-
-
-def _with_evidence(
-    combined_gate: Gate,
-    track: tuple[str, ...],
-    limits: Sequence[str],
-    evidence: list[GateEvidence],
-    ranking: Leaderboard,
-    margin: float,
-) -> Gate:
-    """Gate with the numbers that it was decided by."""
-    differences = tuple(_difference(ranking, one) for one in evidence)
-    answer = replace(combined_gate.answer, limits=(*track, *limits))
-    aspect = "" if ranking.aspect == VOTES else ranking.aspect
-    better = all(
-        min(_low(ranking, one), one.penalised.plain_low) > 0 for one in evidence
-    )
-    return replace(
-        combined_gate,
-        answer=answer,
-        evidence=tuple(evidence),
-        differences=differences,
-        margin=margin,
-        better=better,
-        aspect=aspect,
-    )
 
 
 def _track_sentences(provenance: Provenance, ranking: Leaderboard) -> tuple[str, ...]:
@@ -341,7 +319,10 @@ def _track_sentences(provenance: Provenance, ranking: Leaderboard) -> tuple[str,
 
 
 def apply_control(
-    gate: Gate, results: Sequence[ControlResult], margin: float, prompts: int
+    gate: Gate,
+    results: Sequence[ControlResult],
+    margin: float,
+    prompts: int,
 ) -> Gate:
     """The gate of a judge after its positive control: it passes a build only if the judge saw
     images that were spoilt.
@@ -377,8 +358,11 @@ def apply_control(
     control = " ".join(sentences)
     if not any(result.seen for result in results):
         return replace(_blind(gate, objection, control, step), control=tuple(results))
-    answer = replace(gate.answer, limits=(control, *gate.answer.limits))
-    return replace(gate, answer=answer, control=tuple(results))
+    return replace(
+        gate,
+        answer=replace(gate.answer, limits=(control, *gate.answer.limits)),
+        control=tuple(results),
+    )
 
 
 def require_no_control(gate: Gate, margin: float) -> Gate:
@@ -402,7 +386,11 @@ def require_no_control(gate: Gate, margin: float) -> Gate:
     )
 
 
-def add_history(gate: Gate, dates: Sequence[str], differences: Sequence[float]) -> Gate:
+def add_history(
+    gate: Gate,
+    dates: Sequence[str],
+    differences: Sequence[float],
+) -> Gate:
     """The gate with what the nights of its series show: a build that passes does not hide a slow
     fall.
 
@@ -415,29 +403,31 @@ def add_history(gate: Gate, dates: Sequence[str], differences: Sequence[float]) 
     nights = len(differences)
     change = cusum(differences)
     if change is None:
-        line = (
+        return _limited(
+            gate,
             f"History: {plural(nights, 'night')}. A slow fall can be detected from "
-            f"night {FIRST_NIGHTS + 1}."
+            f"night {FIRST_NIGHTS + 1}.",
         )
-        return replace(gate, answer=replace(answer, limits=(*answer.limits, line)))
     spread = (
         f"The first {FIRST_NIGHTS} nights have a mean of {change.mean:+.3f} and a standard "
         f"deviation of {change.deviation:.3f}"
     )
-    chart = _sparkline(change.sums)
     total = f"the CUSUM of {nights} nights is {change.sums[-1]:.1f}"
-    line = f"History: {total} (alarm at {CUSUM_LIMIT:g}). {spread}. {chart}"
+    line = f"History: {total} (alarm at {CUSUM_LIMIT:g}). {spread}. {_sparkline(change.sums)}"
     if change.alarm is None:
-        return replace(gate, answer=replace(answer, limits=(*answer.limits, line)))
+        return _limited(gate, line)
     title = _SLOW_FALL.format(judge=gate.judge, date=dates[change.alarm])
     step = "Find the cause, then start a new series with a new baseline or another --history file."
     alarm = Answer(title, line, next=step)
     if gate.decision == "not_worse":
         alarm = replace(alarm, limits=(answer.title, answer.evidence, *answer.limits))
         return replace(gate, answer=alarm, alarm=True)
-    return replace(
-        gate, answer=replace(answer, limits=(*answer.limits, title, line)), alarm=True
-    )
+    return replace(_limited(gate, title, line), alarm=True)
+
+
+def _limited(gate: Gate, *lines: str) -> Gate:
+    limits = (*gate.answer.limits, *lines)
+    return replace(gate, answer=replace(gate.answer, limits=limits))
 
 
 def _sparkline(sums: Sequence[float]) -> str:
@@ -449,16 +439,22 @@ def _sparkline(sums: Sequence[float]) -> str:
     return "".join(bars[min(height, highest)] for height in heights)
 
 
-def _blind(gate: Gate, objection: str, reason: str, step: str) -> Gate:
+def _blind(
+    gate: Gate,
+    objection: str,
+    reason: str,
+    step: str,
+) -> Gate:
     """A gate that passed, where nothing shows that its judge sees a fall: what it found, the
     objection to it, and what would show it.
     """
     answer = gate.answer
     title = gate.answer.title
     if gate.better:
-        references = enumeration([evidence.reference for evidence in gate.evidence])
         title = Finding.BETTER.format(
-            judge=gate.judge, mine=gate.challenger, references=references
+            judge=gate.judge,
+            mine=gate.challenger,
+            references=enumeration([evidence.reference for evidence in gate.evidence]),
         )
     title = _objected(title, objection)
     limits = (answer.evidence, *answer.limits)
@@ -504,11 +500,17 @@ def same_files_gate(records: Iterable[Record]) -> Gate | None:
     )
     if not are_all_same or not any(map(shows_an_image, judged)):
         return None
-    return _combined_gate(mine, dict.fromkeys(references, _SAME_FILES), "")
+    return _combined_gate(
+        mine,
+        dict.fromkeys(references, _SAME_FILES),
+        "",
+    )
 
 
 def _combined_gate(
-    mine: str, decided: Mapping[str, ReferenceDecision], judge: str
+    mine: str,
+    decided: Mapping[str, ReferenceDecision],
+    judge: str,
 ) -> Gate:
     """The gate of all references: the title is on the first that decides it and those like it,
     the evidence on each.
@@ -524,15 +526,22 @@ def _combined_gate(
         for reference, one in decided.items()
         if (one.finding, one.objection) == kind
     ]
-    title = decisive.title(judge=judge, mine=mine, references=enumeration(references))
+    title = decisive.title(
+        judge=judge,
+        mine=mine,
+        references=enumeration(references),
+    )
     evidence = [one.evidence for one in decided.values()]
     if len(decided) > 1:
         evidence = [f"Against {name}: {one.evidence}" for name, one in decided.items()]
-    answer = Answer(title, " ".join(evidence), next=decisive.next)
     return Gate(
         mine,
         decisive.decision,
-        answer,
+        Answer(
+            title,
+            " ".join(evidence),
+            next=decisive.next,
+        ),
         judge=judge,
         unreadable=bool(unread),
         doubt=decisive.doubt,
@@ -561,7 +570,10 @@ def too_few_sentence(n: int, margin: float, fall: float) -> str:
 
 
 def require_decidable(
-    records: Sequence[Record], judges: Sequence[str], margin: float, contests: bool
+    records: Sequence[Record],
+    judges: Sequence[str],
+    margin: float,
+    contests: bool,
 ) -> str:
     """Refuse a gate that could decide nothing, before anything is judged.
 
@@ -595,15 +607,15 @@ def require_decidable(
 
 def _fillers(run: Run, *generators: str) -> tuple[int, ...]:
     """Number of prompts of each generator whose scores are likely filled in."""
-    records = [record for record in run.all_records if record.votes is None]
     both_records = [
         record
-        for record in records
-        if (record.id.image_model or YOUR_IMAGES) in generators
+        for record in run.all_records
+        if record.votes is None and (record.id.image_model or YOUR_IMAGES) in generators
     ]
-    prompts = set()
-    for r in fillers(both_records):
-        prompts.add((r.id.image_model or YOUR_IMAGES, r.id.part, r.id.uid))
+    prompts = {
+        (r.id.image_model or YOUR_IMAGES, r.id.part, r.id.uid)
+        for r in fillers(both_records)
+    }
     counts = Counter(generator for generator, *_ in prompts)
     return tuple(counts[generator] for generator in generators)
 
@@ -617,9 +629,28 @@ def _decided(
     filled: Sequence[int],
 ) -> ReferenceDecision:
     """The decision on one reference."""
-    measured = _measured_sentences(ranking, evidence, margin)
+    # the measured difference, and its bounds where they differ
+    measured = f"{_measured(ranking, evidence)} Allowed: {margin:g} lower."
+    if not math.isnan(evidence.scored.low):
+        limit = f"one-sided {share_of_level(_level(ranking) / 2)} bound"
+        measured += (
+            f" With one more bad prompt: {_bound(evidence.scored.low)} ({limit})."
+        )
+    if any(evidence.more_failures):
+        penalised = evidence.penalised
+        change = f"{_signed(penalised.value)}, {_bound(penalised.low)}"
+        measured += f" With failures as the lowest score: {change}."
     if _is_unread(evidence):
-        return _undecided_by_replies(evidence, measured)
+        unread, replies = evidence.unread
+        counts = (
+            f"{unread} of {replies} replies on {evidence.reference} could not be read"
+        )
+        return ReferenceDecision(
+            "undecided",
+            Finding.UNREAD,
+            f"{counts} (limit {MOST_UNREAD:.0%}). {measured}",
+            _READABLE,
+        )
     fillers = _fillers_sentence(ranking, evidence, filled)
     if min(filled) > MOST_FILLED * evidence.items:
         return ReferenceDecision(
@@ -638,23 +669,6 @@ def _decided(
     return _decision_by_margin(ranking, evidence, margin, measured)
 
 
-def _measured_sentences(
-    ranking: Leaderboard, evidence: GateEvidence, margin: float
-) -> str:
-    """The measured difference, and its bounds where they differ."""
-    measured = f"{_measured(ranking, evidence)} Allowed: {margin:g} lower."
-    if not math.isnan(evidence.scored.low):
-        limit = f"one-sided {share_of_level(_level(ranking) / 2)} bound"
-        measured += (
-            f" With one more bad prompt: {_bound(evidence.scored.low)} ({limit})."
-        )
-    if any(evidence.more_failures):
-        penalised = evidence.penalised
-        change = f"{_signed(penalised.value)}, {_bound(penalised.low)}"
-        measured += f" With failures as the lowest score: {change}."
-    return measured
-
-
 def _bound(low: float) -> str:
     """The lower bound of a change in words.
 
@@ -662,17 +676,6 @@ def _bound(low: float) -> str:
     ('at most 0.100 lower', 'at least 0.100 higher')
     """
     return f"{'at most' if low < 0 else 'at least'} {_signed(low)}"
-
-
-def _undecided_by_replies(evidence: GateEvidence, measured: str) -> ReferenceDecision:
-    unread, replies = evidence.unread
-    counts = f"{unread} of {replies} replies on {evidence.reference} could not be read"
-    return ReferenceDecision(
-        "undecided",
-        Finding.UNREAD,
-        f"{counts} (limit {MOST_UNREAD:.0%}). {measured}",
-        _READABLE,
-    )
 
 
 def _fillers_sentence(
@@ -695,11 +698,16 @@ def _decision_by_margin(
     if p <= ONE_SIDED_LEVEL:
         mine = f"Only {evidence.challenger} fails on {more} {ranking.unit}"
         other = f"only {evidence.reference} on {fewer} ({p_sentence(p)})"
-        return ReferenceDecision("worse", Finding.FAILS, f"{mine}, {other}. {measured}")
+        return ReferenceDecision(
+            "worse",
+            Finding.FAILS,
+            f"{mine}, {other}. {measured}",
+        )
     decisions = [scored.decision(margin), penalised.decision(margin)]
     if "worse" in decisions:
-        worse = decisions[0] == "worse"
-        finding = Finding.WORSE if worse else Finding.WORSE_BY_FAILURES
+        finding = (
+            Finding.WORSE if decisions[0] == "worse" else Finding.WORSE_BY_FAILURES
+        )
         return ReferenceDecision("worse", finding, measured)
     if "undecided" not in decisions:
         return ReferenceDecision("not_worse", Finding.NOT_WORSE, measured)
@@ -730,8 +738,7 @@ def _undecided_finding(
     finding = Finding.BETTER if low > 0 else Finding.NOT_WORSE
     if not evidence.penalised.plain_low > (0.0 if low > 0 else -margin):
         return finding, "perhaps not if failures count as the lowest score"
-    units = _unit(ranking, evidence)
-    return finding, f"{scored.n} {units} are too few to pass"
+    return finding, f"{scored.n} {_unit(ranking, evidence)} are too few to pass"
 
 
 def _objected(title: str, objection: str) -> str:
@@ -765,7 +772,10 @@ def _large_changes(
 
 
 def _nothing_decides(
-    ranking: Leaderboard, evidence: GateEvidence, bias: PositionBias | None, again: str
+    ranking: Leaderboard,
+    evidence: GateEvidence,
+    bias: PositionBias | None,
+    again: str,
 ) -> str:
     """Reason why the verdicts decide nothing, whatever the difference; empty where they do."""
     unit = ranking.unit
@@ -781,10 +791,7 @@ def _nothing_decides(
             f"the judge contradicts itself in {bias.contradicted} of {bias.contests} "
             "contests, so its answers cannot be used"
         )
-    unranked = []
-    for n in ranking.numbers:
-        if n.system in compared and n.reason:
-            unranked.append(f"{n.system}: {n.reason}")
+    unranked = ranking.reasons_of(compared)
     if unranked and evidence.penalised.decision(0) != "worse":
         return unranked[0]
     if (

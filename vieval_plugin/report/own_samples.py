@@ -19,6 +19,7 @@ from vieval_plugin.meta_evaluation.image_models import ByImageModel
 from vieval_plugin.meta_evaluation.win_rates import win_rate_findings
 from vieval_plugin.records import OWN, YOUR_IMAGES, Run
 from vieval_plugin.results.prompt_differences import similar_prompts_note
+from vieval_plugin.stats.bootstrap import grouped
 from vieval_plugin.stats.decisions import FEWEST_GROUPS
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.errors import VievalError
@@ -140,11 +141,9 @@ def benchmarks_with_runs(
         VievalError: no installed package brings one of the benchmarks, or two runs have other
             ratings of one sample or other votes on one contest.
     """
-    by_benchmark = dict[str, list[Run]]()
-    for run in runs:
-        by_benchmark.setdefault(run.benchmark, []).append(run)
     if required:
         _require_same_people(runs)
+    by_benchmark = grouped((run.benchmark, run) for run in runs)
     return [
         (_benchmark(name, required), benchmark_runs)
         for name, benchmark_runs in by_benchmark.items()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 
 from vieval_plugin.meta_evaluation.tables import Key
@@ -48,12 +48,7 @@ class PrintedCell:
         return int(abs(round(off * 10**digits)))
 
     def __str__(self) -> str:
-        k = self.key
-        where = " ".join(
-            filter(
-                None, (k.table, k.task, k.image_model, k.judge, k.statistic, k.aspect)
-            )
-        )
+        where = " ".join(filter(None, astuple(self.key)))
         return f"{where}: printed {self.printed:g}, computed {self.computed:.4f}"
 
 
@@ -113,9 +108,15 @@ def compare_with_printed(
                 f"{row.where}: printed must be a number, got {row.cells['printed'][:40]!r}; correct "
                 "the file"
             )
-        table = joined.get(key.table, key.table)
-        computed = cells.get(key, cells.get(replace(key, table=table)))
-        cell = PrintedCell(key, printed, computed, row.cells["why_not"])
+        computed = cells.get(
+            key, cells.get(replace(key, table=joined.get(key.table, key.table)))
+        )
+        cell = PrintedCell(
+            key,
+            printed,
+            computed,
+            row.cells["why_not"],
+        )
         if computed is None:
             comparison.missing.append(cell)
         elif row.cells["reproducible"] != "yes":

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -25,7 +25,6 @@ from vieval_plugin.meta_evaluation.corrected_ranking import (
 from vieval_plugin.meta_evaluation.findings import (
     Findings,
     Leaderboard,
-    RankedStatistic,
     layouts,
 )
 from vieval_plugin.meta_evaluation.gate import gate_evidence
@@ -44,14 +43,8 @@ from vieval_plugin.meta_evaluation.win_rates import (
     PositionBias,
     position_bias,
 )
-from vieval_plugin.records import OWN, YOUR_IMAGES, JudgeName, Record, Run
-from vieval_plugin.report.answer import (
-    Answer,
-    agreement_notes,
-    answer,
-    placed,
-    several_judges_sentence,
-)
+from vieval_plugin.records import OWN, YOUR_IMAGES, JudgeName, Run
+from vieval_plugin.report.answer import Answer, answer, placed
 from vieval_plugin.report.inputs import rated_runs
 from vieval_plugin.report.own_samples import (
     against,
@@ -59,7 +52,11 @@ from vieval_plugin.report.own_samples import (
     generator_findings,
     prompt_notes,
 )
-from vieval_plugin.report.same_scores import same_scores
+from vieval_plugin.report.several_judges import (
+    agreement_notes,
+    same_scores,
+    several_judges_sentence,
+)
 from vieval_plugin.report.tables import ReferencePair, totals_tables
 from vieval_plugin.results.runs import Results
 from vieval_plugin.stats.decisions import MOST_UNREAD, ONE_SIDED_LEVEL
@@ -162,10 +159,11 @@ class Section:
             judge_boards = [board for board in boards if board.judge == judge]
             means = _leading([b for b in judge_boards if not b.measure.counts_contests])
             over_all = [board for board in means if not board.breakdown][:1]
-            parts = []
-            for board in means:
-                if board.breakdown == "part" and board.aspect == means[0].aspect:
-                    parts.append(board)
+            parts = [
+                board
+                for board in means
+                if board.breakdown == "part" and board.aspect == means[0].aspect
+            ]
             by_part = any(
                 not board.comparison.all_pairs and len(board.numbers) > 1
                 for board in over_all
@@ -181,48 +179,46 @@ class Section:
         if not board.measure.leads or board.measure.counts_contests:
             return {}
         place = (board.judge, board.statistic, board.breakdown, board.value)
-        alike = []
-        for b in self.boards:
+        alike = [
+            b
+            for b in self.boards
             if (
                 b.judge,
                 b.statistic,
                 b.breakdown,
                 b.value,
-            ) == place and b.aspect != board.aspect:
-                alike.append(b)
+            )
+            == place
+            and b.aspect != board.aspect
+        ]
         return {b.aspect: {n.system: n.estimate for n in b.numbers} for b in alike}
 
     def answer(self, board: Leaderboard) -> Answer:
         """The answer of one of the leaderboards."""
-        correction = self.corrections.get(board.judge)
         bias = self.bias.get(board.judge)
-        board_answer = answer(
-            board, bias, correction if board.ranks_generators else None, self.verdicts
-        )
         if not board.ranks_generators:
-            return board_answer
+            return answer(board, bias, None, self.verdicts)
+        correction = self.corrections.get(board.judge)
+        board_answer = answer(board, bias, correction, self.verdicts)
+        title = board_answer.title
         if board_answer.outcome is not Outcome.BETTER_WITHOUT_FAILURES:
-            title = self._add_failures(board, board_answer.title)
-            board_answer = replace(board_answer, title=title)
-        uncorrected = (
-            "" if correction or not self.by_ratings else _uncorrected(self.runs, board)
-        )
-        limits = (
-            *board_answer.limits,
-            *filter(None, [_unmatched_prompts(self.runs, board), uncorrected]),
-        )
-        is_rated = bool(uncorrected) or any(
-            r.provenance.calibration for r in self._records_of(board)
-        )
+            title = self._add_failures(board, title)
+        run = self.run_of(board)
+        uncorrected = ""
+        if self.by_ratings and not correction:
+            uncorrected = _uncorrected(run, board)
+        notes = filter(None, [_unmatched_prompts(run, board), uncorrected])
+        is_rated = uncorrected or any(r.provenance.calibration for r in run.all_records)
         return replace(
-            board_answer, limits=limits, next="" if is_rated else board_answer.next
+            board_answer,
+            title=title,
+            limits=(*board_answer.limits, *notes),
+            next="" if is_rated else board_answer.next,
         )
 
-    def _records_of(self, board: Leaderboard) -> Iterator[Record]:
-        """The records of a leaderboard's judge."""
-        return chain.from_iterable(
-            run.all_records for run in self.runs if run.name == board.judge
-        )
+    def run_of(self, board: Leaderboard) -> Run:
+        """The run of the judge of a leaderboard of generators."""
+        return next(run for run in self.runs if run.name == board.judge)
 
     def _add_failures(self, board: Leaderboard, title: str) -> str:
         """A title on generators that also says if the first, or one of two, fails significantly
@@ -230,16 +226,13 @@ class Section:
         """
         first, *further = board.ranked or board.numbers
         fewest = min(further, key=lambda number: number.failed, default=first)
-        more, less = (
-            (first, fewest)
-            if first.failed > fewest.failed or further[1:]
-            else (fewest, first)
-        )
+        more, less = first, fewest
+        if fewest.failed >= first.failed and not further[1:]:
+            more, less = fewest, first
         if more.failed <= less.failed:
             return title
-        [run] = [run for run in self.runs if run.name == board.judge]
         evidence = gate_evidence(
-            run, board, more.system, less.system, StatisticsOptions()
+            self.run_of(board), board, more.system, less.system, StatisticsOptions()
         )
         if more_failures_p(*evidence.more_failures) > ONE_SIDED_LEVEL:
             return title
@@ -285,25 +278,21 @@ class Report:
     @property
     def generators(self) -> list[tuple[Section, Leaderboard]]:
         """The leaderboards that answer which generator is best, each with its section."""
-        sections = self.sections if self.which != "judges" else ()
-        return [
-            (section, board) for section in sections for board in section.generators
-        ]
+        return [(s, board) for s in self.sections for board in self._generators(s)]
 
     @property
     def judges(self) -> list[tuple[Section, Leaderboard]]:
         """The leaderboards of judges that are shown, each with its section."""
-        sections = [
-            s
-            for s in self.sections
-            if self.which == "all" or not missing_judges_reason(s)
-        ]
-        sections = sections if self.which != "generators" else []
-        return [
-            (section, board)
-            for section in sections
-            for board in section.judges(self.which)
-        ]
+        return [(s, board) for s in self.sections for board in self._judges(s)]
+
+    def _generators(self, section: Section) -> list[Leaderboard]:
+        return section.generators if self.which != "judges" else []
+
+    def _judges(self, section: Section) -> list[Leaderboard]:
+        is_shown = self.which == "all" or not missing_judges_reason(section)
+        if self.which == "generators" or not is_shown:
+            return []
+        return section.judges(self.which)
 
     @cached_property
     def answers(self) -> list[Answer]:
@@ -311,31 +300,21 @@ class Report:
         needs_names = len({section for section, _ in self.generators}) > 1
         texts: list[Answer] = []
         for section in self.sections:
-            boards = [
-                board
-                for board_section, board in self.generators
-                if board_section is section
-            ]
-            where = (
-                section.benchmark.name
-                if needs_names and section.benchmark.name != OWN
-                else ""
-            )
+            name = section.benchmark.name
             texts += _generator_answers(
-                section, boards, where, alone=len(self.generators) == 1
-            )
-            texts += _judge_answers(
                 section,
-                [
-                    board
-                    for board_section, board in self.judges
-                    if board_section is section
-                ],
+                self._generators(section),
+                name if needs_names and name != OWN else "",
+                alone=len(self.generators) == 1,
             )
+            texts += _judge_answers(section, self._judges(section))
             if self.which == "judges" and (why := missing_judges_reason(section)):
                 texts.append(Answer(why, ""))
         if self.generators and (failures := _first_failures(self.runs)):
-            texts[-1] = replace(texts[-1], limits=(*texts[-1].limits, *failures))
+            texts[-1] = replace(
+                texts[-1],
+                limits=(*texts[-1].limits, *failures),
+            )
         return texts
 
 
@@ -376,7 +355,13 @@ def sections_of(
         )
         sections.append(replace(section, verdicts=verdicts))
     report = Report(which, tuple(sections))
-    _require_generators(report, by_benchmark)
+    if report.which == "generators" and not report.generators:
+        raise VievalError(
+            "cannot rank generators on "
+            f"{enumeration([benchmark.name for benchmark, _ in by_benchmark])}: the judged "
+            "contests must compare different image models, and each image must have the "
+            "name of its model"
+        )
     sentences = _agreement_sentences(sections, options)
     records = list(chain.from_iterable(run.all_records for run in runs))
     notes += prompt_notes(runs)
@@ -385,10 +370,19 @@ def sections_of(
     notes += filter(
         None, dict.fromkeys(record.provenance.calibration_note for record in records)
     )
-    further = _further_tables(ratings, records, runs, results)
+    people = [annotator_table(ratings)] if ratings else []
+    benchmarks: list[Table] = []
+    if any(record.totals for record in records):
+        from vieval_plugin.results.scored import benchmark_tables
+
+        benchmarks = benchmark_tables(runs)
     return replace(
         report,
-        further=further,
+        further=(
+            *totals_tables(results.totals),
+            *benchmarks,
+            *people,
+        ),
         notes=(*sentences, *notes),
         totals=tuple(results.totals),
     )
@@ -402,33 +396,6 @@ def _agreement_sentences(
         sentences = same_scores(section.runs) + agreement_notes(section.runs, options)
         lines += [f"{section.title}: {sentence}" for sentence in sentences]
     return lines
-
-
-def _require_generators(
-    report: Report, by_benchmark: Sequence[tuple[Benchmark, Sequence[Run]]]
-) -> None:
-    if report.which == "generators" and not report.generators:
-        raise VievalError(
-            "cannot rank generators on "
-            f"{enumeration([benchmark.name for benchmark, _ in by_benchmark])}: the judged "
-            "contests must compare different image models, and each image must have the "
-            "name of its model"
-        )
-
-
-def _further_tables(
-    ratings: HumanRatings | None,
-    records: list[Record],
-    runs: list[Run],
-    results: Results,
-) -> tuple[Table, ...]:
-    people = [annotator_table(ratings)] if ratings else []
-    benchmarks: list[Table] = []
-    if any(record.totals for record in records):
-        from vieval_plugin.results.scored import benchmark_tables
-
-        benchmarks = benchmark_tables(runs)
-    return (*totals_tables(results.totals), *benchmarks, *people)
 
 
 def _demanded_line(run: Run) -> str:
@@ -450,12 +417,12 @@ def _reply_of_failed_run(run: Run) -> str:
     if failed_count <= MOST_UNREAD * len(records):
         return ""
     steps = chain.from_iterable(record.verdict.trace for record in records)
-    answers = (step.answer for step in steps if not step.status.usable and step.answer)
-    answer = next(answers, "")
+    answer = next(
+        (step.answer for step in steps if not step.status.usable and step.answer), ""
+    )
     if not answer:
         return ""
-    excerpt = shorten(answer, _REASON, placeholder=" ...")
-    return f"First failed reply of {run.label}: {excerpt!r}."
+    return f"First failed reply of {run.label}: {shorten(answer, _REASON, placeholder=' ...')!r}."
 
 
 def missing_judges_reason(section: Section) -> str:
@@ -489,11 +456,12 @@ def _section(
     order: Sequence[str],
     look: Look | None,
 ) -> Section:
-    parts = tuple(benchmark.parts)
-    findings = _all_findings(which, benchmark, runs, options, parts, order)
-    bias: dict[JudgeName | None, PositionBias | None] = {}
-    for run in runs:
-        bias[run.name] = position_bias(run, options)
+    findings = _all_findings(
+        which, benchmark, runs, options, tuple(benchmark.parts), order
+    )
+    bias: dict[JudgeName | None, PositionBias | None] = {
+        run.name: position_bias(run, options) for run in runs
+    }
     silent = {
         judge
         for judge, judge_bias in bias.items()
@@ -501,18 +469,31 @@ def _section(
     }
     boards = []
     for statistic in findings.ranked:
-        intervals = _has_intervals(which, statistic, findings)
-        reference = against(benchmark)
+        intervals = (
+            which == "judges"
+            or bool(statistic.judge)
+            or sum(map(statistic.has, findings.numbers)) <= MOST_WITH_INTERVALS
+        )
         board = leaderboard(
-            statistic, findings, benchmark.name, runs, options, intervals, reference
+            statistic,
+            findings,
+            benchmark.name,
+            runs,
+            options,
+            intervals,
+            against(benchmark),
         )
-        boards.append(
-            _drop_pairs(board)
-            if board.judge in silent and board.measure.counts_contests
-            else board
-        )
+        if board.judge in silent and board.measure.counts_contests:
+            board = _drop_pairs(board)
+        boards.append(board)
     if not any(board.ranks_generators for board in boards):
-        return Section(benchmark, tuple(runs), findings, tuple(boards), bias=bias)
+        return Section(
+            benchmark,
+            tuple(runs),
+            findings,
+            tuple(boards),
+            bias=bias,
+        )
     contests = _contests(silent, runs, options)
     corrected = tuple(
         ranking for run in runs for ranking in rank_corrected(run, options, look)
@@ -543,16 +524,28 @@ def _all_findings(
     if which == "generators" and benchmark.name != OWN:
         findings = generator_findings(benchmark.name, runs, options)
     else:
-        findings = benchmark.report.findings(benchmark.name, parts, runs, options)
+        findings = benchmark.report.findings(
+            benchmark.name,
+            parts,
+            runs,
+            options,
+        )
     order_ranking = tuple(
-        ranking_against(order, parts or tuple(runs[0].records), runs, options)
+        ranking_against(
+            order,
+            parts or tuple(runs[0].records),
+            runs,
+            options,
+        )
     )
     findings += Findings(order_ranking, layouts=layouts("order"))
     return findings
 
 
 def _contests(
-    silent: set[JudgeName | None], runs: Sequence[Run], options: StatisticsOptions
+    silent: set[JudgeName | None],
+    runs: Sequence[Run],
+    options: StatisticsOptions,
 ) -> tuple[ContestRanking, ...]:
     names = {str(judge) for judge in silent}
     rankings = []
@@ -564,16 +557,6 @@ def _contests(
     return tuple(rankings)
 
 
-def _has_intervals(
-    which: Which, statistic: RankedStatistic, findings: Findings
-) -> bool:
-    return (
-        which == "judges"
-        or bool(statistic.judge)
-        or sum(map(statistic.has, findings.numbers)) <= MOST_WITH_INTERVALS
-    )
-
-
 def _leading(boards: Sequence[Leaderboard]) -> list[Leaderboard]:
     """The leaderboards of the measure that leads, which is another package's where one does."""
     measures = [board.measure for board in boards if board.measure.leads]
@@ -582,34 +565,34 @@ def _leading(boards: Sequence[Leaderboard]) -> list[Leaderboard]:
 
 def _drop_pairs(board: Leaderboard) -> Leaderboard:
     """A leaderboard without ranks and differences, of a judge that contradicts itself."""
-    systems = tuple(replace(system, ranks=None) for system in board.comparison.systems)
-    reason = f"{board.judge} contradicts itself in at least half of the contests"
-    numbers = tuple(replace(number, ranks=None) for number in board.numbers)
     return replace(
         board,
-        numbers=numbers,
-        comparison=Comparison(board.comparison.compared, systems, reason=reason),
+        numbers=tuple(replace(number, ranks=None) for number in board.numbers),
+        comparison=Comparison(
+            board.comparison.compared,
+            tuple(replace(system, ranks=None) for system in board.comparison.systems),
+            reason=f"{board.judge} contradicts itself in at least half of the contests",
+        ),
     )
 
 
 def _generator_answers(
-    section: Section, boards: Sequence[Leaderboard], where: str, alone: bool
+    section: Section,
+    boards: Sequence[Leaderboard],
+    where: str,
+    alone: bool,
 ) -> list[Answer]:
     """The answers on generators, where several judges ranked the same ones theirs together
     first.
     """
     texts = []
-    if len({board.judge for board in boards}) == len(
-        boards
-    ):  # one leaderboard a judge, and no parts
-        silent = [
-            str(judge)
-            for judge, bias in section.bias.items()
-            if bias and bias.contradictory
-        ]
-        wins = {str(board.judge) for board in boards if board.measure.counts_contests}
+    # one leaderboard a judge, and no parts
+    if len({board.judge for board in boards}) == len(boards):
+        contests = [board.judge for board in boards if board.measure.counts_contests]
+        biases = {judge: section.bias.get(judge) for judge in contests}
         joint = several_judges_sentence(
-            boards, [judge for judge in silent if judge in wins]
+            boards,
+            [str(j) for j, bias in biases.items() if bias and bias.contradictory],
         )
         texts += [Answer(joint, "")] if joint else []
     names = Counter(
@@ -630,7 +613,7 @@ def _generator_answers(
 
 def _judge_answers(section: Section, boards: Sequence[Leaderboard]) -> list[Answer]:
     """The answer on judges, and those by other aspects of judges that do not rate the first."""
-    texts: list[Answer] = []
+    texts = []
     compared: set[str] = set()
     for board in boards:
         board_answer = section.answer(board)
@@ -651,23 +634,19 @@ def _judge_answers(section: Section, boards: Sequence[Leaderboard]) -> list[Answ
     return texts
 
 
-def _uncorrected(runs: Sequence[Run], board: Leaderboard) -> str:
+def _uncorrected(run: Run, board: Leaderboard) -> str:
     """The reason why ratings do not correct a leaderboard; empty where its images have none."""
     if not board.measure.is_plain_mean:
         return _UNCORRECTED.format(board.measured)
-    [run] = (run for run in runs if run.name == board.judge)
     ratings = (records[0].ratings for records in run.records_by_sample)
     aspects = sorted({aspect for image_ratings in ratings for aspect in image_ratings})
-    names = enumeration(aspects)
+    if not aspects:
+        return ""
     rated = enumeration(run.aspects)
-    return (
-        f"The ratings of {names} were not used, because the judge rates {rated}."
-        if aspects
-        else ""
-    )
+    return f"The ratings of {enumeration(aspects)} were not used, because the judge rates {rated}."
 
 
-def _unmatched_prompts(runs: Sequence[Run], board: Leaderboard) -> str:
+def _unmatched_prompts(run: Run, board: Leaderboard) -> str:
     """A sentence where generators have the same prompts under uids of their own; empty where
     that is not so.
     """
@@ -675,10 +654,8 @@ def _unmatched_prompts(runs: Sequence[Run], board: Leaderboard) -> str:
         return ""
     by_uid: dict[tuple[str, str], set[str]] = defaultdict(set)
     by_text: dict[str, set[str]] = defaultdict(set)
-    judge_boards = (run for run in runs if run.name == board.judge)
-    for sample in (
-        records[0].sample for run in judge_boards for records in run.records_by_sample
-    ):
+    for record, *_ in run.records_by_sample:
+        sample = record.sample
         if isinstance(sample, Sample) and sample.texts:
             by_uid[sample.id.part, sample.id.uid].add(sample.id.image_model)
             by_text["\n".join(sample.texts.values())].add(sample.id.image_model)
@@ -696,15 +673,11 @@ def _first_failures(runs: Sequence[Run]) -> list[str]:
     """For each judge and status that is a failure, what befell the first."""
     first: dict[tuple[str, str], str] = {}
     for run in runs:
-        for record in (records[0] for records in run.records_by_sample):
+        for record, *_ in run.records_by_sample:
             status = record.verdict.status
-            failures = (
-                step.failure for step in record.verdict.trace if not step.status.usable
-            )
-            reason = next(failures, "")
-            if not status.usable and reason:
-                text = (
-                    f"First {status}: {record.id}: {' '.join(reason.split())[:_REASON]}"
-                )
+            failed = [step for step in record.verdict.trace if not step.status.usable]
+            if not status.usable and failed and failed[0].failure:
+                reason = " ".join(failed[0].failure.split())[:_REASON]
+                text = f"First {status}: {record.id}: {reason}"
                 first.setdefault((run.label, str(status)), text)
     return list(first.values())

@@ -17,7 +17,7 @@ import numpy as np
 from vieval_plugin.images import name_of
 from vieval_plugin.judges.protocol import Image, Sample, Status
 from vieval_plugin.meta_evaluation.candidates import candidates_by_prompt
-from vieval_plugin.meta_evaluation.contest_ranking import ContestRanking
+from vieval_plugin.meta_evaluation.contest_ranking import ContestRanking, by_strength
 from vieval_plugin.meta_evaluation.corrected_ranking import (
     CorrectedRanking,
     GeneratorEstimates,
@@ -92,7 +92,13 @@ def leaderboard_table(
         count = str(r.estimate.n or "")
         cells = (count if c == "n" else "" for c in columns)
         rows.append(("", r.system, estimate_text(r.estimate), *cells))
-    return Table(name, _title(board), header, tuple(rows), len(board.references))
+    return Table(
+        name,
+        _title(board),
+        header,
+        tuple(rows),
+        len(board.references),
+    )
 
 
 def _leaderboard_columns(
@@ -101,9 +107,10 @@ def _leaderboard_columns(
     kinds = kinds_by_system(board)
     task_types = kinds if len({*kinds.values()}) > 1 else {}
     failed = {n.system: failed_text(board, n) for n in board.numbers}
-    columns: dict[str, Mapping[str, str]] = {}
-    for aspect, means in (beside or {}).items():
-        columns[aspect] = {s: number_text(e, 3) for s, e in means.items()}
+    columns: dict[str, Mapping[str, str]] = {
+        aspect: {s: number_text(e, 3) for s, e in means.items()}
+        for aspect, means in (beside or {}).items()
+    }
     columns["task types"] = task_types
     columns["n"] = {n.system: _count_text(board, n) for n in board.numbers}
     if board.ranks_generators and not board.measure.counts_contests:
@@ -137,9 +144,9 @@ def table_lines(table: Table, elsewhere: str) -> list[str]:
     """
     systems = table.rows[: len(table.rows) - table.references]
     references = table.rows[len(table.rows) - table.references :]
-    shortened = []
-    for rank, label, *cells in references:
-        shortened.append((rank, label.split(": ")[0], *cells))
+    shortened = [
+        (rank, label.split(": ")[0], *cells) for rank, label, *cells in references
+    ]
     ranked_by = [name for name in table.header if name.endswith("[95%]")][:1]
     return [
         table.title,
@@ -159,18 +166,18 @@ def drop_shared_columns(table: Table) -> tuple[Table, str]:
     'in all rows: n = 9'
     """
     systems = table.rows[: len(table.rows) - table.references]
-    shared = []
-    for n in range(3, len(table.header)):
-        if len(systems) > 1 == len({row[n] for row in systems}):
-            shared.append(n)
+    shared = [
+        n
+        for n in range(3, len(table.header))
+        if len(systems) > 1 == len({row[n] for row in systems})
+    ]
     texts = [equation(table.header[n], systems[0][n]) for n in shared if systems[0][n]]
 
     def columns(cells: Sequence[str]) -> tuple[str, ...]:
         return tuple(cell for n, cell in enumerate(cells) if n not in shared)
 
-    rows = tuple(map(columns, table.rows))
     return replace(
-        table, header=columns(table.header), rows=rows
+        table, header=columns(table.header), rows=tuple(map(columns, table.rows))
     ), f"in all rows: {', '.join(texts)}" if texts else ""
 
 
@@ -189,11 +196,7 @@ def _title(board: Leaderboard) -> str:
 def failed_text(board: Leaderboard, number: Number) -> str:
     """The verdicts of a system without a score, by status, and those that a replay lacks."""
     if board.ranks_generators:
-        failed = []
-        for status, n in number.statuses.items():
-            if not status.usable:
-                failed.append(f"{status} {n}")
-        return ", ".join(failed) or "0"
+        return number.failures or "0"
     return failures_of(board.costs[number.system])
 
 
@@ -224,11 +227,11 @@ def mark_notes(boards: Sequence[Leaderboard]) -> list[str]:
         for number in board.numbers
         for mark in marks_of(board, number.system)
     ]
-    notes = []
-    for name, text in _MARK_NOTES.items():
-        if any(mark.startswith(name) for mark in marks):
-            notes.append(f"{name}: {text}")
-    return notes
+    return [
+        f"{name}: {text}"
+        for name, text in _MARK_NOTES.items()
+        if any(mark.startswith(name) for mark in marks)
+    ]
 
 
 def kinds_by_system(board: Leaderboard) -> dict[str, str]:
@@ -275,8 +278,7 @@ def pairs_table(board: Leaderboard, name: str = "pairs") -> Table:
     rows = []
     for pair in map(comparison.ordered, comparison.all_pairs):
         difference = pair.result.difference
-        alone = difference.defined and math.isnan(difference.low)
-        if alone:
+        if difference.defined and math.isnan(difference.low):
             text = f"{difference.value:.3f} [no interval]"
         else:
             text = interval_text(difference, 3)
@@ -330,7 +332,12 @@ def corrected_tables(corrected: CorrectedRanking, fewest_pairs: int = 1) -> list
     )
     return [
         means,
-        Table(table.name, table.title, (*table.header, alone_column), pair_rows),
+        Table(
+            table.name,
+            table.title,
+            (*table.header, alone_column),
+            pair_rows,
+        ),
     ]
 
 
@@ -341,7 +348,12 @@ def corrected_rows(corrected: CorrectedRanking) -> Table:
     judge_means = (interval_text(e.raw, 2) for e in estimates)
     rows = (("corrected", *corrected_means), ("judge alone", *judge_means))
     header = ("", *(e.generator for e in estimates))
-    return Table("corrected_rows", _title(corrected.ranking), header, rows)
+    return Table(
+        "corrected_rows",
+        _title(corrected.ranking),
+        header,
+        rows,
+    )
 
 
 def _means_table(corrected: CorrectedRanking) -> Table:
@@ -357,19 +369,23 @@ def _means_table(corrected: CorrectedRanking) -> Table:
         "weight of the judge",
         "kinds without labels",
     )
-    rows = []
-    for mean in corrected.estimates:
-        rows.append(
-            (
-                ranks[mean.generator],
-                mean.generator,
-                *_mean_texts(mean),
-                f"{mean.rated} of {mean.images}",
-                decimals(mean.corrected.weight, ".2f"),
-                ", ".join(mean.unrated_kinds),
-            )
+    rows = [
+        (
+            ranks[mean.generator],
+            mean.generator,
+            *_mean_texts(mean),
+            f"{mean.rated} of {mean.images}",
+            decimals(mean.corrected.weight, ".2f"),
+            ", ".join(mean.unrated_kinds),
         )
-    return Table("corrected", _title(board), header, tuple(rows))
+        for mean in corrected.estimates
+    ]
+    return Table(
+        "corrected",
+        _title(board),
+        header,
+        tuple(rows),
+    )
 
 
 def _mean_texts(estimates: GeneratorEstimates) -> tuple[str, str, str]:
@@ -385,18 +401,14 @@ def contest_table(ranking: ContestRanking) -> Table:
     """Image models by the strength that people's, or a judge's, votes on contests give."""
     board = ranking.board
     votes = ranking.strengths
-    numbers = sorted(
-        board.numbers, key=lambda n: -n.estimate.value if n.estimate.defined else 0
-    )
     rows = []
-    for n in numbers:
-        wins = decimals(votes.shares.get(n.system, math.nan), ".1%")
+    for n in by_strength(board.numbers):
         rows.append(
             (
                 rank_text(n.ranks),
                 n.system,
                 interval_text(n.estimate, digits=3),
-                wins,
+                decimals(votes.shares.get(n.system, math.nan), ".1%"),
                 str(n.total),
             )
         )
@@ -405,10 +417,9 @@ def contest_table(ranking: ContestRanking) -> Table:
     why = f"; no ranking: {board.comparison.reason}" if board.comparison.reason else ""
     voters = f"{board.benchmark}/{board.part}, contests by {board.judge}{source}"
     answered = f"{votes.answered_pairs} of {votes.pairs_asked} pairs answered"
-    title = f"{voters}: Bradley-Terry with ties (Davidson){tie}; {answered}{why}"
     return Table(
         "contests",
-        title,
+        f"{voters}: Bradley-Terry with ties (Davidson){tie}; {answered}{why}",
         ("rank", "image model", "log strength [95%]", "expected wins", "pairs"),
         tuple(rows),
     )
@@ -422,8 +433,14 @@ def best_of_table(records: Sequence[Record]) -> Table:
         identity = best.record.id
         output = sample.images.get("output") if isinstance(sample, Sample) else None
         cells = (identity.uid, identity.image_model, str(identity.draw))
-        file = name_of(output) if output else ""
-        rows.append((*cells, f"{best.score:.4f}", str(1 + len(further)), file))
+        rows.append(
+            (
+                *cells,
+                f"{best.score:.4f}",
+                str(1 + len(further)),
+                name_of(output) if output else "",
+            )
+        )
     return Table(
         "best_of",
         "",
@@ -532,8 +549,18 @@ def trained_on_tables(
         if trained:
             rows.append((run.label, str(trained), str(len(records))))
     header = ("judge", "samples it was trained on", "of")
-    title = "Judges trained on samples that they judge: numbers do not apply to other samples"
-    return [Table("trained_on", title, header, tuple(rows))] if rows else []
+    return (
+        [
+            Table(
+                "trained_on",
+                "Judges trained on samples that they judge: numbers do not apply to other samples",
+                header,
+                tuple(rows),
+            )
+        ]
+        if rows
+        else []
+    )
 
 
 def status_counts(folders: Sequence[FolderTotals]) -> list[dict[str, str | int]]:
@@ -600,11 +627,18 @@ def totals_tables(folders: Sequence[FolderTotals]) -> list[Table]:
 
 
 def _total_table(
-    name: str, title: str, rows: Sequence[Mapping[str, str | float | None]]
+    name: str,
+    title: str,
+    rows: Sequence[Mapping[str, str | float | None]],
 ) -> Table:
     header = dict.fromkeys(chain.from_iterable(rows))
     texts = (tuple(map(_total_text, row.values())) for row in rows)
-    return Table(name, title, tuple(header), tuple(texts))
+    return Table(
+        name,
+        title,
+        tuple(header),
+        tuple(texts),
+    )
 
 
 def _total_text(cell: str | float | None) -> str:
@@ -627,9 +661,7 @@ class ReferencePair:
     @property
     def title(self) -> str:
         """The prompt with the values."""
-        words = []
-        for m, digits in LIKENESS.items():
-            words.append(f"{m} {self.values[m]:.{digits}f}")
+        words = [f"{m} {self.values[m]:.{digits}f}" for m, digits in LIKENESS.items()]
         return f"{self.prompt} ({', '.join(words)})"
 
 
@@ -644,15 +676,23 @@ def likeness_table(pairs: Sequence[ReferencePair], options: StatisticsOptions) -
                     scores.setdefault(pair.prompt, []).append(pair.values[metric])
             means = {prompt: mean_of(values) for prompt, values in scores.items()}
             bootstrap = Bootstrap.for_part(f"{OWN}/{ALL}", options)
-            computed = mean_over_prompts(means, {prompt: prompt for prompt in means})
-            mean = bootstrap.estimate(computed)
+            mean = bootstrap.estimate(
+                mean_over_prompts(means, {prompt: prompt for prompt in means})
+            )
             ends = np.percentile([*means.values()], _PERCENTILES)
             value, low, high, *shares = (
                 f"{number:.{digits}f}"
                 for number in (mean.value, mean.low, mean.high, *ends)
             )
-            interval = f"{value} [{low}, {high}]"
-            rows.append((generator, metric, interval, *shares, str(len(means))))
+            rows.append(
+                (
+                    generator,
+                    metric,
+                    f"{value} [{low}, {high}]",
+                    *shares,
+                    str(len(means)),
+                )
+            )
     header = (
         "generator",
         "metric",

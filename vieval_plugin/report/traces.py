@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import base64
 import re
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from vieval_plugin.media.thumbnails import encoded
 from vieval_plugin.records import Record
 from vieval_plugin.results.lookup import Lookup
 from vieval_plugin.results.tree import Node, outline
+from vieval_plugin.stats.bootstrap import grouped
 from vieval_plugin.text import escaping
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.html_page import policy, style_sheet, template
@@ -32,7 +32,10 @@ _LONGEST_NAME = 200
 
 
 def page(
-    title: str, nodes: Sequence[Node], unfolded: int, images_to: Path | None = None
+    title: str,
+    nodes: Sequence[Node],
+    unfolded: int,
+    images_to: Path | None = None,
 ) -> str:
     """A page of traces, the first `unfolded` levels of each open. Every word of a model is escaped.
 
@@ -56,37 +59,37 @@ def write_pages(lookup: Lookup, report_folder: Path) -> list[Path]:
     VievalError if it is missing, or if the samples cannot be found.
     """
     stepwise = [name for name, spec in judge_registry.judges().items() if spec.stepwise]
-    grouped: dict[str, list[Record]] = defaultdict(list)
-    for record in lookup.records:
-        source = record.provenance
-        if source.judge in stepwise:
-            run = (
-                source.backbone,
-                source.judge,
-                *source.settings,
-                record.id.benchmark,
-                record.id.part,
-            )
-            grouped[" ".join(run)].append(record)
-    if not grouped:
+    by_run = grouped(
+        (_run_title(record), record)
+        for record in lookup.records
+        if record.provenance.judge in stepwise
+    )
+    if not by_run:
         raise VievalError(
             f"traces require verdicts of {' or '.join(stepwise)}; these results contain none"
         )
     folder = report_folder / "traces"
     pictures = folder / "images"
     written = []
-    for title, records in grouped.items():
-        nodes = []
-        for r in tqdm(
-            records, desc=escaping.console(title), unit="sample", disable=None
-        ):
-            nodes.append(outline(r, lookup.conversation(r), lookup.sample(r)))
+    for title, records in by_run.items():
+        nodes = [
+            outline(r, lookup.conversation(r), lookup.sample(r))
+            for r in tqdm(
+                records, desc=escaping.console(title), unit="sample", disable=None
+            )
+        ]
         written.append(
             folder
             / f"{re.sub(r'[^A-Za-z0-9.-]+', '_', title).strip('._')[:_LONGEST_NAME]}.html"
         )
         write_whole(written[-1], [page(title, nodes, 0, pictures)])
     return written
+
+
+def _run_title(record: Record) -> str:
+    source = record.provenance
+    judge = (source.backbone, source.judge, *source.settings)
+    return " ".join((*judge, record.id.benchmark, record.id.part))
 
 
 def _pictures(images_to: Path | None) -> Callable[[Image], Markup]:
@@ -96,7 +99,12 @@ def _pictures(images_to: Path | None) -> Callable[[Image], Markup]:
     def picture(image: Image) -> Markup:
         if image not in tags:
             try:
-                jpeg = encoded(images.decode(image), _SIDE, "JPEG", quality=80)
+                jpeg = encoded(
+                    images.decode(image),
+                    _SIDE,
+                    "JPEG",
+                    quality=80,
+                )
                 address = f"data:image/jpeg;base64,{base64.b64encode(jpeg).decode()}"
                 if images_to is not None:
                     address = f"{images_to.name}/{images.digest(image)[:32]}.jpg"

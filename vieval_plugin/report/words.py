@@ -144,10 +144,9 @@ def decimals_of(estimate: Estimate) -> list[str]:
     >>> decimals_of(Estimate(0.0003, -0.0001, 0.001))
     ['0.0003', '-0.0001', '0.0010']
     """
-    ends = [
-        estimate.value,
-        *((estimate.low, estimate.high) if estimate.has_interval else ()),
-    ]
+    ends = [estimate.value]
+    if estimate.has_interval:
+        ends += [estimate.low, estimate.high]
     ends = [round(end, 9) for end in ends]  # a sum of tenths may be a little off
     for digits in range(_FEWEST_DIGITS, _MOST_DIGITS):
         rounded = {round(end, digits) for end in ends}

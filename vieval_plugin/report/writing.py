@@ -131,9 +131,10 @@ def section_tables(
         if not board.measure.uses_ratings
     ]
     boards = [*section.headlines, *generators]
-    tables = []
-    for n, board in enumerate(boards, 1):
-        tables.append(leaderboard_table(board, section.beside(board), f"headline_{n}"))
+    tables = [
+        leaderboard_table(board, section.beside(board), f"headline_{n}")
+        for n, board in enumerate(boards, 1)
+    ]
     tables = [
         table for member in section.corrected for table in corrected_tables(member)
     ] + tables
@@ -183,10 +184,11 @@ def lines(
     text = [*lines_of([gate] if gate else report.answers), ""]
     for table in tables_of(report):
         text += table_lines(table, elsewhere)
-    notes = []
-    for _, board in report.judges:
-        for note in (*board.comparison.compared.notes, *_pair_lines(board)):
-            notes.append(note)
+    notes = [
+        note
+        for _, board in report.judges
+        for note in (*board.comparison.compared.notes, *_pair_lines(board))
+    ]
     text += [f"note: {line}" for line in dict.fromkeys((*report.notes, *notes))]
     return [
         *text,
@@ -263,7 +265,10 @@ def markdown_text(
 
 
 def write_tables(
-    report: Report, folder: Path, options: StatisticsOptions, name: str = ""
+    report: Report,
+    folder: Path,
+    options: StatisticsOptions,
+    name: str = "",
 ) -> list[Path]:
     """Write the files of findings to a folder; the files in order.
 
@@ -289,7 +294,10 @@ def write_csv(tables: Sequence[Table], folder: Path) -> list[Path]:
 
 
 def write_page(
-    report: Report, path: Path, options: StatisticsOptions, gate: Gate | None = None
+    report: Report,
+    path: Path,
+    options: StatisticsOptions,
+    gate: Gate | None = None,
 ) -> None:
     """Write the page alone as one file.
 
@@ -299,11 +307,18 @@ def write_page(
         gate: decides, where there is one: the page begins with it, and with the prompts on which
             its generator fell most.
     """
-    tables = [section_tables(section, {}) for section in report.sections]
-    protocols = _protocols(report, options, is_gate=gate is not None)
     write_whole(
         path,
-        [page(report, options, path.parent, tables, protocols, gate=gate)],
+        [
+            page(
+                report,
+                options,
+                path.parent,
+                [section_tables(section, {}) for section in report.sections],
+                _protocols(report, options, is_gate=gate is not None),
+                gate=gate,
+            )
+        ],
         "--html",
     )
 
@@ -362,9 +377,11 @@ def write_report(
             f"{', '.join(reference_order[:5])}"
         )
     comparison = compare_with_printed(expected, cells) if expected else None
-    elsewhere = f"see {REPORT_MD}" if folder else ""
-    sentences = tuple(lines(report, options, elsewhere=elsewhere))
-    written = WrittenReport(comparison, sentences, report)
+    written = WrittenReport(
+        comparison,
+        tuple(lines(report, options, elsewhere=f"see {REPORT_MD}" if folder else "")),
+        report,
+    )
     if folder is None:
         return written
     over = _benchmark_average(report.sections, options)
@@ -373,10 +390,11 @@ def write_report(
         section_tables(section, seconds, training_records)
         for section in report.sections
     ]
-    files: dict[str, str | bytes] = {}
-    for section, tables_of_section in zip(report.sections, tables, strict=True):
-        for table in tables_of_section:
-            files[f"{section.benchmark.name}_{table.name}.csv"] = csv_text(table)
+    files: dict[str, str | bytes] = {
+        f"{section.benchmark.name}_{table.name}.csv": csv_text(table)
+        for section, tables_of_section in zip(report.sections, tables, strict=True)
+        for table in tables_of_section
+    }
     files |= {
         f"{table.name}.csv": csv_text(table)
         for table in (*report.further, *([over] if over else []))
@@ -418,15 +436,18 @@ def _benchmark_average(
     comparison = compare_systems(statistic, statistic.part, options, intervals=False)
     rows = []
     for system in comparison.systems:
-        why_not = reason_words(system.undefined or system.unranked)
-        value = decimals(system.value, ".3f")
         rows.append(
-            (rank_text(system.ranks), system.label, value, str(system.n), why_not)
+            (
+                rank_text(system.ranks),
+                system.label,
+                decimals(system.value, ".3f"),
+                str(system.n),
+                reason_words(system.undefined or system.unranked),
+            )
         )
-    title = f"Judges: {comparison.compared.statistic}; {comparison.family}"
     return Table(
         "over_benchmarks",
-        title,
+        f"Judges: {comparison.compared.statistic}; {comparison.family}",
         ("rank", "judge", "value", "n", "why not ranked"),
         tuple(rows),
     )
@@ -439,8 +460,14 @@ def _cell_documents(findings: Findings) -> list[dict[str, object]]:
     documents = []
     reasons = findings.reasons
     for key, value in sorted(findings.cells.items()):
-        undefined = {"value": None, "undefined": reasons.get(key, "")}
+        undefined = {
+            "value": None,
+            "undefined": reasons.get(key, ""),
+        }
         documents.append(
-            {**asdict(key), **(undefined if math.isnan(value) else {"value": value})}
+            {
+                **asdict(key),
+                **(undefined if math.isnan(value) else {"value": value}),
+            }
         )
     return documents

@@ -47,7 +47,7 @@ def annotator_mean(ratings: ArrayLike, added_last: int | None = None) -> Floats:
     total = np.zeros(values.shape[1])
     for annotator in [n for n in range(len(values)) if n != added_last] + [added_last]:
         total = total + values[annotator]
-    return np.asarray(total / len(values))
+    return total / len(values)
 
 
 def leave_one_out_points(labels: Sequence[float]) -> list[float]:
@@ -102,7 +102,11 @@ def impute_mean(ratings: ArrayLike) -> Floats:
     [[1.0, 4.0], [2.0, 3.5], [1.5, 3.0]]
     """
     values = np.asarray(ratings, dtype=float)
-    return np.asarray(np.where(np.isnan(values), mean_of_known(values), values))
+    return np.where(
+        np.isnan(values),
+        mean_of_known(values),
+        values,
+    )
 
 
 def leave_one_out(ratings: ArrayLike, coefficient: Coefficient = "spearman") -> Floats:
@@ -135,7 +139,9 @@ def leave_one_out(ratings: ArrayLike, coefficient: Coefficient = "spearman") -> 
 
 
 def leave_one_out_resampled(
-    ratings: ArrayLike, counts: NDArray[np.int64], coefficient: Coefficient = "spearman"
+    ratings: ArrayLike,
+    counts: NDArray[np.int64],
+    coefficient: Coefficient = "spearman",
 ) -> Floats:
     """`leave_one_out` in each bootstrap resample, for its interval.
 
@@ -157,9 +163,10 @@ def leave_one_out_resampled(
     values = _two_or_more(ratings)
     correlations = []
     for rater, ratings in enumerate(values):
-        others_mean = _mean_without(values, rater)
         correlations.append(
-            resampled_correlations(ratings, others_mean, counts, coefficient)
+            resampled_correlations(
+                ratings, _mean_without(values, rater), counts, coefficient
+            )
         )
     return np.array(correlations)
 
@@ -228,8 +235,12 @@ def _squared_differences(c: Floats, k: Floats, level: Level) -> Floats:
     is.
     """
     if level == "nominal":
-        return np.where(np.isnan(c) | np.isnan(k), np.nan, c != k)
-    return np.asarray((c - k) ** 2)
+        return np.where(
+            np.isnan(c) | np.isnan(k),
+            np.nan,
+            c != k,
+        )
+    return (c - k) ** 2
 
 
 def _mean_without(values: Floats, annotator: int) -> Floats:

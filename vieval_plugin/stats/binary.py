@@ -40,7 +40,9 @@ def auroc(labels: ArrayLike, scores: ArrayLike) -> float:
 
 
 def resampled_auroc(
-    labels: ArrayLike, scores: ArrayLike, counts: NDArray[np.int64]
+    labels: ArrayLike,
+    scores: ArrayLike,
+    counts: NDArray[np.int64],
 ) -> Floats:
     """`auroc` in each bootstrap resample, for its interval. Equal to repeating the items.
 
@@ -111,8 +113,12 @@ def preference_points(
         raise ValueError(
             "labels must be 1 (the first is preferred), 0 (the second) or 0.5 (a tie)"
         )
-    says = np.where(first > second, 1.0, np.where(first < second, 0.0, 0.5))
-    return np.asarray(1 - np.abs(label - says))
+    says = np.where(
+        first > second,
+        1.0,
+        np.where(first < second, 0.0, 0.5),
+    )
+    return 1 - np.abs(label - says)
 
 
 def right_points(scores: ArrayLike) -> Floats:
@@ -146,7 +152,11 @@ def right_points(scores: ArrayLike) -> Floats:
     text = (s[:, 0, 0] > s[:, 0, 1]) & (s[:, 1, 1] > s[:, 1, 0])
     image = (s[:, 0, 0] > s[:, 1, 0]) & (s[:, 1, 1] > s[:, 0, 1])
     mask = np.isnan(s).any(axis=(1, 2))
-    return np.where(mask, np.nan, [text, image, text & image])
+    return np.where(
+        mask,
+        np.nan,
+        [text, image, text & image],
+    )
 
 
 def resampled_mean(values: ArrayLike, counts: NDArray[np.int64]) -> Floats:

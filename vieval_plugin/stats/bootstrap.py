@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
-from typing import TypeAlias
+from collections.abc import Hashable, Iterable, Sequence
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +16,8 @@ RESAMPLES = 1000
 
 Ints: TypeAlias = NDArray[np.int64]
 Seed: TypeAlias = int | Sequence[int]
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
 
 
 def cluster_counts(
@@ -73,7 +75,10 @@ def interval(resamples: ArrayLike, level: float = 0.95) -> tuple[float, float]:
     values = _defined(resamples)
     if len(values) == 0:
         return float("nan"), float("nan")
-    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(
+        values,
+        [(1 - level) / 2, (1 + level) / 2],
+    )
     return float(low), float(high)
 
 
@@ -101,7 +106,10 @@ def expanded_interval(resamples: ArrayLike, clusters: int) -> tuple[float, float
     if clusters < 2:
         return interval(resamples)
     reach = math.sqrt(clusters / (clusters - 1)) * special.stdtrit(clusters - 1, 0.975)
-    return interval(resamples, 1 - 2 * float(special.ndtr(-reach)))
+    return interval(
+        resamples,
+        1 - 2 * float(special.ndtr(-reach)),
+    )
 
 
 def bias_corrected_interval(
@@ -142,6 +150,21 @@ def bias_corrected_interval(
 def _defined(resamples: ArrayLike) -> Floats:
     values = np.asarray(resamples, dtype=float)
     return np.asarray(values[~np.isnan(values)])
+
+
+def grouped(entries: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    """Values by key, both in the order in which they first appear.
+
+    Args:
+        entries: pairs of a key and one of its values.
+
+    >>> grouped([("b", 1), ("a", 2), ("b", 3)])
+    {'b': [1, 3], 'a': [2]}
+    """
+    groups: dict[K, list[V]] = {}
+    for key, value in entries:
+        groups.setdefault(key, []).append(value)
+    return groups
 
 
 def factorize(groups: Sequence[Hashable]) -> tuple[list[Hashable], Ints]:

@@ -54,28 +54,6 @@ def strengths(wins: ArrayLike, ties: ArrayLike) -> Strengths:
     """
     won = np.asarray(wins, dtype=float)
     tied = np.asarray(ties, dtype=float)
-    _require_counts(won, tied)
-    models = len(won)
-    if _pieces(won + tied) > 1 or not won.any():
-        equal = _pieces(tied) == 1
-        return Strengths(
-            np.zeros(models) if equal else np.full(models, np.nan), float("nan")
-        )
-    first, second = np.triu_indices(models, 1)
-    outcomes = np.stack(
-        [won[first, second], won[second, first], tied[first, second]], axis=1
-    )
-    design = _effects(first, models, second)
-    if tied.any():
-        parameters = _likeliest(outcomes, design)
-    else:
-        parameters = _likeliest(outcomes[:, :2], design[:, :2, :models])
-    logs = parameters[:models]
-    tie = float(np.exp(parameters[models])) if tied.any() else 0.0
-    return Strengths(logs - logs.mean(), tie)
-
-
-def _require_counts(won: Floats, tied: Floats) -> None:
     square = (
         won.ndim == 2
         and won.shape[0] == won.shape[1] == len(tied)
@@ -91,6 +69,32 @@ def _require_counts(won: Floats, tied: Floats) -> None:
             "wins and ties must be square tables over the same models, and ties must "
             "be symmetric"
         )
+    models = len(won)
+    if _pieces(won + tied) > 1 or not won.any():
+        equal = _pieces(tied) == 1
+        return Strengths(
+            np.zeros(models) if equal else np.full(models, np.nan), float("nan")
+        )
+    first, second = np.triu_indices(models, 1)
+    outcomes = np.stack(
+        [
+            won[first, second],
+            won[second, first],
+            tied[first, second],
+        ],
+        axis=1,
+    )
+    design = _effects(first, models, second)
+    if tied.any():
+        parameters = _likeliest(outcomes, design)
+    else:
+        parameters = _likeliest(
+            outcomes[:, :2],
+            design[:, :2, :models],
+        )
+    logs = parameters[:models]
+    tie = float(np.exp(parameters[models])) if tied.any() else 0.0
+    return Strengths(logs - logs.mean(), tie)
 
 
 def _effects(first: Ints, models: int, second: Ints) -> Floats:
@@ -132,9 +136,9 @@ def resampled_strengths(wins: ArrayLike, ties: ArrayLike, counts: Ints) -> Float
         np.tensordot(counts.astype(float), group_counts, axes=1)
         for group_counts in (won, tied)
     ]
-    outcome_resamples = zip(*resampled_wins_and_ties, strict=True)
     log_strength_rows = [
-        strengths(*wins_and_ties).log_strengths for wins_and_ties in outcome_resamples
+        strengths(*wins_and_ties).log_strengths
+        for wins_and_ties in zip(*resampled_wins_and_ties, strict=True)
     ]
     return np.array(log_strength_rows).reshape(len(counts), -1)
 
@@ -178,7 +182,13 @@ def _likeliest(outcomes: Floats, design: Floats) -> Floats:
         bend = np.einsum(
             "p,po,pok,pol->kl", points, chances, design, design, optimize=True
         )
-        bend -= np.einsum("p,pk,pl->kl", points, expected, expected, optimize=True)
+        bend -= np.einsum(
+            "p,pk,pl->kl",
+            points,
+            expected,
+            expected,
+            optimize=True,
+        )
         step = np.linalg.lstsq(bend, slope, rcond=None)[0]
         while (
             higher := _log_likelihood(outcomes, design @ (parameters + step))

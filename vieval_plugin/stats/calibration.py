@@ -56,8 +56,11 @@ class Labels(NamedTuple):
         """Task types with labels enough for a function of their own; the others take the common
         one, of all labels.
         """
-        kinds = dict.fromkeys(self.kinds)
-        return [kind for kind in kinds if self.in_kinds([kind]).are_enough]
+        return [
+            kind
+            for kind in dict.fromkeys(self.kinds)
+            if self.in_kinds([kind]).are_enough
+        ]
 
     @property
     def are_enough(self) -> bool:
@@ -74,7 +77,11 @@ class Labels(NamedTuple):
             [name for name, is_kept in zip(column, mask, strict=True) if is_kept]
             for column in self[2:]
         )
-        return Labels(self.scores[mask], self.ratings[mask], *names)
+        return Labels(
+            self.scores[mask],
+            self.ratings[mask],
+            *names,
+        )
 
 
 class Improvement(NamedTuple):
@@ -145,15 +152,18 @@ def isotonic_fit(scores: ArrayLike, ratings: ArrayLike) -> tuple[Floats, Floats]
 def fits(labels: Labels) -> dict[str, tuple[Floats, Floats]]:
     """The knots of each task type, fitted on its labels or, where these are few, on all."""
     large = labels.large_kinds
-    common = isotonic_fit(labels.scores, labels.ratings)
-    knots = dict.fromkeys(labels.kinds, common)
+    knots = dict.fromkeys(labels.kinds, isotonic_fit(labels.scores, labels.ratings))
     for kind in large:
         kind_labels = labels.in_kinds([kind])
         knots[kind] = isotonic_fit(kind_labels.scores, kind_labels.ratings)
     return knots
 
 
-def held_out(labels: Labels, seed: Seed | None, by_generator: bool = False) -> Floats:
+def held_out(
+    labels: Labels,
+    seed: Seed | None,
+    by_generator: bool = False,
+) -> Floats:
     """Predict each label from labels with other prompts, of its task type or of all, a twentieth of
     the prompts at a time.
 
@@ -216,7 +226,11 @@ def improvement(
     True
     """
     names, _ = factorize(labels.prompts)
-    counts = cluster_counts([str(name) for name in names], resamples, seed)
+    counts = cluster_counts(
+        [str(name) for name in names],
+        resamples,
+        seed,
+    )
     calibrated, constant, _ = (predicted - labels.ratings) ** 2
     fitted, mean, _ = (held_out(labels, None) - labels.ratings) ** 2
     raw = (labels.scores - labels.ratings) ** 2
@@ -224,10 +238,18 @@ def improvement(
     def gain(differences: Floats) -> Estimate:
         sums, items = group_sums(differences, labels.prompts)
         low, high = expanded_interval(counts @ sums / (counts @ items), len(names))
-        return Estimate(float(sums.sum() / items.sum()), low, high)
+        return Estimate(
+            float(sums.sum() / items.sum()),
+            low,
+            high,
+        )
 
     apparent = float((fitted - raw).mean()), float((fitted - mean).mean())
-    return Improvement(gain(calibrated - raw), gain(calibrated - constant), apparent)
+    return Improvement(
+        gain(calibrated - raw),
+        gain(calibrated - constant),
+        apparent,
+    )
 
 
 def refused_kinds(

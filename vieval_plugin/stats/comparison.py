@@ -158,7 +158,10 @@ def paired_comparison(
 
 
 def sign_flip_interval(
-    sums: Floats, items: Floats, scale: float, seed: Seed = 0
+    sums: Floats,
+    items: Floats,
+    scale: float,
+    seed: Seed = 0,
 ) -> tuple[float, float]:
     """The 95% interval of a mean difference that belongs to its permutation test: all θ for which d
     − θ has p > .05.
@@ -281,7 +284,11 @@ def _every_swap(units: int) -> Iterator[Bools]:
         yield (numbers[:, None] >> np.arange(units)) % 2 == 1
 
 
-def _random_swaps(units: int, permutations: int, seed: Seed) -> Iterator[Bools]:
+def _random_swaps(
+    units: int,
+    permutations: int,
+    seed: Seed,
+) -> Iterator[Bools]:
     seeds = (seed, 1) if isinstance(seed, int) else (*seed, 1)
     sampled = 0
     block = _FIRST_BLOCK_SIZE
@@ -296,7 +303,10 @@ def _random_swaps(units: int, permutations: int, seed: Seed) -> Iterator[Bools]:
 # the pairs of one statistic have the same swaps, and to draw them takes longer than to test them
 @lru_cache(maxsize=512)
 def _swap_bits(
-    start: int, size: int, units: int, seeds: tuple[int, ...]
+    start: int,
+    size: int,
+    units: int,
+    seeds: tuple[int, ...],
 ) -> NDArray[np.uint8]:
     """Swaps `start` to `start + size` of a seed, eight to a byte."""
     generator = np.random.PCG64(seeds).advance(start * units)
@@ -359,7 +369,10 @@ class MeanDifference:
     """
 
     def __init__(
-        self, first: ArrayLike, second: ArrayLike, groups: Sequence[Hashable]
+        self,
+        first: ArrayLike,
+        second: ArrayLike,
+        groups: Sequence[Hashable],
     ) -> None:
         self._first = np.asarray(first, dtype=float)
         self._second = np.asarray(second, dtype=float)
@@ -388,7 +401,11 @@ class MeanDifference:
 
     def swapped(self, swap: Bools) -> Floats:
         with np.errstate(invalid="ignore"):
-            moved_sums = np.einsum("su,u->s", swap.astype(float), self.sums)
+            moved_sums = np.einsum(
+                "su,u->s",
+                swap.astype(float),
+                self.sums,
+            )
             return np.asarray((self.sums.sum() - 2 * moved_sums) / self.items.sum())
 
     def resampled(self, counts: Ints) -> Floats:
@@ -417,7 +434,9 @@ class AveragedDifference:
     """
 
     def __init__(
-        self, statistics: Sequence[PairedStatistic], weights: Sequence[float]
+        self,
+        statistics: Sequence[PairedStatistic],
+        weights: Sequence[float],
     ) -> None:
         self.parts = tuple(statistics)
         self.weights = [weight / math.fsum(weights) for weight in weights]
@@ -457,7 +476,7 @@ class AveragedDifference:
         return self._averaged(differences)
 
     def _averaged(self, differences: Sequence[Floats]) -> Floats:
-        return np.asarray(np.array(self.weights) @ np.array(differences))
+        return np.array(self.weights) @ np.array(differences)
 
 
 def unit_sums(statistic: PairedStatistic) -> tuple[Floats, Floats] | None:

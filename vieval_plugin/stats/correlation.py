@@ -233,8 +233,8 @@ def fisher_mean_over(correlations: Sequence[Floats] | Floats) -> Floats:
         return np.asarray(np.tanh(z.sum(axis=0) / len(values)))
     n = defined.sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(
-            np.where(n > 0, np.tanh(np.where(defined, z, 0.0).sum(axis=0) / n), np.nan)
+        return np.where(
+            n > 0, np.tanh(np.where(defined, z, 0.0).sum(axis=0) / n), np.nan
         )
 
 
@@ -279,7 +279,11 @@ def weighted_pairs(
     return sums
 
 
-def _weighted_kendall(x: Floats, y: Floats, counts: NDArray[np.int64]) -> Floats:
+def _weighted_kendall(
+    x: Floats,
+    y: Floats,
+    counts: NDArray[np.int64],
+) -> Floats:
     """tau-b (Kendall 1945), in the order of operations of SciPy, so that the last digit is the
     same.
     """
@@ -288,9 +292,7 @@ def _weighted_kendall(x: Floats, y: Floats, counts: NDArray[np.int64]) -> Floats
     y = scipy.stats.rankdata(y)
 
     def same_order(rows: slice, columns: slice) -> Floats:
-        return np.asarray(
-            np.sign(x[rows, None] - x[columns]) * np.sign(y[rows, None] - y[columns])
-        )
+        return np.sign(x[rows, None] - x[columns]) * np.sign(y[rows, None] - y[columns])
 
     total = counts.sum(axis=1)
     pairs = total * (total - 1) // 2
@@ -311,30 +313,51 @@ def _ties(values: Floats, counts: NDArray[np.int64]) -> NDArray[np.int64]:
         return np.zeros(len(counts), dtype=np.int64)
     order = np.argsort(values, kind="stable")
     _, starts = np.unique(values[order], return_index=True)
-    group_weights = np.add.reduceat(counts[:, order], starts, axis=1)
+    group_weights = np.add.reduceat(
+        counts[:, order],
+        starts,
+        axis=1,
+    )
     return np.asarray((group_weights * (group_weights - 1) // 2).sum(axis=1))
 
 
 def _merged(
-    x: Floats, y: Floats, counts: NDArray[np.int64]
+    x: Floats,
+    y: Floats,
+    counts: NDArray[np.int64],
 ) -> tuple[Floats, Floats, NDArray[np.int64]]:
     """Items that are equal in both as one, drawn as often as all of them: the same sums, of far
     fewer terms for ratings.
     """
     order = np.lexsort((y, x))
-    first = np.append(True, (np.diff(x[order]) != 0) | (np.diff(y[order]) != 0))
+    first = np.append(
+        True,
+        (np.diff(x[order]) != 0) | (np.diff(y[order]) != 0),
+    )
     if first.all():
         return x, y, counts
     starts = np.flatnonzero(first)
-    cell_counts = np.add.reduceat(counts[:, order], starts, axis=1)
+    cell_counts = np.add.reduceat(
+        counts[:, order],
+        starts,
+        axis=1,
+    )
     return x[order][starts], y[order][starts], cell_counts
 
 
 def _weighted_ranks(values: Floats, weights: Floats) -> Floats:
     """Mean ranks, shape of `weights`, of values that occur `weights` times in each row."""
     order = np.argsort(values, kind="stable")
-    _, starts, group = np.unique(values[order], return_index=True, return_inverse=True)
-    group_weights = np.add.reduceat(weights[:, order], starts, axis=1)
+    _, starts, group = np.unique(
+        values[order],
+        return_index=True,
+        return_inverse=True,
+    )
+    group_weights = np.add.reduceat(
+        weights[:, order],
+        starts,
+        axis=1,
+    )
     # n items that are equal share the mean of the last n ranks so far
     rank_of_group = np.cumsum(group_weights, axis=1) - (group_weights - 1) / 2
     ranks = np.empty_like(weights)

@@ -50,7 +50,10 @@ class DriftTest:
 
 
 def drift_tests(
-    codes: ArrayLike, scores: ArrayLike, usable: ArrayLike, seed: int = 0
+    codes: ArrayLike,
+    scores: ArrayLike,
+    usable: ArrayLike,
+    seed: int = 0,
 ) -> tuple[DriftTest, ...]:
     """Test new answers against repeats: the share of changed answers, the mean score, the share of
     usable answers.
@@ -114,9 +117,16 @@ def drift_tests(
     tests = []
     for quantity, p, p_holm in zip(tested, p_values, adjusted, strict=True):
         name, values, latest, earlier, two_sided, item = quantity
-        smallest = _smallest(values, family, two_sided, item)
         tests.append(
-            DriftTest(name, latest, earlier, len(values), p, float(p_holm), smallest)
+            DriftTest(
+                name,
+                latest,
+                earlier,
+                len(values),
+                p,
+                float(p_holm),
+                _smallest(values, family, two_sided, item),
+            )
         )
     return tuple(tests)
 
@@ -130,7 +140,11 @@ def _less_others(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return result
 
 
-def _p(values: NDArray[np.float64], two_sided: bool, rng: np.random.Generator) -> float:
+def _p(
+    values: NDArray[np.float64],
+    two_sided: bool,
+    rng: np.random.Generator,
+) -> float:
     """The p-value of the last column's sum, if any column of an item could have been the last."""
     if not len(values):
         return math.nan
@@ -148,7 +162,10 @@ def _p(values: NDArray[np.float64], two_sided: bool, rng: np.random.Generator) -
 
 
 def _smallest(
-    values: NDArray[np.float64], family: int, two_sided: bool, item: float
+    values: NDArray[np.float64],
+    family: int,
+    two_sided: bool,
+    item: float,
 ) -> float:
     """Least difference that is found with the chance `POWER`, by the normal approximation with half
     a step's correction.
@@ -226,7 +243,7 @@ def cusum(nights: ArrayLike) -> Cusum | None:
     mean = float(first.mean())
     deviation = float(first.std(ddof=1)) * _widening(first - mean)
     falls = (mean - later) / (deviation * math.sqrt(1 + 1 / FIRST_NIGHTS))
-    sums = list[float]()
+    sums: list[float] = []
     for fall in falls.tolist():
         sums.append(max(0.0, (sums[-1] if sums else 0.0) + fall - CUSUM_ALLOWANCE))
     alarm = next(

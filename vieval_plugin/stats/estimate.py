@@ -97,7 +97,11 @@ class Estimate:
     @property
     def negated(self) -> Estimate:
         """The same difference the other way round, without resamples."""
-        return Estimate(0.0 - self.value, 0.0 - self.high, 0.0 - self.low)
+        return Estimate(
+            0.0 - self.value,
+            0.0 - self.high,
+            0.0 - self.low,
+        )
 
     def clipped(self, minimum: float, maximum: float) -> Estimate:
         """Return the same with value and ends inside a scale."""
@@ -105,7 +109,12 @@ class Estimate:
             float(np.clip(end, minimum, maximum))
             for end in (self.value, self.low, self.high)
         )
-        return replace(self, value=value, low=low, high=high)
+        return replace(
+            self,
+            value=value,
+            low=low,
+            high=high,
+        )
 
     @property
     def reason(self) -> str:
@@ -137,7 +146,11 @@ def because(reasons: Sequence[str]) -> str:
     return "; ".join(texts)
 
 
-def total(values: ArrayLike, population: int, level: float = 0.95) -> Estimate:
+def total(
+    values: ArrayLike,
+    population: int,
+    level: float = 0.95,
+) -> Estimate:
     """The total of non-negative values over a population, from those of a random part of it.
 
     Args:
@@ -182,4 +195,8 @@ def total(values: ArrayLike, population: int, level: float = 0.95) -> Estimate:
         * math.sqrt(1 - n / population)
     )
     reach = error * float(scipy.stats.t.ppf((1 + level) / 2, n - 1))
-    return Estimate(estimate, max(sample_total, estimate - reach), estimate + reach)
+    return Estimate(
+        estimate,
+        max(sample_total, estimate - reach),
+        estimate + reach,
+    )

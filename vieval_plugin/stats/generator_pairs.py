@@ -79,11 +79,18 @@ def pair_agreement(
         hard = 0.5
     else:
         hard = float(signs[0] == signs[1])
-    return PairAgreement(first, second, hard, 1 - abs(by_judge - by_people))
+    return PairAgreement(
+        first,
+        second,
+        hard,
+        1 - abs(by_judge - by_people),
+    )
 
 
 def accuracy_over_pairs(
-    parts: Sequence[tuple[int, Sequence[PairAgreement]]], resamples: int, seed: Seed
+    parts: Sequence[tuple[int, Sequence[PairAgreement]]],
+    resamples: int,
+    seed: Seed,
 ) -> tuple[Estimate, Estimate]:
     """Pairwise accuracy, hard and soft, over all pairs within task types.
 
@@ -122,7 +129,9 @@ def accuracy_over_pairs(
 
 
 def _resampled_pairs(
-    seed: Seed, parts: Sequence[tuple[int, Sequence[PairAgreement]]], resamples: int
+    seed: Seed,
+    parts: Sequence[tuple[int, Sequence[PairAgreement]]],
+    resamples: int,
 ) -> tuple[Floats, Floats]:
     rng = np.random.default_rng(seed)
     weights = []
@@ -137,6 +146,4 @@ def _resampled_pairs(
         values.append(
             np.array([(p.hard, p.soft) for p in pairs], dtype=float).reshape(-1, 2)
         )
-    weight = np.concatenate(weights, axis=1).astype(float)
-    value = np.concatenate(values)
-    return value, weight
+    return np.concatenate(values), np.concatenate(weights, axis=1).astype(float)

@@ -42,7 +42,10 @@ class MeanOfDifferences:
 
     @classmethod
     def from_differences(
-        cls, differences: ArrayLike, groups: Sequence[Hashable], fall: float = 1.0
+        cls,
+        differences: ArrayLike,
+        groups: Sequence[Hashable],
+        fall: float = 1.0,
     ) -> MeanOfDifferences:
         """Return the mean of differences, shape (items,). Differences in one group,
         such as a prompt, count as one item.
@@ -55,7 +58,12 @@ class MeanOfDifferences:
         n = len(sums)
         total = float(sizes.sum())
         if n < 2:
-            return cls(float(sums.sum()) / total if n else math.nan, math.nan, n, fall)
+            return cls(
+                float(sums.sum()) / total if n else math.nan,
+                math.nan,
+                n,
+                fall,
+            )
         value = float(sums.sum()) / total
         squares = float(((sums - value * sizes) ** 2).sum())
         error = math.sqrt(n / (n - 1) * squares) / total
@@ -114,7 +122,10 @@ class MeanOfDifferences:
 
 
 def low_with_one_fall(
-    value: ArrayLike, error: ArrayLike, n: ArrayLike, fall: float = 1.0
+    value: ArrayLike,
+    error: ArrayLike,
+    n: ArrayLike,
+    fall: float = 1.0,
 ) -> Floats:
     """Lower end of Student's one-sided interval of n differences and one more, of minus `fall`.
 
@@ -189,7 +200,12 @@ def control_change(own: ArrayLike, spoilt: ArrayLike) -> Estimate:
     """
     changes = np.asarray(spoilt, dtype=float) - np.asarray(own, dtype=float)
     mean = MeanOfDifferences.from_differences(changes, range(len(changes)))
-    return Estimate(mean.value, 2 * mean.value - mean.high, mean.high, n=len(changes))
+    return Estimate(
+        mean.value,
+        2 * mean.value - mean.high,
+        mean.high,
+        n=len(changes),
+    )
 
 
 def exact_share(successes: int, n: int) -> Estimate:
@@ -223,8 +239,7 @@ def prompts_for_margin(spread: float) -> float:
     >>> prompts_for_margin(0.3), prompts_for_margin(0.2)
     (330.0, 180.0)
     """
-    one_prompt = MeanOfDifferences(0.0, spread, 1)
-    needed = one_prompt.items_needed(ADVISED_MARGIN)
+    needed = MeanOfDifferences(0.0, spread, 1).items_needed(ADVISED_MARGIN)
     if math.isinf(needed):
         return needed
     return round(needed, 1 - math.floor(math.log10(needed)))

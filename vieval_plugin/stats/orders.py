@@ -29,7 +29,11 @@ def overall_votes(forward: ArrayLike, reverse: ArrayLike) -> Ints:
     forward_votes = codes(forward)
     reverse_votes = codes(reverse)
     agreed = np.where(forward_votes == reverse_votes, forward_votes, TIE)
-    return np.where((forward_votes == NONE) | (reverse_votes == NONE), NONE, agreed)
+    return np.where(
+        (forward_votes == NONE) | (reverse_votes == NONE),
+        NONE,
+        agreed,
+    )
 
 
 def both_orders_points(
@@ -53,9 +57,7 @@ def both_orders_points(
     >>> both_orders_points([FIRST, FIRST], [FIRST, SECOND], [FIRST, FIRST]).tolist()
     [1.0, 0.0]
     """
-    return np.asarray(
-        np.minimum(points(forward, human, scheme), points(reverse, human, scheme))
-    )
+    return np.minimum(points(forward, human, scheme), points(reverse, human, scheme))
 
 
 def each_order_points(

@@ -81,19 +81,31 @@ class CorrelationDifference:
         coefficient: Literal["spearman", "pearson"] = "spearman",
     ) -> None:
         a, b, h = (np.asarray(scores, dtype=float) for scores in (first, second, human))
-        _require_tables(a, b, h)
+        if a.ndim != 2 or a.shape != b.shape or a.shape != h.shape:
+            raise ValueError(
+                f"tables must have the same shape, got {a.shape}, {b.shape}, {h.shape}"
+            )
         require_same_items(a, b)
         require_same_items(a, h)
         rows, models = a.shape
         _, group_index = factorize(range(rows) if groups is None else groups)
         part_names, part = factorize(["one part"] * models if parts is None else parts)
-        _require_lengths(group_index, rows, part, models)
+        if len(group_index) != rows or len(part) != models:
+            raise ValueError(
+                f"expected {rows} groups and {models} parts, got {len(group_index)} and "
+                f"{len(part)}"
+            )
         self._coefficient: Coefficient = coefficient
         self._scores = (a, b, h)
         self._group_index = group_index
-        numbers = range(len(part_names))
-        self._parts = [np.flatnonzero(part == number) for number in numbers]
-        self.strata = _strata(~np.isnan(h), group_index, part)
+        self._parts = [
+            np.flatnonzero(part == number) for number in range(len(part_names))
+        ]
+        self.strata = _strata(
+            ~np.isnan(h),
+            group_index,
+            part,
+        )
         self.units = len(self.strata)
         # r needs three sums of each image model: of x, of x squared and of x times h, which is
         # centred and of length 1. Swapping moves a unit's share of the sums from one judge to the
@@ -107,7 +119,11 @@ class CorrelationDifference:
         moments = [np.stack([x, x**2, x * ratings], axis=2) for x in sides]
         self._totals = [judge_moments.sum(axis=0)[:, None] for judge_moments in moments]
         unit_shifts = np.zeros((self.units, models, 3))
-        np.add.at(unit_shifts, group_index, moments[1] - moments[0])
+        np.add.at(
+            unit_shifts,
+            group_index,
+            moments[1] - moments[0],
+        )
         # a part's units move nothing elsewhere, so each part has a product of its own
         self._shifts_of_parts = [
             _nonzero(unit_shifts.transpose(1, 0, 2)[models]) for models in self._parts
@@ -153,7 +169,11 @@ class CorrelationDifference:
             order = orders(self._group_index[rows])
             if ratings[:, model].any():
                 permuted_scores = judge[rows, model][order]
-                by_model = np.einsum("pn,n->p", permuted_scores, ratings[rows, model])
+                by_model = np.einsum(
+                    "pn,n->p",
+                    permuted_scores,
+                    ratings[rows, model],
+                )
             else:
                 by_model = np.full(len(order), np.nan)
             correlations.append(by_model)
@@ -182,16 +202,22 @@ class CorrelationDifference:
         with np.errstate(invalid="ignore", divide="ignore"):
             spread = squares - x**2 / self._n
             # standardised scores are of the size of 1, so what is left of a constant is rounding
-            constant_values = np.where(np.isnan(self._n), np.nan, 0.0)
-            return np.asarray(
-                np.where(
-                    spread > 1e-12 * self._n,
-                    np.clip(products / np.sqrt(spread), -1, 1),
-                    constant_values,
-                )
+            constant_values = np.where(
+                np.isnan(self._n),
+                np.nan,
+                0.0,
+            )
+            return np.where(
+                spread > 1e-12 * self._n,
+                np.clip(products / np.sqrt(spread), -1, 1),
+                constant_values,
             )
 
-    def _averages(self, first: Floats, second: Floats) -> list[Floats]:
+    def _averages(
+        self,
+        first: Floats,
+        second: Floats,
+    ) -> list[Floats]:
         """The two averages, each of shape (resamples,), of correlations of shape (image models,
         resamples).
         """
@@ -205,21 +231,6 @@ class CorrelationDifference:
             )
             for judge in defined
         ]
-
-
-def _require_tables(a: Floats, b: Floats, h: Floats) -> None:
-    if a.ndim != 2 or a.shape != b.shape or a.shape != h.shape:
-        raise ValueError(
-            f"tables must have the same shape, got {a.shape}, {b.shape}, {h.shape}"
-        )
-
-
-def _require_lengths(group_index: Ints, rows: int, part: Ints, models: int) -> None:
-    if len(group_index) != rows or len(part) != models:
-        raise ValueError(
-            f"expected {rows} groups and {models} parts, got {len(group_index)} and "
-            f"{len(part)}"
-        )
 
 
 def independence_p(
@@ -260,7 +271,9 @@ def independence_p(
 # image models with the same samples share their orders, and so do judges
 @lru_cache(maxsize=16)
 def _random_orders(
-    seeds: tuple[int, ...], shape: tuple[int, int], groups: bytes
+    seeds: tuple[int, ...],
+    shape: tuple[int, int],
+    groups: bytes,
 ) -> NDArray[np.uint32]:
     """Orders of samples by random keys of their groups, shape (permutations, samples).
 
@@ -282,14 +295,18 @@ def _product(rows: Floats, columns: Floats) -> Floats:
     step = max(1, _MULTIPLICATIONS_OF_ONE_THREAD // max(columns.size, 1))
     for start in range(0, len(rows), step):
         stop = start + step
-        np.matmul(rows[start:stop], columns.T, out=products[start:stop])
+        np.matmul(
+            rows[start:stop],
+            columns.T,
+            out=products[start:stop],
+        )
     return products
 
 
 def _unit_length(centred: Floats) -> Floats:
     """Centred columns as vectors of length 1; those of zeros stay."""
     norm = np.sqrt((centred**2).sum(axis=0))
-    return np.asarray(centred / np.where(norm > 0, norm, 1.0))
+    return centred / np.where(norm > 0, norm, 1.0)
 
 
 def _nonzero(unit_shifts: Floats) -> tuple[Ints, Floats]:

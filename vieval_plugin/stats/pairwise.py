@@ -67,17 +67,30 @@ def calibrated(metric: ArrayLike, human: ArrayLike) -> Calibrated:
     >>> calibrated([0.1, 0.2, 0.7, 0.9], [1, 1, 3, 2])
     Calibrated(accuracy=0.8333333333333334, epsilon=0.1)
     """
-    cells = _cells(metric, human)
+    (h, m), counts = np.unique(
+        np.stack(_finite(metric, human)[::-1]), axis=1, return_counts=True
+    )
+    cells = _Cells(
+        m,
+        np.searchsorted(h, h, side="right"),
+        counts,
+    )
     n = int(cells.counts.sum())
     if n < 2:
         return Calibrated(math.nan, math.nan)
     tied_in_both = int((cells.counts * (cells.counts - 1) // 2).sum())
     gain, epsilon, alike = _best_gain(cells)
-    return Calibrated((tied_in_both + alike + gain) / math.comb(n, 2), epsilon)
+    return Calibrated(
+        (tied_in_both + alike + gain) / math.comb(n, 2),
+        epsilon,
+    )
 
 
 def resampled_accuracy(
-    metric: ArrayLike, human: ArrayLike, epsilon: float, counts: NDArray[np.int64]
+    metric: ArrayLike,
+    human: ArrayLike,
+    epsilon: float,
+    counts: NDArray[np.int64],
 ) -> Floats:
     """Pairwise accuracy at an epsilon in each bootstrap resample, for the interval of `calibrated`.
 
@@ -101,7 +114,8 @@ def resampled_accuracy(
     >>> resampled_accuracy([0.1, 0.2, 0.7], [1, 1, 3], 0.0, np.array([[1, 1, 1], [2, 0, 1]])).round(3)
     array([0.667, 1.   ])
     """
-    _check(epsilon)
+    if not epsilon >= 0:
+        raise ValueError(f"epsilon must be at least 0, got {epsilon}")
     m, h = _finite(metric, human)
     if counts.shape[1:] != m.shape:
         raise ValueError(
@@ -111,7 +125,11 @@ def resampled_accuracy(
     def right(rows: slice, columns: slice) -> NDArray[np.bool_]:
         dm = m[rows, None] - m[columns]
         dh = h[rows, None] - h[columns]
-        return np.where(dh == 0, np.abs(dm) <= epsilon, np.sign(dh) * dm > epsilon)
+        return np.where(
+            dh == 0,
+            np.abs(dm) <= epsilon,
+            np.sign(dh) * dm > epsilon,
+        )
 
     total = counts.sum(axis=1)
     with_itself = (counts * (counts - 1) // 2).sum(axis=1)
@@ -119,11 +137,6 @@ def resampled_accuracy(
         return np.asarray(
             (weighted_pairs(counts, right) + with_itself) / (total * (total - 1) // 2)
         )
-
-
-def _check(epsilon: float) -> None:
-    if not epsilon >= 0:
-        raise ValueError(f"epsilon must be at least 0, got {epsilon}")
 
 
 def _finite(metric: ArrayLike, human: ArrayLike) -> tuple[Floats, Floats]:
@@ -150,14 +163,11 @@ class _Cells(NamedTuple):
     counts: Ints
 
 
-def _cells(metric: ArrayLike, human: ArrayLike) -> _Cells:
-    (h, m), counts = np.unique(
-        np.stack(_finite(metric, human)[::-1]), axis=1, return_counts=True
-    )
-    return _Cells(m, np.searchsorted(h, h, side="right"), counts)
-
-
-def _pairs(cells: _Cells, lowest: int, highest: int) -> Iterator[tuple[Ints, Ints]]:
+def _pairs(
+    cells: _Cells,
+    lowest: int,
+    highest: int,
+) -> Iterator[tuple[Ints, Ints]]:
     """Generate the pairs with keys from `lowest` to `highest`, which are above 0, in chunks, each
     with what it gains.
 
@@ -169,8 +179,8 @@ def _pairs(cells: _Cells, lowest: int, highest: int) -> Iterator[tuple[Ints, Int
     """
     low, high = np.array([lowest, highest]).view(np.float64)
     m, ends, counts = cells
-    differences = list[Floats]()
-    gains = list[Ints]()
+    differences = []
+    gains = []
     size = 0
     for i in range(len(m)):
         differences.append(m[i + 1 :] - m[i])

@@ -131,10 +131,11 @@ def prediction_powered_mean(
     else:
         published = deviations
     quantile = float(scipy.stats.norm.ppf(0.5 + level / 2))
-    estimate = _mean_interval(mean, published, quantile)
-    degrees = sum(part.rated_groups for part in parts) - len(parts)
     return PredictionPoweredMean(
-        estimate, weight, dict(zip(names, deviations.tolist(), strict=True)), degrees
+        _mean_interval(mean, published, quantile),
+        weight,
+        dict(zip(names, deviations.tolist(), strict=True)),
+        sum(part.rated_groups for part in parts) - len(parts),
     )
 
 
@@ -266,7 +267,11 @@ def _deviations(first: PredictionPoweredMean, second: PredictionPoweredMean) -> 
 
 def _mean_interval(value: float, deviations: Floats, quantile: float) -> Estimate:
     reach = quantile * math.sqrt(float((deviations**2).sum()))
-    return Estimate(value, value - reach, value + reach)
+    return Estimate(
+        value,
+        value - reach,
+        value + reach,
+    )
 
 
 @dataclass(frozen=True)
@@ -287,13 +292,22 @@ class _Stratum:
     spread: float
 
     @classmethod
-    def from_items(cls, y: Floats, f: Floats, members: Ints) -> _Stratum:
+    def from_items(
+        cls,
+        y: Floats,
+        f: Floats,
+        members: Ints,
+    ) -> _Stratum:
         rated = ~np.isnan(y)
         n = int(rated.sum())
         unrated = int((~rated).sum())
         if not n or not unrated:
             return cls(y, f, members, 0.0, 0.0)
-        score_deviations = _centred(f, np.ones(len(f), dtype=bool), members)
+        score_deviations = _centred(
+            f,
+            np.ones(len(f), dtype=bool),
+            members,
+        )
         groups = len(np.unique(members))
         spread = (score_deviations**2).sum() / len(f) * groups / max(groups - 1, 1)
         shared = (_centred(y, rated, members) * _centred(f, rated, members)).sum() / n
@@ -334,9 +348,18 @@ class _Stratum:
         )
 
 
-def _centred(values: Floats, where: Bools, members: Ints, groups: int = 0) -> Floats:
+def _centred(
+    values: Floats,
+    where: Bools,
+    members: Ints,
+    groups: int = 0,
+) -> Floats:
     """The sum over each group of how far its items among `where` lie above the mean of those."""
-    deviations = np.where(where, values - values[where].mean(), 0.0)
+    deviations = np.where(
+        where,
+        values - values[where].mean(),
+        0.0,
+    )
     return np.asarray(np.bincount(members, deviations, groups))
 
 

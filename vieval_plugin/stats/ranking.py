@@ -23,7 +23,7 @@ def ranks(mean_scores: ArrayLike) -> Floats:
     >>> ranks([0.2, 0.9, 0.2]).tolist()
     [2.5, 1.0, 2.5]
     """
-    return np.asarray(scipy.stats.rankdata(-np.asarray(mean_scores, dtype=float)))
+    return scipy.stats.rankdata(-np.asarray(mean_scores, dtype=float))
 
 
 def footrule(mean_scores: ArrayLike, reference_means: ArrayLike) -> float:
@@ -67,7 +67,12 @@ def resampled_means(scores: ArrayLike, counts: Ints) -> Floats:
     sums = counts @ np.where(is_scored, table, 0.0).T
     numbers = counts @ is_scored.T
     return np.asarray(
-        np.divide(sums, numbers, out=np.full(sums.shape, np.nan), where=numbers > 0)
+        np.divide(
+            sums,
+            numbers,
+            out=np.full(sums.shape, np.nan),
+            where=numbers > 0,
+        )
     )
 
 
@@ -99,11 +104,8 @@ def resampled_rankings(
     centred_reference = reference_ranks - (resampled.shape[1] + 1) / 2
     statistics = (
         np.abs(resampled_ranks - reference_ranks).sum(axis=1),
-        _ratio(
-            centred_ranks @ centred_reference,
-            (centred_ranks**2).sum(axis=1) * (centred_reference**2).sum(),
-        ),
-        _ratio(signs @ sign, (signs**2).sum(axis=1) * (sign**2).sum()),
+        _cosines(centred_ranks, centred_reference),
+        _cosines(signs, sign),
     )
     shares = np.full((3, len(resampled)), np.nan)
     shares[:, is_complete] = statistics
@@ -111,13 +113,14 @@ def resampled_rankings(
     return footrules, rhos, taus
 
 
-def _ratio(products: Floats, squares: Floats) -> Floats:
-    """Products over the roots of products of squares; NaN where one is constant."""
+def _cosines(rows: Floats, reference: Floats) -> Floats:
+    """The cosine of each row's angle with a reference; NaN where one is 0."""
+    squares = (rows**2).sum(axis=1) * (reference**2).sum()
     return np.asarray(
         np.divide(
-            products,
+            rows @ reference,
             np.sqrt(squares),
-            out=np.full(len(products), np.nan),
+            out=np.full(len(rows), np.nan),
             where=squares > 0,
         )
     )

@@ -60,7 +60,11 @@ def order_values(judged: ArrayLike, labels: OrderLabels) -> Floats:
     errors = _squared_errors(labels, rated, counts)
     errors[~is_labelled] = errors[is_labelled].mean()
     base = base - base[is_labelled].mean()
-    gaps = np.where(is_labelled, rated - rated[is_labelled].mean() - base, 0.0)
+    gaps = np.where(
+        is_labelled,
+        rated - rated[is_labelled].mean() - base,
+        0.0,
+    )
     spread = max((gaps @ gaps - errors[is_labelled].sum()) / is_labelled.sum(), 0.0)
     weights = spread / (spread + errors) if spread > 0 else np.zeros(len(means))
     return np.asarray(base + weights * gaps)
@@ -98,7 +102,11 @@ def _squared_errors(labels: OrderLabels, rated: Floats, counts: Ints) -> Floats:
     residuals = np.where(
         is_shared, _within_prompts(residuals, labels.prompts), residuals
     )
-    squares = np.bincount(labels.generators, residuals**2, len(counts))
+    squares = np.bincount(
+        labels.generators,
+        residuals**2,
+        len(counts),
+    )
     return np.asarray(squares / np.maximum(counts - 1, 1) / np.maximum(counts, 1))
 
 

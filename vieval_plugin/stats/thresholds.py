@@ -39,7 +39,10 @@ class Thresholds(NamedTuple):
 
 
 def vote_of_scores(
-    first: ArrayLike, second: ArrayLike, tie: float = 0.0, good: float = -math.inf
+    first: ArrayLike,
+    second: ArrayLike,
+    tie: float = 0.0,
+    good: float = -math.inf,
 ) -> Ints:
     """The vote that two scores stand for, as the rule above says.
 
@@ -104,7 +107,9 @@ def best_thresholds(
     """
     first_scores, second_scores = paired_vectors(first, second)
     human_votes = np.asarray(human)
-    _require_votes(human_votes, first_scores)
+    if human_votes.shape != first_scores.shape:
+        shapes = f"{human_votes.shape} and {first_scores.shape}"
+        raise ValueError(f"each contest must have one human vote, got shapes {shapes}")
     distance, middle = _distance_and_mean(first_scores, second_scores)
     won = np.sort(
         distance[
@@ -112,7 +117,12 @@ def best_thresholds(
             & (human_votes == np.where(first_scores > second_scores, FIRST, SECOND))
         ]
     )
-    tied = _tied(scheme, human_votes, distance, middle)
+    ties = (
+        (BOTH_GOOD, BOTH_BAD, TIE) if scheme == "three_way" else (BOTH_GOOD, BOTH_BAD)
+    )
+    tied = np.flatnonzero(
+        np.isin(human_votes, ties) & np.isfinite(distance) & np.isfinite(middle)
+    )
     if scheme == "decisive" or len(tied) == 0:
         return Thresholds(0.0, -math.inf)
     tied = tied[np.argsort(distance[tied], kind="stable")]
@@ -133,23 +143,6 @@ def best_thresholds(
     if separates_ties:
         lowest_good = _best_good(middle[:n], good[:n])
     return Thresholds(float(tie_candidates[best]), lowest_good)
-
-
-def _require_votes(human_votes: Floats, first_scores: Floats) -> None:
-    if human_votes.shape != first_scores.shape:
-        shapes = f"{human_votes.shape} and {first_scores.shape}"
-        raise ValueError(f"each contest must have one human vote, got shapes {shapes}")
-
-
-def _tied(
-    scheme: VoteScheme, human_votes: Floats, distance: Floats, middle: Floats
-) -> Ints:
-    ties = (
-        (BOTH_GOOD, BOTH_BAD, TIE) if scheme == "three_way" else (BOTH_GOOD, BOTH_BAD)
-    )
-    return np.flatnonzero(
-        np.isin(human_votes, ties) & np.isfinite(distance) & np.isfinite(middle)
-    )
 
 
 def nested(
@@ -200,7 +193,11 @@ def nested(
     return votes
 
 
-def fold_of(groups: Sequence[Hashable], folds: int = 5, seed: Seed = 0) -> Ints:
+def fold_of(
+    groups: Sequence[Hashable],
+    folds: int = 5,
+    seed: Seed = 0,
+) -> Ints:
     """The fold of each contest: whole groups at random, as many in each fold, give or take one.
 
     Args:

@@ -49,7 +49,10 @@ TIE = 4
 NONE = -1
 VoteScheme: TypeAlias = Literal["four_way", "three_way", "decisive", "paper"]
 
-_DECISIVE = {"first": frozenset({FIRST}), "second": frozenset({SECOND})}
+_DECISIVE = {
+    "first": frozenset({FIRST}),
+    "second": frozenset({SECOND}),
+}
 _FOUR_WAY = _DECISIVE | {
     "both_good": frozenset({BOTH_GOOD}),
     "both_bad": frozenset({BOTH_BAD}),
@@ -166,8 +169,14 @@ def share(
         shares = totals / numbers
     low, high = interval(shares)
     value = mean(points)
-    reasons = (reason or "no contest counts",) if math.isnan(value) else ()
-    return Estimate(value, low, high, shares, int(counts.sum()), reasons)
+    return Estimate(
+        value,
+        low,
+        high,
+        shares,
+        int(counts.sum()),
+        (reason or "no contest counts",) if math.isnan(value) else (),
+    )
 
 
 def two_judges(
@@ -197,21 +206,25 @@ def two_judges(
     answers = np.array([first, second], dtype=float)
     alike = answers[0] == answers[1]
     mask = np.isin(people, (FIRST, SECOND))
-    right = np.where(mask, answers == people, np.nan)
+    right = np.where(
+        mask,
+        answers == people,
+        np.nan,
+    )
 
     def shared(column: Floats) -> Estimate:
-        return _expanded(share(column, groups, seed=seed), column, groups)
+        return _expanded(
+            share(column, groups, seed=seed),
+            column,
+            groups,
+        )
 
-    rated_equal = int(np.isin(people, (TIE, BOTH_GOOD, BOTH_BAD)).sum())
-    right_where_alike = shared(np.where(alike, right[0], np.nan))
-    first_elsewhere = shared(np.where(alike, np.nan, right[0]))
-    second_elsewhere = shared(np.where(alike, np.nan, right[1]))
     return TwoJudges(
         alike=shared(alike),
-        right_where_alike=right_where_alike,
-        first_elsewhere=first_elsewhere,
-        second_elsewhere=second_elsewhere,
-        rated_equal=rated_equal,
+        right_where_alike=shared(np.where(alike, right[0], np.nan)),
+        first_elsewhere=shared(np.where(alike, np.nan, right[0])),
+        second_elsewhere=shared(np.where(alike, np.nan, right[1])),
+        rated_equal=int(np.isin(people, (TIE, BOTH_GOOD, BOTH_BAD)).sum()),
     )
 
 
@@ -229,7 +242,11 @@ def _expanded(
 
 
 @lru_cache(maxsize=4)
-def _weights(groups: int, resamples: int, seed: tuple[int, ...]) -> Floats:
+def _weights(
+    groups: int,
+    resamples: int,
+    seed: tuple[int, ...],
+) -> Floats:
     """Weights of groups in each resample; cached, because all shares of one benchmark's part are
     resampled alike.
     """
@@ -333,10 +350,9 @@ def best_constant(human: ArrayLike, scheme: VoteScheme = "four_way") -> Floats:
     """
     human_votes = codes(human, FIRST)
     counts = is_vote_in_scheme(human_votes, scheme)
-    right_answers = ANSWERS[scheme].values()
     constants = [
         np.isin(human_votes, list(right_for)).astype(float)
-        for right_for in right_answers
+        for right_for in ANSWERS[scheme].values()
     ]
     return np.where(
         counts, max(constants, key=lambda right: mean(right[counts])), np.nan
@@ -357,20 +373,29 @@ def _points(votes: ArrayLike, human: ArrayLike, scheme: VoteScheme) -> Floats:
         right |= (judge_votes == TIE) & np.isin(
             human_votes, list(ANSWERS[scheme]["tie"])
         )
-    return np.where(is_vote_in_scheme(human_votes, scheme), right.astype(float), np.nan)
+    return np.where(
+        is_vote_in_scheme(human_votes, scheme),
+        right.astype(float),
+        np.nan,
+    )
 
 
 def is_vote_in_scheme(human: Ints, scheme: VoteScheme) -> Bools:
     """Mask of the contests in which people's vote is in a scheme."""
-    return np.asarray(
-        np.isin(human, list(frozenset().union(*ANSWERS[scheme].values())))
+    return np.isin(
+        human,
+        list(frozenset().union(*ANSWERS[scheme].values())),
     )
 
 
 def merged_ties(codes: Ints, scheme: VoteScheme) -> Ints:
     """Codes as a scheme tells them apart: in `three_way` each tie is a `TIE`."""
     if scheme == "three_way":
-        return np.where(np.isin(codes, (BOTH_GOOD, BOTH_BAD)), TIE, codes)
+        return np.where(
+            np.isin(codes, (BOTH_GOOD, BOTH_BAD)),
+            TIE,
+            codes,
+        )
     return codes
 
 

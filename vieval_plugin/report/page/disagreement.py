@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -20,6 +19,7 @@ from vieval_plugin.judges.protocol import Choice, SampleId
 from vieval_plugin.meta_evaluation.findings import preferred
 from vieval_plugin.records import Record, Run
 from vieval_plugin.stats.agreement import mean_of_known
+from vieval_plugin.stats.bootstrap import grouped
 
 #: Pictures of the strip under the answer.
 MOST_PICTURES = 6
@@ -87,17 +87,18 @@ def items_of(runs: Sequence[Run], by_prompt: bool = False) -> list[GalleryItem]:
         runs: one a judge.
         by_prompt: whether all samples and contests of a prompt are one item.
     """
-    judgements: dict[object, list[Judgement]] = defaultdict(list)
-    for run in runs:
-        for judged in run.records.values():
-            records = [records_of_sample[0] for records_of_sample in judged]
-            for judgement in _judgements(run.label, records):
-                judgements[
-                    prompt_of(judgement.record) if by_prompt else judgement.record.id
-                ].append(judgement)
+    judgements = (
+        judgement
+        for run in runs
+        for judged in run.records.values()
+        for judgement in _judgements(run.label, [records[0] for records in judged])
+    )
+    by_item = grouped(
+        (prompt_of(j.record) if by_prompt else j.record.id, j) for j in judgements
+    )
     return [
         GalleryItem(members[0].record.id, tuple(members), _worth(members))
-        for members in judgements.values()
+        for members in by_item.values()
     ]
 
 
@@ -109,16 +110,15 @@ def _worth(judgements: Sequence[Judgement]) -> float:
     ]
     if disagreements:
         return max(disagreements)
-    by_sample: dict[SampleId, list[float]] = defaultdict(list)
-    for judgement in judgements:
-        if not math.isnan(judgement.quantile):
-            by_sample[judgement.record.id].append(judgement.quantile)
-    differences = []
-    for judge_scores in by_sample.values():
-        if len(judge_scores) > 1:
-            differences.append(max(judge_scores) - min(judge_scores))
-        else:
-            differences.append(1 - judge_scores[0])
+    by_sample = grouped(
+        (judgement.record.id, judgement.quantile)
+        for judgement in judgements
+        if not math.isnan(judgement.quantile)
+    )
+    differences = (
+        max(places) - min(places) if len(places) > 1 else 1 - places[0]
+        for places in by_sample.values()
+    )
     return max(differences, default=0.0)
 
 
@@ -131,21 +131,17 @@ def _judgements(label: str, records: Sequence[Record]) -> list[Judgement]:
         scored = preferred(list(record.verdict.scores))
         rated = (aspect for aspect in scored if not math.isnan(_rating(record, aspect)))
         aspects.append(next(rated, scored[0] if scored else ""))
-    quantiles = _quantiles(
-        [
-            r.verdict.scores.get(aspect, math.nan)
-            for r, aspect in zip(records, aspects, strict=True)
-        ]
-    )
-    by_annotators = _quantiles(
-        [_rating(r, aspect) for r, aspect in zip(records, aspects, strict=True)]
-    )
+    scores = map(_score, records, aspects)
+    ratings = map(_rating, records, aspects)
+    places = zip(_quantiles([*scores]), _quantiles([*ratings]), strict=True)
     return [
-        Judgement(label, record, aspect, quantile, human, abs(quantile - human))
-        for record, aspect, quantile, human in zip(
-            records, aspects, quantiles, by_annotators, strict=True
-        )
+        Judgement(label, record, aspect, judge, human, abs(judge - human))
+        for record, aspect, (judge, human) in zip(records, aspects, places, strict=True)
     ]
+
+
+def _score(record: Record, aspect: str) -> float:
+    return record.verdict.scores.get(aspect, math.nan)
 
 
 def _rating(record: Record, aspect: str) -> float:
@@ -164,15 +160,17 @@ def _quantiles(values: Sequence[float]) -> list[float]:
     NaN is NaN.
     """
     highest = max(sum(not math.isnan(value) for value in values) - 1, 1)
-    ordered = scipy.stats.rankdata(values, "average", nan_policy="omit")
-    return [float(rank - 1) / highest for rank in ordered]
+    return [
+        float(rank - 1) / highest
+        for rank in scipy.stats.rankdata(values, "average", nan_policy="omit")
+    ]
 
 
 def _contest_judgement(label: str, record: Record) -> Judgement:
-    judge_vote = answer(record)
     human_vote = record.votes.vote if record.votes else ""
     if not human_vote:
         return Judgement(label, record)
+    judge_vote = answer(record)
     return Judgement(
         label,
         record,
@@ -190,15 +188,11 @@ def _vote_distance(judge_vote: str, vote: str, record: Record) -> float:
     judged = ranks(judge_vote, number)
     human = ranks(vote, number)
     if judged and human:
-        pairs = []
-        for i in range(number):
-            for j in range(i):
-                pairs.append((i, j))
-        discordant = 0
-        for i, j in pairs:
-            judged_sign = _sign(judged[i] - judged[j])
-            discordant += judged_sign != _sign(human[i] - human[j])
-        return discordant / len(pairs)
+        discordant = [
+            _sign(judged[i] - judged[j]) != _sign(human[i] - human[j])
+            for i, j in itertools.combinations(range(number), 2)
+        ]
+        return sum(discordant) / len(discordant)
     return 1.0 if {judge_vote, vote} == {FIRST, SECOND} else 0.5
 
 
@@ -211,29 +205,22 @@ def answer(record: Record) -> str:
     """
     choice = record.verdict.choice or Choice()
     if choice.votes:
-        votes = [
-            choice.votes[order] for order in (FORWARD, REVERSE) if order in choice.votes
-        ]
-        if len(set(votes)) == 1:
-            return votes[0]
+        votes = {
+            vote for order, vote in choice.votes.items() if order in (FORWARD, REVERSE)
+        }
+        if len(votes) == 1:
+            return votes.pop()
         return "tie" if votes else ""
     if choice.preferences:
         mean = math.fsum(choice.preferences.values()) / len(choice.preferences)
         return FIRST if mean > 0 else SECOND if mean < 0 else "tie"
-    return _answer_by_scores(choice)
+    return _answer_by_scores(choice) if any(choice.scores) else ""
 
 
 def _answer_by_scores(choice: Choice) -> str:
-    aspect_names = dict.fromkeys(
-        aspect for scores in choice.scores for aspect in scores
-    )
-    aspects = preferred(list(aspect_names))
-    scored = []
-    for aspect in aspects[:1]:
-        for scores in choice.scores:
-            scored.append(scores.get(aspect))
-    values = [value for value in scored if value is not None]
-    if len(values) < 2 or len(values) < len(scored):
+    aspects = preferred([*dict.fromkeys(itertools.chain(*choice.scores))])
+    values = [scores[aspects[0]] for scores in choice.scores if aspects[0] in scores]
+    if len(values) < max(2, len(choice.scores)):
         return ""
     if len(values) == 2:
         if values[0] > values[1]:
@@ -280,12 +267,13 @@ def _disagreement_lines(
     record = furthest.record
     if record.votes is not None:
         human_vote = _worded(record.votes.vote, item)
-        judge_vote = _worded(answer(record), item)
-        return f"{annotators}: {human_vote}", f"{furthest.label}: {judge_vote}"
+        return (
+            f"{annotators}: {human_vote}",
+            f"{furthest.label}: {_worded(answer(record), item)}",
+        )
     mean = mean_of_known(item.record.ratings[furthest.aspect])
-    score = record.verdict.scores[furthest.aspect]
     rated = f"{annotators}: {furthest.aspect} {mean:.2f}"
-    judged = f"{furthest.label}: {furthest.aspect} {score:.2f}"
+    judged = f"{furthest.label}: {furthest.aspect} {record.verdict.scores[furthest.aspect]:.2f}"
     return rated, judged
 
 

@@ -13,6 +13,7 @@ from itertools import chain, zip_longest
 
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.report.page.disagreement import GalleryItem
+from vieval_plugin.stats.bootstrap import grouped
 
 MOST_TILES = 400
 #: Of `MOST_TILES`, how many are drawn at random, so that a reader sees what is usual as well.
@@ -67,10 +68,9 @@ def select_items(
 
 def alternate_benchmarks(items: Iterable[GalleryItem]) -> list[GalleryItem]:
     """Items by how far apart they are, those of each benchmark in turn."""
-    by_benchmark: dict[str, list[GalleryItem]] = defaultdict(list)
-    for item in sorted(items, key=order):
-        by_benchmark[item.id.benchmark].append(item)
-    return list(_alternate(list(by_benchmark.values())))
+    ordered = sorted(items, key=order)
+    by_benchmark = grouped((item.id.benchmark, item) for item in ordered)
+    return list(_alternate([*by_benchmark.values()]))
 
 
 def order(item: GalleryItem) -> tuple[float, int, str]:
@@ -98,9 +98,7 @@ def _queues(items: Sequence[GalleryItem]) -> list[list[GalleryItem]]:
     queues = []
     for key in dict.fromkeys((*by_judge, *failed)):
         ordered = [item for _, item in sorted(by_judge[key], key=lambda pair: -pair[0])]
-        fours = []
-        for n in range(0, len(ordered), 4):
-            fours.append(ordered[n : n + 4])
+        fours = [ordered[n : n + 4] for n in range(0, len(ordered), 4)]
         mixed = zip_longest(
             fours, ([item] for item in failed[key]), fillvalue=list[GalleryItem]()
         )

@@ -17,12 +17,10 @@ from markupsafe import Markup
 from tqdm import tqdm
 
 from vieval_plugin.images import thumbnail
-from vieval_plugin.judges.protocol import SampleId
 from vieval_plugin.media.thumbnails import Thumbnails
 from vieval_plugin.meta_evaluation.findings import Leaderboard
 from vieval_plugin.meta_evaluation.tables import Table
-from vieval_plugin.records import OWN
-from vieval_plugin.report.answer import Answer
+from vieval_plugin.records import OWN, Record
 from vieval_plugin.report.own_samples import is_rated
 from vieval_plugin.report.page.charts import scatter_rows
 from vieval_plugin.report.page.disagreement import (
@@ -38,7 +36,7 @@ from vieval_plugin.report.page.gallery import (
     tile_limits,
 )
 from vieval_plugin.report.page.glossary import Glossary
-from vieval_plugin.report.page.prompts import PromptRows, prompt_rows
+from vieval_plugin.report.page.prompts import prompt_rows
 from vieval_plugin.report.page.scale import chart, gate_axis
 from vieval_plugin.report.page.tiles import (
     GalleryTile,
@@ -47,6 +45,7 @@ from vieval_plugin.report.page.tiles import (
     Samples,
     mean_ratings,
     repeated_rationales,
+    scores_text,
     text_room,
     tile_of,
 )
@@ -64,7 +63,7 @@ from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.html_page import policy, style_sheet, template
 from vieval_plugin.text.versions import VERSION
-from vieval_plugin.text.wording import plural
+from vieval_plugin.text.wording import plural, possessive
 
 if TYPE_CHECKING:
     from vieval_plugin.report.gate import Gate
@@ -128,73 +127,82 @@ def page(
         gate: decides, where there is one: the page begins with it, and with the prompts on which
             its generator fell most.
     """
-    by_prompt = {section: _is_by_prompt(report, section) for section in report.sections}
-    items_by_section = {s: items_of(s.runs, by_prompt[s]) for s in report.sections}
+    by_prompt = {s for s in report.sections if _is_by_prompt(report, s)}
+    items_by_section = {s: items_of(s.runs, s in by_prompt) for s in report.sections}
     items = [*chain(*items_by_section.values())]
     falls = [fall.prompt for fall in gate.falls] if gate else []
-    rows = _generator_rows(items_by_section, gate, falls, report)
-    highlights = (
-        {}
-        if rows
-        else largest_disagreements(
-            alternate_benchmarks(items), _annotators(report.sections)
+    challenger = gate.challenger if gate else ""
+    rows = [
+        (
+            section,
+            board,
+            prompt_rows(section, board, items_by_section[section], challenger, falls),
         )
-    )
+        for section, board in report.generators
+    ]
+    prompts = [shown for _, _, shown in rows]
+    annotators = _annotators(report.sections)
+    highlights = {}
+    if not prompts:
+        highlights = largest_disagreements(alternate_benchmarks(items), annotators)
     tile_count, sampled = tile_limits(items)
     selected = select_items(items, options.seed, tile_count, sampled)
-    needed = {*chain(*(board_items.ids for _, _, board_items in rows)), *highlights}
+    needed = {*highlights, *chain(*(shown.ids for shown in prompts))}
     needed -= {item.id for item in selected}
     selected += [item for item in items if item.id in needed]
     thumbnails = Thumbnails(folder=folder)
     samples = Samples()
     repeated = repeated_rationales(selected)
     room = text_room(sum(len(item.judgements) for item in selected))
-    generators = list(
-        dict.fromkeys(chain(*(board_items.generators for _, _, board_items in rows)))
-    )
-    prompt_ids = _prompt_ids(items_by_section, by_prompt)
-    tiles = []
-    for item in tqdm(selected, desc="cards of the page", unit="card", disable=None):
-        tiles.append(
-            tile_of(
-                item,
-                samples,
-                thumbnails,
-                room,
-                item.id in prompt_ids,
-                generators,
-                repeated,
-            )
+    generators = [*dict.fromkeys(chain(*(shown.generators for shown in prompts)))]
+    prompt_ids = {item.id for s in by_prompt for item in items_by_section[s]}
+    tiles = [
+        tile_of(
+            item,
+            samples,
+            thumbnails,
+            room,
+            item.id in prompt_ids,
+            generators,
+            repeated,
         )
+        for item in tqdm(selected, desc="cards of the page", unit="card", disable=None)
+    ]
     by_id = {tile.id: tile for tile in tiles}
     unpictured = sorted((item for item in items if item.id not in by_id), key=order)
-    most_rows = MOST_LISTED // max(
-        (len(item.judgements) for item in unpictured), default=1
-    )
-    filters = _Filters(tiles, _judges(report))
-    glossary = Glossary()
+    most_judges = max((len(item.judgements) for item in unpictured), default=1)
+    most_rows = MOST_LISTED // most_judges
     notes = {tile.note for tile in tiles}
     style = style_sheet(STYLE)
-    script = _script()
+    script = "".join(
+        (_FOLDER / name).read_text(encoding="utf-8")
+        for name in ("pictures.js", "page.js")
+    )
+    has_files = any(thumbnail.original for thumbnail in thumbnails.rendered)
     order_text = _order_text(report)
     answers = [gate.answer] if gate else report.answers
-    next_steps = (a.next for a in answers if a.next)
-    title = answers[0].title if answers else "No judge has a result."
-    limits = answers[0].limits if gate else ()
+    leads = [a.evidence for a in answers[:1]] + [a.title for a in answers[1:]]
+    repeated_lines = [
+        f"{judge} on every sample: {text}"
+        for judge, text in repeated.items()
+        if text not in judge
+    ]
     return template(_FOLDER / "page.html.jinja").render(
         subject=subject(report),
-        title=title,
-        answers=_answer_lines(answers),
+        title=answers[0].title if answers else "No judge has a result.",
+        answers=[*filter(None, leads)],
         gate=gate,
         gate_axis=gate_axis(gate, rows[0][1].unit) if gate and rows else "",
-        limits=limits,
-        next=next(next_steps, ""),
-        strip_title=_strip_title(report, chain(*highlights.values())),
-        strip=_strip(by_id, highlights),
+        limits=answers[0].limits if gate else (),
+        next=next(filter(None, (a.next for a in answers)), ""),
+        strip_title=_strip_title(annotators, chain(*highlights.values())),
+        strip=[
+            (by_id[sample], lines)
+            for sample, lines in highlights.items()
+            if by_id[sample].outputs
+        ],
         order_text=order_text,
-        policy=policy(
-            style, script, any(thumbnail.original for thumbnail in thumbnails.rendered)
-        ),
+        policy=policy(style, script, has_files),
         style=Markup(style),
         script=Markup(script),
         report=report,
@@ -202,7 +210,7 @@ def page(
         tables=tables,
         protocols=protocols,
         over_benchmarks=over_benchmarks,
-        repeated=_repeated_lines(repeated),
+        repeated=repeated_lines,
         note_of_all=notes.pop() if len(tiles) > 1 == len(notes) else "",
         table_of=_board_table,
         corrected_rows=corrected_rows,
@@ -212,6 +220,8 @@ def page(
         aspect_words=ASPECTS,
         task_type=task_type,
         breakdown_words=breakdown_words,
+        plural=plural,
+        possessive=possessive,
         annotators=_annotators,
         chart=chart,
         labels=_labels,
@@ -219,13 +229,13 @@ def page(
         tiles=tiles,
         reference_pairs=_reference_pairs(report, thumbnails),
         cards={tile.id: f"card{number}" for number, tile in enumerate(tiles, start=1)},
-        filters=filters,
-        unpictured=_unpictured(unpictured[:most_rows], _annotators(report.sections)),
-        gallery_text=_gallery_text(
-            len(tiles), len(unpictured), most_rows, sampled, options.seed, order_text
-        ),
+        filters=_Filters(tiles, _judges(report)),
+        unpictured=_unpictured(unpictured[:most_rows], annotators),
+        unpictured_count=len(unpictured),
+        sampled=sampled,
+        seed=options.seed,
         left_out=thumbnails.left_out,
-        glossary=glossary,
+        glossary=Glossary(),
         thumbnails=thumbnails.rendered,
         version=VERSION,
     )
@@ -245,71 +255,6 @@ def _reference_pairs(
     ]
 
 
-def _generator_rows(
-    items_by_section: dict[Section, list[GalleryItem]],
-    gate: Gate | None,
-    falls: list[str],
-    report: Report,
-) -> list[tuple[Section, Leaderboard, PromptRows]]:
-    """Leaderboards of generators, each with its section and its prompts."""
-    return [
-        (
-            section,
-            board,
-            prompt_rows(
-                section,
-                board,
-                items_by_section[section],
-                gate.challenger if gate else "",
-                falls,
-            ),
-        )
-        for section, board in report.generators
-    ]
-
-
-def _prompt_ids(
-    items_by_section: dict[Section, list[GalleryItem]], by_prompt: dict[Section, bool]
-) -> set[SampleId]:
-    return {
-        item.id
-        for section, items in items_by_section.items()
-        if by_prompt[section]
-        for item in items
-    }
-
-
-def _script() -> str:
-    return "".join(
-        (_FOLDER / name).read_text(encoding="utf-8")
-        for name in ("pictures.js", "page.js")
-    )
-
-
-def _answer_lines(answers: list[Answer]) -> list[str]:
-    lines = [a.evidence for a in answers[:1]]
-    lines += [a.title for a in answers[1:]]
-    return [line for line in lines if line]
-
-
-def _strip(
-    by_id: dict[SampleId, GalleryTile], highlights: dict[SampleId, tuple[str, ...]]
-) -> list[tuple[GalleryTile, Sequence[str]]]:
-    return [
-        (by_id[sample], lines)
-        for sample, lines in highlights.items()
-        if by_id[sample].outputs
-    ]
-
-
-def _repeated_lines(repeated: dict[str, str]) -> list[str]:
-    return [
-        f"{judge} on every sample: {text}"
-        for judge, text in repeated.items()
-        if text not in judge
-    ]
-
-
 def _is_by_prompt(report: Report, section: Section) -> bool:
     """True where a card is a prompt with all its images: where generators are compared, and not
     judges with annotators.
@@ -323,10 +268,7 @@ def _is_by_prompt(report: Report, section: Section) -> bool:
 
 def _judges(report: Report) -> list[str]:
     """The judges in the order of their agreement with people, or as they come."""
-    ranked = []
-    for _, board in report.judges:
-        for number in board.numbers:
-            ranked.append(number.system)
+    ranked = [number.system for _, board in report.judges for number in board.numbers]
     return list(dict.fromkeys([*ranked, *(run.label for run in report.runs)]))
 
 
@@ -336,33 +278,26 @@ def _annotators(sections: Sequence[Section]) -> str:
     return truths[0] if len(truths) == len(sections) > 0 else "annotators"
 
 
-def _strip_title(report: Report, lines: Iterable[str]) -> str:
+def _strip_title(annotators: str, lines: Iterable[str]) -> str:
     """Title of the strip, with the aspects that it names in words."""
     text = " ".join(lines)
-    texts = []
-    for code, name in ASPECTS.items():
-        if f": {code} " in text:
-            texts.append(f"{code} is {name}")
-    raters = _annotators(report.sections)
+    texts = [
+        f"{code} is {name}" for code, name in ASPECTS.items() if f": {code} " in text
+    ]
     legend = f" ({', '.join(texts)})" if texts else ""
-    return f"Where judges and {raters} disagree most{legend}"
+    return f"Where judges and {annotators} disagree most{legend}"
 
 
 def _board_table(board: Leaderboard, section: Section) -> tuple[Table, str]:
-    corrected = board.measure.uses_ratings and section.corrections[board.judge]
-    if corrected:
-        table = corrected_tables(corrected)[0]
+    if board.measure.uses_ratings:
+        table, *_ = corrected_tables(section.corrections[board.judge])
     else:
         table = leaderboard_table(board, section.beside(board))
     return drop_shared_columns(table)
 
 
 def _labels(estimates_by_value: Mapping[str, Mapping[str, Estimate]]) -> list[str]:
-    return list(
-        dict.fromkeys(
-            label for estimates in estimates_by_value.values() for label in estimates
-        )
-    )
+    return [*dict.fromkeys(chain(*estimates_by_value.values()))]
 
 
 def _heat(value: float, ends: tuple[float, float]) -> int:
@@ -387,57 +322,30 @@ def _order_text(report: Report) -> str:
     return "lowest scores first"
 
 
-def _gallery_text(
-    tiles: int,
-    unpictured: int,
-    most_rows: int,
-    sampled: int,
-    seed: int,
-    order_text: str,
-) -> str:
-    where = f", {order_text}" if order_text else ""
-    if not unpictured:
-        return f"All {plural(tiles, 'card')}{where}."
-    if unpictured > most_rows:
-        items = f"The first {most_rows} of the other {unpictured}"
-    else:
-        items = f"The other {unpictured}"
-    return (
-        f"{tiles} of {tiles + unpictured} cards are shown{where}. They include failures of each "
-        f"judge and {sampled} random cards (seed {seed}). {items} are listed below, without "
-        "pictures."
-    )
+def _answered(record: Record) -> str:
+    verdict = record.verdict
+    return scores_text(verdict.scores) or answer(record) or str(verdict.status)
 
 
 def _unpictured(items: Sequence[GalleryItem], annotators: str) -> Table:
     """Table of annotators' and judges' answers on samples without a tile."""
     rows = []
     for item in items:
-        record = item.record
-        judges = []
-        for judgement in item.judgements:
-            verdict = judgement.record.verdict
-            scores = ", ".join(
-                f"{aspect} {value:.2f}" for aspect, value in verdict.scores.items()
-            )
-            judges.append(
-                f"{judgement.label}: {scores or answer(judgement.record) or verdict.status}"
-            )
-        votes_or_ratings = (record.votes and record.votes.vote) or mean_ratings(record)
+        votes = item.record.votes
+        judges = [
+            f"{judgement.label}: {_answered(judgement.record)}"
+            for judgement in item.judgements
+        ]
         rows.append(
             (
                 str(item.id),
-                votes_or_ratings,
+                (votes and votes.vote) or mean_ratings(item.record),
                 "; ".join(judges),
                 f"{item.disagreement:.2f}",
             )
         )
-    return Table(
-        "rest",
-        "Samples without pictures",
-        ("sample", annotators, "judges", "disagreement"),
-        tuple(rows),
-    )
+    header = ("sample", annotators, "judges", "disagreement")
+    return Table("rest", "Samples without pictures", header, tuple(rows))
 
 
 class _Filters:
@@ -445,7 +353,11 @@ class _Filters:
     list.
     """
 
-    def __init__(self, tiles: Sequence[GalleryTile], judges: Sequence[str]) -> None:
+    def __init__(
+        self,
+        tiles: Sequence[GalleryTile],
+        judges: Sequence[str],
+    ) -> None:
         sources: Mapping[str, Callable[[GalleryTile], Iterable[str]]] = {
             "judge": lambda tile: [verdict.judge for verdict in tile.verdicts],
             "benchmark": lambda tile: [tile.id.benchmark],
@@ -454,9 +366,10 @@ class _Filters:
             "tag": lambda tile: tile.tags,
             "status": lambda tile: tile.statuses,
         }
-        values = {}
-        for name, source in sources.items():
-            values[name] = {value for tile in tiles for value in source(tile)}
+        values = {
+            name: {value for tile in tiles for value in source(tile)}
+            for name, source in sources.items()
+        }
         ordered = {name: sorted(options) for name, options in values.items()}
         ordered["judge"].sort(key=judges.index)
         self._indices = {
@@ -479,21 +392,18 @@ class _Filters:
 
     def data(self, tile: GalleryTile) -> dict[str, str]:
         """The values of a tile by which it is filtered and ordered."""
-        data = {}
-        for name, source in self._sources.items():
-            data[name] = " ".join(
-                str(self._indices[name][value]) for value in source(tile)
-            )
+        data = {
+            name: " ".join(str(self._indices[name][value]) for value in source(tile))
+            for name, source in self._sources.items()
+        }
         by_judge = dict(
             sorted((verdict.judge, verdict.order) for verdict in tile.verdicts)
         )  # the furthest apart comes last
         spread = self._spreads[tile.prompt]
-        prompt = str(list(self._spreads).index(tile.prompt))
-        judges = self._indices["judge"]
-        orders = [f"{by_judge.get(judge, -1):.3g}" for judge in judges]
+        orders = [f"{by_judge.get(judge, -1):.3g}" for judge in self._indices["judge"]]
         return {
             **data,
-            "prompt": prompt,
+            "prompt": str(list(self._spreads).index(tile.prompt)),
             "apart": " ".join(orders),
             "score": tile.score,
             "spread": f"{max(spread) - min(spread):.4f}" if spread else "",

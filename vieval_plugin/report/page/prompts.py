@@ -5,22 +5,21 @@ loses or all fail.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from markupsafe import Markup
-
 from vieval_plugin.judges.protocol import SampleId
 from vieval_plugin.meta_evaluation.findings import Leaderboard
+from vieval_plugin.meta_evaluation.measures import mean_of
 from vieval_plugin.records import OWN, YOUR_IMAGES
 from vieval_plugin.report.answer import judge_words, measured_quantity
-from vieval_plugin.report.page.charts import DifferenceAxis, histogram
+from vieval_plugin.report.page.charts import DifferenceAxis, Histogram, histogram
 from vieval_plugin.report.page.disagreement import GalleryItem
 from vieval_plugin.report.page.tiles import points_of
 from vieval_plugin.report.sections import Section
 from vieval_plugin.report.words import ASPECTS, sentence_number
+from vieval_plugin.stats.bootstrap import grouped
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.text.wording import plural, possessive
 
@@ -58,8 +57,10 @@ class Prompt:
 
     def best_rival(self, generator: str) -> str:
         """The best generator but this one."""
-        rivals = (rival for rival in self.scores if rival != generator)
-        return max(rivals, key=lambda rival: self.scores[rival])
+        return max(
+            (rival for rival in self.scores if rival != generator),
+            key=lambda rival: self.scores[rival],
+        )
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,9 @@ class Bars:
 
     first: str
     second: str
+    #: Prompts on which the first is ahead, and on which it is behind.
+    higher: int
+    lower: int
     #: The mean difference, the first less the second.
     mean: Estimate
     scale: DifferenceAxis
@@ -76,15 +80,6 @@ class Bars:
     def words(self) -> str:
         """Text alternative of the chart."""
         return f"{self.first} minus {self.second}: mean {sentence_number(self.mean)}"
-
-    @property
-    def axis(self) -> Markup:
-        """The axis with the mean."""
-        return self.scale.mean(self.mean)
-
-    def bar(self, prompt: Prompt) -> Markup:
-        """The bar of a prompt."""
-        return self.scale.bar(prompt.lead(self.first))
 
 
 #: Prompts that are worth a look, by the reason, each with the generators whose pictures show it;
@@ -104,23 +99,23 @@ class PromptRows:
     columns: tuple[Prompt, ...]
     #: Prompt that is shown first; None without one.
     shown: SampleId | None
-    #: Meaning of the chart of all prompts.
-    legend: Markup
+    #: Number of its prompts, and of those with scores to compare.
+    total: int
+    compared: int
     #: Bars of two generators; None of more.
     bars: Bars | None
     groups: PromptGroups
     #: Distribution of each aspect, of one generator alone.
-    distributions: tuple[Markup, ...]
+    distributions: tuple[Histogram, ...]
     #: Words on how far the first generator is ahead, by card.
     leads: Mapping[SampleId, str]
 
     @property
     def ids(self) -> set[SampleId]:
         """The cards that it leads to."""
-        prompts_shown = set()
-        for prompts in self.groups.values():
-            for prompt, _ in prompts:
-                prompts_shown.add(prompt)
+        prompts_shown = {
+            prompt for prompts in self.groups.values() for prompt, _ in prompts
+        }
         return (
             prompts_shown
             | {prompt.id for prompt in self.columns}
@@ -129,21 +124,29 @@ class PromptRows:
 
     def words(self, prompt: Prompt) -> str:
         """A prompt with its scores, in words."""
-        scores = []
-        for generator in self.generators:
-            if generator in prompt.scores:
-                scores.append(f"{generator} {prompt.scores[generator]:.2f}")
+        scores = [
+            f"{generator} {prompt.scores[generator]:.2f}"
+            for generator in self.generators
+            if generator in prompt.scores
+        ]
         return f"{prompt.name}: {', '.join(scores)}"
 
 
-def _best_first(prompts: Sequence[Prompt], first: str, alone: bool) -> list[Prompt]:
+def _best_first(
+    prompts: Sequence[Prompt],
+    first: str,
+    alone: bool,
+) -> list[Prompt]:
     """The prompts by the lead of the first generator, or by its score where it is alone."""
 
     def advantage(prompt: Prompt) -> float:
         return prompt.scores.get(first, math.nan) if alone else prompt.lead(first)
 
-    with_lead = (prompt for prompt in prompts if not math.isnan(advantage(prompt)))
-    return sorted(with_lead, key=advantage, reverse=True)
+    return sorted(
+        (prompt for prompt in prompts if not math.isnan(advantage(prompt))),
+        key=advantage,
+        reverse=True,
+    )
 
 
 def prompt_rows(
@@ -176,18 +179,26 @@ def prompt_rows(
     compared = ordered if has_differences and not alone else []
     bars = _bars(board, compared, generators) if len(generators) == 2 else None
     leads = {prompt.id: _lead_text(board, first, prompt) for prompt in compared}
-    legend = _legend(board, compared, generators, bars, len(prompts))
     distributions = _distributions(section, board) if alone else ()
     columns = tuple(_shown_ends(compared))
     shown_groups = {}
     if has_differences:
         shown_groups = {title: prompts for title, prompts in groups.items() if prompts}
+    measured = board.measure.noun
+    if not board.measure.counts_contests:
+        in_words = "" if measured_quantity(board) else ASPECTS.get(board.aspect, "")
+        measured += f" {board.aspect}{f' ({in_words})' * bool(in_words)}"
+    where = ""
+    if board.breakdown:
+        where = f" on {board.breakdown} {board.value}"
+    benchmark = "" if section.benchmark.name == OWN else f"{section.title}: "
     return PromptRows(
-        title=_title(section, board),
+        title=f"{benchmark}{measured}{where}, by {judge_words(board)}",
         generators=tuple(generators),
         columns=columns,
         shown=_first_shown(board, compared, fallen),
-        legend=legend,
+        total=len(prompts),
+        compared=len(compared),
         bars=bars,
         groups=shown_groups,
         distributions=distributions,
@@ -203,8 +214,13 @@ def _title_order(board: Leaderboard, challenger: str) -> list[str]:
     pairs = comparison.all_pairs
     told_apart = any(pair.significant or pair.doubtful for pair in pairs)
     as_given = len(pairs) == 1 and not told_apart and not board.measure.uses_ratings
-    systems = comparison.compared.systems if as_given else comparison.systems
-    return sorted((s.label for s in systems), key=lambda label: label != challenger)
+    return sorted(
+        (
+            s.label
+            for s in (comparison.compared.systems if as_given else comparison.systems)
+        ),
+        key=lambda label: label != challenger,
+    )
 
 
 def _shown_ends(ordered: list[Prompt]) -> list[Prompt]:
@@ -231,7 +247,9 @@ def _first_shown(
 
 
 def _bars(
-    board: Leaderboard, ordered: Sequence[Prompt], generators: Sequence[str]
+    board: Leaderboard,
+    ordered: Sequence[Prompt],
+    generators: Sequence[str],
 ) -> Bars | None:
     first, second = generators
     if not ordered:
@@ -245,76 +263,21 @@ def _bars(
         mean = Estimate(
             factor * difference.value, factor * difference.low, factor * difference.high
         )
-    finite_ends = []
-    for end in (0.0, *leads, mean.low, mean.high):
-        if not math.isnan(end):
-            finite_ends.append(end)
+    finite_ends = [
+        end for end in (0.0, *leads, mean.low, mean.high) if not math.isnan(end)
+    ]
     if board.measure.counts_contests:
         description = {1.0: "won", 0.0: "tie", -1.0: "lost"}
     else:
         description = {}
-    scale = DifferenceAxis(min(finite_ends), max(finite_ends), description)
-    return Bars(first, second, mean, scale)
-
-
-def _legend(
-    board: Leaderboard,
-    ordered: Sequence[Prompt],
-    generators: Sequence[str],
-    bars: Bars | None,
-    total: int,
-) -> Markup:
-    """The meaning of the chart of all prompts, and which of them it lacks."""
-    if bars:
-        chart = _two_generator_legend(board, ordered, bars, total)
-    else:
-        meaning = Markup("{}, sorted by {} lead. A stronger blue means a higher score.")
-        first_possessive = possessive(generators[0])
-        chart = meaning.format(plural(total, "prompt"), first_possessive)
-    sentences = [chart]
-    missing = total - len(ordered)
-    if missing:
-        prompts = plural(missing, "prompt")
-        sentences.append(
-            Markup("Left out: {} without scores to compare.").format(prompts)
-        )
-    if len(ordered) > MOST_PROMPTS:
-        sentences.append(
-            Markup("Only the first and last {} are shown.").format(MOST_PROMPTS // 2)
-        )
-    sentences.append(Markup("Select a prompt to see its images."))
-    return Markup(" ").join(sentences)
-
-
-def _two_generator_legend(
-    board: Leaderboard, ordered: Sequence[Prompt], bars: Bars, total: int
-) -> Markup:
-    """The meaning of the bars of two generators."""
-    higher = sum(prompt.lead(bars.first) > 0 for prompt in ordered)
-    lower = sum(prompt.lead(bars.first) < 0 for prompt in ordered)
-    equal = len(ordered) - higher - lower
-    counts_contests = board.measure.counts_contests
-    verb = "wins" if counts_contests else "scores higher"
-    tied = "a tie" if counts_contests else "equal"
-    prompts = plural(total, "prompt")
-    ahead = (_key("ahead"), bars.first, verb, higher, prompts)
-    behind = (_key("behind"), bars.second, lower)
-    legend = Markup("{} {} {} on {} of {}, {} {} on {}").format(*ahead, *behind)
-    if equal:
-        legend += f", {tied} on {equal}"
-    legend += ". The mean is on the left"
-    legend += ", with its interval." if bars.mean.has_interval else "."
-    if board.measure.uses_ratings:
-        legend += (
-            " Bars show the judge's scores alone. The mean is corrected by ratings."
-        )
-    return legend
-
-
-def _key(kind: str) -> Markup:
-    return Markup(
-        f'<svg class="key" aria-hidden="true"><rect class="{kind}" width="100%" height="100%"/></svg>'
+    scale = DifferenceAxis(
+        min(finite_ends),
+        max(finite_ends),
+        description,
     )
+    higher = sum(lead > 0 for lead in leads)
+    lower = sum(lead < 0 for lead in leads)
+    return Bars(first, second, higher, lower, mean, scale)
 
 
 def _lead_text(board: Leaderboard, first: str, prompt: Prompt) -> str:
@@ -327,48 +290,27 @@ def _lead_text(board: Leaderboard, first: str, prompt: Prompt) -> str:
     return f"{first} {abs(lead):.2f} {side} {prompt.best_rival(first)}"
 
 
-def _title(section: Section, board: Leaderboard) -> str:
-    measured = board.measure.noun
-    if not board.measure.counts_contests:
-        in_words = "" if measured_quantity(board) else ASPECTS.get(board.aspect, "")
-        measured += f" {board.aspect}{f' ({in_words})' * bool(in_words)}"
-    where = ""
-    if board.breakdown:
-        where = f" on {board.breakdown} {board.value}"
-    benchmark = "" if section.benchmark.name == OWN else f"{section.title}: "
-    return f"{benchmark}{measured}{where}, by {judge_words(board)}"
-
-
 def _prompts(
     section: Section, board: Leaderboard, items: Sequence[GalleryItem]
 ) -> list[Prompt]:
-    [label] = [run.label for run in section.runs if run.name == board.judge]
+    label = section.run_of(board).label
     prompts = []
     for item in items:
-        values: dict[str, list[float]] = defaultdict(list)
-        for record in (
-            j.record
-            for j in item.judgements
-            if j.label == label and board.value in ("", j.record.id.part)
-        ):
+        scores: list[tuple[str, float]] = []
+        for judgement in item.judgements:
+            record = judgement.record
+            if judgement.label != label or board.value not in ("", record.id.part):
+                continue
             if board.measure.counts_contests:
-                for candidate, points in zip(
-                    record.candidates, points_of(record), strict=False
-                ):
-                    values[candidate.image_model].append(points)
+                models = (candidate.image_model for candidate in record.candidates)
+                scores += zip(models, points_of(record), strict=False)
             elif board.aspect in record.verdict.scores and not record.candidates:
-                values[record.id.image_model or YOUR_IMAGES].append(
-                    record.verdict.scores[board.aspect]
-                )
-        if values:
-            means = {}
-            for model, scores in values.items():
-                means[model] = math.fsum(scores) / len(scores)
-            prompts.append(
-                Prompt(
-                    item.id, f"{item.id.part}/{item.record.group or item.id.uid}", means
-                )
-            )
+                model = record.id.image_model or YOUR_IMAGES
+                scores.append((model, record.verdict.scores[board.aspect]))
+        if scores:
+            name = f"{item.id.part}/{item.record.group or item.id.uid}"
+            means = {m: mean_of(values) for m, values in grouped(scores).items()}
+            prompts.append(Prompt(item.id, name, means))
     return prompts
 
 
@@ -384,7 +326,12 @@ def _groups(
     prompts_behind = [prompt for prompt in ordered[::-1] if prompt.lead(first) < 0]
     ending = "" if first == YOUR_IMAGES else "s"
     lower = f"lose{ending}" if board.measure.counts_contests else f"score{ending} lower"
-    title = _count_title(f"{first} {lower}", "largest gaps", prompts_behind, ordered)
+    title = _count_title(
+        f"{first} {lower}",
+        "largest gaps",
+        prompts_behind,
+        ordered,
+    )
     if fallen:
         title = f"{possessive(first)} largest falls"
         prompts_behind = list(fallen)
@@ -416,7 +363,10 @@ def _ends(ordered: Sequence[Prompt]) -> PromptGroups:
 
 
 def _count_title(
-    what: str, extremes: str, prompts: Sequence[Prompt], ordered: Sequence[Prompt]
+    what: str,
+    extremes: str,
+    prompts: Sequence[Prompt],
+    ordered: Sequence[Prompt],
 ) -> str:
     extent = ""
     if len(prompts) > _CARDS:
@@ -424,15 +374,14 @@ def _count_title(
     return f"{what} on {len(prompts)} of {plural(len(ordered), 'prompt')}{extent}"
 
 
-def _distributions(section: Section, board: Leaderboard) -> tuple[Markup, ...]:
+def _distributions(section: Section, board: Leaderboard) -> tuple[Histogram, ...]:
     """Histograms of all scores of the judge by aspect."""
-    [run] = [run for run in section.runs if run.name == board.judge]
-    values: dict[str, list[float]] = defaultdict(list)
-    for record, *_ in run.records_by_sample:
-        for aspect, score in record.verdict.scores.items():
-            values[aspect].append(score)
-    histograms = []
-    for aspect, scores in values.items():
-        title = f"{aspect}, {ASPECTS.get(aspect, aspect)}"
-        histograms.append(histogram(scores, title))
-    return tuple(histograms)
+    values = grouped(
+        score
+        for record, *_ in section.run_of(board).records_by_sample
+        for score in record.verdict.scores.items()
+    )
+    return tuple(
+        histogram(scores, f"{aspect}, {ASPECTS.get(aspect, aspect)}")
+        for aspect, scores in values.items()
+    )

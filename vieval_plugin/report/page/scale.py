@@ -43,7 +43,11 @@ class ScaleRow:
     others: Mapping[str, float] = field(default_factory=dict)
 
 
-def scale(title: str, rows: Sequence[ScaleRow], board: Leaderboard) -> Markup:
+def scale(
+    title: str,
+    rows: Sequence[ScaleRow],
+    board: Leaderboard,
+) -> Markup:
     """The scale as HTML, of generators with all values that there can be; empty where no row has a
     number.
 
@@ -64,7 +68,16 @@ def scale(title: str, rows: Sequence[ScaleRow], board: Leaderboard) -> Markup:
     estimates = [row.estimate for row in rows if row.estimate.defined]
     if not estimates:
         return Markup("")
-    values = _shown_values(estimates, rows, references)
+    values = [
+        end
+        for e in estimates
+        for end in (e.value, e.low, e.high)
+        if not math.isnan(end)
+    ]
+    values += [
+        *(value for row in rows for value in row.others.values()),
+        *references.values(),
+    ]
     margin = max(0.05 * (max(values) - min(values)), 0.05)
     low, high = (
         board.ends
@@ -76,10 +89,11 @@ def scale(title: str, rows: Sequence[ScaleRow], board: Leaderboard) -> Markup:
     def x(value: float) -> str:
         return f"{100 * (min(max(value, low), high) - low) / (high - low):.2f}%"
 
-    ticks = []
-    for n in range(math.ceil(low * 10), math.floor(high * 10) + 1):
-        if n % step == 0:
-            ticks.append(n / 10)
+    ticks = [
+        n / 10
+        for n in range(math.ceil(low * 10), math.floor(high * 10) + 1)
+        if n % step == 0
+    ]
     text = template(_TEMPLATE).render(
         title=title,
         rows=rows,
@@ -103,23 +117,6 @@ def _guide_lines(
     return {name: value for name, value in lines.items() if not math.isnan(value)}
 
 
-def _shown_values(
-    estimates: list[Estimate],
-    rows: Sequence[ScaleRow],
-    references: Mapping[Role, float],
-) -> list[float]:
-    values = []
-    for e in estimates:
-        for end in (e.value, e.low, e.high):
-            if not math.isnan(end):
-                values.append(end)
-    values += [
-        *(value for row in rows for value in row.others.values()),
-        *references.values(),
-    ]
-    return values
-
-
 def gate_axis(gate: Gate, unit: str) -> Markup:
     """The differences that a gate decides by on one axis, with 0 and the margin; empty where no
     difference is known.
@@ -128,10 +125,11 @@ def gate_axis(gate: Gate, unit: str) -> Markup:
         gate: with its evidence.
         unit: what is compared, such as `prompts`.
     """
-    rows = []
-    for evidence, difference in zip(gate.evidence, gate.differences, strict=True):
-        if difference.has_interval and not math.isnan(evidence.scored.low):
-            rows.append((evidence, difference))
+    rows = [
+        (evidence, difference)
+        for evidence, difference in zip(gate.evidence, gate.differences, strict=True)
+        if difference.has_interval and not math.isnan(evidence.scored.low)
+    ]
     if not rows:
         return Markup("")
     ends = [

@@ -9,6 +9,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from vieval_plugin import images
 from vieval_plugin.judges import objects
@@ -29,11 +30,11 @@ from vieval_plugin.judges.protocol import (
     Sample,
     SampleId,
     Status,
-    Verdict,
 )
 from vieval_plugin.judges.tools import from_json
 from vieval_plugin.media.thumbnails import Thumbnail, Thumbnails
 from vieval_plugin.meta_evaluation.findings import preferred
+from vieval_plugin.meta_evaluation.measures import mean_of
 from vieval_plugin.meta_evaluation.win_rates import EVEN
 from vieval_plugin.readers.absent_images import absent_image
 from vieval_plugin.records import OWN, YOUR_IMAGES, Record, fingerprint, output_file
@@ -45,6 +46,7 @@ from vieval_plugin.report.page.disagreement import (
 )
 from vieval_plugin.results.rows import sample_of
 from vieval_plugin.stats.agreement import mean_of_known
+from vieval_plugin.stats.bootstrap import grouped
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.wording import decimals, enumeration
 
@@ -144,9 +146,7 @@ class GalleryTile:
     @property
     def score(self) -> str:
         """Mean of these scores; empty if missing."""
-        if self.values:
-            return f"{math.fsum(self.values) / len(self.values):.4f}"
-        return ""
+        return f"{mean_of(self.values):.4f}" if self.values else ""
 
     @property
     def outputs(self) -> tuple[Thumbnail, ...]:
@@ -236,11 +236,8 @@ def tile_of(
     judged = [sample for sample in sample_by_id.values() if not isinstance(sample, str)]
     for record, sample in zip(records, sample_by_id.values(), strict=True):
         notes += [sample] if isinstance(sample, str) else _change_notes(record, sample)
-    outputs = list(
-        {
-            sample.id: sample for contest in judged for sample in candidates_of(contest)
-        }.values()
-    )
+    by_id = {sample.id: sample for sample in chain(*map(candidates_of, judged))}
+    outputs = list(by_id.values())
     if by_prompt:
         places = {generator: place for place, generator in enumerate(generators)}
         outputs.sort(
@@ -256,45 +253,42 @@ def tile_of(
             f"{n}: {sample.id.image_model}" if numbered else ""
             for n, sample in enumerate(outputs, start=1)
         ]
-    verdicts = []
-    for j in item.judgements:
-        verdicts.append(
-            _verdict(j, j.record, room // len(records), by_prompt, repeated or {})
-        )
-    pictures = _pictures(outputs, names, _captions(item, verdicts), thumbnails)
+    room_each = room // len(records)
+    verdicts = [
+        _verdict(judgement, room_each, by_prompt, repeated or {})
+        for judgement in item.judgements
+    ]
+    pictures = _pictures(
+        outputs,
+        names,
+        _captions(item, verdicts),
+        thumbnails,
+    )
     if len(pictures) > _MOST_PICTURES:
         notes.append(f"{len(pictures) - _MOST_PICTURES} more images are not shown.")
     models = [c.image_model for record in records for c in record.candidates] or [
         r.id.image_model for r in records
     ]
     record = item.record
-    note = " ".join(dict.fromkeys(notes))
-    kind = record.kind or item.id.part
-    prompt = "/".join(prompt_of(record))
-    file = "" if by_prompt else output_file(record)
+    title = " against ".join(models) or item.id.uid
+    if by_prompt:
+        title = record.group or item.id.uid
+    texts = outputs[0].texts if outputs else {}
+    ratings = {} if by_prompt else record.ratings
     return GalleryTile(
         item.id,
-        record.group or item.id.uid
-        if by_prompt
-        else " against ".join(models) or item.id.uid,
-        kind,
+        title,
+        record.kind or item.id.part,
         tuple(dict.fromkeys(models)),
-        (*record.tags, *([record.category] if record.category else [])),
-        prompt,
-        tuple(
-            (name, _cut(text))
-            for name, text in (outputs[0].texts.items() if outputs else ())
-        ),
+        (*record.tags, *filter(None, [record.category])),
+        "/".join(prompt_of(record)),
+        tuple((name, _cut(text)) for name, text in texts.items()),
         tuple(pictures[:_MOST_PICTURES]),
-        note,
-        ()
-        if by_prompt
-        else tuple(
-            (aspect, _values(values)) for aspect, values in record.ratings.items()
-        ),
+        " ".join(dict.fromkeys(notes)),
+        tuple((aspect, _values(values)) for aspect, values in ratings.items()),
         _people(record),
         tuple(verdicts),
-        file,
+        "" if by_prompt else output_file(record),
         by_prompt,
     )
 
@@ -316,11 +310,12 @@ def points_of(record: Record) -> tuple[float, ...]:
 def mean_ratings(record: Record) -> str:
     """The means of people's ratings of each aspect, in words."""
     means = {
-        aspect: float(mean_of_known(ratings))
-        for aspect, ratings in record.ratings.items()
+        aspect: float(mean_of_known(values))
+        for aspect, values in record.ratings.items()
     }
-    known = {aspect: mean for aspect, mean in means.items() if not math.isnan(mean)}
-    return ", ".join(f"{aspect} {mean:.2f}" for aspect, mean in known.items())
+    return ", ".join(
+        f"{aspect} {mean:.2f}" for aspect, mean in means.items() if not math.isnan(mean)
+    )
 
 
 def score_of(record: Record) -> float:
@@ -339,39 +334,35 @@ def _captions(
     item: GalleryItem, verdicts: Sequence[GalleryVerdict]
 ) -> dict[SampleId, Picture]:
     """Scores and reasons of the first judge on each output, as pictures without a thumbnail."""
-    judged = []
-    for judgement, verdict in zip(item.judgements, verdicts, strict=True):
-        if judgement.label == item.judgements[0].label:
-            judged.append((judgement.record, verdict.rationale))
-    contests = [
-        (record, rationale) for record, rationale in judged if record.candidates
+    judged = [
+        (judgement.record, verdict.rationale)
+        for judgement, verdict in zip(item.judgements, verdicts, strict=True)
+        if judgement.label == item.judgements[0].label
     ]
-    scored = [
-        (record, rationale) for record, rationale in judged if not record.candidates
-    ]
+    contests = [explained for explained in judged if explained[0].candidates]
+    scored = [explained for explained in judged if not explained[0].candidates]
     aspect = _most_different_aspect(scored)
     captions = {
         record.id: _scored_caption(record, _aspect_reason(rationale, aspect, record))
         for record, rationale in scored
     }
-    candidates = {sample for record, _ in contests for sample in record.candidates}
-    return captions | {
-        sample: _contest_caption(sample, contests) for sample in candidates
-    }
+    for sample in {*chain(*(record.candidates for record, _ in contests))}:
+        captions[sample] = _contest_caption(sample, contests)
+    return captions
 
 
 def _most_different_aspect(scored: Sequence[tuple[Record, str]]) -> str:
     """The aspect on which outputs differ most, of those that reasons are given for; empty where
     none is.
     """
-    values = defaultdict[str, list[float]](list)
-    for record, rationale in scored:
-        for aspect, score in record.verdict.scores.items():
-            if re.search(rf"^{re.escape(aspect)}: ", rationale, re.MULTILINE):
-                values[aspect].append(score)
-    return max(
-        values, key=lambda name: max(values[name]) - min(values[name]), default=""
+    values = grouped(
+        (aspect, score)
+        for record, rationale in scored
+        for aspect, score in record.verdict.scores.items()
+        if re.search(rf"^{re.escape(aspect)}: ", rationale, re.MULTILINE)
     )
+    ranges = {aspect: max(scores) - min(scores) for aspect, scores in values.items()}
+    return max(ranges, key=ranges.__getitem__, default="")
 
 
 def _aspect_reason(rationale: str, aspect: str, record: Record) -> str:
@@ -384,15 +375,22 @@ def _aspect_reason(rationale: str, aspect: str, record: Record) -> str:
 
 def _scored_caption(record: Record, reason: str) -> Picture:
     scores = record.verdict.scores
-    names = preferred(list(scores))
-    captions = [f"{_caption_name(name)} {scores[name]:.2f}" for name in names]
-    texts = [", ".join(captions) or str(record.verdict.status)]
+    captions = [
+        f"{_caption_name(name)} {scores[name]:.2f}" for name in preferred(list(scores))
+    ]
+    caption = ", ".join(captions) or str(record.verdict.status)
     ratings = mean_ratings(record)
     if ratings:
-        texts.append(f"annotators: {ratings}")
-    found = _detected_objects(record)
-    caption = "; ".join(texts)
-    return Picture("", "no image", True, score_of(record), caption, reason, found)
+        caption += f"; annotators: {ratings}"
+    return Picture(
+        "",
+        "no image",
+        True,
+        score_of(record),
+        caption,
+        reason,
+        _detected_objects(record),
+    )
 
 
 def _detected_objects(record: Record) -> tuple[DetectedObject, ...]:
@@ -416,30 +414,29 @@ def _contest_caption(
     """Results of an output in its contests, with the reason of one, which is a win if it has any;
     the reason of a single contest is under the winner.
     """
-    results = []
-    for record, rationale in contests:
-        for position, points in enumerate(points_of(record)):
-            if record.candidates[position] == sample:
-                results.append((points, record.candidates[1 - position], rationale))
+    results = [
+        (points, record.candidates[1 - position].image_model, rationale)
+        for record, rationale in contests
+        for position, points in enumerate(points_of(record))
+        if record.candidates[position] == sample
+    ]
     if not results:
         return Picture("", "no image", True)
-    values = [points for points, _, _ in results]
-    texts = []
-    for outcome, verb in _OUTCOMES.items():
-        rivals = [
-            rival.image_model for points, rival, _ in results if points == outcome
-        ]
-        if rivals:
-            texts += [f"{verb} {enumeration(list(dict.fromkeys(rivals)))}"]
-    best = max(results, key=lambda result: result[0])
-    reason = ""
-    if best[0] or len(contests) > 1:
-        reason = best[2]
+    values = [points for points, *_ in results]
+    rivals = grouped((points, rival) for points, rival, _ in results)
+    texts = [
+        f"{verb} {enumeration([*dict.fromkeys(rivals[points])])}"
+        for points, verb in _OUTCOMES.items()
+        if points in rivals
+    ]
+    most_points, _, rationale = max(results, key=lambda result: result[0])
+    reason = rationale if most_points or len(contests) > 1 else ""
     head = ""
     if len(values) > 1:
         head = f"won {values.count(1.0)} of {len(values)}: "
-    mean = math.fsum(values) / len(values)
-    return Picture("", "no image", True, mean, head + "; ".join(texts), reason)
+    return Picture(
+        "", "no image", True, mean_of(values), f"{head}{'; '.join(texts)}", reason
+    )
 
 
 def _pictures(
@@ -451,39 +448,28 @@ def _pictures(
     """The conditions once, then each output under its name."""
 
     def thumbnail_of(image: Image) -> Thumbnail | str:
-        return (
-            "changed since it was judged"
-            if images.is_changed(image)
-            else images.thumbnail(image, thumbnails)
-        )
+        if images.is_changed(image):
+            return "changed since it was judged"
+        return images.thumbnail(image, thumbnails)
 
-    if outputs:
-        conditions = {
-            role: image
-            for role, image in outputs[0].images.items()
-            if not _is_output(role)
-        }
-    else:
-        conditions = {}
-    ordered = sorted(
-        conditions,
+    first_images = outputs[0].images if outputs else {}
+    conditions = sorted(
+        (role for role in first_images if not _is_output(role)),
         key=lambda role: _FIRST.index(role) if role in _FIRST else len(_FIRST),
     )
-    pictures = [Picture(role, thumbnail_of(conditions[role])) for role in ordered]
+    pictures = [Picture(role, thumbnail_of(first_images[role])) for role in conditions]
     for sample, name in zip(outputs, names, strict=True):
         caption = captions.get(sample.id, Picture("", "no image", True))
-        sample_values = [role for role in sample.images if _is_output(role)]
-        for role in sample_values:
-            if name and len(sample_values) == 1:
-                title = name
-            else:
-                title = f"{name} {role}".strip()
+        roles = [role for role in sample.images if _is_output(role)]
+        for role in roles:
+            title = name if name and len(roles) == 1 else f"{name} {role}".strip()
             pictures.append(
                 replace(
                     caption, role=title, thumbnail=thumbnail_of(sample.images[role])
                 )
             )
-        pictures += [replace(caption, role=name)] if name and not sample_values else []
+        if name and not roles:
+            pictures.append(replace(caption, role=name))
     return pictures
 
 
@@ -495,11 +481,11 @@ def _change_notes(record: Record, judged: Judged) -> list[str]:
     """Note where texts or images have changed since they were judged; of missing images nothing
     is known.
     """
-    if any(map(images.is_changed, images.images_of(judged))):
+    judged_images = list(images.images_of(judged))
+    if any(map(images.is_changed, judged_images)):
         return ["An image has changed since it was judged."]
-    if record.fingerprint in ("", _fingerprint(judged)) or not all(
-        map(images.is_there, images.images_of(judged))
-    ):
+    is_same = record.fingerprint in ("", _fingerprint(judged))
+    if is_same or not all(map(images.is_there, judged_images)):
         return []
     return ["These texts or images have changed since they were judged."]
 
@@ -530,27 +516,25 @@ def _worded(vote: str, record: Record) -> str:
 
 def _verdict(
     judgement: Judgement,
-    record: Record,
     room: int,
     by_prompt: bool,
     repeated: Mapping[str, str],
 ) -> GalleryVerdict:
+    record = judgement.record
     verdict = record.verdict
+    rationale = ""
+    if judgement.label not in repeated:
+        rationale = _cut(reasons(record), min(_MOST_TEXT, room))
     steps = []
     left_out = 0
-    if judgement.label in repeated:
-        rationale = ""
-    else:
-        rationale = _cut(reasons(verdict, record), min(_MOST_TEXT, room))
-    head = ("", verdict.rationale.strip(), verdict.reason.strip())
+    head = (
+        "",
+        verdict.rationale.strip(),
+        verdict.reason.strip(),
+    )
     for step in verdict.trace:
-        text = "\n".join(
-            dict.fromkeys(
-                text
-                for text in (step.answer.strip(), step.reason.strip())
-                if text not in head
-            )
-        )
+        texts = dict.fromkeys((step.answer.strip(), step.reason.strip()))
+        text = "\n".join(text for text in texts if text not in head)
         if not text and step.status is Status.OK:
             continue
         if room <= 0:
@@ -560,24 +544,27 @@ def _verdict(
         room -= len(excerpt)
         scores = ", ".join(f"{score:g}" for score in step.scores or step.bounds or ())
         steps.append(GalleryVerdictStep(step.label, str(step.status), scores, excerpt))
-    order = -1.0 if math.isnan(judgement.disagreement) else judgement.disagreement
+    on = ""
+    if by_prompt:
+        models = " and ".join(c.image_model for c in record.candidates)
+        on = models or _generator(record.id)
     return GalleryVerdict(
         judgement.label,
-        (
-            " and ".join(c.image_model for c in record.candidates)
-            or _generator(record.id)
-        )
-        if by_prompt
-        else "",
+        on,
         str(verdict.status),
         tuple(verdict.scores.items()),
         _contest_answer(record),
         _disagreement_text(judgement),
-        order,
+        -1.0 if math.isnan(judgement.disagreement) else judgement.disagreement,
         rationale,
         tuple(steps),
         left_out,
     )
+
+
+def scores_text(scores: Mapping[str, float]) -> str:
+    """Scores by aspect in words."""
+    return ", ".join(f"{aspect} {value:.2f}" for aspect, value in scores.items())
 
 
 def _contest_answer(record: Record) -> str:
@@ -585,33 +572,29 @@ def _contest_answer(record: Record) -> str:
     if record.votes is None:
         return ""
     choice = record.verdict.choice or Choice()
-    parts = []
-    for order, vote in choice.votes.items():
-        if vote:
-            parts.append(f"{order} {_worded(vote, record)}")
+    parts = [
+        f"{order} {_worded(vote, record)}"
+        for order, vote in choice.votes.items()
+        if vote
+    ]
     parts += [
         f"{order} prefers 1 by {value:.2f}"
         for order, value in choice.preferences.items()
     ]
     for n, scores in enumerate(choice.scores, start=1):
-        texts = [f"{aspect} {value:.2f}" for aspect, value in scores.items()]
-        parts.append(f"{n}: {', '.join(texts) or 'no score'}")
-    return f"{_worded(answer(record), record) or 'no answer'}" + (
-        f" ({'; '.join(parts)})" if parts else ""
-    )
+        parts.append(f"{n}: {scores_text(scores) or 'no score'}")
+    details = f" ({'; '.join(parts)})" if parts else ""
+    return f"{_worded(answer(record), record) or 'no answer'}{details}"
 
 
 def _disagreement_text(judgement: Judgement) -> str:
     """Places of a sample among all by people and by the judge, in words."""
+    disagreement = judgement.disagreement
+    if math.isnan(disagreement):
+        return ""
     if judgement.record.votes is not None:
         texts = {0.0: "agrees with the vote", 1.0: "contradicts the vote"}
-        return (
-            ""
-            if math.isnan(judgement.disagreement)
-            else texts.get(judgement.disagreement, "differs from the vote")
-        )
-    if math.isnan(judgement.disagreement):
-        return ""
+        return texts.get(disagreement, "differs from the vote")
     human = judgement.human_quantile
     judge = judgement.quantile
     return f"{judgement.aspect}: rated higher than {human:.0%} of all, judged higher than {judge:.0%}"
@@ -627,10 +610,11 @@ def _cut(text: str, length: int = _MOST_TEXT) -> str:
     return f"{text[:length]}… (truncated, {len(text)} characters in total)"
 
 
-def reasons(verdict: Verdict, record: Record) -> str:
+def reasons(record: Record) -> str:
     """The rationale or reason of a verdict; on a contest, each order names the image that each
     letter stood for.
     """
+    verdict = record.verdict
     lines = []
     for line in (verdict.rationale or verdict.reason).split("\n"):
         order, colon, reason = line.partition(": ")
@@ -643,18 +627,8 @@ def reasons(verdict: Verdict, record: Record) -> str:
 def _letters(order: str, record: Record) -> str:
     """The letter of each candidate in an order: `A: second generator, B: first generator`."""
     numbers = presentation_order(order, len(record.candidates))
-    names = [
-        record.candidates[number - 1].image_model or f"image {number}"
-        for number in numbers
-    ]
-    return ", ".join(
-        f"{letter}: {name}" for letter, name in zip(LETTERS, names, strict=False)
-    )
-
-
-def _remove_numbers(rationale: str) -> set[str]:
-    """Lines of a rationale, that on a contest without the numbers of its candidates."""
-    return {re.sub(r"^\d+: ", "", line) for line in rationale.split("\n")}
+    names = (record.candidates[n - 1].image_model or f"image {n}" for n in numbers)
+    return ", ".join(map("{}: {}".format, LETTERS, names))
 
 
 def repeated_rationales(items: Sequence[GalleryItem]) -> dict[str, str]:
@@ -663,17 +637,17 @@ def repeated_rationales(items: Sequence[GalleryItem]) -> dict[str, str]:
     >>> repeated_rationales([])
     {}
     """
-    rationales: dict[str, set[str]] = {}
-    for judgement in (judgement for item in items for judgement in item.judgements):
-        verdict = judgement.record.verdict
-        rationales.setdefault(judgement.label, set()).update(
-            _remove_numbers(verdict.rationale or verdict.reason)
-        )
-    several = len(items) > 1
-    if not several:
+    if len(items) < 2:
         return {}
-    repeated = {}
-    for judge, texts in rationales.items():
-        if len(texts) == 1 and texts != {""}:
-            [repeated[judge]] = texts
-    return repeated
+    rationales = defaultdict[str, set[str]](set)
+    for judgement in chain(*(item.judgements for item in items)):
+        verdict = judgement.record.verdict
+        text = verdict.rationale or verdict.reason
+        rationales[judgement.label] |= {
+            re.sub(r"^\d+: ", "", line) for line in text.split("\n")
+        }
+    return {
+        judge: min(texts)
+        for judge, texts in rationales.items()
+        if len(texts) == 1 and any(texts)
+    }

@@ -1,0 +1,208 @@
+"""Sentences on several judges of the same samples: whether their scores are the same, how often two
+of them agree, and which generator each finds best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from vieval_plugin.judges.protocol import SampleId, Verdict
+from vieval_plugin.meta_evaluation.comparison import Comparison
+from vieval_plugin.meta_evaluation.findings import Leaderboard
+from vieval_plugin.meta_evaluation.two_judges import agreement_of_two
+from vieval_plugin.records import Run
+from vieval_plugin.report.answer import percent_text
+from vieval_plugin.report.words import number_word
+from vieval_plugin.stats.bootstrap import grouped
+from vieval_plugin.stats.decisions import LEAST_COMMON
+from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.text.wording import enumeration
+
+_Verdicts: TypeAlias = dict[SampleId, list[Verdict]]
+
+
+def same_scores(runs: Sequence[Run]) -> list[str]:
+    """A sentence for each group of judges that gave the same score to every sample that they
+    scored.
+
+    Judges that give one score to all samples are in no group, as their models may differ.
+
+    Args:
+        runs: of one benchmark, one a judge.
+    """
+    verdicts = {run.label: _scored(run) for run in runs}
+    groups: list[list[str]] = []
+    for label, judge_verdicts in verdicts.items():
+        alike = next(
+            (
+                group
+                for group in groups
+                if _are_same(verdicts[group[0]], judge_verdicts)
+            ),
+            [],
+        )
+        groups += [] if alike else [alike]
+        alike.append(label)
+    sentences = []
+    for group in groups:
+        if len(group) < 2:
+            continue
+        group_verdicts = [verdicts[label] for label in group]
+        common = set.intersection(*map(set, group_verdicts))
+        if len(common) >= LEAST_COMMON:
+            sentences.append(_sentence(group, group_verdicts, common))
+    return sentences
+
+
+def _scored(run: Run) -> _Verdicts:
+    """The verdicts with scores or a choice, by sample, one for each time that it was judged."""
+    return grouped(
+        (record.id, record.verdict)
+        for record in run.all_records
+        if record.verdict.scores or record.verdict.choice
+    )
+
+
+def _are_same(first: _Verdicts, second: _Verdicts) -> bool:
+    common = 0
+    distinct = set()
+    for sample, verdicts in first.items():
+        scores = second.get(sample)
+        if scores:
+            if len(verdicts) != len(scores) or not all(map(_agree, verdicts, scores)):
+                return False
+            common += 1
+            distinct.add(
+                repr([(verdict.scores, verdict.choice) for verdict in verdicts])
+            )
+    return common >= LEAST_COMMON and len(distinct) > 1
+
+
+def _agree(first: Verdict, second: Verdict) -> bool:
+    """True where all scores are equal that both have, and so is the choice."""
+    aspects = first.scores.keys() & second.scores.keys()
+    scored = bool(aspects) or not (first.scores or second.scores)
+    return (
+        scored
+        and first.choice == second.choice
+        and all(first.scores[a] == second.scores[a] for a in aspects)
+    )
+
+
+def _sentence(
+    labels: Sequence[str],
+    verdicts: Sequence[_Verdicts],
+    common: set[SampleId],
+) -> str:
+    are_contests = all(
+        verdict.choice for sample in common for verdict in verdicts[0][sample]
+    )
+    score, unit = ("answer", "contests") if are_contests else ("score", "samples")
+    everyone = "both" if len(labels) == 2 else "all of them"
+    if all(len(judge_verdicts) == len(common) for judge_verdicts in verdicts):
+        scope = ""
+    else:
+        scope = f" that {everyone} scored"
+    return (
+        f"{enumeration(labels)} gave the same {score} to all {len(common):,} {unit}{scope}. "
+        "Are they the same model?"
+    )
+
+
+def agreement_notes(runs: Sequence[Run], options: StatisticsOptions) -> list[str]:
+    """Sentences on how often two judges agree and, by the ratings, how often each is right
+    then and elsewhere.
+
+    Args:
+        runs: one a judge, of one benchmark; of other numbers than two there is no sentence.
+        options: the failure policy, the seed.
+    """
+    agreement = agreement_of_two(runs, options)
+    if agreement is None:
+        return []
+    first, second = (run.label for run in runs)
+    alike = agreement.alike
+    agreeing = round(alike.value * alike.n)
+    sentences = [
+        f"{first} and {second} agree on {agreeing:,} of {alike.n:,} pairs of images."
+    ]
+    where_alike = agreement.right_where_alike
+    if where_alike.defined:
+        sentences.append(
+            f"Where they agree and the ratings differ ({where_alike.n:,}), both are right in "
+            f"{percent_text(where_alike)}."
+        )
+    elsewhere = agreement.first_elsewhere
+    if elsewhere.defined:
+        where = f"Where they disagree and the ratings differ ({elsewhere.n:,})"
+        second_share = percent_text(agreement.second_elsewhere)
+        sentences.append(
+            f"{where}, {first} is right in {percent_text(elsewhere)} and {second} in {second_share}."
+        )
+    if agreement.rated_equal:
+        sentences.append(f"The other {agreement.rated_equal:,} have equal ratings.")
+    return [" ".join(sentences)]
+
+
+def several_judges_sentence(
+    boards: Sequence[Leaderboard], contradictory: Sequence[str] = ()
+) -> str:
+    """A sentence over several judges of the same generators; empty of one, of two that agree, and
+    without comparisons.
+
+    Args:
+        boards: one a judge.
+        contradictory: judges that contradict themselves, whose answers decide nothing.
+    """
+    best = [
+        None if str(board.judge) in contradictory else _best(board.comparison)
+        for board in boards
+    ]
+    agree = len(boards) == 2 and best[0] == best[1]
+    if agree or len(boards) < 2 or not any(board.comparison.pairs for board in boards):
+        return ""
+    counts = {name: best.count(name) for name in dict.fromkeys(filter(None, best))}
+    judges = f"{number_word(len(boards))} judges"
+    models = {board.judge.model for board in boards if board.judge}
+    if len(models) == 1 and "" not in models:
+        judges += f" (all use {models.pop()})"
+    if [*counts.values()] == [len(boards)]:
+        return f"All {judges} find {next(iter(counts))} significantly best."
+    findings = _judges_findings(best, counts, boards)
+    return f"Of {judges}, {enumeration(findings)}."
+
+
+def _judges_findings(
+    best: list[str | None],
+    counts: dict[str, int],
+    boards: Sequence[Leaderboard],
+) -> list[str]:
+    """Phrases on the number of judges that find each generator best."""
+    undecided = best.count("")
+    silent = best.count(None)
+    findings = [
+        f"{number_word(n)} {'finds' if n == 1 else 'find'} {name} significantly best"
+        for name, n in sorted(counts.items(), key=lambda item: -item[1])
+    ]
+    if undecided:
+        every = undecided == len(boards)
+        findings.append(
+            "none finds a generator significantly best"
+            if every
+            else f"{number_word(undecided)} cannot tell which is best"
+        )
+    if silent:
+        contradict = "contradicts itself" if silent == 1 else "contradict themselves"
+        findings.append(f"{number_word(silent)} {contradict}")
+    return findings
+
+
+def _best(comparison: Comparison) -> str:
+    """The generator that is significantly better than all others with a rank; empty if
+    undecided.
+    """
+    first, *others = [system.label for system in comparison.ranked] or [""]
+    if others and all(comparison.beats(first, other) for other in others):
+        return first
+    return ""
