@@ -115,10 +115,7 @@ def test_four_to_six_is_for_the_first(tmp_path):
             "annotation 3 must be a rating from 1 to 6, got 7",
         ),
         ({"human_annotations": None}, "human_annotations a list"),
-        (
-            {"response_b": {"model_name": "m"}},
-            "each response must have model_name",
-        ),
+        ({"response_b": {"model_name": "m"}}, "each response must have model_name"),
         (
             {"response_b": {"model_name": "m", "response_content": [["text", "no"]]}},
             "response_content with an image",

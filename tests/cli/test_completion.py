@@ -75,8 +75,7 @@ def test_bash(words, proposed, script, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("line", "proposed"),
-    [("vieval filt", "filter"), ("vieval filter --wh", "--where")],
+    ("line", "proposed"), [("vieval filt", "filter"), ("vieval filter --wh", "--where")]
 )
 def test_zsh(line, proposed, script, tmp_path):
     path = script("zsh")

@@ -127,8 +127,7 @@ def test_a_run_that_kill_9_ended_goes_on_and_asks_nothing_twice(
     before = Counter(asked)
     said = vieval(*scoring(folder, server))
     assert re.search(
-        r"vieval: resuming: \d+ verdicts of an earlier run are kept",
-        said.err,
+        r"vieval: resuming: \d+ verdicts of an earlier run are kept", said.err
     )
     written = lines(folder / "v.jsonl")
     assert [row["uid"] for row in written] == [f"u{n}" for n in range(count)]

@@ -241,18 +241,12 @@ def test_a_baseline_that_is_no_other_side_is_refused_before_anything_is_made_or_
             "'p7' has prompt 'a grey square 7' and 'a red square 7'; make a new baseline",
         ),
         (["--prompts", "longer.csv"], "1 prompts are new (first: 'p80')"),
-        (
-            ["--judge", "sharpness"],
-            "judged with judge viescore, now sharpness",
-        ),
+        (["--judge", "sharpness"], "judged with judge viescore, now sharpness"),
         (
             ["--temperature", "0.7"],
             "judged with backbones.judge.temperature 0.0, now 0.7",
         ),
-        (
-            ["--model", "other-model"],
-            "judged with backbone fake, now other-model",
-        ),
+        (["--model", "other-model"], "judged with backbone fake, now other-model"),
         (
             ["--against", "other.jsonl"],
             f"judged with pack viescore/v1 {'0' * len(digest)}, now viescore/v1",

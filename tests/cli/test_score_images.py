@@ -76,10 +76,7 @@ def test_an_edit_is_told_by_its_source_and_instruction(folder, server, capsys):
     verdicts = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [
         (verdict["uid"], verdict["kind"], verdict["status"]) for verdict in verdicts
-    ] == [
-        ("cat", "tie", "ok"),
-        ("dog", "tie", "ok"),
-    ]
+    ] == [("cat", "tie", "ok"), ("dog", "tie", "ok")]
     assert [
         json.loads(line)
         for line in (folder / "verdicts.jsonl").read_text().splitlines()

@@ -108,12 +108,7 @@ def test_a_table_is_read_and_its_bad_rows_are_their_samples_verdicts(score, tmp_
         written[0]["category"],
         written[0]["draw"],
         written[0]["kind"],
-    ) == (
-        ["red", "cube"],
-        "shapes",
-        2,
-        "tig",
-    )
+    ) == (["red", "cube"], "shapes", 2, "tig")
     assert code == 1
     reasons = [row["trace"][0]["reason"] for row in written[1:]]
     assert (

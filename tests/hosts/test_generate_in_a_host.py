@@ -329,11 +329,7 @@ def test_a_generator_of_the_hosts_own_is_judged_whatever_form_it_answers_in(
     ("form", "status", "reason"),
     [
         ("two", "ok", ""),
-        (
-            "text",
-            "no_image",
-            "the generator returned only text: 'I cannot draw that.'",
-        ),
+        ("text", "no_image", "the generator returned only text: 'I cannot draw that.'"),
         ("absent", "no_image", "the generator returned a path to a missing image"),
     ],
 )

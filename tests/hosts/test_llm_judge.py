@@ -407,11 +407,7 @@ def test_no_prompt_kwargs_are_as_empty_ones():
 @pytest.mark.parametrize(
     ("images", "given", "reason"),
     [
-        (
-            (),
-            {},
-            "got images: 0, roles: none; set prompt_kwargs",
-        ),
+        ((), {}, "got images: 0, roles: none; set prompt_kwargs"),
         ((1, 2, 3), {}, "got images: 3, roles: none"),
         ((1,), {"roles": ["source"]}, "got images: 1, roles: source"),
         ((1, 2), {"roles": "output"}, "got images: 2, roles: output; set"),

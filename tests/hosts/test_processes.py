@@ -241,10 +241,7 @@ def _without_cut(verdicts):
         for several in verdicts.values()
         for v in several
         for step in v["trace"]
-    } <= {
-        None,
-        False,
-    }
+    } <= {None, False}
     return verdicts
 
 

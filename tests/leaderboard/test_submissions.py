@@ -136,11 +136,7 @@ def twice(lines):
             True,
             "imagenhub/cig/ControlNet/sample_0.jpg: the verdict is .*, but its replies give",
         ),
-        (
-            hidden_failure,
-            True,
-            "ok, but its replies give parse_failure",
-        ),
+        (hidden_failure, True, "ok, but its replies give parse_failure"),
         (
             broken_step,
             False,

@@ -156,8 +156,7 @@ def test_a_bare_tie_is_right_for_every_tie_in_three_way_and_paper_and_for_none_i
 
 def test_votes_of_another_scheme_are_an_error():
     with pytest.raises(
-        ValueError,
-        match="contest a must have four_way votes, got two_way",
+        ValueError, match="contest a must have four_way votes, got two_way"
     ):
         summarise([contest("a", "first", "two_way", forward="first")])
 

@@ -296,11 +296,7 @@ def test_two_prompts_of_one_uid_are_refused(tmp_path):
             ["images/anime"],
             "8 prompts without an image: 6 of Anime_Stylization (skipped",
         ),
-        (
-            "oneig",
-            [],
-            "2 prompts without an image: 2 of Portrait (skipped, no folder)",
-        ),
+        ("oneig", [], "2 prompts without an image: 2 of Portrait (skipped, no folder)"),
         (
             "oneig",
             ["images/anime/mine"],
@@ -545,10 +541,7 @@ def test_a_layout_of_ones_own(tmp_path):
     assert [
         (row.sample.id.uid, row.sample.id.draw, row.sample.texts["prompt"])
         for row in rows
-    ] == [
-        ("cats/7", 1, "a cat"),
-        ("cats/7", 2, "a cat"),
-    ]
+    ] == [("cats/7", 1, "a cat"), ("cats/7", 2, "a cat")]
 
 
 @pytest.mark.parametrize(

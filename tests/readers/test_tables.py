@@ -356,11 +356,7 @@ def test_columns_are_what_the_user_says(folder):
         row.sample.images["output"].source.name,
         row.sample.texts["prompt"],
         row.sample.id.uid,
-    ) == (
-        "a.png",
-        "yes",
-        "a",
-    )
+    ) == ("a.png", "yes", "a")
 
 
 @pytest.mark.parametrize(
@@ -413,10 +409,7 @@ OTHERS = {
     "a zip": (b"PK\x03\x04" + bytes(40), "a ZIP archive; unpack it"),
     "a gzip": (b"\x1f\x8b\x08" + bytes(40), "a gzip file; unpack it"),
     "a pickle": (PICKLE, "a pickle, which is not read because it could run any code"),
-    "a binary file": (
-        b"\x7fELF" + bytes(100),
-        "a binary file, not a supported table",
-    ),
+    "a binary file": (b"\x7fELF" + bytes(100), "a binary file, not a supported table"),
     "text": (
         b"Dear diary,\ntoday I drew a cat.\n" * 67,
         "no column of images; known columns: Dear diary|none of its 134 rows can be read",

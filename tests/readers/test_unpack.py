@@ -79,10 +79,7 @@ HOSTILE = {
     ),
     "drive": (member("C:1.png"), "is outside the folder"),
     "backslash": (member("..\\1.png"), "is outside the folder"),
-    "folder up": (
-        member("../d", kind=tarfile.DIRTYPE),
-        "is outside the folder",
-    ),
+    "folder up": (member("../d", kind=tarfile.DIRTYPE), "is outside the folder"),
     "symlink": (
         member("1.png", kind=tarfile.SYMTYPE, link="/etc/passwd"),
         "'1.png' is not a regular file",

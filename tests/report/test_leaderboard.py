@@ -112,10 +112,7 @@ def test_judges_are_ranked_each_two_on_what_both_scored(tmp_path):
         names: (row["n"], row["significant"])
         for names, row in pairs.items()
         if "poor" in names
-    } == {
-        ("right", "poor"): ("80", "yes"),
-        ("failing", "poor"): ("60", "yes"),
-    }
+    } == {("right", "poor"): ("80", "yes"), ("failing", "poor"): ("60", "yes")}
     [between] = [row for names, row in pairs.items() if "poor" not in names]
     assert (between["n"], between["significant"]) == ("60", "no")
     text = (tmp_path / "out" / "report.md").read_text()

@@ -150,10 +150,7 @@ def test_the_page_loads_nothing_and_its_policy_allows_its_own_style_and_script_a
             "poster",
             "ping",
             "formaction",
-        ), (
-            tag,
-            name,
-        )
+        ), (tag, name)
         if name in ("href", "xlink:href"):
             assert value.startswith(("#", "data:")), value
     assert not re.search(r"https?://", page.text)

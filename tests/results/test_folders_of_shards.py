@@ -118,10 +118,7 @@ def test_a_sample_of_prompts_is_drawn_by_seed_and_said(
         for row in json.loads((tmp_path / "tables" / "findings.json").read_text())[
             "all_scores"
         ]
-    ] == [
-        59,
-        59,
-    ]
+    ] == [59, 59]
     drawn = {record.id.uid for record in sample_shards(judged).records}
     assert len(drawn) == 10
     assert {record.id.image_model for record in sample_shards(judged).records} == set(

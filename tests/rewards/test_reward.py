@@ -36,10 +36,7 @@ def test_a_reward_is_a_name_and_weighted_scores():
     assert reward.name == "mix"
     assert [
         (term.judge.spec.name, term.aspect, term.weight) for term in reward.terms
-    ] == [
-        ("viescore", "SC", 0.7),
-        ("sharpness", "PQ", -0.3),
-    ]
+    ] == [("viescore", "SC", 0.7), ("sharpness", "PQ", -0.3)]
     assert read("r=viescore").terms[0].aspect == "O"
     assert read("r=pairwise").groupwise
 

@@ -257,10 +257,7 @@ def test_several_judges_have_a_plan_each(store, samples, run):
         _, said, _ = run(samples, server, "--judge", "viescore", "--judge", "sharpness")
     assert [
         line.split(",")[0] for line in said.splitlines() if line.startswith("plan:")
-    ] == [
-        "plan: viescore by fake",
-        "plan: sharpness",
-    ]
+    ] == ["plan: viescore by fake", "plan: sharpness"]
 
 
 def test_a_pilot_that_fails_or_has_nothing_to_ask_is_one_line(

@@ -120,11 +120,7 @@ def test_checkpoints_of_another_tuning_are_not_gone_on_from(tmp_path):
             MemoryError(),
             "--batch-size 4 --accumulate 2, which trains the same",
         ),
-        (
-            Tuning("b", batch_size=1, tune="full"),
-            MemoryError(),
-            "use --tune lora",
-        ),
+        (Tuning("b", batch_size=1, tune="full"), MemoryError(), "use --tune lora"),
         (
             Tuning("b", batch_size=1),
             RuntimeError("not enough memory"),

@@ -167,8 +167,7 @@ def test_token_head_and_position_each_decide(
         weights[name][row] += 1
         save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
         with pytest.raises(
-            VievalError,
-            match="trained on a base whose weights differ from those of",
+            VievalError, match="trained on a base whose weights differ from those of"
         ):
             scored(folder, edits[:4])
         # the row itself is not read before the token is said: without the check a head reads at the

@@ -57,11 +57,7 @@ def test_every_call_becomes_an_example_with_its_own_answer_trained(
     assert "not rebalanced" in printed
     assert next(
         line for line in printed.splitlines() if line.startswith("all")
-    ).split() == [
-        "all",
-        str(len(rows)),
-        str(len(rows)),
-    ]
+    ).split() == ["all", str(len(rows)), str(len(rows))]
 
 
 def test_datasets_loads_what_was_exported(run, tmp_path):

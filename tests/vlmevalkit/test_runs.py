@@ -155,10 +155,7 @@ def test_answers_of_a_bare_model_are_not_scored(run, ours, server):
             ("--data", "vieval_demo_lpips_tie", "--model", "Qwen2.5-VL-7B-Instruct"),
             "is a network; use --model VievalScorer",
         ),
-        (
-            ("--data", TIE, "--model", "NoSuchModel"),
-            "unknown model 'NoSuchModel'",
-        ),
+        (("--data", TIE, "--model", "NoSuchModel"), "unknown model 'NoSuchModel'"),
         (
             ("--data", "imagenhub_viescore_tie", "--model", "VievalScorer"),
             "no such file",

@@ -237,8 +237,7 @@ def test_what_is_not_there_is_said(root):
     write(root, vote())
     (root / "imagenhub" / "museum" / INFO.folder / "dataset_lookup.json").unlink()
     with pytest.raises(
-        VievalError,
-        match="no instructions of ImagenHub in its data folder or in logs",
+        VievalError, match="no instructions of ImagenHub in its data folder or in logs"
     ):
         BENCHMARK.load(root, "tie")
     log = root / arena.NAME / "logs" / INFO.folder / "SDEdit" / "SC.json"

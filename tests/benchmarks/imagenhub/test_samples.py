@@ -54,10 +54,7 @@ def test_nothing_but_ratings_is_needed_to_name_images(ratings_folder):
             r"line 3, column ControlNet: must be \[SC, PQ\] .* got '\[0.7, 1\]'",
         ),
         (lambda t: t.replace("[0, 1]", "[true, 1]"), r"line 3, column ControlNet"),
-        (
-            lambda t: t.replace("[0, 1]\t", ""),
-            r"line 3: 2 cells, but the header has 3",
-        ),
+        (lambda t: t.replace("[0, 1]\t", ""), r"line 3: 2 cells, but the header has 3"),
         (
             lambda t: t.replace("sample_10", "sample_2"),
             r"line 3 repeats uid sample_2.jpg",

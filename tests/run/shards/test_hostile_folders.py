@@ -10,13 +10,7 @@ import tarfile
 import pyarrow
 import pytest
 
-from tests.shard_runs import (
-    parquet,
-    picture,
-    verdicts,
-    write_parquet,
-    write_tar,
-)
+from tests.shard_runs import parquet, picture, verdicts, write_parquet, write_tar
 
 pytest.importorskip("duckdb")
 
