@@ -5,6 +5,7 @@ planted judges get.
 import hashlib
 import json
 from dataclasses import replace
+from shlex import split
 
 import numpy as np
 import PIL.Image
@@ -158,13 +159,7 @@ def test_a_build_passes_only_by_a_judge_that_sees_spoilt_images(
 
     with FakeServer(reply=reply) as server:
         gate = [
-            "rank",
-            "new",
-            "old",
-            "--prompts",
-            "prompts.csv",
-            "--margin",
-            "0.1",
+            *split("rank new old --prompts prompts.csv --margin 0.1"),
             *named(server),
         ]
         shown = vieval(*gate, "--out", "v.jsonl", code=code).out

@@ -5,6 +5,7 @@ wrong in a line.
 import json
 import re
 from pathlib import Path
+from shlex import split
 
 import pytest
 
@@ -264,12 +265,7 @@ def test_it_is_scored_reported_and_compared_with_ceiling_and_constants(
             (pairs, "chosen.jsonl", "pairwise"),
         ):
             command = [
-                "score",
-                "--benchmark",
-                folder,
-                "--out",
-                out,
-                "--judge",
+                *split(f"score --benchmark {folder} --out {out} --judge"),
                 judge,
                 *named(server),
             ]
@@ -283,10 +279,7 @@ def test_it_is_scored_reported_and_compared_with_ceiling_and_constants(
     assert (
         main(
             [
-                "report",
-                "signs.jsonl",
-                "pairs.jsonl",
-                "chosen.jsonl",
+                *split("report signs.jsonl pairs.jsonl chosen.jsonl"),
                 *of,
                 "--out",
                 "report",

@@ -5,6 +5,7 @@ come out in their place.
 import json
 import re
 import shutil
+from shlex import split
 
 import pytest
 
@@ -52,14 +53,9 @@ def make(vieval, server, out, *more, samples=N, code=0):
     command = [
         "card",
         *named(server),
-        "--out",
-        out,
-        "--samples",
+        *split(f"--out {out} --samples"),
         samples,
-        "--repeats",
-        20,
-        "--audit",
-        0,
+        *split("--repeats 20 --audit 0"),
         *more,
     ]
     return vieval(*command, code=code)
@@ -274,12 +270,7 @@ def test_a_plan_says_that_published_verdicts_are_missing(
         printed = make(
             vieval,
             server,
-            tmp_path / "card",
-            "--plan",
-            "--benchmark",
-            "imagenhub",
-            "--judge",
-            "viescore",
+            *split(f"{tmp_path}/card --plan --benchmark imagenhub --judge viescore"),
         ).out
     assert (
         "note: published verdicts on ImagenHub were not found; run `vieval prepare "
@@ -310,11 +301,9 @@ def test_a_card_is_compared_with_cards_and_its_verdicts_are_files(
         make(
             vieval,
             server,
-            tmp_path / "card",
-            "--benchmark",
-            "vieval_demo_contests",
-            "--judge",
-            "pairwise",
+            *split(
+                f"{tmp_path}/card --benchmark vieval_demo_contests --judge pairwise"
+            ),
             samples=70,
         )
     (tmp_path / "empty").mkdir()
@@ -397,16 +386,10 @@ def test_two_cards_are_compared_on_the_samples_in_common(options, tmp_path, viev
         strict=True,
     ):
         with FakeServer(reply=reply) as server:
-            more = [
-                "--benchmark",
-                "vieval_demo_contests",
-                "--judge",
-                "pairwise",
-                "--repeats",
-                0,
-                "--seed",
-                seed,
-            ]
+            more = split(
+                "--benchmark vieval_demo_contests --judge pairwise --repeats 0 "
+                f"--seed {seed}"
+            )
             make(vieval, server, out, "--fresh", *more, samples=70)
     shown = vieval(
         "compare", outs[0], outs[1], "--label", "one", "--label", "other"
@@ -426,10 +409,7 @@ def test_two_cards_are_compared_on_the_samples_in_common(options, tmp_path, viev
         "compare",
         outs[0] / "card.json",
         outs[2] / "card.json",
-        "--label",
-        "one",
-        "--label",
-        "other",
+        *split("--label one --label other"),
     ]
     [line] = vieval(*command, code=1).err.splitlines()
     assert "make both with the same --samples and --seed" in line
@@ -451,12 +431,7 @@ def test_a_log_of_another_commit_is_refused_before_anything_is_asked(
         command = [
             "card",
             *named(server),
-            "--benchmark",
-            "imagenhub",
-            "--samples",
-            N,
-            "--published",
-            logs.parent,
+            *split(f"--benchmark imagenhub --samples {N} --published {logs.parent}"),
         ]
         [line] = vieval(*command, "--out", tmp_path / "card", code=1).err.splitlines()
         assert server.stats()["requests"] == 0
@@ -479,11 +454,9 @@ def test_a_card_that_is_no_card_is_one_line(options, tmp_path, vieval):
         make(
             vieval,
             server,
-            tmp_path / "card",
-            "--benchmark",
-            "vieval_demo_contests",
-            "--judge",
-            "pairwise",
+            *split(
+                f"{tmp_path}/card --benchmark vieval_demo_contests --judge pairwise"
+            ),
             samples=70,
         )
     whole = json.loads((tmp_path / "card" / "card.json").read_text())
@@ -506,39 +479,18 @@ def test_a_card_that_is_no_card_is_one_line(options, tmp_path, vieval):
     ):
         (tmp_path / "other" / "card.json").write_text(json.dumps({**whole, **change}))
         [line] = vieval(
-            "compare",
-            tmp_path / "card",
-            tmp_path / "other",
-            "--label",
-            "a",
-            "--label",
-            "b",
-            code=1,
+            f"compare {tmp_path}/card {tmp_path}/other --label a --label b", code=1
         ).err.splitlines()
         assert words in line
     (tmp_path / "other" / "card.json").write_text(json.dumps(whole))
     [verdicts] = (tmp_path / "other" / "verdicts").glob("*.jsonl")
     verdicts.write_text(verdicts.read_text().replace("second", "first"))
     [line] = vieval(
-        "compare",
-        tmp_path / "card",
-        tmp_path / "other",
-        "--label",
-        "a",
-        "--label",
-        "b",
-        code=1,
+        f"compare {tmp_path}/card {tmp_path}/other --label a --label b", code=1
     ).err.splitlines()
     assert "not the verdicts that the card was made from" in line
     verdicts.unlink()
     [line] = vieval(
-        "compare",
-        tmp_path / "card",
-        tmp_path / "other",
-        "--label",
-        "a",
-        "--label",
-        "b",
-        code=1,
+        f"compare {tmp_path}/card {tmp_path}/other --label a --label b", code=1
     ).err.splitlines()
     assert "requires its verdicts in the same folder" in line

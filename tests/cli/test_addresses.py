@@ -116,12 +116,6 @@ def test_a_bucket_that_there_is_not_is_named(vieval, tmp_path, bucket):
             wrong.replace("/run", "/run/a.parquet"),
         ):
             error = vieval(
-                "score",
-                inputs,
-                "--judge",
-                "sharpness",
-                "--out",
-                tmp_path / "out",
-                code=1,
+                f"score {inputs} --judge sharpness --out {tmp_path}/out", code=1
             ).err
             assert "s3://bucktes: no such bucket" in error

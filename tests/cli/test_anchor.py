@@ -3,6 +3,7 @@ line.
 """
 
 import json
+from shlex import split
 
 import pytest
 
@@ -24,10 +25,7 @@ def scored(tmp_path, vieval):
         vieval(
             "score",
             *folders,
-            "--prompts",
-            prompts(tmp_path, 30),
-            "--out",
-            tmp_path / "v.jsonl",
+            *split(f"--prompts {prompts(tmp_path, 30)} --out {tmp_path}/v.jsonl"),
             *named(server),
         )
     return tmp_path / "v.jsonl"
@@ -36,16 +34,9 @@ def scored(tmp_path, vieval):
 @pytest.fixture
 def anchor(scored, tmp_path, vieval):
     with FakeServer(reply=noisy(1)) as server:
-        command = [
-            "anchor",
-            "make",
-            scored,
-            "--n",
-            N,
-            "--out",
-            tmp_path / "anchor.jsonl",
-            "--copy-images",
-        ]
+        command = split(
+            f"anchor make {scored} --n {N} --out {tmp_path}/anchor.jsonl --copy-images"
+        )
         said = vieval(*command, *named(server)).out
     assert f"anchor.jsonl: {N} samples, each judged 3 times (seed 0)" in said
     return tmp_path / "anchor.jsonl"
@@ -180,14 +171,7 @@ def test_a_judge_of_contests_has_an_anchor(tmp_path, vieval):
     ]
     out = tmp_path / "v.jsonl"
     with FakeServer(reply=by_brightness()) as server:
-        given = [
-            "--prompts",
-            prompts(tmp_path, 24),
-            "--judge",
-            "pairwise",
-            "--out",
-            out,
-        ]
+        given = split(f"--prompts {prompts(tmp_path, 24)} --judge pairwise --out {out}")
         vieval("rank", *folders, *given, *named(server))
         vieval("anchor", "make", out, "--out", tmp_path / "a.jsonl", *named(server))
     check(vieval, tmp_path / "a.jsonl", by_brightness(), 0)

@@ -5,6 +5,7 @@ each refusal in a line.
 import itertools
 import json
 import re
+from shlex import split
 
 import numpy as np
 import pytest
@@ -50,12 +51,10 @@ def judged(vieval, tmp_path, monkeypatch):
         header = "benchmark,part,uid,generator,draw,rater,aspect,value"
         (tmp_path / "labels.csv").write_text("\n".join([header, *lines]) + "\n")
         return (
-            "calibrate",
-            tmp_path / "out",
-            "--human",
-            tmp_path / "labels.csv",
-            "--out",
-            tmp_path / "cal.json",
+            *split(
+                f"calibrate {tmp_path}/out --human {tmp_path}/labels.csv "
+                f"--out {tmp_path}/cal.json"
+            ),
         )
 
     [kind] = {row["kind"] for row in verdicts(tmp_path / "out")}
@@ -79,12 +78,7 @@ def test_from_labels_to_a_filtered_data_set(vieval, judged, tmp_path):
     [(scores, ratings)] = document["knots"].values()
     kept = tmp_path / "kept"
     filtered = (
-        "filter",
-        tmp_path / "out",
-        "--calibration",
-        tmp_path / "cal.json",
-        "--out",
-        kept,
+        *split(f"filter {tmp_path}/out --calibration {tmp_path}/cal.json --out {kept}"),
     )
     printed = vieval(*filtered, "--where", "PQ_calibrated > .6").out
     assert (
@@ -303,13 +297,9 @@ def test_a_calibration_of_something_else_is_refused_by_each_command(
 
 def test_no_file_and_other_contents_are_lines(vieval, judged, tmp_path):
     filtered = (
-        "filter",
-        tmp_path / "out",
-        "--where",
-        "PQ > 0",
-        "--out",
-        tmp_path / "kept",
-        "--calibration",
+        *split(
+            f"filter {tmp_path}/out --where 'PQ > 0' --out {tmp_path}/kept --calibration"
+        ),
     )
     assert (
         "none.json: not a calibration ("
@@ -374,12 +364,10 @@ def test_a_verdict_without_a_score_has_no_calibrated_one_and_passes_no_condition
     parquet.write_table(pyarrow.Table.from_pylist(rows), data)
     vieval("score", tmp_path / "data", *SHARPNESS, "--out", tmp_path / "broken")
     filtered = (
-        "filter",
-        tmp_path / "broken",
-        "--calibration",
-        tmp_path / "cal.json",
-        "--out",
-        tmp_path / "kept",
+        *split(
+            f"filter {tmp_path}/broken --calibration {tmp_path}/cal.json "
+            f"--out {tmp_path}/kept"
+        ),
     )
     assert "239 of 240 rows" in vieval(*filtered, "--where", "PQ_calibrated >= 0").out
 
@@ -425,10 +413,7 @@ def rated(vieval, tmp_path):
         )
         (tmp_path / "labels.csv").write_text("\n".join(lines) + "\n")
         command = (
-            "calibrate",
-            tmp_path / "v.jsonl",
-            "--human",
-            tmp_path / "labels.csv",
+            *split(f"calibrate {tmp_path}/v.jsonl --human {tmp_path}/labels.csv"),
         )
         return vieval(*command, "--out", tmp_path / "cal.json", code=code)
 

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from shlex import split
 
 import PIL.Image
 import pytest
@@ -53,16 +54,7 @@ def samples(tmp_path):
 
 
 def scoring(file, out, server):
-    return [
-        "score",
-        str(file),
-        "--out",
-        str(out),
-        "--model",
-        "fake",
-        "--base-url",
-        server.base_url,
-    ]
+    return split(f"score {file} --out {out} --model fake --base-url {server.base_url}")
 
 
 # Output.
@@ -439,11 +431,7 @@ def test_ctrl_c_that_is_ignored_stays_ignored_from_the_first_import(tmp_path):
         "sh",
         "-c",
         "trap '' INT; exec \"$@\"",
-        "sh",
-        sys.executable,
-        "-m",
-        "vieval_plugin",
-        "config",
+        *split(f"sh {sys.executable} -m vieval_plugin config"),
     ]
     ended = subprocess.run(
         command,

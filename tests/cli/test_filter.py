@@ -3,6 +3,7 @@
 import io
 import json
 import tarfile
+from shlex import split
 
 import pytest
 
@@ -60,12 +61,7 @@ def test_a_folder_of_parquet_files_becomes_a_filtered_data_set(vieval, data, tmp
     # what was filtered is judged again as any data set is, and filtered again
     vieval("score", kept, *SHARPNESS, "--out", tmp_path / "again")
     again = (
-        "filter",
-        tmp_path / "again",
-        "--where",
-        "PQ > 0",
-        "--out",
-        tmp_path / "twice",
+        *split(f"filter {tmp_path}/again --where 'PQ > 0' --out {tmp_path}/twice"),
     )
     assert "--prefix" in vieval(*again, code=1).err
     assert not (tmp_path / "twice").exists()
@@ -149,12 +145,7 @@ def test_a_condition_loads_no_extension_and_a_file_is_no_folder(vieval, tmp_path
     ):
         where = f"cast(current_setting('{name}') as varchar) = 'false'"
         vieval(
-            "filter",
-            tmp_path / "out",
-            "--where",
-            where,
-            "--out",
-            tmp_path / f"kept{number}",
+            f"filter {tmp_path}/out --where", where, "--out", tmp_path / f"kept{number}"
         )
     file = data / "part-0.parquet"
     err = vieval(
@@ -173,26 +164,14 @@ def test_an_input_that_is_another_now_leaves_nothing(vieval, data, tmp_path):
         data / "other" / "part-2.parquet",
     )
     err = vieval(
-        "filter",
-        tmp_path / "out",
-        "--where",
-        "PQ > 0",
-        "--out",
-        tmp_path / "kept",
-        code=1,
+        f"filter {tmp_path}/out --where 'PQ > 0' --out {tmp_path}/kept", code=1
     ).err
     assert "part-2.parquet: changed since the plan was made" in err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "out"]
     (tmp_path / "kept").mkdir()
     (tmp_path / "kept" / "mine").write_text("a file")
     err = vieval(
-        "filter",
-        tmp_path / "out",
-        "--where",
-        "PQ > 0",
-        "--out",
-        tmp_path / "kept",
-        code=1,
+        f"filter {tmp_path}/out --where 'PQ > 0' --out {tmp_path}/kept", code=1
     ).err
     assert "already exists" in err
 
@@ -210,9 +189,7 @@ def test_a_tar_becomes_a_tar(vieval, tmp_path, name):
     write_tar(tmp_path / "data" / name, samples)
     vieval("score", tmp_path / "data", *SHARPNESS, "--out", tmp_path / "out")
     vieval(
-        "filter",
-        tmp_path / "out",
-        "--where",
+        f"filter {tmp_path}/out --where",
         "uid in ('x/1', 'x/5')",
         "--out",
         tmp_path / "kept",
@@ -258,13 +235,7 @@ def test_a_tar_that_was_filtered_before_keeps_what_was_added_then(vieval, tmp_pa
     )
     vieval("score", tmp_path / "data", *SHARPNESS, "--out", tmp_path / "out")
     err = vieval(
-        "filter",
-        tmp_path / "out",
-        "--where",
-        "PQ > 0",
-        "--out",
-        tmp_path / "kept",
-        code=1,
+        f"filter {tmp_path}/out --where 'PQ > 0' --out {tmp_path}/kept", code=1
     ).err
     assert (
         "a.tar: already has a member 1.vieval.json; use --prefix to rename the added one"
@@ -272,14 +243,7 @@ def test_a_tar_that_was_filtered_before_keeps_what_was_added_then(vieval, tmp_pa
     )
     assert not (tmp_path / "kept").exists()
     vieval(
-        "filter",
-        tmp_path / "out",
-        "--where",
-        "PQ > 0",
-        "--out",
-        tmp_path / "kept",
-        "--prefix",
-        "second_",
+        f"filter {tmp_path}/out --where 'PQ > 0' --out {tmp_path}/kept --prefix second_"
     )
     with tarfile.open(tmp_path / "kept" / "a.tar") as tar:
         assert tar.extractfile("1.vieval.json").read() == b"{}"
@@ -334,9 +298,7 @@ def test_a_row_of_several_prompts_is_written_for_each_that_passes(
     vieval("score", tmp_path / "data", *asked, "--out", tmp_path / "out")
     assert len(verdicts(tmp_path / "out")) == 6
     vieval(
-        "filter",
-        tmp_path / "out",
-        "--where",
+        f"filter {tmp_path}/out --where",
         'prompt = 1 or "row" = 0',
         "--out",
         tmp_path / "kept",
@@ -355,23 +317,13 @@ def test_joined_files_are_filtered_as_single_ones(vieval, data, tmp_path):
         "score", data, *SHARPNESS, "--out", tmp_path / "out", "--rows-per-shard", "8"
     )
     vieval(
-        "filter",
-        tmp_path / "out",
-        "--where",
-        '"row" % 3 = 0',
-        "--out",
-        tmp_path / "before",
+        f"filter {tmp_path}/out --where", '"row" % 3 = 0', "--out", tmp_path / "before"
     )
     vieval("shards", tmp_path / "out", "--compact")
     [joined] = (tmp_path / "out" / "verdicts").iterdir()
     assert parquet.ParquetFile(joined).num_row_groups == len(metadata(joined)["shards"])
     vieval(
-        "filter",
-        tmp_path / "out",
-        "--where",
-        '"row" % 3 = 0',
-        "--out",
-        tmp_path / "after",
+        f"filter {tmp_path}/out --where", '"row" % 3 = 0', "--out", tmp_path / "after"
     )
     for file in (tmp_path / "before").rglob("*.parquet"):
         assert parquet.read_table(file) == parquet.read_table(

@@ -12,6 +12,7 @@ import sys
 import weakref
 from collections import Counter
 from pathlib import Path
+from shlex import split
 
 import PIL.Image
 import pytest
@@ -52,16 +53,10 @@ def samples(folder, count, name="s.jsonl"):
 
 
 def scoring(folder, server, *more):
-    flags = [
-        "--model",
-        "fake",
-        "--base-url",
-        server.base_url,
-        "--num-concurrent",
-        "8",
-        "--config",
-        folder / "o.yaml",
-    ]
+    flags = split(
+        f"--model fake --base-url {server.base_url} --num-concurrent 8 "
+        f"--config {folder}/o.yaml"
+    )
     return [
         *map(
             str,

@@ -4,6 +4,7 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from shlex import split
 
 import PIL.Image
 import pytest
@@ -42,14 +43,9 @@ def test_prompts_go_out_and_images_come_back(tmp_path, capsys):
     assert [row["uid"] for row in expected] == [row["uid"] for row in rows]
 
     draw(tmp_path / "mine", [row["file"] for row in expected])
-    score = [
-        "score",
-        str(tmp_path / "mine"),
-        "--prompts",
-        str(folder / "prompts.jsonl"),
-        "--judge",
-        "ssim",
-    ]
+    score = split(
+        f"score {tmp_path}/mine --prompts {folder}/prompts.jsonl --judge ssim"
+    )
     assert main([*score, "--out", str(tmp_path / "verdicts.jsonl")]) == 0
     verdicts = [
         json.loads(line)
@@ -79,10 +75,7 @@ def test_images_beside_the_prompts_are_scored_with_no_other_flag(tmp_path, place
     score = [
         "score",
         str(tmp_path / place),
-        "--judge",
-        "ssim",
-        "--out",
-        str(tmp_path / "verdicts.jsonl"),
+        *split(f"--judge ssim --out {tmp_path}/verdicts.jsonl"),
     ]
     if place == "out/tie/mine":
         score += ["--prompts", str(tmp_path / "out" / "tie" / "prompts.jsonl")]
@@ -119,13 +112,7 @@ def test_where_no_name_matches_both_sides_are_shown(tmp_path, vieval):
         [f"image{number}.png" for number in range(12)],
     )
     said = vieval(
-        "score",
-        tmp_path / "out" / "tie",
-        "--judge",
-        "ssim",
-        "--out",
-        tmp_path / "v.jsonl",
-        code=1,
+        f"score {tmp_path}/out/tie --judge ssim --out {tmp_path}/v.jsonl", code=1
     ).err
     assert "cannot match 12 images (image0.png, image1.png, image2.png, ...)" in said
     assert f"no image is named after a uid, such as {', '.join(expected[:3])}" in said

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from shlex import split
 from xml.etree import ElementTree
 
 import PIL.Image
@@ -23,16 +24,7 @@ from vieval_plugin.text.errors import ExitCode
 
 N, ROOT = 80, Path(__file__).parents[2]
 KEY = "sk-of-the-generator"
-OUTPUTS = [
-    "--summary",
-    "s.md",
-    "--junit",
-    "j.xml",
-    "--json",
-    "all.json",
-    "--html",
-    "page.html",
-]
+OUTPUTS = split("--summary s.md --junit j.xml --json all.json --html page.html")
 GATE = ["--prompts", "prompts.csv", "--against", "last.jsonl", "--margin", "0.1"]
 
 
@@ -62,12 +54,7 @@ def judge(tmp_path, monkeypatch, vieval):
     prompts(Path(), N)
     with FakeServer(reply=by_brightness()) as server:
         vieval(
-            "score",
-            build("last"),
-            "--prompts",
-            "prompts.csv",
-            "--out",
-            "last.jsonl",
+            f"score {build('last')} --prompts prompts.csv --out last.jsonl",
             *named(server),
         )
         yield server
@@ -199,12 +186,7 @@ def test_the_very_same_build_passes_without_a_judge_and_verdicts_stand_for_image
     assert judge.stats()["requests"] == asked
     assert result()[0].get("failures") == "0"
     vieval(
-        "score",
-        build("bad", -0.3),
-        "--prompts",
-        "prompts.csv",
-        "--out",
-        "bad.jsonl",
+        f"score {build('bad', -0.3)} --prompts prompts.csv --out bad.jsonl",
         *named(judge),
     )
     shown = vieval("rank", "bad.jsonl", *GATE[2:], code=3).out.splitlines()
@@ -221,13 +203,7 @@ def test_a_baseline_that_is_no_other_side_is_refused_before_anything_is_made_or_
     Path("reworded.csv").write_text(rows.replace("grey square 7\n", "red square 7\n"))
     Path("longer.csv").write_text(rows + "p80,a grey square 80\n")
     vieval(
-        "score",
-        build("new", 0.02),
-        "last",
-        "--prompts",
-        "prompts.csv",
-        "--out",
-        "two.jsonl",
+        f"score {build('new', 0.02)} last --prompts prompts.csv --out two.jsonl",
         *named(judge),
     )
     Path("other.jsonl").write_text(Path("last.jsonl").read_text())
@@ -294,12 +270,7 @@ def test_an_edit_of_another_source_is_another_prompt(judge, vieval):
         "score", "last", "--prompts", "edits.csv", "--out", "edits.jsonl", *named(judge)
     )
     flags = [
-        "--prompts",
-        "edits.csv",
-        "--against",
-        "edits.jsonl",
-        "--margin",
-        "0.1",
+        *split("--prompts edits.csv --against edits.jsonl --margin 0.1"),
         *named(judge),
     ]
     assert (
@@ -335,14 +306,7 @@ def test_a_drifted_judge_says_nothing_of_images(judge, monkeypatch, vieval, way)
         FakeServer(reply=noisy(2, shift=2)) as today,
     ):
         vieval(
-            "anchor",
-            "make",
-            "last.jsonl",
-            "--n",
-            60,
-            "--out",
-            "anchor.jsonl",
-            "--copy-images",
+            "anchor make last.jsonl --n 60 --out anchor.jsonl --copy-images",
             *named(recorded),
         )
         Path("page.html").write_text("of an earlier build")
@@ -374,14 +338,7 @@ def test_a_drifted_judge_says_nothing_of_images(judge, monkeypatch, vieval, way)
 def test_an_unchanged_judge_judges_both_sides_of_an_anchor(judge, vieval):
     with FakeServer(reply=noisy(1)) as server:
         vieval(
-            "anchor",
-            "make",
-            "last.jsonl",
-            "--n",
-            60,
-            "--out",
-            "anchor.jsonl",
-            "--copy-images",
+            "anchor make last.jsonl --n 60 --out anchor.jsonl --copy-images",
             *named(server),
         )
     gate = [build("new", -0.3), *GATE, "--against", "anchor.jsonl"]
@@ -409,22 +366,15 @@ def refusal(path, body):
 def test_images_are_made_by_a_server_with_a_seed_a_prompt(judge, monkeypatch, vieval):
     monkeypatch.setenv("VIEVAL_GENERATOR_API_KEY", KEY)
     with FakeImageServer() as generator:
-        flags = [
-            "--generator-url",
-            generator.base_url,
-            "--generator-model",
-            "org/model",
-            "--prompts",
-            "prompts.csv",
-        ]
+        flags = split(
+            f"--generator-url {generator.base_url} --generator-model org/model "
+            "--prompts prompts.csv"
+        )
         shown = vieval(
             "rank",
             "night",
             *flags,
-            "--seed",
-            100,
-            "--out",
-            "night.jsonl",
+            *split("--seed 100 --out night.jsonl"),
             *named(judge),
         )
         gate = ["--against", "night.jsonl", "--margin", "0.1", *named(judge)]
@@ -458,15 +408,10 @@ def test_a_server_that_fails_makes_no_gate_and_goes_on_where_it_stopped(judge, v
         )
 
     with FakeImageServer(answer=answer) as generator:
-        flags = [
-            "night",
-            "--generator-url",
-            generator.base_url,
-            "--generator-model",
-            "m",
-            "--prompts",
-            "prompts.csv",
-        ]
+        flags = split(
+            f"night --generator-url {generator.base_url} --generator-model m "
+            "--prompts prompts.csv"
+        )
         line = vieval("rank", *flags, *named(judge), code=1).err.splitlines()[-1]
         assert line.startswith(f"vieval: m: 1 of {N} images were not generated (")
         broken.clear()
@@ -489,19 +434,12 @@ def test_a_run_that_is_killed_while_it_judges_leaves_no_result_and_goes_on_from_
 
     with FakeImageServer() as generator:
         arguments = ["rank", "night", *GATE, *OUTPUTS]
-        arguments += [
-            "--generator-url",
-            generator.base_url,
-            "--generator-model",
-            "m",
-            "--margin",
-            "0.4",
-        ]
+        arguments += split(
+            f"--generator-url {generator.base_url} --generator-model m --margin 0.4"
+        )
         with FakeServer(reply=slowly) as server:
             command = [
-                sys.executable,
-                "-m",
-                "vieval_plugin",
+                *split(f"{sys.executable} -m vieval_plugin"),
                 *arguments,
                 *named(server),
                 "--num-concurrent",

@@ -5,6 +5,7 @@ the gate.
 import csv
 import json
 import re
+from shlex import split
 
 import numpy as np
 import PIL.Image
@@ -35,16 +36,9 @@ def test_a_gate_that_cannot_decide_is_refused_before_anything_is_judged(
         images(tmp_path, "theirs", rough(0.5, 2), 3),
     )
     out = tmp_path / "v.jsonl"
-    given = [
-        "--prompts",
-        prompts(tmp_path, 3),
-        "--judge",
-        "sharpness",
-        "--margin",
-        "0.1",
-        "--out",
-        out,
-    ]
+    given = split(
+        f"--prompts {prompts(tmp_path, 3)} --judge sharpness --margin 0.1 --out {out}"
+    )
     assert vieval("rank", mine, *given, code=1).err.splitlines() == [
         (
             "vieval: --margin requires another generator to compare mine with; pass the folder of "
@@ -69,16 +63,10 @@ def test_judges_that_cannot_run_do_not_take_the_others_along(tmp_path, vieval):
         images(tmp_path, "mine", rough(0.6, 1), 8),
         images(tmp_path, "theirs", rough(0.5, 2), 8),
     )
-    given = [
-        mine,
-        theirs,
-        "--prompts",
-        prompts(tmp_path, 8),
-        "--judge",
-        "sharpness",
-        "--judge",
-        "clip_score",
-    ]
+    given = split(
+        f"{mine} {theirs} --prompts {prompts(tmp_path, 8)} --judge sharpness "
+        "--judge clip_score"
+    )
     said = vieval("rank", *given, "--scorer", tmp_path / "absent", code=1)
     assert "Mean PQ over prompts, by sharpness" in said.out
     assert "clip_score: " in said.err.splitlines()[-1]
@@ -109,11 +97,7 @@ def test_the_page_has_the_answer_and_the_pictures_side_by_side(tmp_path, capsys)
         page = tmp_path / f"{judge}.html"
         with FakeServer(reply=by_brightness()) as server:
             given = [
-                mine,
-                theirs,
-                "--prompts",
-                prompts(tmp_path, 8),
-                "--judge",
+                *split(f"{mine} {theirs} --prompts {prompts(tmp_path, 8)} --judge"),
                 judge,
                 "--html",
                 page,
@@ -131,16 +115,10 @@ def test_the_page_has_the_answer_and_the_pictures_side_by_side(tmp_path, capsys)
 
 def test_the_best_image_of_each_prompt(tmp_path, capsys):
     mine = images(tmp_path, "mine", rough(0.5, 1), 4, draws=3)
-    given = [
-        mine,
-        "--prompts",
-        prompts(tmp_path, 4),
-        "--judge",
-        "viescore",
-        "--best-of",
-        "--tables",
-        tmp_path / "t",
-    ]
+    given = split(
+        f"{mine} --prompts {prompts(tmp_path, 4)} --judge viescore --best-of "
+        f"--tables {tmp_path}/t"
+    )
     with FakeServer(reply=by_brightness()) as server:
         shown, _ = rank(capsys, server, *given)
     assert shown[0] == "in all rows: generator = mine, of = 3"
@@ -213,12 +191,7 @@ def test_columns_of_prompts_may_have_other_names(tmp_path, vieval):
     given = [
         "rank",
         *folders,
-        "--prompts",
-        path,
-        "--judge",
-        "sharpness",
-        "--out",
-        tmp_path / "v.jsonl",
+        *split(f"--prompts {path} --judge sharpness --out {tmp_path}/v.jsonl"),
     ]
     vieval(
         *given, "--columns", "uid=name,prompt=wording", code=1
@@ -256,15 +229,9 @@ def test_images_without_uids_are_those_of_the_prompts_that_their_names_number(
     for name in ("prompts.txt", "prompts.csv"):
         out = tmp_path / f"{name}.jsonl"
         vieval(
-            "rank",
-            mine,
-            theirs,
-            "--prompts",
+            f"rank {mine} {theirs} --prompts",
             tmp_path / name,
-            "--judge",
-            "sharpness",
-            "--out",
-            out,
+            *split(f"--judge sharpness --out {out}"),
             code=1,
         )
         rows = [json.loads(line) for line in out.read_text().splitlines()]
@@ -317,12 +284,7 @@ def test_nothing_that_is_read_is_replaced(tmp_path, vieval, flag, suffix, read):
     before = (tmp_path / read).read_bytes()
     given = [
         *folders,
-        "--prompts",
-        tmp_path / "prompts.csv",
-        "--judge",
-        "sharpness",
-        "--margin",
-        "0.1",
+        *split(f"--prompts {tmp_path}/prompts.csv --judge sharpness --margin 0.1"),
     ]
     human = ["--human", tmp_path / read] if read.startswith("people") else []
     [line] = vieval(

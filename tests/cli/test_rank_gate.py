@@ -5,6 +5,7 @@ falls, people's ratings.
 import json
 import re
 from pathlib import Path
+from shlex import split
 
 import numpy as np
 import PIL.Image
@@ -312,14 +313,10 @@ def test_pictures_that_nobody_knows_are_not_the_same_files(tmp_path, capsys):
             "\n".join(["uid,prompt,output,image_model", *rows])
         )
         main(
-            [
-                "score",
-                str(tmp_path / f"{name}.csv"),
-                "--judge",
-                "sharpness",
-                "--out",
-                str(tmp_path / f"{name}.jsonl"),
-            ]
+            split(
+                f"score {tmp_path}/{name}.csv --judge sharpness "
+                f"--out {tmp_path}/{name}.jsonl"
+            )
         )
         tables.append(str(tmp_path / f"{name}.jsonl"))
     assert main(["rank", *tables, "--margin", "0.05"]) != 0

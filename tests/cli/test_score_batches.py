@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from shlex import split
 
 import PIL.Image
 import pytest
@@ -138,11 +139,7 @@ def test_batches_give_the_verdicts_of_calls_and_no_request_is_paid_twice(
                 command(
                     tmp_path,
                     service,
-                    "--batch",
-                    "--price-input",
-                    1,
-                    "--price-output",
-                    4,
+                    *split("--batch --price-input 1 --price-output 4"),
                 )
             )
             == 0
@@ -582,10 +579,7 @@ def test_no_more_waves_are_sent_than_a_judge_says_it_takes(
         arguments = command(
             tmp_path,
             service,
-            "--batch",
-            "--config",
-            tmp_path / "o.yaml",
-            "--judge",
+            *split(f"--batch --config {tmp_path}/o.yaml --judge"),
             *judge,
         )
         assert main(arguments) == 0
@@ -673,14 +667,7 @@ def test_files_of_batches_are_answered_by_whoever_is_asked_to(live, tmp_path, re
     samples(tmp_path, 20)
     expected = live()
     folder = tmp_path / "batches"
-    arguments = [
-        "score",
-        str(tmp_path / "s.jsonl"),
-        "--out",
-        str(tmp_path / "v.jsonl"),
-        "--model",
-        "fake",
-    ]
+    arguments = split(f"score {tmp_path}/s.jsonl --out {tmp_path}/v.jsonl --model fake")
     arguments += ["--batch-files", str(folder)]
     line = refused(arguments)
     requests, answers = re.search(
@@ -712,16 +699,10 @@ def test_vllm_answers_files_wave_by_wave_and_its_answers_are_read_back(
         pytest.skip("set VIEVAL_VLLM_PYTHON to the Python of an environment with vLLM")
     samples(tmp_path, 6)
     model = tiny_model.build(tmp_path / "tiny")
-    arguments = [
-        "score",
-        tmp_path / "s.jsonl",
-        "--out",
-        tmp_path / "v.jsonl",
-        "--model",
-        "tiny",
-        "--max-tokens",
-        160,
-    ]
+    arguments = split(
+        f"score {tmp_path}/s.jsonl --out {tmp_path}/v.jsonl --model tiny "
+        "--max-tokens 160"
+    )
     arguments = [*map(str, arguments), "--batch-files", str(tmp_path / "batches")]
     said = (
         "--served-model-name tiny --dtype float32 --max-model-len 8192 --max-num-seqs 4 "
@@ -743,14 +724,10 @@ def test_vllm_answers_files_wave_by_wave_and_its_answers_are_read_back(
     ):
         requests, answers = files.groups()
         module = [
-            python,
-            "-m",
-            "vllm.entrypoints.openai.run_batch",
-            "-i",
-            requests,
-            "-o",
-            answers,
-            "--model",
+            *split(
+                f"{python} -m vllm.entrypoints.openai.run_batch -i {requests} -o {answers} "
+                "--model"
+            ),
             str(model),
         ]
         subprocess.run(

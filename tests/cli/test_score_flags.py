@@ -4,6 +4,7 @@ files; rows by kind.
 
 import json
 from functools import partial
+from shlex import split
 
 import PIL.Image
 import pytest
@@ -64,16 +65,7 @@ def test_flags_of_the_backbone_are_on_top_of_the_options(score, tmp_path):
         options.write_text(
             json.dumps({"backbones": {"judge": judge}, "store": {"use": False}})
         )
-        flags = [
-            "--temperature",
-            "0.5",
-            "--num-concurrent",
-            "1",
-            "--timeout",
-            "9",
-            "--patience",
-            "8",
-        ]
+        flags = split("--temperature 0.5 --num-concurrent 1 --timeout 9 --patience 8")
         code, rows, _, _ = score("--config", options, *flags, "--limit", "2")
     assert code == 0
     assert len(rows) == 2

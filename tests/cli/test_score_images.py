@@ -3,6 +3,7 @@ file.
 """
 
 import json
+from shlex import split
 
 import pytest
 
@@ -49,26 +50,16 @@ def test_an_image_and_its_prompt_are_answered_in_three_lines(
 
 
 def test_an_edit_is_told_by_its_source_and_instruction(folder, server, capsys):
-    edit = [
-        "score",
-        "cat.png",
-        "dog.png",
-        "--source",
-        "before.png",
-        "--instruction",
-        "add a hat",
-        "--json",
-    ]
+    edit = split(
+        "score cat.png dog.png --source before.png --instruction 'add a hat' --json"
+    )
     assert (
         main(
             [
                 *edit,
-                "--model",
-                "fake",
-                "--base-url",
-                server.base_url,
-                "--out",
-                "verdicts.jsonl",
+                *split(
+                    f"--model fake --base-url {server.base_url} --out verdicts.jsonl"
+                ),
             ]
         )
         == 0
@@ -99,31 +90,14 @@ def test_a_judge_that_needs_no_text_measures_an_image_alone(folder, capsys):
 def test_what_an_address_asks_with_is_nowhere(folder, capsys, address):
     assert (
         main(
-            [
-                "score",
-                address,
-                "--prompt",
-                "a red cat",
-                "--judge",
-                "sharpness",
-                "--out",
-                "v.jsonl",
-            ]
+            split(
+                f"score {address} --prompt 'a red cat' --judge sharpness --out v.jsonl"
+            )
         )
         == 1
     )
     assert (
-        main(
-            [
-                "score",
-                address,
-                "--prompt",
-                "a red cat",
-                "--judge",
-                "sharpness",
-                "--json",
-            ]
-        )
+        main(split(f"score {address} --prompt 'a red cat' --judge sharpness --json"))
         == 1
     )
     out, error = capsys.readouterr()

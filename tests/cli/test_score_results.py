@@ -8,6 +8,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from shlex import split
 
 import PIL.Image
 import pytest
@@ -116,16 +117,9 @@ def test_images_in_cells_of_a_parquet_file_are_shown(folder, vieval):
 def test_each_judge_that_can_run_is_written_and_the_others_are_said_at_the_end(
     folder, vieval, server
 ):
-    judges = [
-        "--judge",
-        "viescore",
-        "--judge",
-        "sharpness",
-        "--judge",
-        "clip_score",
-        "--scorer",
-        str(folder / "none"),
-    ]
+    judges = split(
+        f"--judge viescore --judge sharpness --judge clip_score --scorer {folder}/none"
+    )
     said = vieval(*SCORE, *judges, *named(server), code=1)
     assert {row["judge"] for row in lines("out/v.jsonl")} == {"viescore", "sharpness"}
     assert said.err.splitlines()[-1].startswith("vieval: clip_score: ")
@@ -166,16 +160,7 @@ def test_a_flat_table_has_a_row_a_verdict(folder, vieval, ending):
     (folder / "images" / "theirs" / "3.png").write_text("none")
     out = folder / f"v.{ending}"
     vieval(
-        "score",
-        "images",
-        "--prompts",
-        "prompts.csv",
-        "--judge",
-        "sharpness",
-        "--judge",
-        "ssim",
-        "--out",
-        out,
+        f"score images --prompts prompts.csv --judge sharpness --judge ssim --out {out}",
         code=1,
     )
     if ending == "csv":
@@ -218,12 +203,7 @@ def test_an_address_keeps_no_key_in_results(folder, vieval, tmp_path):
 
 def test_an_image_prints_at_most_five_lines_a_judge(folder, vieval, server):
     flags = [
-        "--prompt",
-        "a red cat",
-        "--judge",
-        "t2i_eval",
-        "--judge",
-        "viescore",
+        *split("--prompt 'a red cat' --judge t2i_eval --judge viescore"),
         *named(server),
     ]
     said = vieval("score", "images/mine/1.png", *flags).out.splitlines()
@@ -235,14 +215,7 @@ def test_an_image_prints_at_most_five_lines_a_judge(folder, vieval, server):
 def test_a_source_makes_an_edit_and_equal_names_get_numbers(folder, vieval):
     same = ["images/mine/1.png", "images/theirs/1.png"]
     vieval(
-        "score",
-        *same,
-        "--source",
-        "images/mine/2.png",
-        "--judge",
-        "ssim",
-        "--out",
-        "v.jsonl",
+        "score", *same, *split("--source images/mine/2.png --judge ssim --out v.jsonl")
     )
     assert [(row["uid"], row["kind"]) for row in lines("v.jsonl")] == [
         ("1_1", "tie"),
@@ -276,14 +249,9 @@ def test_half_a_character_of_a_reply_is_no_end_of_a_run(tmp_path, capsys):
     (tmp_path / "s.jsonl").write_text(json.dumps(row) + "\n")
     reply = json.dumps({"score": [7, 7], "reasoning": "half \ud800 of it"})
     with FakeServer(reply=lambda request: reply) as server:
-        flags = [
-            "--model",
-            "fake",
-            "--base-url",
-            server.base_url,
-            "--out",
-            str(tmp_path / "v.jsonl"),
-        ]
+        flags = split(
+            f"--model fake --base-url {server.base_url} --out {tmp_path}/v.jsonl"
+        )
         assert main(["score", str(tmp_path / "s.jsonl"), *flags]) in (0, 1)
     assert "unforeseen" not in capsys.readouterr().err
     [line] = map(json.loads, (tmp_path / "v.jsonl").read_text().splitlines())

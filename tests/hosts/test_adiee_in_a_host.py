@@ -3,6 +3,7 @@ model.
 """
 
 import math
+from shlex import split
 
 import pytest
 
@@ -105,12 +106,7 @@ def test_expected_is_the_mean_over_the_models_own_logits_and_replays_alike(
     evaluate, tiny, tmp_path
 ):
     arguments = (
-        "--model",
-        "vieval_transformers",
-        "--model_args",
-        f"model={tiny}",
-        "--batch_size",
-        "4",
+        *split(f"--model vieval_transformers --model_args model={tiny} --batch_size 4"),
     )
     run = evaluate(*arguments, tasks=TIE, judges={"adiee": {"mode": "expected"}})
     assert run.statuses == {"ok": 6}
@@ -122,13 +118,9 @@ def test_expected_is_the_mean_over_the_models_own_logits_and_replays_alike(
     assert again.metrics == run.metrics
     assert (
         main(
-            [
-                "show",
-                str(tmp_path / "run0"),
-                "demo_a/demo_00.png",
-                "--html",
-                str(tmp_path / "page.html"),
-            ]
+            split(
+                f"show {tmp_path}/run0 demo_a/demo_00.png --html {tmp_path}/page.html"
+            )
         )
         == 0
     )
@@ -139,9 +131,7 @@ def served_tiny():
     """The arguments of a real vLLM, and the folder of its weights."""
     model = served_by_vllm()
     return (
-        "--model",
-        "vieval_openai",
-        "--model_args",
+        *split("--model vieval_openai --model_args"),
         f"model={model['id']},base_url={VLLM_URL}",
     ), model["root"]
 
@@ -152,10 +142,7 @@ def test_a_real_vllm_tells_what_transformers_does(evaluate, served_tiny):
     run = evaluate(*arguments, tasks=TIE, judges=expected)
     assert run.statuses == {"ok": 6}
     here = evaluate(
-        "--model",
-        "vieval_transformers",
-        "--model_args",
-        f"model={folder}",
+        *split(f"--model vieval_transformers --model_args model={folder}"),
         tasks=TIE,
         judges=expected,
     )

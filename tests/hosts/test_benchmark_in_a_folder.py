@@ -2,6 +2,8 @@
 as datasets of VLMEvalKit.
 """
 
+from shlex import split
+
 import pytest
 
 pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
@@ -95,15 +97,7 @@ def test_its_tasks_run_and_are_replayed_and_reported(folders, tmp_path, results_
         == 1
     )
     assert (
-        main(
-            [
-                "report",
-                str(tmp_path / "out"),
-                str(tmp_path / "again"),
-                "--out",
-                str(tmp_path / "report"),
-            ]
-        )
+        main(split(f"report {tmp_path}/out {tmp_path}/again --out {tmp_path}/report"))
         == 0
     )
     report = (tmp_path / "report" / "report.md").read_text()

@@ -1,6 +1,7 @@
 """A generator beside ImagenHub's published image models, whose outputs the same task judges."""
 
 import json
+from shlex import split
 
 import pytest
 
@@ -42,10 +43,9 @@ def test_published_outputs_are_ranked_beside_a_generators_own(prepared_data, tmp
 
         def run(name, folder):
             images = (
-                "--model",
-                "vieval_images",
-                "--model_args",
-                f"folder={folder},name={name}",
+                *split(
+                    f"--model vieval_images --model_args folder={folder},name={name}"
+                ),
             )
             arguments = in_process.command(images, GENERATED, 10)[1:]
             in_process.run(

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from shlex import split
 
 import numpy as np
 import PIL.Image
@@ -92,14 +93,7 @@ def by_vieval_score(found, judge, tmp_path):
     verdicts = tmp_path / "v.jsonl"
     assert (
         main(
-            [
-                "score",
-                str(tmp_path / "s.jsonl"),
-                "--judge",
-                judge,
-                "--out",
-                str(verdicts),
-            ]
+            [*split(f"score {tmp_path}/s.jsonl --judge"), judge, "--out", str(verdicts)]
         )
         == 0
     )
@@ -519,12 +513,9 @@ def test_a_diffusers_pipeline_is_a_generator(tmp_path, editing):
         ",strength=0.9" if editing else ",height=32,width=32"
     )
     given = (
-        "--model",
-        "vieval_diffusers",
-        "--model_args",
-        f"model={weights},{call}",
-        "--batch_size",
-        2,
+        *split(
+            f"--model vieval_diffusers --model_args model={weights},{call} --batch_size 2"
+        ),
     )
     task = SSIM if editing else "generate_vieval_demo_sharpness_tig"
     out = run(tmp_path, (*given, "--device", "cpu"), task, 2)

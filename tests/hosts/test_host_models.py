@@ -9,6 +9,7 @@ import sys
 import types
 from collections import Counter
 from dataclasses import replace
+from shlex import split
 from types import SimpleNamespace
 
 import pytest
@@ -273,9 +274,7 @@ def test_vllm_in_process_gets_arguments_schemas_and_sampling_and_answers_are_kep
     def run(generation, model="model=some/name,dtype=float32,max_pixels=4096"):
         stub_vllm.parameters.clear()
         arguments = (
-            "--model",
-            "vieval_vllm",
-            "--model_args",
+            *split("--model vieval_vllm --model_args"),
             model,
             "--gen_kwargs",
             generation,
@@ -340,14 +339,9 @@ def test_a_model_in_process_answers_alike_alone_and_in_batches(
 
     def run(size):
         arguments = (
-            "--model",
-            "qwen2_5_vl",
-            "--model_args",
+            *split("--model qwen2_5_vl --model_args"),
             model,
-            "--device",
-            "cpu",
-            "--batch_size",
-            size,
+            *split(f"--device cpu --batch_size {size}"),
         )
         arguments += ("--gen_kwargs", "max_new_tokens=12", *flags)
         return evaluate(*arguments, limit=4, judges={"reminders": 0})

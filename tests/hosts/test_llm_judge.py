@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from shlex import split
 
 import PIL.Image
 import pytest
@@ -146,32 +147,22 @@ def test_a_task_of_an_author_has_the_scores_of_vieval_score(
     with FakeServer(faults=faults, latency=0.02) as server:
         written = options(tmp_path, server, "task")
         run = (
-            "--model",
-            "dummy",
-            "--include_path",
+            *split("--model dummy --include_path"),
             rows,
-            "--log_samples",
-            "--process_docs_parallel",
-            "32",
+            *split("--log_samples --process_docs_parallel 32"),
         )
         done = lmms_eval(
             *run,
-            "--tasks",
-            "judged_by_vieval",
-            "--output_path",
-            tmp_path / "out",
+            *split(f"--tasks judged_by_vieval --output_path {tmp_path}/out"),
             options=written,
         )
         assert done.returncode == 0, done.stderr[-3000:]
         assert "Traceback" not in done.stderr
         first, at_once = server.stats()["requests"], server.stats()["max_in_flight"]
         again = (
-            "--tasks",
-            "judged_by_vieval,my_task",
-            "--limit",
-            "11",
-            "--output_path",
-            tmp_path / "again",
+            *split(
+                f"--tasks judged_by_vieval,my_task --limit 11 --output_path {tmp_path}/again"
+            ),
         )
         done = lmms_eval(*run, *again, options=written)
         assert done.returncode == 0, done.stderr[-3000:]

@@ -2,6 +2,7 @@
 
 import json
 import re
+from shlex import split
 
 import pytest
 
@@ -123,18 +124,14 @@ def test_text_that_hosts_mangle_arrives_whole(
     results_of, ratings_folder, cig_logs, tmp_path
 ):
     nameless = (
-        "--model",
-        "vieval_replay",
-        "--model_args",
-        f"logs={cig_logs}",
-        "--tasks",
-        "imagenhub_viescore_cig",
+        *split(
+            f"--model vieval_replay --model_args logs={cig_logs} "
+            "--tasks imagenhub_viescore_cig"
+        ),
     )
     in_process.run(
         *nameless,
-        "--output_path",
-        tmp_path / "out",
-        "--log_samples",
+        *split(f"--output_path {tmp_path}/out --log_samples"),
         data=ratings_folder,
     )
     _, samples = results_of(tmp_path / "out")
@@ -236,10 +233,9 @@ def test_a_judge_that_asks_a_model_is_refused_where_nothing_answers():
 
 
 ANY_SERVER = (
-    "--model",
-    "vieval_openai",
-    "--model_args",
-    "model=any,base_url=http://127.0.0.1:9/v1",
+    *split(
+        "--model vieval_openai --model_args model=any,base_url=http://127.0.0.1:9/v1"
+    ),
 )
 
 
@@ -380,10 +376,7 @@ def test_a_judge_task_gives_the_hosts_baseline_nothing_to_test(tmp_path):
         *judged,
         "--tasks",
         task,
-        "--output_path",
-        tmp_path / "second",
-        "--baseline",
-        baseline,
+        *split(f"--output_path {tmp_path}/second --baseline {baseline}"),
     )
     document, samples = in_process.read(tmp_path / "second")
     assert not [key for key in document["results"][task] if key.startswith("paired_")]

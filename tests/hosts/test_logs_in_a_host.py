@@ -4,6 +4,7 @@ name of the model.
 
 import json
 from pathlib import Path
+from shlex import split
 
 import pytest
 
@@ -73,10 +74,7 @@ def test_generated_images_keep_their_prompt_as_input(evaluate, tmp_path):
         next(iter(demo().values())).images["output"].source
     )
     run = evaluate(
-        "--model",
-        "vieval_images",
-        "--model_args",
-        f"folder={folder},name=mine",
+        *split(f"--model vieval_images --model_args folder={folder},name=mine"),
         tasks="generate_vieval_demo_ssim_tie",
         limit=1,
     )

@@ -1,6 +1,7 @@
 """A wildcard over tasks of which some can be run: what is run, and what is said first."""
 
 import re
+from shlex import split
 
 import pytest
 
@@ -99,9 +100,7 @@ def test_calls_are_announced_and_a_table_has_the_primary_metric_of_a_task_and_th
 
 def test_a_group_that_is_named_is_not_averaged_over_a_part(data):
     line = refused(
-        "--model",
-        "vieval_openai",
-        "--model_args",
+        *split("--model vieval_openai --model_args"),
         ANYWHERE,
         "--tasks",
         "imagenhub_viescore",
@@ -117,11 +116,7 @@ ANYWHERE = "model=any,base_url=http://127.0.0.1:9/v1"
 @pytest.mark.parametrize("named", ["imagenhub_*", "imagenhub", "mmrb2*,imagenhub_vie*"])
 def test_nothing_prepared_is_an_error_before_the_model_is_made(tmp_path, named):
     line = refused(
-        "--model",
-        "qwen2_5_vl",
-        "--model_args",
-        "pretrained=/none",
-        "--tasks",
+        *split("--model qwen2_5_vl --model_args pretrained=/none --tasks"),
         named,
         data=tmp_path,
     )
@@ -134,9 +129,7 @@ def test_images_and_conditions_that_are_not_there_leave_a_task_out_and_a_replay_
     ratings_folder, cig_logs, tmp_path, results_of
 ):
     given = (
-        "--model",
-        "vieval_openai",
-        "--model_args",
+        *split("--model vieval_openai --model_args"),
         ANYWHERE,
         "--tasks",
         "imagenhub_*_cig",

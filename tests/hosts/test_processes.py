@@ -11,6 +11,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from shlex import split
 
 import pytest
 
@@ -256,9 +257,7 @@ def test_a_killed_run_asks_nothing_again_that_was_answered(
     with FakeServer(latency=0.1, capacity=4, faults=faults) as server:
         named = served("vieval_openai", server, num_concurrent=4)
         line = [
-            sys.executable,
-            "-m",
-            "lmms_eval",
+            *split(f"{sys.executable} -m lmms_eval"),
             *command(named, limit=48)[1:],
             "--output_path",
             tmp_path / "out",

@@ -3,6 +3,7 @@ networks.
 """
 
 import json
+from shlex import split
 
 import pytest
 
@@ -101,18 +102,12 @@ def test_what_will_not_do_ends_with_one_line(arguments, line):
     model, *further = arguments
     assert line in refused(
         *scorer(model, **(further or [{}])[0]),
-        "--tasks",
-        "vieval_demo_clip_score_tig",
-        "--limit",
-        1,
+        *split("--tasks vieval_demo_clip_score_tig --limit 1"),
     )
 
 
 def test_another_architecture_is_refused_in_one_line(scorer_weights):
     assert "must have the architecture clip (CLIPModel), got vit" in refused(
         *scorer(scorer_weights["dino"]),
-        "--tasks",
-        "vieval_demo_clip_score_tig",
-        "--limit",
-        1,
+        *split("--tasks vieval_demo_clip_score_tig --limit 1"),
     )

@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import re
+from shlex import split
 
 import numpy as np
 import pytest
@@ -320,17 +321,15 @@ def run(tmp_path_factory):
     with FakeServer(reply=Noisy()) as server:
         in_process.run(
             *(
-                "--model",
-                "vieval_openai",
-                "--model_args",
-                f"model=fake,base_url={server.base_url}",
+                *split(
+                    "--model vieval_openai "
+                    f"--model_args model=fake,base_url={server.base_url}"
+                ),
             ),
             *(
-                "--tasks",
-                "t2i_eval_bench",
-                "--output_path",
-                root / "out",
-                "--log_samples",
+                *split(
+                    f"--tasks t2i_eval_bench --output_path {root}/out --log_samples"
+                ),
             ),
             data=root,
             options=options,

@@ -678,13 +678,6 @@ def test_a_relative_folder_is_read(name, vieval, tmp_path, monkeypatch):
 def test_a_layout_is_for_folders(vieval, tmp_path):
     save(tmp_path / "a.png", picture(1))
     refused = vieval(
-        "score",
-        tmp_path / "a.png",
-        "--prompt",
-        "x",
-        *JUDGE,
-        "--layout",
-        "geneval",
-        code=1,
+        f"score {tmp_path}/a.png --prompt x", *JUDGE, "--layout", "geneval", code=1
     )
     assert "applies only to image folders" in refused.err

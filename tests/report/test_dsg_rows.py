@@ -4,6 +4,7 @@ answers through lmms-eval.
 
 import json
 import shutil
+from shlex import split
 
 import pytest
 
@@ -41,10 +42,9 @@ def cells(shared_data, home, tmp_path_factory):
     plain.write_text("judges: {question_answering: {dependencies: false}}\n")
     for name in NAMES.values():
         replayed = (
-            "--model",
-            "vieval_replay",
-            "--model_args",
-            f"name={name},logs={shared_data}",
+            *split(
+                f"--model vieval_replay --model_args name={name},logs={shared_data}"
+            ),
         )
         in_process.run(
             *replayed,
@@ -56,9 +56,7 @@ def cells(shared_data, home, tmp_path_factory):
             data=home,
         )
         ablation = (
-            "--tasks",
-            "tifa160_question_answering",
-            "--output_path",
+            *split("--tasks tifa160_question_answering --output_path"),
             out / f"{name} plain",
             "--log_samples",
         )
@@ -140,11 +138,9 @@ def test_the_five_images_alone_are_left_out_by_a_list_of_the_others(
         "{uids: asked.txt, statistics: {failures: as_recorded, draws: 20}}"
     )
     replayed = (
-        "--model",
-        "vieval_replay",
-        "--model_args",
-        f"name=mplug,logs={shared_data}",
-        "--log_samples",
+        *split(
+            f"--model vieval_replay --model_args name=mplug,logs={shared_data} --log_samples"
+        ),
     )
     task, out = "tifa160_question_answering", tmp_path / "out"
     in_process.run(

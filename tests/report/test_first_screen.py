@@ -524,15 +524,8 @@ def test_images_that_a_benchmark_draws_are_on_the_page_of_its_verdicts_file(
     )
     monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "vieval.yaml"))
     vieval(
-        "score",
-        "--benchmark",
-        "vieval_demo",
-        "--judge",
-        "sharpness",
-        "--limit",
-        24,
-        "--out",
-        "verdicts.jsonl",
+        "score --benchmark vieval_demo --judge sharpness --limit 24 "
+        "--out verdicts.jsonl"
     )
     vieval("report", "verdicts.jsonl", "--out", "page")
     page = (tmp_path / "page" / "report.html").read_text()

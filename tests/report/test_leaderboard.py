@@ -5,6 +5,7 @@ apart by what differs.
 import json
 import re
 from dataclasses import replace
+from shlex import split
 
 import numpy as np
 import pytest
@@ -319,16 +320,7 @@ def test_ratings_of_own_samples_tell_how_far_a_judge_agrees_with_people(
     (tmp_path / "r.csv").write_text("\n".join([header, *said]))
     out = tmp_path / "out"
     assert (
-        main(
-            [
-                "report",
-                str(tmp_path / "v.jsonl"),
-                "--human",
-                str(tmp_path / "r.csv"),
-                "--out",
-                str(out),
-            ]
-        )
+        main(split(f"report {tmp_path}/v.jsonl --human {tmp_path}/r.csv --out {out}"))
         == 0
     )
     text = (out / "report.md").read_text()

@@ -5,6 +5,7 @@ import io
 import json
 import re
 import shutil
+from shlex import split
 
 import pytest
 
@@ -39,11 +40,7 @@ def replayed(shared_data, tmp_path_factory):
 
 def _replay(data, name, logs, tasks, out):
     arguments = (
-        "--model",
-        "vieval_replay",
-        "--model_args",
-        f"name={name},logs={logs}",
-        "--tasks",
+        *split(f"--model vieval_replay --model_args name={name},logs={logs} --tasks"),
         tasks,
     )
     in_process.run(*arguments, "--output_path", out, "--log_samples", data=data)
@@ -59,9 +56,7 @@ def reported(replayed, shared_data, tmp_path_factory):
             [
                 "report",
                 *map(str, replayed.values()),
-                "--out",
-                str(out),
-                "--expect",
+                *split(f"--out {out} --expect"),
                 expected,
             ]
         )
@@ -198,14 +193,7 @@ def test_one_changed_score_is_found_and_named(shared_data, tmp_path, capsys):
     )
     expected = str(shared_data / "expected" / "viescore_paper_tables.csv")
     code = main(
-        [
-            "report",
-            str(tmp_path / "out"),
-            "--out",
-            str(tmp_path / "report"),
-            "--expect",
-            expected,
-        ]
+        [*split(f"report {tmp_path}/out --out {tmp_path}/report --expect"), expected]
     )
     printed = capsys.readouterr().out
     assert code == 1
@@ -339,12 +327,7 @@ def test_56_of_57_printed_cells_of_the_metrics_agree(
     """Tables 8 and 9, of which the 57th is a slip of the sign; the averages are CIGEval's."""
     logs = shared_data / "viescore_logs" / "results_autometrics"
     arguments = (
-        "--model",
-        "vieval_replay",
-        "--model_args",
-        f"logs={logs}",
-        "--tasks",
-        "imagenhub_*",
+        *split(f"--model vieval_replay --model_args logs={logs} --tasks 'imagenhub_*'"),
     )
     in_process.run(
         *arguments, "--output_path", tmp_path / "out", "--log_samples", data=shared_data
@@ -352,11 +335,7 @@ def test_56_of_57_printed_cells_of_the_metrics_agree(
     capsys.readouterr()
     expected = shared_data / "expected" / "viescore_auto_metric_tables.csv"
     report = [
-        "report",
-        str(tmp_path / "out"),
-        "--out",
-        str(tmp_path / "report"),
-        "--expect",
+        *split(f"report {tmp_path}/out --out {tmp_path}/report --expect"),
         str(expected),
     ]
     printed = vieval(*report).out

@@ -5,6 +5,7 @@ or uid.
 import json
 import math
 import re
+from shlex import split
 
 import pytest
 
@@ -53,16 +54,7 @@ def write_two_models(folder, prompts=60, **columns):
 def judged(vieval, tmp_path):
     """A folder of shards, by a judge that needs no server."""
     data = write_two_models(tmp_path / "data")
-    vieval(
-        "score",
-        data,
-        "--judge",
-        "sharpness",
-        "--out",
-        tmp_path / "out",
-        "--rows-per-shard",
-        "8",
-    )
+    vieval(f"score {data} --judge sharpness --out {tmp_path}/out --rows-per-shard 8")
     return tmp_path / "out"
 
 
@@ -79,12 +71,7 @@ def means(folder):
 
 def test_ranks_and_reports_are_those_of_the_verdicts(vieval, judged, tmp_path):
     printed = vieval(
-        "rank",
-        judged,
-        "--tables",
-        tmp_path / "tables",
-        "--html",
-        tmp_path / "rank.html",
+        f"rank {judged} --tables {tmp_path}/tables --html {tmp_path}/rank.html"
     ).out
     document = json.loads((tmp_path / "tables" / "findings.json").read_text())
     by_hand = means(judged)
@@ -246,16 +233,9 @@ def test_a_run_that_is_not_complete_is_read_only_where_that_is_asked_for(
     vieval, server, tmp_path
 ):
     data = write_parquet(tmp_path / "data")
-    command = [
-        "score",
-        data,
-        "--model",
-        "fake",
-        "--base-url",
-        server.base_url,
-        "--out",
-        tmp_path / "out",
-    ]
+    command = split(
+        f"score {data} --model fake --base-url {server.base_url} --out {tmp_path}/out"
+    )
     vieval(*command, "--rows-per-shard", "8", "--budget", "120", code=1)
     done = len(verdicts(tmp_path / "out"))
     assert 0 < done < 120
@@ -295,10 +275,7 @@ def test_contests_of_a_folder_are_ranked_by_the_names_in_its_rows(
         "score",
         tmp_path / "data",
         *asked,
-        "--judge",
-        "pairwise",
-        "--out",
-        tmp_path / "out",
+        *split(f"--judge pairwise --out {tmp_path}/out"),
     )
     printed = vieval("rank", tmp_path / "out").out
     assert "mine" in printed

@@ -3,6 +3,7 @@ no zero in disguise.
 """
 
 import json
+from shlex import split
 
 import numpy as np
 import PIL.Image
@@ -61,10 +62,7 @@ def test_rows_that_agree_in_uid_generator_and_draw_are_refused(tmp_path, vieval)
     printed = vieval(
         "score",
         write(tmp_path, rows),
-        "--judge",
-        "sharpness",
-        "--out",
-        tmp_path / "v",
+        *split(f"--judge sharpness --out {tmp_path}/v"),
         code=1,
     ).err
     assert (

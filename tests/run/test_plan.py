@@ -3,6 +3,7 @@
 import json
 import random
 import re
+from shlex import split
 
 import PIL.Image
 import pytest
@@ -135,14 +136,7 @@ def test_a_plan_of_10000_rows_is_what_the_server_counts(store, run, tmp_path):
 def test_tokens_that_the_server_had_in_its_cache_cost_what_they_cost(
     store, samples, run
 ):
-    prices = [
-        "--price-input",
-        "1",
-        "--price-cached-input",
-        "0.25",
-        "--price-output",
-        "4",
-    ]
+    prices = split("--price-input 1 --price-cached-input 0.25 --price-output 4")
     with FakeServer(cached_share=0.5) as server:
         _, planned, _ = run(samples, server, *prices)
         store.unlink()
@@ -282,12 +276,7 @@ def test_a_price_that_is_none_is_one_line(samples, run, price):
     code, _, told = run(
         samples,
         None,
-        "--model",
-        "m",
-        "--base-url",
-        "http://127.0.0.1:9/v1",
-        "--price-input",
-        price,
+        *split(f"--model m --base-url http://127.0.0.1:9/v1 --price-input {price}"),
     )
     assert (code, told.count("\n")) == (1, 1)
     assert "vieval: --price-input: Input should be" in told

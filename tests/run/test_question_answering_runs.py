@@ -6,6 +6,7 @@ images.
 import base64
 import json
 from collections import Counter
+from shlex import split
 
 import pytest
 
@@ -103,12 +104,7 @@ def test_score_shards_and_reward_give_the_same_scores(model, server, tmp_path, c
     ]
     parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "images.parquet")
     judge = (
-        "--judge",
-        "question_answering",
-        "--model",
-        "fake",
-        "--base-url",
-        server.base_url,
+        *split(f"--judge question_answering --model fake --base-url {server.base_url}"),
     )
     assert (
         main(

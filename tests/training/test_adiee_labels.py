@@ -4,6 +4,7 @@ those by CLIP-D.
 
 import json
 from itertools import pairwise
+from shlex import split
 
 import numpy as np
 import PIL.Image
@@ -239,14 +240,7 @@ def test_a_label_out_of_range_is_one_line(tmp_path, capsys, value):
     row = {**json.loads(rows), "label": edit.label}
     (tmp_path / "data" / dataset.EXAMPLES).write_text(rows + json.dumps(row) + "\n")
     said = refused(
-        capsys,
-        "train",
-        "adiee",
-        tmp_path / "data",
-        "--base",
-        "none",
-        "--out",
-        tmp_path / "out",
+        capsys, *split(f"train adiee {tmp_path}/data --base none --out {tmp_path}/out")
     )
     assert "row 2: `label` must be" in said
 
@@ -334,16 +328,9 @@ def test_labels_by_clip_d_are_those_of_a_direct_computation(
     monkeypatch.setattr(labels, "FAILED", 0.05)
     monkeypatch.setattr(labels, "SUCCEEDED", 0.02)
     command = [
-        "data",
-        "adiee",
-        "--outputs",
+        *split("data adiee --outputs"),
         outputs,
-        "--licence",
-        "CC0",
-        "--clip",
-        clip,
-        "--out",
-        tmp_path,
+        *split(f"--licence CC0 --clip {clip} --out {tmp_path}"),
     ]
     rules = ["--truth", "people", "--weak", "old", "--strong", "new"]
     assert main([str(word) for word in [*command, *rules]]) == 0
@@ -383,16 +370,7 @@ def test_labels_by_clip_d_are_those_of_a_direct_computation(
     [
         (["--truth", "people", "--weak", "old"], "unknown editor 'new'"),
         (
-            [
-                "--truth",
-                "people",
-                "--weak",
-                "old",
-                "--strong",
-                "new",
-                "--clip",
-                "/nowhere",
-            ],
+            split("--truth people --weak old --strong new --clip /nowhere"),
             "weights folder not found",
         ),
     ],
@@ -401,16 +379,9 @@ def test_editors_and_weights_that_are_not_named_are_one_line(
     outputs, clip, tmp_path, capsys, options, said
 ):
     command = [
-        "data",
-        "adiee",
-        "--outputs",
+        *split("data adiee --outputs"),
         outputs,
-        "--licence",
-        "CC0",
-        "--clip",
-        clip,
-        "--out",
-        tmp_path / "data",
+        *split(f"--licence CC0 --clip {clip} --out {tmp_path}/data"),
     ]
     assert said in refused(capsys, *command, *options)
 

@@ -4,6 +4,7 @@ folders that trainers read.
 
 import io
 import json
+from shlex import split
 
 import PIL.Image
 import pytest
@@ -167,13 +168,7 @@ def test_two_prompts_that_share_a_uid_are_no_pair(tmp_path, vieval, different):
     source = Provenance("vqascore", (), ("SC",), "judge-7b", "vqascore/v1", "abc")
     verdicts = [Verdict({"SC": score}, Status.OK) for score in (0.9, 0.1)]
     write_verdicts(tmp_path / "v.jsonl", samples, verdicts, source)
-    command = [
-        "export",
-        "--pairs",
-        tmp_path / "v.jsonl",
-        "--out",
-        tmp_path / "pairs.jsonl",
-    ]
+    command = split(f"export --pairs {tmp_path}/v.jsonl --out {tmp_path}/pairs.jsonl")
     [line] = vieval(*command, code=1).err.splitlines()
     words = (
         "'a red cat on a mat' and 'a blue dog'"
@@ -191,10 +186,7 @@ def test_a_margin_that_is_none_is_wrong_usage(given, tmp_path, capsys, margin):
             [
                 "export",
                 *map(str, given),
-                "--out",
-                str(tmp_path / "pairs.jsonl"),
-                "--margin",
-                margin,
+                *split(f"--out {tmp_path}/pairs.jsonl --margin {margin}"),
             ]
         )
     assert f"must be a number from 0 to 1, got '{margin}'" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from shlex import split
 
 import pytest
 
@@ -25,10 +26,7 @@ def exported(run, tmp_path_factory):
         "export",
         "t2i_eval",
         str(run / "verdicts.jsonl"),
-        "--out",
-        str(out),
-        "--trainer",
-        "trl",
+        *split(f"--out {out} --trainer trl"),
     ]
     assert main(command) == 0
     return out
@@ -159,15 +157,7 @@ def test_other_errors_are_not_called_memory_or_room():
 @pytest.mark.parametrize("options", [["--held-out", "1"], ["--learning-rate", "-1"]])
 def test_bad_options_are_one_line(exported, tmp_path, vieval, options):
     printed = vieval(
-        "train",
-        "sft",
-        exported,
-        "--base",
-        "none",
-        "--out",
-        tmp_path / "out",
-        *options,
-        code=1,
+        f"train sft {exported} --base none --out {tmp_path}/out", *options, code=1
     ).err
     name, value = options
     assert name in printed
@@ -179,23 +169,11 @@ def test_bad_options_are_one_line(exported, tmp_path, vieval, options):
 def test_a_tuned_model_has_learnt_and_is_a_model_again(exported, tmp_path, capsys):
     pytest.importorskip("trl")
     base = tiny_model.build(tmp_path / "base")
-    plan = [
-        "--steps",
-        "6",
-        "--batch-size",
-        "2",
-        "--learning-rate",
-        "3e-3",
-        "--held-out",
-        "0.4",
-        "--tune",
-        "full",
-    ]
+    plan = split(
+        "--steps 6 --batch-size 2 --learning-rate 3e-3 --held-out 0.4 --tune full"
+    )
     command = [
-        "train",
-        "sft",
-        str(exported),
-        "--base",
+        *split(f"train sft {exported} --base"),
         str(base),
         "--out",
         str(tmp_path / "tuned"),

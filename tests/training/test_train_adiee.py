@@ -1,6 +1,7 @@
 """ADIEE's scorer: the token, the head, the position, and a training that was killed."""
 
 import json
+import shlex
 import shutil
 from operator import attrgetter
 
@@ -56,24 +57,12 @@ def scorer(tmp_path_factory, data, base):
 
 
 def train(data, base, out, *options):
-    plan = [
-        "--tune",
-        "full",
-        "--images",
-        "joined",
-        "--steps",
-        "6",
-        "--batch-size",
-        "4",
-        "--held-out",
-        "0.2",
-    ]
+    plan = shlex.split(
+        "--tune full --images joined --steps 6 --batch-size 4 --held-out 0.2"
+    )
     return main(
         [
-            "train",
-            "adiee",
-            str(data),
-            "--base",
+            *shlex.split(f"train adiee {data} --base"),
             str(base),
             "--out",
             str(out),
@@ -284,14 +273,7 @@ def test_adapters_train_with_embeddings_and_leave_the_rest_alone(
         train(
             data,
             base,
-            tmp_path / "out",
-            "--tune",
-            "lora",
-            "--images",
-            "two",
-            "--steps",
-            "2",
-            "--answer",
+            *shlex.split(f"{tmp_path}/out --tune lora --images two --steps 2 --answer"),
             answer,
         )
         == 0

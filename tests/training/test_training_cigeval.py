@@ -5,6 +5,7 @@ the human mean.
 import json
 from collections import Counter
 from pathlib import Path
+from shlex import split
 
 import PIL.Image
 import pytest
@@ -171,10 +172,7 @@ def test_export_counts_what_it_kept_and_trl_reads_it(tmp_path, monkeypatch, caps
                 "export",
                 "cigeval",
                 str(results),
-                "--out",
-                str(tmp_path / "t.jsonl"),
-                "--trainer",
-                "trl",
+                *split(f"--out {tmp_path}/t.jsonl --trainer trl"),
             ]
         )
         == 0

@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import subprocess
+from shlex import split
 
 import pytest
 
@@ -104,9 +105,7 @@ def lmms_eval(tmp_path_factory):
             *model,
             "--tasks",
             ",".join(tasks),
-            "--limit",
-            str(limit),
-            "--log_samples",
+            *split(f"--limit {limit} --log_samples"),
         ]
         command = [
             PYTHON,

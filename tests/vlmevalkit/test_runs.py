@@ -2,6 +2,7 @@
 
 import json
 import signal
+from shlex import split
 
 import pytest
 
@@ -196,15 +197,9 @@ def test_a_killed_run_goes_on_where_it_was(process, tmp_path, host):
         path.write_text(json.dumps({"model": {"fake": model}, "data": data}))
         out = tmp_path / "out"
         command = (
-            "-m",
-            "vieval_plugin",
-            "vlmevalkit",
-            "--config",
-            path,
-            "--work-dir",
-            out,
-            "--api-nproc",
-            2,
+            *split(
+                f"-m vieval_plugin vlmevalkit --config {path} --work-dir {out} --api-nproc 2"
+            ),
         )
         environment = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
         first = process(*command, "--limit", 12, **environment)
@@ -265,10 +260,7 @@ def test_the_pipeline_for_servers_says_the_same_and_ends(host, run, server):
         "--api-mode",
         "--data",
         TIE,
-        "--vieval-model",
-        "fake",
-        "--vieval-base-url",
-        server.base_url,
+        *split(f"--vieval-model fake --vieval-base-url {server.base_url}"),
         out="piped",
     )
     assert piped.code == 0
@@ -282,12 +274,9 @@ def test_the_pipeline_for_servers_ends_where_nothing_answers(run, host):
     with FakeServer() as server:
         pass
     named = (
-        "--vieval-model",
-        "fake",
-        "--vieval-base-url",
-        server.base_url,
-        "--vieval-patience",
-        "1",
+        *split(
+            f"--vieval-model fake --vieval-base-url {server.base_url} --vieval-patience 1"
+        ),
     )
     made = run("--api-mode", "--data", TIE, *named)
     assert made.code == 1

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from shlex import split
 
 import pytest
 
@@ -46,13 +47,7 @@ def run(tmp_path):
 
 def vlmevalkit(*arguments, data=TIE):
     return (
-        "-m",
-        "vieval_plugin",
-        "vlmevalkit",
-        "--data",
-        data,
-        "--work-dir",
-        "out",
+        *split(f"-m vieval_plugin vlmevalkit --data {data} --work-dir out"),
         *arguments,
     )
 
@@ -122,13 +117,9 @@ def test_a_judge_without_a_model_reads_the_posters_of_the_demo(
     make(tmp_path / "demo", 0)
     monkeypatch.setenv("VIEVAL_BENCHMARKS", "demo")
     command = (
-        "vlmevalkit",
-        "--data",
-        "posters_text_rendering",
-        "--model",
-        "VievalScorer",
-        "--limit",
-        4,
+        *split(
+            "vlmevalkit --data posters_text_rendering --model VievalScorer --limit 4"
+        ),
     )
     done = run("-m", "vieval_plugin", *command, "--work-dir", "out")
     assert done.returncode == 0, done.stderr
@@ -168,14 +159,9 @@ def test_a_judge_without_a_model_reads_the_posters_of_the_demo(
 )
 def test_a_users_mistake_is_one_line_and_an_exit_code(run, arguments, line):
     done = run(
-        "-m",
-        "vieval_plugin",
-        "vlmevalkit",
+        *split("-m vieval_plugin vlmevalkit"),
         *arguments,
-        "--work-dir",
-        "out",
-        "--limit",
-        2,
+        *split("--work-dir out --limit 2"),
     )
     assert done.returncode == 1
     [told] = [said for said in done.stderr.splitlines() if line in said]

@@ -5,6 +5,7 @@ another commit.
 from __future__ import annotations
 
 import hashlib
+from shlex import split
 
 import pytest
 
@@ -69,14 +70,10 @@ def test_all_files_come_from_their_commit_and_are_not_fetched_twice(
 ):
     host, asked, *_ = site
     given = (
-        "prepare",
-        "published_verdicts",
-        "--root",
-        tmp_path,
-        "--part",
-        "imagenhub",
-        "--mirror",
-        f"logs={host}",
+        *split(
+            f"prepare published_verdicts --root {tmp_path} --part imagenhub "
+            f"--mirror logs={host}"
+        ),
     )
     assert vieval(*given).out.splitlines()[1:] == [
         "published_verdicts/imagenhub: complete, 12 files (12 fetched now)"
@@ -96,14 +93,10 @@ def test_what_was_interrupted_goes_on_and_what_was_changed_is_fetched_anew(
 ):
     host, asked, _, gone = site
     given = (
-        "prepare",
-        "published_verdicts",
-        "--root",
-        tmp_path,
-        "--part",
-        "imagenhub",
-        "--mirror",
-        f"logs={host}",
+        *split(
+            f"prepare published_verdicts --root {tmp_path} --part imagenhub "
+            f"--mirror logs={host}"
+        ),
     )
     gone.update(list(BODIES)[:5])
     [line] = vieval(*given, code=1).out.splitlines()[1:]
@@ -140,12 +133,7 @@ def test_one_line_has_all_that_is_missing_whatever_the_reasons(site, vieval, tmp
 
 def test_without_a_network_two_lines_say_what_to_do(vieval, tmp_path):
     given = (
-        "--root",
-        tmp_path,
-        "--part",
-        "imagenhub",
-        "--mirror",
-        "logs=http://127.0.0.1:9",
+        *split(f"--root {tmp_path} --part imagenhub --mirror logs=http://127.0.0.1:9"),
     )
     _, why, what = vieval(
         "prepare", "published_verdicts", *given, code=1

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import tarfile
+from shlex import split
 
 import pyarrow
 import pytest
@@ -78,14 +79,9 @@ def test_verdicts_on_rows_that_are_not_there_are_no_rows_that_passed(
 
 def test_a_folder_of_verdicts_inside_the_data_is_not_data(vieval, tmp_path):
     write_parquet(tmp_path / "data", 1, 20, 10)
-    command = [
-        "score",
-        tmp_path / "data",
-        "--judge",
-        "sharpness",
-        "--out",
-        tmp_path / "data" / "out",
-    ]
+    command = split(
+        f"score {tmp_path}/data --judge sharpness --out {tmp_path}/data/out"
+    )
     vieval(*command)
     assert "0 of 20 rows left to judge" in vieval(*command).err
 
@@ -101,14 +97,9 @@ def test_a_data_set_without_images_leaves_no_folder_behind(vieval, tmp_path, out
     write_tar(tmp_path / "tars" / "a.tar", {"1": {"txt": b"a thing"}})
     before = set(tmp_path.rglob("*"))
     for data in ("data", "tars"):
-        command = [
-            "score",
-            tmp_path / data,
-            "--judge",
-            "sharpness",
-            "--out",
-            tmp_path / out,
-        ]
+        command = split(
+            f"score {tmp_path}/{data} --judge sharpness --out {tmp_path}/{out}"
+        )
         assert "no column of images" in vieval(*command, code=1).err
         assert set(tmp_path.rglob("*")) == before
 
@@ -116,14 +107,7 @@ def test_a_data_set_without_images_leaves_no_folder_behind(vieval, tmp_path, out
 def test_a_named_pipe_is_no_data(vieval, tmp_path):
     (tmp_path / "data").mkdir()
     os.mkfifo(tmp_path / "data" / "a.parquet")
-    command = [
-        "score",
-        tmp_path / "data",
-        "--judge",
-        "sharpness",
-        "--out",
-        tmp_path / "out",
-    ]
+    command = split(f"score {tmp_path}/data --judge sharpness --out {tmp_path}/out")
     assert "a.parquet: not a regular file" in vieval(*command, code=1).err
 
 
@@ -134,15 +118,6 @@ def test_names_in_a_tar_need_not_be_utf_8(vieval, tmp_path):
                 entry = tarfile.TarInfo(name + suffix)
                 entry.size = len(content)
                 tar.addfile(entry, io.BytesIO(content))
-    vieval(
-        "score",
-        tmp_path / "a.tar",
-        "--judge",
-        "sharpness",
-        "--kind",
-        "tig",
-        "--out",
-        tmp_path / "out",
-    )
+    vieval(f"score {tmp_path}/a.tar --judge sharpness --kind tig --out {tmp_path}/out")
     assert [row["status"] for row in verdicts(tmp_path / "out")] == ["ok", "ok"]
     vieval("filter", tmp_path / "out", "--where", "PQ >= 0", "--out", tmp_path / "kept")

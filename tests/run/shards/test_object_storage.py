@@ -1,6 +1,7 @@
 """A folder of shards in object storage: each file is put in one go, and what is there is whole."""
 
 import io
+from shlex import split
 
 import pytest
 
@@ -83,12 +84,7 @@ def test_another_machine_goes_on_with_tar_files_that_it_has_not_indexed(
     bucket = FakeS3()
     with bucket.serving() as address:
         command = (
-            "score",
-            path.parent,
-            "--out",
-            address,
-            "--judge",
-            "sharpness",
+            *split(f"score {path.parent} --out {address} --judge sharpness"),
             *SMALL,
         )
         vieval(*command)

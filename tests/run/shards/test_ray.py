@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 import uuid
+from shlex import split
 
 import pytest
 
@@ -133,9 +134,7 @@ def test_a_judge_that_is_a_network_has_a_worker_a_gpu(
     cluster, data, tmp_path, scorer_weights
 ):
     command = (
-        "--judge",
-        "clip_score",
-        "--scorer",
+        *split("--judge clip_score --scorer"),
         scorer_weights["clip_score"],
         "--ray",
         cluster.address,
@@ -158,12 +157,7 @@ def test_a_row_that_ends_its_workers_is_the_only_one_without_a_verdict(
     for name, value in fatal_judge(tmp_path / "plugin", "u33").items():
         monkeypatch.setenv(name, value)
     command = [
-        "score",
-        data,
-        "--judge",
-        "fatal",
-        "--out",
-        tmp_path / "out",
+        *split(f"score {data} --judge fatal --out {tmp_path}/out"),
         *SMALL[:2],
         "--ray",
         cluster.address,

@@ -3,6 +3,7 @@ no key leaves.
 """
 
 import json
+from shlex import split
 
 import pyarrow
 import pytest
@@ -35,12 +36,7 @@ def judge(vieval, named, out, *more, code=0):
     return vieval(
         "score",
         named,
-        "--out",
-        out,
-        "--judge",
-        "sharpness",
-        "--rows-per-shard",
-        "8",
+        *split(f"--out {out} --judge sharpness --rows-per-shard 8"),
         *more,
         code=code,
     )
@@ -239,10 +235,7 @@ def test_data_on_a_disk_and_in_a_bucket_have_no_folder_together(
         "score",
         data,
         bucket.address("data"),
-        "--out",
-        tmp_path / "out",
-        "--judge",
-        "sharpness",
+        *split(f"--out {tmp_path}/out --judge sharpness"),
     ]
     assert "have no common folder or bucket" in vieval(*command, code=1).err
 
@@ -277,10 +270,7 @@ def test_a_row_group_is_read_once(vieval, bucket, tmp_path, group):
     command = [
         "score",
         bucket.address("data"),
-        "--out",
-        tmp_path / "out",
-        "--judge",
-        "sharpness",
+        *split(f"--out {tmp_path}/out --judge sharpness"),
     ]
     sent = bucket.sent_bytes
     vieval(*command, "--rows-per-shard", "50")

@@ -11,6 +11,7 @@ import socket
 import tarfile
 from dataclasses import replace
 from pathlib import Path
+from shlex import split
 
 import PIL.Image
 import pytest
@@ -486,10 +487,7 @@ def test_the_next_shards_are_open_while_one_waits_and_no_more_than_three(
             tmp_path / "out",
             server,
             *SMALL,
-            "--timeout",
-            "2",
-            "--num-concurrent",
-            "8",
+            *split("--timeout 2 --num-concurrent 8"),
         )
         process = start(*printed)
         until(
@@ -544,13 +542,9 @@ def test_rows_whose_replies_cannot_be_read_are_failures_too(
 
 def test_a_run_that_scores_no_row_exits_with_1_and_says_so(vieval, data, tmp_path):
     again = (
-        "shards",
-        tmp_path / "out",
-        "--rejudge",
-        "parse_failure",
-        "--model",
-        "fake",
-        "--base-url",
+        *split(
+            f"shards {tmp_path}/out --rejudge parse_failure --model fake --base-url"
+        ),
     )
     with FakeServer(reply=lambda chat: "I cannot say.") as server:
         command = arguments(
@@ -851,10 +845,7 @@ def test_a_server_that_is_down_for_good_ends_the_run(vieval, data, tmp_path):
             tmp_path / "out",
             server,
             *SMALL,
-            "--num-concurrent",
-            "4",
-            "--patience",
-            "1",
+            *split("--num-concurrent 4 --patience 1"),
         )
         process = start(*command)
         until(lambda: len(files_in(tmp_path / "out")) > 2)

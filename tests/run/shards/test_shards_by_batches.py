@@ -2,6 +2,7 @@
 
 import json
 import re
+from shlex import split
 
 import pytest
 
@@ -108,9 +109,7 @@ def test_a_run_that_is_killed_while_it_asks_and_while_it_judges_pays_nothing_twi
             tmp_path / "out",
             service,
             *FLAGS,
-            "--batch",
-            "--processes",
-            "2",
+            *split("--batch --processes 2"),
         )
         running.append(start(*command, code=quick))
         running[0].wait()

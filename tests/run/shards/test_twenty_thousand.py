@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from dataclasses import dataclass
+from shlex import split
 
 import pytest
 
@@ -47,9 +48,7 @@ class Size:
     @property
     def flags(self):
         return (
-            "--judge",
-            "vqascore",
-            "--rows-per-shard",
+            *split("--judge vqascore --rows-per-shard"),
             self.per_shard,
             "--num-concurrent",
             CONCURRENT,
