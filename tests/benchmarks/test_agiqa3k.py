@@ -76,9 +76,7 @@ def direct(people, judged):
     return found
 
 
-def test_correlations_of_a_scripted_judge_are_those_of_a_direct_computation(
-    shared_data,
-):
+def test_correlations_are_those_of_a_direct_computation(shared_data):
     samples = BENCHMARK.load(shared_data, "all")
     assert len(samples) == BENCHMARK.parts["all"] == 2982
     people, judged = scripted(shared_data / "agiqa3k" / "data.csv")

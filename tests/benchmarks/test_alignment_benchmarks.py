@@ -190,9 +190,7 @@ def test_seetrue_is_split_by_source_and_its_uids_begin_with_the_text(root):
     assert {s.group for s in found} == {"0"}
 
 
-def test_videos_are_four_frames_and_objects_nine_views_unless_a_file_says_otherwise(
-    root,
-):
+def test_videos_are_four_frames_and_objects_nine_views(root):
     video, thing = samples(root, "t2vscore")[0], samples(root, "stanfordt23d")[0]
     frames = root / "t2vscore" / "frames4" / "gen2" / "0"
     assert [image.source for image in video.images.values()] == [
@@ -238,9 +236,7 @@ def test_every_sample_is_of_text_guided_generation_and_of_a_group(root, benchmar
 
 
 @pytest.mark.parametrize("benchmark", BENCHMARKS)
-def test_a_benchmark_says_where_it_comes_from_and_whether_it_may_train_a_model(
-    benchmark,
-):
+def test_a_benchmark_says_whether_it_may_train_a_model(benchmark):
     described = BENCHMARKS[benchmark]
     assert described.source
     assert described.licence
@@ -263,9 +259,7 @@ def test_without_images_preparing_makes_and_misses_none(root):
 
 
 @pytest.mark.parametrize("benchmark", BENCHMARKS)
-def test_absent_images_are_counted_with_what_to_do_and_drawn_ones_are_enough(
-    root, benchmark
-):
+def test_absent_images_are_counted_with_what_to_do(root, benchmark):
     lacking = missing(root, benchmark)
     assert lacking
     assert all(
@@ -298,9 +292,7 @@ def test_an_absent_folder_is_one_line_that_says_what_goes_there(tmp_path, benchm
 
 
 @pytest.mark.parametrize(*table("malformed_alignment_files.jsonl"))
-def test_a_malformed_file_is_one_line_that_names_file_and_row(
-    root, name, text, message
-):
+def test_a_malformed_file_is_located(root, name, text, message):
     (root / name).write_text(text)
     benchmark = Path(name).parts[0]
     line = refusal(samples, root, benchmark)
@@ -343,9 +335,7 @@ def test_wrong_requests_are_told(root):
         ("stanfordt23d", "all", dict.fromkeys(("shap-e", "mvdream"), 60), {3: 360}),
     ],
 )
-def test_the_authors_files_give_the_published_numbers_of_samples(
-    shared_data, tmp_path, benchmark, part, models, ratings
-):
+def test_published_counts(shared_data, tmp_path, benchmark, part, models, ratings):
     (tmp_path / benchmark).symlink_to(
         shared_data / "t2v_metrics", target_is_directory=True
     )

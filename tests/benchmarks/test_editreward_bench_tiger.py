@@ -208,9 +208,7 @@ def test_pairs_that_no_ranking_fits_are_a_contest_without_a_vote(tmp_path, hub):
         ),
     ],
 )
-def test_rows_of_another_form_are_one_line_and_nothing_is_written(
-    tmp_path, hub, rows, said
-):
+def test_rows_of_another_form_are_one_line(tmp_path, hub, rows, said):
     hub += rows
     report = prepare(tmp_path)
     assert not report.complete
@@ -231,9 +229,7 @@ def candidate(model):
 
 
 @pytest.mark.parametrize("vote", ["2>1", "A>B>C"])
-def test_a_vote_that_ranks_no_three_candidates_is_told_with_file_and_line(
-    tmp_path, vote
-):
+def test_a_vote_on_other_candidates_is_located(tmp_path, vote):
     path = tmp_path / "editreward_bench_tiger" / "all" / "contests.jsonl"
     path.parent.mkdir(parents=True)
     good = {

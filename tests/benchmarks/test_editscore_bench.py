@@ -126,9 +126,7 @@ def test_a_tie_is_wrong():
         ),
     ],
 )
-def test_rows_of_another_form_are_one_line_and_nothing_is_written(
-    tmp_path, hub, cells, said
-):
+def test_rows_of_another_form_are_one_line(tmp_path, hub, cells, said):
     hub += [{**hub_row(1, "overall"), **cells}, hub_row(2, "overall")]
     report = prepare(tmp_path, "overall")
     assert not report.complete

@@ -271,9 +271,7 @@ def test_the_form_in_the_docs_can_be_read(tmp_path):
 
 
 @pytest.mark.parametrize("images", [{}, {"output": None}, None])
-def test_a_candidate_of_which_no_image_is_named_keeps_its_row_and_does_not_apply(
-    tmp_path, images
-):
+def test_a_candidate_without_an_image_does_not_apply(tmp_path, images):
     write(
         tmp_path,
         row(0, candidates=[candidate(0), candidate(1, images=images, uid="y")]),

@@ -213,9 +213,7 @@ def test_what_is_wrong_with_a_file_is_told_in_one_line(tmp_path):
     )
 
 
-def test_prompts_are_fetched_once_and_only_with_their_digest(
-    tmp_path, monkeypatch, shared_data
-):
+def test_prompts_are_fetched_once(tmp_path, monkeypatch, shared_data):
     body = (shared_data / "geneval" / geneval.PROMPTS).read_bytes()
     bodies = [b"{}\n", body]
     with answering(lambda *_: (200, {}, bodies.pop(0))) as host:
@@ -235,9 +233,7 @@ def test_prompts_are_fetched_once_and_only_with_their_digest(
     assert "annotations_clip.csv: no such file" in checked.lines[0]
 
 
-def test_exported_prompts_have_the_objects_that_the_judge_reads(
-    tmp_path, monkeypatch, capsys
-):
+def test_exported_prompts_have_objects(tmp_path, monkeypatch, capsys):
     write(tmp_path)
     monkeypatch.setenv("VIEVAL_DATA", str(tmp_path))
     assert main(["prompts", "export", "geneval", "--out", str(tmp_path / "all")]) == 0

@@ -69,9 +69,7 @@ def test_a_list_in_a_column_parts_of_a_column_and_statistics_by_name(write, tmp_
     assert samples[0].group == "printer"
 
 
-def test_annotators_that_did_not_rate_everything_are_a_mean_which_is_said_once(
-    write, tmp_path, capsys
-):
+def test_incomplete_annotators_are_a_mean(write, tmp_path, capsys):
     rows = rating_rows(4)
     rows[0] |= {"rater1": "", "rater2": 2, "rater3": 5}
     benchmark = in_folder.read_benchmark(write(SIGNS, rows))
@@ -139,9 +137,7 @@ def test_names_of_files_are_columns_and_templates_are_filled(write, tmp_path):
     ]
 
 
-def test_candidates_are_samples_that_are_rated_with_their_share_of_the_vote(
-    write, tmp_path
-):
+def test_candidates_are_rated_with_their_share_of_the_vote(write, tmp_path):
     changes = {"statistics": ["preference_accuracy"], "columns": {"prompt": "caption"}}
     benchmark = in_folder.read_benchmark(write(PAIRS, vote_rows(6), **changes))
     samples = benchmark.load(tmp_path, "all")
@@ -222,9 +218,7 @@ def test_benchmarks_that_come_with_us_are_found_by_looking():
     assert {benchmark.file for benchmark in described.BENCHMARKS} == {None}
 
 
-def test_a_folder_of_benchmarks_has_tasks_and_what_is_wrong_is_left_out(
-    write, tmp_path, monkeypatch, capsys
-):
+def test_a_folder_of_benchmarks_has_tasks(write, tmp_path, monkeypatch, capsys):
     (tmp_path / "judges").mkdir()
     (tmp_path / "judges" / "legibility.yaml").write_text(LEGIBILITY)
     folder = write(SIGNS, rating_rows()).parent
@@ -253,9 +247,7 @@ def test_a_folder_of_benchmarks_has_tasks_and_what_is_wrong_is_left_out(
     assert "sign_pairs" not in registry.benchmarks()
 
 
-def test_it_is_scored_reported_and_compared_with_ceiling_and_constants(
-    write, tmp_path, monkeypatch, capsys, vieval
-):
+def test_it_is_scored_and_compared(write, tmp_path, monkeypatch, capsys, vieval):
     monkeypatch.chdir(tmp_path)
     signs, pairs = str(write(SIGNS, rating_rows())), str(write(PAIRS, vote_rows()))
     with FakeServer() as server:

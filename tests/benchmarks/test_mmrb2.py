@@ -21,9 +21,7 @@ BENCHMARK = mmrb2.BENCHMARK
 @pytest.mark.parametrize(
     ("part", "first", "agreeing"), [("t2i", 532, 85.9), ("edit", 555, 86.9)]
 )
-def test_votes_and_annotations_are_those_that_were_published(
-    shared_data, part, first, agreeing
-):
+def test_votes_are_those_published(shared_data, part, first, agreeing):
     contests = BENCHMARK.load(shared_data, part)
     assert (
         len(contests)

@@ -167,9 +167,7 @@ def test_scores_that_name_pairs_by_position_belong_to_them(folder):
 
 
 @pytest.mark.parametrize("absent", [None, "N/A"])
-def test_a_score_that_was_not_given_is_nan_and_comes_back_from_a_result_as_nan(
-    folder, absent
-):
+def test_a_score_that_was_not_given_is_nan_in_a_result_too(folder, absent):
     def drop(rows):
         rows[0]["overall"]["overall"]["manual_score"][1] = absent
         rows[0]["overall"]["relationship"] = None

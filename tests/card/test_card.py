@@ -91,9 +91,7 @@ def less_cost(out):
 
 
 @pytest.mark.extras
-def test_known_answers_have_their_own_place_among_the_published(
-    imagenhub, stand_ins, tmp_path, vieval
-):
+def test_known_answers_have_their_place(imagenhub, stand_ins, tmp_path, vieval):
     data = stand_ins[0] / "published_verdicts"
     [judge] = [
         judge for judge in present("imagenhub", data) if judge.name == "gpt4v_0shot"
@@ -115,9 +113,7 @@ def test_known_answers_have_their_own_place_among_the_published(
 
 
 @pytest.mark.slow
-def test_a_judge_that_knows_most_is_first_and_its_numbers_are_those_of_a_report(
-    imagenhub, tmp_path, vieval
-):
+def test_a_knowing_judge_is_first(imagenhub, tmp_path, vieval):
     out = tmp_path / "card"
     with FakeServer(reply=answering(imagenhub, knowing(0.8))) as server:
         printed = make(vieval, server, out, "--audit", 10)
@@ -187,9 +183,7 @@ def test_what_was_ended_goes_on_and_comes_out_the_same(options, tmp_path, vieval
     assert less_cost(tmp_path / "card") == less_cost(tmp_path / "whole")
 
 
-def test_no_more_calls_are_made_than_planned_and_all_counts_add_up(
-    options, tmp_path, vieval
-):
+def test_no_more_calls_than_planned(options, tmp_path, vieval):
     """The demo has samples that look alike, which are asked about once, but again each time past
     the store.
     """
@@ -227,9 +221,7 @@ def test_no_more_calls_are_made_than_planned_and_all_counts_add_up(
     )
 
 
-def test_a_card_by_batches_is_that_of_calls_and_nothing_is_paid_twice_but_repeats(
-    options, tmp_path, vieval, monkeypatch
-):
+def test_a_card_by_batches_is_that_of_calls(options, tmp_path, vieval, monkeypatch):
     monkeypatch.setattr(batches, "_POLL", 0.001)
     monkeypatch.setattr(batches, "MOST_BYTES", 20_000_000)
     more = ["--benchmark", "vieval_demo", "--judge", "viescore", "--audit", 12]
@@ -259,9 +251,7 @@ def test_a_card_by_batches_is_that_of_calls_and_nothing_is_paid_twice_but_repeat
     assert not (tmp_path / "card" / "batches").exists()
 
 
-def test_a_plan_says_that_published_verdicts_are_missing(
-    options, tmp_path, monkeypatch, vieval, stand_ins
-):
+def test_missing_verdicts_are_told(options, tmp_path, monkeypatch, vieval, stand_ins):
     data = tmp_path / "data"
     data.mkdir()
     (data / "imagenhub").symlink_to(stand_ins[0] / "imagenhub")
@@ -279,9 +269,7 @@ def test_a_plan_says_that_published_verdicts_are_missing(
     assert not (tmp_path / "card").exists()
 
 
-def test_of_a_benchmark_with_ratings_alone_the_missing_images_are_named(
-    options, monkeypatch, vieval, shared_data
-):
+def test_missing_images_are_named(options, monkeypatch, vieval, shared_data):
     monkeypatch.setenv("VIEVAL_DATA", str(shared_data))
     at = ["--model", "m", "--base-url", "http://127.0.0.1:9/v1"]
     printed = vieval("card", "--plan", *at, "--benchmark", "imagenhub", code=1).err
@@ -294,9 +282,7 @@ def test_of_a_benchmark_with_ratings_alone_the_missing_images_are_named(
     assert "not prepared;" not in printed
 
 
-def test_a_card_is_compared_with_cards_and_its_verdicts_are_files(
-    options, tmp_path, vieval
-):
+def test_a_card_is_compared_with_cards(options, tmp_path, vieval):
     with FakeServer() as server:
         make(
             vieval,
@@ -331,9 +317,7 @@ def test_a_card_is_compared_with_cards_and_its_verdicts_are_files(
     )
 
 
-def test_votes_of_a_published_judge_in_results_of_a_host_have_its_place(
-    shared_data, options, tmp_path, vieval
-):
+def test_votes_of_a_published_judge(shared_data, options, tmp_path, vieval):
     """GPT-4o's votes on 400 contests, as lmms-eval writes them."""
     [judge] = [
         judge
@@ -417,9 +401,7 @@ def test_two_cards_are_compared_on_the_samples_in_common(options, tmp_path, viev
     assert "pass one --label per card" in line
 
 
-def test_a_log_of_another_commit_is_refused_before_anything_is_asked(
-    imagenhub, shared_data, tmp_path, vieval
-):
+def test_a_log_of_another_commit(imagenhub, shared_data, tmp_path, vieval):
     logs = tmp_path / "published" / "viescore_logs"
     shutil.copytree(
         shared_data / "viescore_logs" / "results_gpt4o_0shot",

@@ -49,9 +49,7 @@ def test_most_commands_write_something():
 
 
 @pytest.mark.parametrize(("command", "action"), FLAGS)
-def test_an_address_is_refused_before_any_work(
-    command, action, monkeypatch, tmp_path, capsys
-):
+def test_an_address_is_refused_first(command, action, monkeypatch, tmp_path, capsys):
     if command == ("score",) and action.dest == "out":
         pytest.skip("a folder of shards may be an address")
     monkeypatch.chdir(tmp_path)
@@ -74,9 +72,7 @@ def test_an_address_is_refused_before_any_work(
         ("az://bucket/a.parquet", "out", "must be s3://"),
     ],
 )
-def test_score_refuses_an_address_that_it_does_not_write(
-    vieval, tmp_path, monkeypatch, samples, out, key
-):
+def test_an_address_is_not_written_to(vieval, tmp_path, monkeypatch, samples, out, key):
     monkeypatch.chdir(tmp_path)
     write_parquet(tmp_path / "data", files=1, rows_each=4)
     before = sorted(tmp_path.rglob("*"))

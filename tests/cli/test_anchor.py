@@ -49,9 +49,7 @@ def check(vieval, anchor, reply, code):
         ).out.splitlines()
 
 
-def test_an_anchor_is_even_over_generators_and_is_read_as_results(
-    anchor, tmp_path, vieval
-):
+def test_an_anchor_is_balanced_and_readable(anchor, tmp_path, vieval):
     rows = [json.loads(line) for line in anchor.read_text().splitlines()]
     assert len(rows) == 3 * N
     assert sum(row["image_model"] == "mine" for row in rows) == 3 * N / 2
@@ -116,9 +114,7 @@ def test_an_image_that_is_gone_or_changed_is_one_line(anchor, tmp_path, vieval):
     copies[0].write_bytes(kept)
 
 
-def test_an_anchor_of_a_stranger_names_no_key_no_server_elsewhere_and_no_image_of_yours(
-    anchor, tmp_path, monkeypatch, vieval
-):
+def test_a_foreign_anchor_leaks_no_secrets(anchor, tmp_path, monkeypatch, vieval):
     monkeypatch.setenv("A_SECRET", "private")
     of_run = anchor.with_name("anchor.jsonl.run.json")
     document = json.loads(of_run.read_text())

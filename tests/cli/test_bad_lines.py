@@ -151,9 +151,7 @@ def test_a_bad_line_is_its_samples_verdict(score, server, bad, uid, status, reas
 
 @pytest.mark.parametrize("name", ["a.png", "b.jpg"])
 @pytest.mark.parametrize("kept", [0.99, 0.5, 60])
-def test_a_truncated_image_and_a_header_alone_are_their_samples_failures(
-    score, folder, name, kept
-):
+def test_damaged_images_fail_their_samples(score, folder, name, kept):
     whole = (folder / name).read_bytes()
     (folder / "cut").write_bytes(whole[: kept if kept > 1 else int(len(whole) * kept)])
     code, rows, _, said = score(line("first"), line("cut", "cut"), line("last", name))
@@ -162,9 +160,7 @@ def test_a_truncated_image_and_a_header_alone_are_their_samples_failures(
     assert "FAILED CALLS: unreadable image" in said
 
 
-def test_a_line_without_a_uid_is_called_by_the_file_of_its_output_or_by_its_number(
-    score,
-):
+def test_a_line_without_a_uid_is_called_by_its_output_or_number(score):
     unnamed = {name: value for name, value in line("").items() if name != "uid"}
     code, rows, _, _ = score(
         unnamed, unnamed, {**unnamed, "image_model": "m"}, {**unnamed, "images": {}}
@@ -198,9 +194,7 @@ def test_a_byte_order_mark_and_carriage_returns_are_read(score):
         (line("u", "cut"), "/cut "),
     ],
 )
-def test_strict_stops_at_the_first_bad_line_and_asks_nothing(
-    score, server, folder, bad, reason
-):
+def test_strict_stops_at_the_first_bad_line(score, server, folder, bad, reason):
     (folder / "cut").write_bytes((folder / "a.png").read_bytes()[:900])
     code, rows, _, said = score(
         line("1"), b"", bad, line("4", "nowhere.png"), options=["--strict"]

@@ -101,9 +101,7 @@ def test_from_labels_to_a_filtered_data_set(vieval, judged, tmp_path):
     assert f", calibration {digest}\n" in printed
 
 
-def test_a_refusal_names_the_number_of_labels_that_would_do_and_the_page_that_asks_for_the_others(
-    judged, capsys, vieval, tmp_path, monkeypatch
-):
+def test_a_refusal_says_how_to_go_on(judged, capsys, vieval, tmp_path, monkeypatch):
     """With so much noise some 40 labels are often too few."""
     monkeypatch.chdir(tmp_path)
     needed = {}
@@ -128,9 +126,7 @@ def test_a_refusal_names_the_number_of_labels_that_would_do_and_the_page_that_as
     assert "to label" in vieval(*arguments).out
 
 
-def test_each_command_adds_the_score_and_the_hash_is_in_the_provenance(
-    vieval, judged, tmp_path
-):
+def test_each_command_adds_the_calibrated_score(vieval, judged, tmp_path):
     vieval(*judged(100))
     calibration = ("--calibration", tmp_path / "cal.json")
     data = tmp_path / "data"
@@ -267,9 +263,7 @@ CHANGES = (
 )
 
 
-def test_a_calibration_of_something_else_is_refused_by_each_command(
-    vieval, judged, tmp_path
-):
+def test_a_calibration_of_something_else_is_refused(vieval, judged, tmp_path):
     vieval(*judged(60))
     path = tmp_path / "cal.json"
     accepted = json.loads(path.read_text())
@@ -354,9 +348,7 @@ def test_a_calibration_has_knots_and_labels_that_are_numbers(tmp_path, change):
         read_calibration(tmp_path / "cal.json")
 
 
-def test_a_verdict_without_a_score_has_no_calibrated_one_and_passes_no_condition(
-    vieval, judged, tmp_path
-):
+def test_a_verdict_without_a_score_is_not_calibrated(vieval, judged, tmp_path):
     vieval(*judged(60))
     data = tmp_path / "data" / "part-0.parquet"
     rows = parquet.read_table(data).to_pylist()

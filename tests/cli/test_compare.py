@@ -167,9 +167,7 @@ def gpt4v(shared_data, tmp_path_factory):
     return folders
 
 
-def test_gpt4v_is_worse_with_an_example_and_no_different_from_itself(
-    gpt4v, tmp_path, capsys
-):
+def test_gpt4v_is_worse_with_an_example(gpt4v, tmp_path, capsys):
     """The published finding, on 2,497 samples that both scored; and the values of all 4,490:
     .416 / .345 / .364.
     """
@@ -219,9 +217,7 @@ def test_gpt4v_is_worse_with_an_example_and_no_different_from_itself(
     } == {("0", "0", "0", "1")}
 
 
-def test_the_sentence_is_of_the_ranked_and_the_others_are_a_family_of_their_own(
-    shared_data, tmp_path, capsys
-):
+def test_unranked_judges_are_a_family_of_their_own(shared_data, tmp_path, capsys):
     """GPT-4v without an example, with one, and a judge of one task type that scores as the first
     does.
     """

@@ -127,9 +127,7 @@ def test_its_photographs_lie_in_the_package_and_are_free(name):
     assert packaged & {f"skimage/data/{name}.png", f"skimage/data/{name}.jpg"}
 
 
-def test_without_the_reader_of_text_it_ranks_by_sharpness_and_says_so(
-    tmp_path, monkeypatch, vieval
-):
+def test_without_a_text_reader_it_ranks_by_sharpness(tmp_path, monkeypatch, vieval):
     pytest.importorskip("skimage")
     find_spec = importlib.util.find_spec
     monkeypatch.setattr(

@@ -88,9 +88,7 @@ def unwritable(folder):
         "a device",
     ],
 )
-def test_where_verdicts_cannot_be_written_nothing_is_asked(
-    samples, server, store, tmp_path, vieval, place
-):
+def test_unwritable_places(samples, server, store, tmp_path, vieval, place):
     out, reason = unwritable(tmp_path)[place]
     printed = vieval(*scoring(samples(1), out, server), code=1).err
     assert f": {reason}; free disk space or choose another --out" in printed
@@ -135,9 +133,7 @@ def full(path):
     )
 
 
-def test_a_disk_without_room_is_found_before_anything_is_asked(
-    samples, server, tmp_path
-):
+def test_a_full_disk_is_found_before_asking(samples, server, tmp_path):
     done = full(tmp_path)(*scoring(samples(1), tmp_path / "new" / "v.jsonl", server))
     assert done.returncode == 1
     assert done.stderr.endswith(
@@ -205,9 +201,7 @@ def started(tmp_path):
 
 @pytest.mark.parametrize("ignoring_ctrl_c", [False, True], ids=["", "begun with &"])
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
-def test_a_signal_ends_a_run_with_its_summary_and_what_was_answered_is_kept(
-    samples, started, tmp_path, name, ignoring_ctrl_c
-):
+def test_a_signal_keeps_the_answers(samples, started, tmp_path, name, ignoring_ctrl_c):
     if ignoring_ctrl_c and name == "SIGINT":
         pytest.skip("which it ignores")
     number = getattr(signal, name)
@@ -282,9 +276,7 @@ def broken(monkeypatch, tmp_path):
     return tmp_path / "cache"
 
 
-def test_an_unforeseen_error_is_one_line_that_names_the_file_of_its_traceback(
-    broken, vieval
-):
+def test_an_unforeseen_error_is_one_line_with_its_traceback_file(broken, vieval):
     [line] = vieval("tasks", code=1).err.splitlines()
     assert line.startswith(
         "vieval: unexpected error (RuntimeError: a slip \\x1b[31m with [key] in it); the "
@@ -314,9 +306,7 @@ def test_a_full_disk_under_the_output_is_one_line():
     )
 
 
-def test_without_a_cache_the_traceback_goes_to_the_temporary_files(
-    broken, monkeypatch, tmp_path, vieval, capsys
-):
+def test_a_traceback_needs_no_cache(broken, monkeypatch, tmp_path, vieval, capsys):
     broken.write_text("no folder")
     temporary = tmp_path / "temporary"
     temporary.mkdir()
@@ -330,9 +320,7 @@ def test_without_a_cache_the_traceback_goes_to_the_temporary_files(
     assert "the traceback could not be written" in vieval("tasks", code=1).err
 
 
-def test_a_slip_while_commands_are_gathered_is_one_line_too(
-    broken, monkeypatch, vieval
-):
+def test_a_slip_while_commands_are_gathered_is_one_line(broken, monkeypatch, vieval):
     monkeypatch.setattr("vieval_plugin.cli.get_type_hints", lambda run: 1 / 0)
     assert vieval("prepare", "imagenhub", code=1).err.startswith(
         "vieval: unexpected error (ZeroDivisionError"
@@ -382,9 +370,7 @@ if os.environ["INTERRUPT_AT"] == "exit":
         "exit",
     ],
 )
-def test_ctrl_c_leaves_no_traceback_from_the_first_import_to_the_last_moment(
-    tmp_path, by, place
-):
+def test_ctrl_c_leaves_no_traceback(tmp_path, by, place):
     (tmp_path / "sitecustomize.py").write_text(_INTERRUPTED)
     scripts = importlib.metadata.EntryPoint("vieval", *_entry_point())
     ran = {
@@ -446,9 +432,7 @@ def test_ctrl_c_that_is_ignored_stays_ignored_from_the_first_import(tmp_path):
 
 
 @pytest.mark.parametrize("trouble", ["key", "death", "ctrl-c"])
-def test_a_run_that_ends_leaves_no_exception_that_nobody_took(
-    samples, server, store, tmp_path, caplog, capsys, trouble
-):
+def test_none_is_lost(samples, server, store, tmp_path, caplog, capsys, trouble):
     """asyncio tells of such ones when they are collected."""
 
     def faults(number, body):

@@ -210,9 +210,7 @@ def test_a_tar_becomes_a_tar(vieval, tmp_path, name):
     assert [row["uid"] for row in verdicts(tmp_path / "again")] == ["x/1", "x/5"]
 
 
-def test_what_is_added_to_a_tar_of_a_folder_has_the_names_of_its_samples(
-    vieval, tmp_path
-):
+def test_what_is_added_to_a_tar_has_the_names_of_its_samples(vieval, tmp_path):
     """`tar --create --directory FOLDER .` writes ./ before each name, and webdataset groups
     members by it.
     """
@@ -286,9 +284,7 @@ def test_what_the_library_datasets_wrote_keeps_its_features(vieval, tmp_path):
     assert kept.features["PQ"] == datasets.Value("float64")
 
 
-def test_a_row_of_several_prompts_is_written_for_each_that_passes(
-    vieval, server, tmp_path
-):
+def test_each_prompt_that_passes_has_a_row(vieval, server, tmp_path):
     given = [{"image": picture(n), "prompt": [f"a {n}", f"b {n}"]} for n in range(3)]
     (tmp_path / "data").mkdir()
     parquet.write_table(

@@ -108,9 +108,7 @@ def killed(folder, server, count):
 
 
 @pytest.mark.parametrize("count", [300, pytest.param(20_000, marks=pytest.mark.extras)])
-def test_a_run_that_kill_9_ended_goes_on_and_asks_nothing_twice(
-    folder, server, asked, vieval, count
-):
+def test_a_killed_run_asks_nothing_twice(folder, server, asked, vieval, count):
     samples(folder, count)
     partial = killed(folder, server, count * 6 // 10)
     assert not (folder / "v.jsonl").exists()
@@ -178,9 +176,7 @@ def test_a_signal_leaves_what_was_judged_and_says_where(folder, server, vieval):
         (["--num-concurrent", "2", "--timeout", "99"], None, ""),
     ],
 )
-def test_other_options_or_inputs_are_refused_in_a_line_that_says_what_differs(
-    folder, server, asked, vieval, flags, change, difference
-):
+def test_others_are_refused(folder, server, asked, vieval, flags, change, difference):
     path = samples(folder, 40)
     partial = killed(folder, server, 10)
     content, before = partial.read_bytes(), asked.total()
@@ -200,9 +196,7 @@ def test_other_options_or_inputs_are_refused_in_a_line_that_says_what_differs(
     assert (partial.read_bytes(), asked.total()) == (content, before)
 
 
-def test_what_reads_results_refuses_a_run_that_is_not_complete_unless_it_is_told_to(
-    folder, server, vieval
-):
+def test_an_incomplete_run_is_read_only_if_asked(folder, server, vieval):
     samples(folder, 40)
     partial = killed(folder, server, 20)
     commands = [
@@ -265,9 +259,7 @@ def test_a_file_that_lost_verdicts_says_how_many(folder, server, vieval):
     )
 
 
-def test_a_line_of_another_judge_than_its_runs_is_refused_by_each_command(
-    tmp_path, vieval
-):
+def test_a_line_of_another_judge_than_its_runs_is_refused(tmp_path, vieval):
     verdicts = a_verdict_file(
         tmp_path / "v.jsonl", aurora=some_scores(4), borealis=some_scores(4)
     )
@@ -294,9 +286,7 @@ def test_a_line_of_another_judge_than_its_runs_is_refused_by_each_command(
     }
 
 
-def test_options_and_costs_of_a_run_stand_once_beside_short_lines(
-    folder, server, vieval
-):
+def test_options_and_costs_stand_beside_the_lines(folder, server, vieval):
     samples(folder, 20)
     (folder / "o.yaml").write_text(f"store: {{path: {folder / 'replies.sqlite'}}}\n")
     said = vieval(*scoring(folder, server)).err

@@ -189,9 +189,7 @@ def test_kinds_tags_and_categories_have_rankings_of_their_own(tmp_path, capsys):
     assert (of_poor["rank_from"], of_poor["rank_to"]) == ("3", "3")
 
 
-def test_generators_in_files_of_their_own_are_ranked_together_on_what_all_have(
-    tmp_path, capsys
-):
+def test_generators_in_several_files_are_ranked_together(tmp_path, capsys):
     failing = {
         "poor": lambda prompt, draw: (
             None if prompt < 10 else GENERATORS["poor"](prompt, draw)

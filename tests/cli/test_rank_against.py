@@ -77,9 +77,7 @@ def result():
         (-0.03, 0.05, 0.05, 4, "new is worse than last, but perhaps"),
     ],
 )
-def test_a_build_is_gated_by_the_verdicts_of_the_last(
-    judge, monkeypatch, vieval, shift, spread, margin, code, said
-):
+def test_a_build_gate(judge, monkeypatch, vieval, shift, spread, margin, code, said):
     for picture in Path("last").iterdir():
         picture.unlink()  # which the gate needs not
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", "step.md")
@@ -174,9 +172,7 @@ def test_the_prompts_that_failed_are_named_before_those_that_fell(judge, vieval)
     assert "; no_image; " in suites.find(".//failure").text
 
 
-def test_the_very_same_build_passes_without_a_judge_and_verdicts_stand_for_images(
-    judge, vieval
-):
+def test_identical_builds_need_no_judge_and_verdicts_stand_for_images(judge, vieval):
     asked = judge.stats()["requests"]
     shown = vieval(
         "rank", build("new"), *GATE, *OUTPUTS[:-2], *named(judge)
@@ -193,9 +189,7 @@ def test_the_very_same_build_passes_without_a_judge_and_verdicts_stand_for_image
     assert "bad is worse than last" in shown[0]
 
 
-def test_a_baseline_that_is_no_other_side_is_refused_before_anything_is_made_or_judged(
-    judge, vieval
-):
+def test_a_baseline_that_does_not_fit_is_refused_first(judge, vieval):
     """By its judge, wording, sampling and prompts, with images at hand and with images that a
     server is to make.
     """
@@ -421,9 +415,7 @@ def test_a_server_that_fails_makes_no_gate_and_goes_on_where_it_stopped(judge, v
     assert f"{N - 1} images in night are from an interrupted run" in said
 
 
-def test_a_run_that_is_killed_while_it_judges_leaves_no_result_and_goes_on_from_there(
-    judge, vieval
-):
+def test_a_killed_run_leaves_no_result_and_resumes(judge, vieval):
     Path("j.xml").write_text("of an earlier build")
     answered = []
 

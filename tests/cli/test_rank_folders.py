@@ -28,9 +28,7 @@ def rank(capsys, server, *arguments, code=0):
     return said.out.splitlines(), said.err
 
 
-def test_a_gate_that_cannot_decide_is_refused_before_anything_is_judged(
-    tmp_path, vieval
-):
+def test_a_gate_that_cannot_decide_is_refused_first(tmp_path, vieval):
     mine, theirs = (
         images(tmp_path, "mine", rough(0.5, 1), 3),
         images(tmp_path, "theirs", rough(0.5, 2), 3),
@@ -134,9 +132,7 @@ def test_the_best_image_of_each_prompt(tmp_path, capsys):
     assert rows[0][5] == str(mine / f"p0_{np.argmax(scores[0])}.png")
 
 
-def test_equal_scores_decide_nothing_on_too_few_prompts_and_the_very_same_files_need_no_judge(
-    tmp_path, capsys, vieval
-):
+def test_equal_scores_need_prompts_and_equal_files_no_judge(tmp_path, capsys, vieval):
     mine, same = (
         images(tmp_path, name, lambda prompt, draw: 0.5) for name in ("mine", "same")
     )
@@ -216,9 +212,7 @@ def numbered(folder, names):
     return folder
 
 
-def test_images_without_uids_are_those_of_the_prompts_that_their_names_number(
-    tmp_path, vieval
-):
+def test_image_names_number_the_prompts(tmp_path, vieval):
     mine = numbered(tmp_path / "mine", [f"{n}.png" for n in range(11)])
     theirs = numbered(
         tmp_path / "theirs", [f"image_{n:02}_s3.png" for n in range(1, 12)]

@@ -138,9 +138,7 @@ def test_more_failures_than_the_old_one_has_are_no_pass_however_high_the_scores(
 
 @pytest.mark.parametrize("status", [Status.API_ERROR, Status.TOOL_ERROR])
 @pytest.mark.parametrize("side", ["new", "old"])
-def test_what_could_be_judged_again_decides_nothing_above_one_in_a_hundred(
-    gate, status, side
-):
+def test_what_could_be_judged_again_decides_nothing(gate, status, side):
     new, old = scores()
     lost = [(n, status) for n in range(3)]
     code, shown = gate(new + 0.1, old, **{f"{side}_failed": lost})
@@ -413,9 +411,7 @@ def spoil_question(row):
         (lambda row: row.update(bounds={"O": [0.9, 0.1]}), "its bounds differ"),
     ],
 )
-def test_verdicts_that_contradict_themselves_are_no_gate(
-    judged, tmp_path, capsys, change, message
-):
+def test_contradictory_verdicts_are_no_gate(judged, tmp_path, capsys, change, message):
     def changed(text):
         first, *others = text.splitlines(keepends=True)
         change(row := json.loads(first))
@@ -442,9 +438,7 @@ def test_verdicts_that_contradict_themselves_are_no_gate(
         ("not_worse", False, False, 0),
     ],
 )
-def test_the_first_of_several_exit_codes_is_that_of_the_page(
-    decision, unreadable, alarm, code
-):
+def test_the_first_exit_code_is_that_of_the_page(decision, unreadable, alarm, code):
     gate = Gate(
         "new", decision, Answer("Decided.", ""), unreadable=unreadable, alarm=alarm
     )

@@ -65,9 +65,7 @@ def rank(capsys, *arguments, code=0):
     return capsys.readouterr().out.splitlines()
 
 
-def test_table_title_and_signs_follow_the_order_and_not_the_corrected_means(
-    given, capsys
-):
+def test_title_and_signs_follow_the_order(given, capsys):
     """Ratings that differ by chance turn two close means over, and not the order."""
     sentence = "The order combines labels and judge, so it can differ from that of the corrected means"
     assert sentence not in "\n".join(rank(capsys, *given(60)))
@@ -95,9 +93,7 @@ def test_table_title_and_signs_follow_the_order_and_not_the_corrected_means(
     assert re.search(r"^mine - theirs +-?0\.", "\n".join(shown), re.MULTILINE)
 
 
-def test_the_difference_of_the_ratings_has_the_sign_of_the_answer(
-    given, tmp_path, capsys
-):
+def test_the_difference_has_the_sign_of_the_answer(given, tmp_path, capsys):
     """With noise for ratings neither is better, and the answer names the first of the input
     first.
     """
@@ -119,9 +115,7 @@ def test_the_difference_of_the_ratings_has_the_sign_of_the_answer(
     assert not any("ratings change the judge's order" in line for line in shown)
 
 
-def test_pairs_are_those_of_corrected_means_and_headings_say_whose_numbers_they_are(
-    given, capsys, tmp_path
-):
+def test_pairs_and_headings_are_of_corrected_means(given, capsys, tmp_path):
     out = tmp_path / "tables"
     shown = rank(capsys, *given(60), "--tables", out, "--html", tmp_path / "rank.html")
     rows = [
@@ -160,9 +154,7 @@ def test_pairs_are_those_of_corrected_means_and_headings_say_whose_numbers_they_
     ]
 
 
-def test_two_files_of_ratings_count_together_however_they_are_given(
-    given, capsys, tmp_path
-):
+def test_two_files_of_ratings_count_together(given, capsys, tmp_path):
     results, flag, file = given(60)
     header, *rows = file.read_text().splitlines()
     halves = []
@@ -279,18 +271,14 @@ LOOKS = [
 
 
 @pytest.mark.parametrize(("count", "title", "share", "sentence"), LOOKS)
-def test_a_plan_decides_at_finished_quarters_alone_and_at_their_levels(
-    planned, count, title, share, sentence
-):
+def test_a_plan_decides_at_finished_quarters(planned, count, title, share, sentence):
     shown = planned(count)
     assert shown[0].startswith(title)
     assert f"({share} interval " in "\n".join(shown)
     assert sentence in "\n".join(shown)
 
 
-def test_an_annotator_with_one_value_for_all_is_named_and_left_out(
-    given, capsys, vieval
-):
+def test_an_annotator_with_one_value_is_left_out(given, capsys, vieval):
     verdicts, flag, path = given(60)
     alone = rank(capsys, verdicts, flag, path)
     header, *rows = path.read_text().splitlines()
@@ -307,9 +295,7 @@ def test_an_annotator_with_one_value_for_all_is_named_and_left_out(
     )
 
 
-def test_corrected_means_and_their_intervals_stay_within_the_scale(
-    given, capsys, tmp_path
-):
+def test_corrected_means_stay_within_the_scale(given, capsys, tmp_path):
     verdicts, flag, path = given(60, ("mine", "third"))
     ratings = re.sub(r",O,0\.\d+|,O,1\.0+", ",O,1.000", path.read_text())
     path.write_text(ratings.replace(",O,1.000", ",O,0.990", 1))

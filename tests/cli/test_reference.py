@@ -58,9 +58,7 @@ def ranked(builds, first, second, *flags):
 @pytest.mark.parametrize(
     ("build", "codes"), [("equal", {0}), ("strong", {3}), ("black", {3, 4})]
 )
-def test_a_build_is_gated_by_likeness_beside_the_model_run_again(
-    build, codes, builds, capsys
-):
+def test_a_build_is_gated_by_likeness(build, codes, builds, capsys):
     assert ranked(builds, build, "rerun") in codes
     printed = capsys.readouterr().out
     assert "Similarity to the reference images" in printed

@@ -45,9 +45,7 @@ def test_failed_calls_show_in_the_last_lines_and_the_exit_code(score, samples_fi
     assert "api_error" in printed
 
 
-def test_an_unreadable_image_is_no_image_and_the_run_goes_on(
-    score, server, samples_file, tmp_path
-):
+def test_an_unreadable_image_is_no_image(score, server, samples_file, tmp_path):
     first = json.loads(samples_file.read_text().splitlines()[0])
     (tmp_path / first["images"]["output"]).write_text("not an image")
     code, written, _, said = score(samples_file, *named(server))
@@ -82,9 +80,7 @@ def numbering():
     )
 
 
-def test_fresh_asks_anew_and_replaces_what_was_stored_and_so_does_the_option(
-    score, samples_file, tmp_path
-):
+def test_fresh_asks_anew_and_replaces_the_stored(score, samples_file, tmp_path):
     runs = (
         ([], "null"),
         ([], "null"),
@@ -133,9 +129,7 @@ def old_store(store):
     return store
 
 
-def test_a_store_of_another_version_is_set_aside_by_the_command_that_the_message_names(
-    score, server, samples_file, old_store
-):
+def test_a_store_of_another_version_is_moved(score, server, samples_file, old_store):
     said = score(samples_file, *named(server))[-1]
     subprocess.run(re.search(r"`(mv .*?)`", said)[1], shell=True, check=True)
     assert score(samples_file, *named(server))[0] == 0

@@ -128,9 +128,7 @@ def live(store, tmp_path, capsys):
     return judged
 
 
-def test_batches_give_the_verdicts_of_calls_and_no_request_is_paid_twice(
-    live, tmp_path, capsys
-):
+def test_batches_give_the_verdicts_of_calls(live, tmp_path, capsys):
     samples(tmp_path, 30)
     expected = live()
     with BatchServer() as service:
@@ -166,9 +164,7 @@ def test_batches_give_the_verdicts_of_calls_and_no_request_is_paid_twice(
 
 
 @pytest.mark.parametrize("lists", [True, False])
-def test_all_states_errors_of_lines_full_files_and_500_in_between_end_in_the_same_verdicts(
-    live, refused, tmp_path, capsys, monkeypatch, lists
-):
+def test_faults_change_no_verdict(live, refused, tmp_path, capsys, monkeypatch, lists):
     monkeypatch.setattr(batches, "MOST_REQUESTS", 40)
     monkeypatch.setattr("vieval_plugin.backends.http.pacing.BACKOFF", 0.001)
     samples(tmp_path, 60)
@@ -205,9 +201,7 @@ def test_all_states_errors_of_lines_full_files_and_500_in_between_end_in_the_sam
     assert ("may be charged twice" in capsys.readouterr().err) is not lists
 
 
-def test_an_answer_that_never_came_is_looked_up_and_not_asked_for_again(
-    live, tmp_path, monkeypatch
-):
+def test_a_lost_answer_is_looked_up(live, tmp_path, monkeypatch):
     monkeypatch.setattr("vieval_plugin.backends.http.pacing.BACKOFF", 0.001)
     samples(tmp_path, 5)
     expected = live()
@@ -265,9 +259,7 @@ def test_a_list_without_an_end_is_not_read_for_ever(tmp_path, monkeypatch, store
     assert called["GET", "/v1/files"] == called["GET", "/v1/batches"] == 2
 
 
-def test_a_service_that_fails_again_and_again_is_named_while_it_is_waited_for(
-    live, tmp_path, monkeypatch, capsys
-):
+def test_a_failing_service_is_named_in_waiting(live, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("vieval_plugin.backends.http.pacing.BACKOFF", 0.001)
     samples(tmp_path, 5)
     live()
@@ -286,9 +278,7 @@ def test_a_service_that_fails_again_and_again_is_named_while_it_is_waited_for(
     assert capsys.readouterr().err.count("HTTP 500: a fault before; still trying") == 1
 
 
-def test_a_request_that_always_fails_is_sent_three_times_and_then_a_status(
-    tmp_path, store
-):
+def test_a_failing_request_is_sent_three_times(tmp_path, store):
     samples(tmp_path, 3)
     codes = {"thing 0000": 500, "thing 0001": 413}
 
@@ -308,9 +298,7 @@ def test_a_request_that_always_fails_is_sent_three_times_and_then_a_status(
 
 
 @pytest.mark.parametrize(("room", "count"), [(30, 400), (90, 200), (7, 20)])
-def test_a_queue_that_our_own_batches_fill_is_waited_for_and_a_file_beyond_it_is_cut(
-    live, tmp_path, capsys, monkeypatch, room, count
-):
+def test_a_full_queue_is_waited_for(live, tmp_path, capsys, monkeypatch, room, count):
     monkeypatch.setattr(batches, "MOST_REQUESTS", 40)
     samples(tmp_path, count)
     expected = live()
@@ -334,9 +322,7 @@ def test_a_queue_that_our_own_batches_fill_is_waited_for_and_a_file_beyond_it_is
     "method_and_path",
     [("GET", "/v1/batches/batch-0"), ("POST", "/v1/batches"), ("POST", "/v1/files")],
 )
-def test_a_batch_or_file_that_is_refused_ends_the_run_and_the_same_command_goes_on(
-    live, refused, tmp_path, method_and_path
-):
+def test_a_refusal_ends_a_run_that_resumes(live, refused, tmp_path, method_and_path):
     samples(tmp_path, 5)
     expected = live()
     refusals = Counter()
@@ -368,9 +354,7 @@ def test_a_batch_or_file_that_is_refused_ends_the_run_and_the_same_command_goes_
     assert verdicts(tmp_path / "v.jsonl") == expected
 
 
-def test_what_a_service_refuses_of_a_form_is_found_out_before_files_are_written(
-    live, tmp_path
-):
+def test_what_a_service_refuses_of_a_form_is_found_out_first(live, tmp_path):
     samples(tmp_path, 5)
     expected = live()
 
@@ -401,9 +385,7 @@ def test_what_a_service_refuses_of_a_form_is_found_out_before_files_are_written(
         assert len(service.batches) == 2
 
 
-def test_answers_of_a_run_in_which_calls_failed_are_kept_and_the_same_command_sends_the_others_alone(
-    tmp_path, store, capsys
-):
+def test_only_failed_requests_are_sent_again(tmp_path, store, capsys):
     samples(tmp_path, 3)
     with BatchServer(
         error=lambda request, times: (
@@ -508,9 +490,7 @@ def spoil_status(service, batch, output):
         (spoil_status, "batch-0 has an unknown status, 'PAUSED'"),
     ],
 )
-def test_paid_answers_are_waited_for_and_found_without_the_file_of_requests(
-    live, refused, tmp_path, monkeypatch, spoil, message
-):
+def test_paid_answers_are_found(live, refused, tmp_path, monkeypatch, spoil, message):
     monkeypatch.setattr(batches, "_SILENT_POLLS", 4)
     samples(tmp_path, 3)
     expected = live()
@@ -568,9 +548,7 @@ def test_requests_that_were_never_sent_are_written_again(refused, tmp_path, stor
         (["vqascore"], {}, 1),  # and one more there
     ],
 )
-def test_no_more_waves_are_sent_than_a_judge_says_it_takes(
-    tmp_path, capsys, judge, settings, waves
-):
+def test_no_more_waves_than_a_judge_says(tmp_path, capsys, judge, settings, waves):
     samples(tmp_path, 6)
     (tmp_path / "o.yaml").write_text(
         json.dumps({"judges": {**settings, "reminders": 0}, "store": {"use": False}})
@@ -603,9 +581,7 @@ def test_no_more_waves_are_sent_than_a_judge_says_it_takes(
         ("vqascore", "fake returns no log-probabilities, which this judge requires"),
     ],
 )
-def test_a_judge_that_batches_are_nothing_for_is_refused_before_anything_is_sent(
-    tmp_path, store, refused, monkeypatch, judge, line
-):
+def test_a_judge_against_batches(tmp_path, store, refused, monkeypatch, judge, line):
     samples(tmp_path, 2)
     monkeypatch.setattr(
         "vieval_plugin.backends.http.openai.first_token", lambda answer: {}
@@ -615,9 +591,7 @@ def test_a_judge_that_batches_are_nothing_for_is_refused_before_anything_is_sent
         assert not service.files
 
 
-def test_a_gateway_that_fails_at_files_and_lists_none_has_no_service_of_files(
-    tmp_path, store, refused
-):
+def test_a_gateway_without_a_service_of_files_is_named(tmp_path, store, refused):
     """LiteLLM without `files_settings`, for which it answers 500 to an upload and 404 to a list."""
     samples(tmp_path, 2)
     uploads = Counter()
@@ -633,9 +607,7 @@ def test_a_gateway_that_fails_at_files_and_lists_none_has_no_service_of_files(
     assert uploads["POST"] <= 4
 
 
-def test_an_upload_that_the_service_processes_is_waited_for_and_sent_once(
-    live, tmp_path, capsys
-):
+def test_a_processed_upload_is_waited_for(live, tmp_path, capsys):
     samples(tmp_path, 5)
     expected = live()
     with BatchServer(processing=4) as service:
@@ -687,9 +659,7 @@ def test_files_of_batches_are_answered_by_whoever_is_asked_to(live, tmp_path, re
 
 
 @pytest.mark.vllm
-def test_vllm_answers_files_wave_by_wave_and_its_answers_are_read_back(
-    store, capsys, tmp_path
-):
+def test_vllm_answers_files_wave_by_wave(store, capsys, tmp_path):
     def told(arguments):
         main(arguments)
         return capsys.readouterr().err
@@ -796,9 +766,7 @@ sys.exit(main(arguments))
 
 @pytest.mark.slow
 @pytest.mark.parametrize("judge", ["viescore", "t2i_eval"])
-def test_2000_samples_are_judged_once_whenever_the_command_is_killed(
-    store, tmp_path, capsys, judge
-):
+def test_2000_samples_survive_any_kill(store, tmp_path, capsys, judge):
     count = 2000
     samples(tmp_path, count)
     with open(store.with_name("vieval.yaml"), "a") as file:

@@ -33,9 +33,7 @@ def server():
         yield running
 
 
-def test_an_image_and_its_prompt_are_answered_in_three_lines(
-    folder, server, capsys, monkeypatch
-):
+def test_an_answer_takes_three_lines(folder, server, capsys, monkeypatch):
     monkeypatch.setenv("VIEVAL_MODEL", "fake")
     monkeypatch.setenv("VIEVAL_BASE_URL", server.base_url)
     assert main(["score", "cat.png", "--prompt", "a red cat"]) == 0

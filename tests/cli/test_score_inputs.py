@@ -41,9 +41,7 @@ def table(path, rows):
     return path
 
 
-def test_two_generators_are_ranked_from_folders_and_a_text_file(
-    score, tmp_path, vieval
-):
+def test_two_generators_are_ranked_from_folders(score, tmp_path, vieval):
     for model in ("mine", "theirs"):
         for noise, number in enumerate((1, 2, 3)):
             draw(
@@ -173,9 +171,7 @@ def test_an_edit_is_shown_with_the_source_that_lmms_eval_kept(score, tmp_path):
     assert "the sample has no source image" in said
 
 
-def test_a_folder_with_a_name_of_broken_characters_gives_verdicts_that_can_be_read(
-    score, tmp_path, vieval
-):
+def test_a_folder_of_broken_characters_is_read(score, tmp_path, vieval):
     folders = [tmp_path / "out" / os.fsdecode(name) for name in (b"mine", b"their\xff")]
     for folder in folders:
         for noise in range(1, 4):

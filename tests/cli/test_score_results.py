@@ -57,9 +57,7 @@ def test_verdicts_hold_texts_and_where_images_are(folder, vieval):
     }
 
 
-def test_pages_show_the_images_of_folders_and_say_which_changed(
-    folder, vieval, tmp_path
-):
+def test_pages_say_which_images_changed(folder, vieval, tmp_path):
     vieval(*SCORE, "--judge", "sharpness")
     vieval("report", "out/v.jsonl", "--out", "r")
     page = (folder / "r" / "report.html").read_text()
@@ -114,9 +112,7 @@ def test_images_in_cells_of_a_parquet_file_are_shown(folder, vieval):
     vieval("show", "v.jsonl", f"tig/{uid}", "--html", "one.html")
 
 
-def test_each_judge_that_can_run_is_written_and_the_others_are_said_at_the_end(
-    folder, vieval, server
-):
+def test_judges_that_cannot_run_are_named_at_the_end(folder, vieval, server):
     judges = split(
         f"--judge viescore --judge sharpness --judge clip_score --scorer {folder}/none"
     )
@@ -126,9 +122,7 @@ def test_each_judge_that_can_run_is_written_and_the_others_are_said_at_the_end(
     assert not Path("out/v.jsonl.partial").exists()
 
 
-def test_what_a_judge_had_judged_before_its_server_went_away_is_kept_for_the_same_command(
-    folder, vieval
-):
+def test_verdicts_before_a_server_went_away_are_kept(folder, vieval):
     (folder / "o.yaml").write_text("store: {use: false}\n")
     flags = ["--config", "o.yaml", "--num-concurrent", "1", "--patience", "1"]
     command = [*SCORE, "--judge", "sharpness", "--judge", "viescore", *flags]
@@ -223,9 +217,7 @@ def test_a_source_makes_an_edit_and_equal_names_get_numbers(folder, vieval):
     ]
 
 
-def test_a_parquet_table_without_its_package_is_refused_before_anything_is_judged(
-    folder, vieval, monkeypatch
-):
+def test_parquet_without_its_package_is_refused_first(folder, vieval, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     said = vieval(*SCORE[:-1], "v.parquet", "--judge", "sharpness", code=1).err
     assert (
@@ -259,9 +251,7 @@ def test_half_a_character_of_a_reply_is_no_end_of_a_run(tmp_path, capsys):
     assert "\ud800" not in json.dumps(line, ensure_ascii=False)
 
 
-def test_images_that_name_no_generator_are_yours_in_sentences_and_tables(
-    samples_file, vieval, tmp_path
-):
+def test_images_without_a_generator_are_yours(samples_file, vieval, tmp_path):
     rows = [json.loads(line) for line in samples_file.read_text().splitlines()]
     samples_file.write_text(
         "".join(

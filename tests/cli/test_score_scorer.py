@@ -28,9 +28,7 @@ def test_own_images_are_scored_with_named_weights(score, scorer_weights):
     assert "from the cache: 6" in said
 
 
-def test_a_verdict_is_shown_with_its_images_and_weights(
-    score, scorer_weights, tmp_path
-):
+def test_a_verdict_is_shown_with_weights(score, scorer_weights, tmp_path):
     assert score("tie", "--judge", "lpips", "--scorer", scorer_weights["lpips"])[0] == 0
     verdicts, page = tmp_path / "verdicts.jsonl", tmp_path / "page.html"
     shown = ["show", str(verdicts), "demo_a/0", "--html", str(page)]
@@ -62,9 +60,7 @@ def described(folder, weights):
     return folder / "mine.yaml"
 
 
-def test_a_described_scorer_scores_as_its_description_says(
-    score, scorer_weights, tmp_path
-):
+def test_a_described_scorer_scores(score, scorer_weights, tmp_path):
     path = described(tmp_path, scorer_weights["clip_score"])
     code, verdicts, *_ = score("tig", "--judge", path)
     assert code == 0
@@ -78,9 +74,7 @@ def test_a_described_scorer_scores_as_its_description_says(
     assert main(shown) == 0
 
 
-def test_kinds_that_a_description_does_not_name_are_not_applicable(
-    score, scorer_weights, tmp_path
-):
+def test_undescribed_kinds_are_not_applicable(score, scorer_weights, tmp_path):
     path = described(tmp_path, scorer_weights["clip_score"])
     code, verdicts, *_ = score("tie", "--judge", path)
     assert code == 1

@@ -180,9 +180,7 @@ def test_other_texts_than_the_pinned_ones_are_refused(name, vieval, tmp_path):
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_an_imported_wording_is_what_the_network_reads(
-    name, vieval, tmp_path, monkeypatch
-):
+def test_a_network_reads_an_imported_wording(name, vieval, tmp_path, monkeypatch):
     folder = tmp_path / "tiny"
     folder.mkdir()
     network, _ = reward_model(name, folder)
@@ -212,9 +210,7 @@ def test_an_imported_wording_is_what_the_network_reads(
     registry.judges.cache_clear()
 
 
-def test_the_list_knows_weights_that_the_options_name(
-    vieval, scorer_weights, monkeypatch, tmp_path
-):
+def test_the_list_knows_named_weights(vieval, scorer_weights, monkeypatch, tmp_path):
     options = tmp_path / "options.yaml"
     folder = scorer_weights["clip_score"]
     options.write_text(f"scorers: {{pickscore: {{model: {folder}}}}}\n")

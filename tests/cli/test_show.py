@@ -30,9 +30,7 @@ def test_show_prints_a_verdict_as_a_tree(run, vieval):
     assert lines[at + 5] == "      score [ok] -> 7"
 
 
-def test_show_writes_a_page_with_questions_and_pictures_in_which_no_word_is_markup(
-    run, tmp_path
-):
+def test_show_writes_a_page_in_which_no_word_is_markup(run, tmp_path):
     page = tmp_path / "page.html"
     assert main(["show", str(run / "verdicts.jsonl"), "m/s0", "--html", str(page)]) == 0
     written = page.read_text()

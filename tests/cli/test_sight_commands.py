@@ -104,9 +104,7 @@ def test_a_reward_server_gives_no_reward_by_a_model_that_does_not_see(samples_fi
     assert '"ok"' not in json.dumps(answer)
 
 
-def test_an_address_from_the_environment_of_other_clients_is_named(
-    vieval, tmp_path, monkeypatch
-):
+def test_an_address_of_other_clients_is_named(vieval, tmp_path, monkeypatch):
     picture = tmp_path / "a.png"
     PIL.Image.new("RGB", (32, 32), (1, 2, 3)).save(picture)
     for name in ("VIEVAL_MODEL", "VIEVAL_BASE_URL"):

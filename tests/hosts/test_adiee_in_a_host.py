@@ -35,9 +35,7 @@ def tiny(tmp_path_factory):
     return tiny_model.build(tmp_path_factory.mktemp("tiny"))
 
 
-def test_a_model_that_knows_the_truth_agrees_with_it_and_replays_alike(
-    evaluate, tmp_path
-):
+def test_a_model_that_knows_the_truth_agrees_and_replays(evaluate, tmp_path):
     with FakeServer(reply=truthful) as server:
         run = evaluate(*served("vieval_openai", server), tasks=TIE, limit=48)
     assert set(run.statuses) <= {
@@ -102,9 +100,7 @@ def expected_of(folder, sample):
     )
 
 
-def test_expected_is_the_mean_over_the_models_own_logits_and_replays_alike(
-    evaluate, tiny, tmp_path
-):
+def test_expected_is_the_mean_over_logits_and_replays(evaluate, tiny, tmp_path):
     arguments = (
         *split(f"--model vieval_transformers --model_args model={tiny} --batch_size 4"),
     )

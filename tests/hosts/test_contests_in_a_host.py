@@ -45,9 +45,7 @@ def scoring(request):
 
 
 @pytest.mark.parametrize("model", ["vieval_openai", "openai"])
-def test_a_judge_that_knows_the_truth_is_right_in_every_contest_in_both_orders(
-    evaluate, model
-):
+def test_a_judge_that_knows_the_truth_is_right_in_both_orders(evaluate, model):
     with FakeServer(reply=truthful) as server:
         run = evaluate(*served(model, server), tasks=PAIRWISE, limit=48)
     assert run.statuses == {"ok": 48}
@@ -102,9 +100,7 @@ def test_a_judge_that_always_names_the_first_is_flagged(evaluate, tmp_path):
     assert len(constants) == 4
 
 
-def test_a_judge_of_samples_judges_each_candidate_once_and_its_runs_replay_on_contests(
-    evaluate, tmp_path
-):
+def test_a_judge_of_samples_judges_candidates_once(evaluate, tmp_path):
     with FakeServer(reply=scoring) as server:
         run = evaluate(*served("vieval_openai", server), tasks=VIESCORE, limit=48)
         # each edit is in two contests, and a few are the same picture under one instruction

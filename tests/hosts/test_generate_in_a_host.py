@@ -103,9 +103,7 @@ def by_vieval_score(found, judge, tmp_path):
     }
 
 
-def test_images_made_elsewhere_are_judged_and_equal_vieval_score_digit_for_digit(
-    folder, tmp_path
-):
+def test_images_made_elsewhere_have_the_digits_of_vieval_score(folder, tmp_path):
     out = run(tmp_path, images(folder))
     document, _ = in_process.read(out)
     found = {record.id.uid: record for record in records(out)}
@@ -120,9 +118,7 @@ def test_images_made_elsewhere_are_judged_and_equal_vieval_score_digit_for_digit
 
 
 @pytest.mark.parametrize("judge", ["ssim", "viescore"])
-def test_generated_now_and_judged_later_has_the_same_digits(
-    folder, tmp_path, capsys, server, judge
-):
+def test_judging_later_gives_the_same_digits(folder, tmp_path, capsys, server, judge):
     task, asks = f"generate_vieval_demo_{judge}_tie", judge == "viescore"
     backbones = {"judge": {"model": "fake", "base_url": server.base_url}}
     found = records(run(tmp_path, images(folder), task, backbones=backbones))
@@ -175,9 +171,7 @@ def test_a_prompt_without_an_image_is_no_zero_and_is_told(folder, tmp_path, caps
     )
 
 
-def test_the_hosts_baseline_is_tested_on_scores_and_has_no_answer_where_one_is_missing(
-    folder, tmp_path, capsys
-):
+def test_the_hosts_baseline_is_tested_on_scores(folder, tmp_path, capsys):
     first = run(tmp_path, images(folder))
     before = [record.verdict.scores["SC"] for record in records(first)]
     for number, path in enumerate(sorted(folder.iterdir())):
@@ -299,9 +293,7 @@ def host_generator(fake_generator, tmp_path):
 
 
 @pytest.mark.parametrize("form", ["json", "folder", "path"])
-def test_a_generator_of_the_hosts_own_is_judged_whatever_form_it_answers_in(
-    host_generator, tmp_path, form
-):
+def test_a_generator_of_the_host_is_judged(host_generator, tmp_path, form):
     found = records(run(tmp_path, host_generator(form)))
     assert {str(record.verdict.status) for record in found} == {"ok"}
     assert {record.id.image_model for record in found} == {"fake_generator"}
@@ -327,9 +319,7 @@ def test_a_generator_of_the_hosts_own_is_judged_whatever_form_it_answers_in(
         ("absent", "no_image", "the generator returned a path to a missing image"),
     ],
 )
-def test_an_answer_that_is_not_one_image_is_told(
-    host_generator, tmp_path, capsys, form, status, reason
-):
+def test_a_wrong_answer_is_told(host_generator, tmp_path, capsys, form, status, reason):
     found = records(run(tmp_path, host_generator(form)))
     assert {str(record.verdict.status) for record in found} == {status}
     assert all(reason in record.verdict.reason for record in found)
@@ -340,9 +330,7 @@ def test_an_answer_that_is_not_one_image_is_told(
     assert reason in said
 
 
-def test_without_another_backbone_a_generator_judges_its_own_images(
-    host_generator, tmp_path
-):
+def test_a_generator_judges_its_own_images(host_generator, tmp_path):
     out = run(
         tmp_path,
         host_generator("json"),
@@ -376,9 +364,7 @@ def judged_rows(host_generator, tmp_path, benchmark, rows, column, reply):
     return records(tmp_path / "out")
 
 
-def test_a_benchmark_of_the_hosts_own_is_judged_by_ours_and_prose_is_no_random_number(
-    host_generator, tmp_path
-):
+def test_a_benchmark_of_the_host_is_judged_by_ours(host_generator, tmp_path):
     rows = [
         {
             "key": f"k{n // 2}",
@@ -429,17 +415,13 @@ def test_edits_of_imgedit_keep_their_type_as_category(host_generator, tmp_path):
     ]
 
 
-def test_a_benchmark_of_the_host_that_cannot_be_had_ends_in_one_line(
-    host_generator, tmp_path, no_downloads
-):
+def test_a_missing_benchmark_is_one_line(host_generator, tmp_path, no_downloads):
     assert "cannot load lmms-eval's data set stepfun-ai/GEdit-Bench" in refusal(
         run, tmp_path, host_generator("json"), "generate_gedit_bench_viescore"
     )
 
 
-def test_a_model_that_only_judges_or_only_makes_images_is_refused_where_it_will_not_do(
-    folder, tmp_path
-):
+def test_a_model_of_the_wrong_kind_is_refused(folder, tmp_path):
     for arguments, task in (
         (("--model", "vieval_scorer"), SSIM),
         (images(folder), "vieval_demo_ssim_tie"),

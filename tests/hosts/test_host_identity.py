@@ -44,9 +44,7 @@ def arguments_of(server, **further):
     return served("openai", server, **further)[3]
 
 
-def test_the_command_line_and_python_know_the_same_model_and_keep_its_answers(
-    python, evaluate, tmp_path
-):
+def test_the_command_line_and_python_know_the_same_model(python, evaluate, tmp_path):
     with FakeServer(reply=lambda _: GOOD) as server:
         evaluate(*served("openai", server), limit=2, store=tmp_path / "replies.sqlite")
         asked = server.stats()["requests"]

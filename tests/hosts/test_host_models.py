@@ -48,9 +48,7 @@ SERVED = [
 
 
 @pytest.mark.parametrize("model", SERVED, ids=" ".join)
-def test_every_sample_is_judged_by_its_own_images_and_tokens_are_counted(
-    evaluate, model
-):
+def test_every_sample_is_judged_by_its_own_images(evaluate, model):
     name, *flags = model
     with FakeServer(reply=naming_images, latency=0.02) as server:
         run = evaluate(*served(name, server), *flags)
@@ -105,9 +103,7 @@ def test_generation_arguments_reach_the_model(evaluate, model):
 
 
 @pytest.mark.parametrize("model", ["openai", "vieval_openai"])
-def test_repeats_are_verdicts_of_their_own_with_their_consistency(
-    evaluate, model, tmp_path
-):
+def test_repeats_are_verdicts_of_their_own(evaluate, model, tmp_path):
     turns = Counter()
 
     def reply(request):
@@ -139,9 +135,7 @@ def test_repeats_are_verdicts_of_their_own_with_their_consistency(
 
 
 @pytest.mark.parametrize("model", ["openai", "vieval_openai"])
-def test_the_hosts_response_cache_keeps_no_failures_and_the_store_answers_later(
-    evaluate, model, tmp_path
-):
+def test_the_hosts_response_cache_keeps_no_failures(evaluate, model, tmp_path):
     cached = ("--use_cache", tmp_path / "cache")
     tries = {"retries": 0} if model == "vieval_openai" else {"max_retries": 1}
     fails = lambda number, request: Fault("content_filter") if number != 1 else None
@@ -204,9 +198,7 @@ def test_a_message_without_content_is_no_answer(evaluate, model):
 
 
 @pytest.mark.parametrize("model", ["dummy", "vieval_openai"])
-def test_missing_images_end_the_run_in_one_line_that_names_the_first(
-    evaluate, ratings_folder, model
-):
+def test_the_first_missing_image_is_named(evaluate, ratings_folder, model):
     with FakeServer() as server:
         arguments = (
             served(model, server) if model == "vieval_openai" else ("--model", model)
@@ -268,9 +260,7 @@ def stub_vllm(monkeypatch):
     return engine
 
 
-def test_vllm_in_process_gets_arguments_schemas_and_sampling_and_answers_are_kept(
-    evaluate, stub_vllm, tmp_path
-):
+def test_vllm_in_process_gets_its_arguments(evaluate, stub_vllm, tmp_path):
     def run(generation, model="model=some/name,dtype=float32,max_pixels=4096"):
         stub_vllm.parameters.clear()
         arguments = (
@@ -316,9 +306,7 @@ def tiny(tmp_path_factory):
 
 
 @pytest.mark.parametrize("flags", [(), ("--force_simple",)], ids=["chat", "simple"])
-def test_a_model_in_process_answers_alike_alone_and_in_batches(
-    evaluate, tiny, monkeypatch, flags
-):
+def test_a_model_in_process_answers_alike(evaluate, tiny, monkeypatch, flags):
     """At batch size 4 each sample is shown its own images: random weights answer each image
     differently.
     """
@@ -424,9 +412,7 @@ def few():
 
 
 @pytest.mark.parametrize("simple", [False, True], ids=["chat", "simple"])
-def test_a_batch_by_the_first_requests_functions_still_sees_each_samples_images(
-    few, simple
-):
+def test_each_sample_of_a_batch_sees_its_own_images(few, simple):
     model = Recording(
         simple,
         answer=lambda images, _: json.dumps(
@@ -569,9 +555,7 @@ def test_the_known_loglikelihood_is_a_loss_and_becomes_a_probability(few, monkey
     ] * 2
 
 
-def test_probabilities_of_any_other_model_of_the_host_are_refused_in_one_line(
-    few, monkeypatch
-):
+def test_other_models_have_no_probabilities(few, monkeypatch):
     asks_a_likelihood(monkeypatch, "first_token")
     with pytest.raises(
         VievalError,
@@ -591,9 +575,7 @@ def test_probabilities_of_any_other_model_of_the_host_are_refused_in_one_line(
         ),
     ],
 )
-def test_what_a_known_loglikelihood_does_not_tell_is_refused(
-    few, monkeypatch, definition, template, said
-):
+def test_other_likelihoods_are_refused(few, monkeypatch, definition, template, said):
     asks_a_likelihood(monkeypatch, definition)
     model = Llava({"Yes": 0.5, "No": 2.0})
     model.conv_template = template

@@ -141,9 +141,7 @@ def faults(number, body):
 
 
 @pytest.mark.slow
-def test_a_task_of_an_author_has_the_scores_of_vieval_score(
-    lmms_eval, rows, tmp_path, monkeypatch
-):
+def test_a_task_scores_as_vieval_score(lmms_eval, rows, tmp_path, monkeypatch):
     with FakeServer(faults=faults, latency=0.02) as server:
         written = options(tmp_path, server, "task")
         run = (
@@ -333,9 +331,7 @@ def test_judges_in_files_are_there_too(server, tmp_path, monkeypatch):
     assert set(response.parsed_result) == {"PQ"}
 
 
-def test_a_mistake_in_the_options_is_said_when_the_judge_is_asked_for(
-    server, tmp_path, monkeypatch
-):
+def test_a_mistake_in_the_options_is_said(server, tmp_path, monkeypatch):
     (tmp_path / "wrong.yaml").write_text("judges: {viescore: {pq_input: true}}")
     monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "wrong.yaml"))
     with pytest.raises(VievalError, match="pq_input"):
@@ -414,9 +410,7 @@ def test_no_prompt_kwargs_are_as_empty_ones():
         ((7.5,), {}, "not_applicable: a number"),
     ],
 )
-def test_what_cannot_be_judged_is_a_failure_with_its_reason_and_no_number(
-    server, images, given, reason
-):
+def test_what_cannot_be_judged_is_a_failure(server, images, given, reason):
     pictures = [colour(image) if isinstance(image, int) else image for image in images]
     response = judge("viescore").evaluate(request(*pictures, **given))
     assert (response.success, response.parsed_result) == (False, None)

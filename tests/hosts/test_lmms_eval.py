@@ -109,9 +109,7 @@ def test_patterns_of_other_tasks_are_left_alone(manager):
     assert "mmmu_val" in manager.match_tasks(["mmmu*"])
 
 
-def test_the_shared_settings_hold_what_host_defaults_would_break(
-    manager, ratings_folder, monkeypatch
-):
+def test_the_shared_settings_override_defaults(manager, ratings_folder, monkeypatch):
     monkeypatch.setenv("VIEVAL_DATA", str(ratings_folder))
     [task] = get_task_dict(["imagenhub_viescore_cig"], manager).values()
     assert task.config.reasoning_tags == "none"
@@ -120,9 +118,7 @@ def test_the_shared_settings_hold_what_host_defaults_would_break(
     assert "temperature" not in task.config.generation_kwargs
 
 
-def test_text_that_hosts_mangle_arrives_whole(
-    results_of, ratings_folder, cig_logs, tmp_path
-):
+def test_mangled_text_arrives_whole(results_of, ratings_folder, cig_logs, tmp_path):
     nameless = (
         *split(
             f"--model vieval_replay --model_args logs={cig_logs} "
@@ -147,9 +143,7 @@ def test_text_that_hosts_mangle_arrives_whole(
     assert rationales == {f"SC: {thought}\nPQ: {thought}", f"SC: {angle}\nPQ: {angle}"}
 
 
-def test_the_hosts_response_cache_returns_nothing_stale(
-    results_of, ratings_folder, cig_logs, tmp_path
-):
+def test_the_hosts_cache_is_never_stale(results_of, ratings_folder, cig_logs, tmp_path):
     cached = ("--use_cache", tmp_path / "cache")
     in_process.run(
         *replay(cig_logs, tmp_path / "first", "imagenhub_viescore_cig"),
@@ -174,9 +168,7 @@ def test_the_hosts_response_cache_returns_nothing_stale(
     assert [v["scores"]["SC"] for v in verdicts if "changed" in v["rationale"]] == [0.3]
 
 
-def test_an_undefined_correlation_is_null_with_its_reason(
-    results_of, ratings_folder, cig_logs, tmp_path
-):
+def test_undefined_values_are_null(results_of, ratings_folder, cig_logs, tmp_path):
     for path in cig_logs.rglob("*.json"):
         rows = {
             uid: {"score": [5, 5], "reasoning": "fine"}
@@ -295,9 +287,7 @@ def test_what_only_measures_is_left_the_judges_that_measure(capsys):
 @pytest.mark.parametrize(
     "tasks", ["imagenhub_*", "imagenhub"]
 )  # a group that is only run together is a wildcard too
-def test_a_replay_answers_what_its_logs_hold(
-    results_of, ratings_folder, cig_logs, tmp_path, capsys, tasks
-):
+def test_replays(results_of, ratings_folder, cig_logs, tmp_path, capsys, tasks):
     in_process.run(*replay(cig_logs, tmp_path / "out", tasks), data=ratings_folder)
     assert set(results_of(tmp_path / "out")[1]) == {"imagenhub_viescore_cig"}
     [line] = [
@@ -308,9 +298,7 @@ def test_a_replay_answers_what_its_logs_hold(
     assert f"({cig_logs} has no verdicts on them)" in line
 
 
-def test_a_replay_refuses_a_named_task_of_which_its_logs_hold_nothing(
-    ratings_folder, cig_logs, tmp_path
-):
+def test_a_replay_refuses_an_absent_task(ratings_folder, cig_logs, tmp_path):
     line = refused(
         *replay(cig_logs, tmp_path / "out", "imagenhub_vqascore_cig"),
         data=ratings_folder,
@@ -329,9 +317,7 @@ def test_a_replay_refuses_a_named_task_of_which_its_logs_hold_nothing(
     assert not list(tmp_path.glob("out/**/*.json*"))
 
 
-def test_a_named_part_that_the_logs_lack_is_missing_and_no_error(
-    results_of, ratings_folder, cig_logs, tmp_path, capsys
-):
+def test_a_part_may_be_missing(results_of, ratings_folder, cig_logs, tmp_path, capsys):
     _only_tie(cig_logs)
     in_process.run(
         *replay(cig_logs, tmp_path / "out", "imagenhub_viescore_cig"),
@@ -345,9 +331,7 @@ def test_a_named_part_that_the_logs_lack_is_missing_and_no_error(
     )
 
 
-def test_what_logs_do_not_cover_is_told_before_the_start(
-    ratings_folder, cig_logs, tmp_path, capsys
-):
+def test_absent_logs_are_told_first(ratings_folder, cig_logs, tmp_path, capsys):
     for aspect in ("SC", "PQ"):
         path = (
             cig_logs / "ImagenHub_Control-Guided_IG" / "UniControl" / f"{aspect}.json"
@@ -397,9 +381,7 @@ def test_the_hosts_own_lists_have_none_of_ours(listing, lmms_eval):
     assert "vieval" not in lmms_eval(listing).stdout
 
 
-def test_a_subset_holds_the_samples_its_file_lists(
-    manager, ratings_folder, monkeypatch, tmp_path
-):
+def test_a_subset_holds_its_samples(manager, ratings_folder, monkeypatch, tmp_path):
     (tmp_path / "split.json").write_text(
         json.dumps(
             {

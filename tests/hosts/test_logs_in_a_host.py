@@ -125,9 +125,7 @@ def test_images_of_a_table_are_not_repeated_in_logs(tmp_path):
     ("arguments", "name"),
     [((), "vieval_scorer"), (("--model_args", "device=cpu"), "vieval_scorer")],
 )
-def test_results_without_a_model_in_their_arguments_are_named(
-    evaluate, tmp_path, arguments, name
-):
+def test_results_without_a_model_are_named(evaluate, tmp_path, arguments, name):
     run = evaluate("--model", "vieval_scorer", *arguments, tasks=SSIM, limit=1)
     assert run.document["model_name"] == name
     [results] = tmp_path.rglob("*_results.json")

@@ -106,18 +106,14 @@ def test_a_generator_that_says_where_it_saves_is_judged(run, tmp_path, says):
 
 
 @pytest.mark.parametrize("form", ["json", "folder", "path"])
-def test_the_hosts_own_folder_and_that_of_the_results_need_not_be_named(
-    run, tmp_path, form
-):
+def test_own_folders_need_not_be_named(run, tmp_path, form):
     assert statuses(run(form=form, out="./logs/bagel_images", says="")) == {"ok": 2}
     assert statuses(run(form=form, out=tmp_path / "results" / "images", says="")) == {
         "ok": 2
     }
 
 
-def test_any_other_folder_has_to_be_trusted_and_the_reason_names_the_option(
-    run, tmp_path, capsys
-):
+def test_any_other_folder_has_to_be_trusted(run, tmp_path, capsys):
     elsewhere = tmp_path / "elsewhere"
     found = run(out=elsewhere, says="")
     assert statuses(found) == {"no_image": 2}
@@ -198,9 +194,7 @@ def attacks(tmp_path):
 @pytest.mark.parametrize(
     "elsewhere", [False, True], ids=["judged by another", "judged by itself"]
 )
-def test_an_answer_names_no_file_that_its_generator_has_not_made(
-    run, tmp_path, elsewhere
-):
+def test_an_answer_names_no_other_file(run, tmp_path, elsewhere):
     (tmp_path / "work" / "logs").mkdir()
     tried = attacks(tmp_path)
     texts = tmp_path / "texts.json"

@@ -35,9 +35,7 @@ def small_cells(monkeypatch):
     monkeypatch.setattr(image_model_agreement, "LEAST_FOR_A_CORRELATION", 2)
 
 
-def test_a_wildcard_runs_what_is_prepared_and_a_group_of_some_parts_has_no_average(
-    small_cells, data, tmp_path, results_of, capsys
-):
+def test_a_wildcard_runs_what_is_there(small_cells, data, tmp_path, results_of, capsys):
     options = in_process.options_file(tmp_path / "v.yaml")
     with FakeServer() as server:
         model = in_process.served("vieval_openai", server)
@@ -66,9 +64,7 @@ def test_a_wildcard_runs_what_is_prepared_and_a_group_of_some_parts_has_no_avera
     assert lines.index(left_out) < lines.index(line)
 
 
-def test_calls_are_announced_and_a_table_has_the_primary_metric_of_a_task_and_the_results_all(
-    small_cells, evaluate, capsys
-):
+def test_calls_are_announced_and_tables_are_short(small_cells, evaluate, capsys):
     with FakeServer() as server:
         run = evaluate(*in_process.served("vieval_openai", server))
     captured = capsys.readouterr()
@@ -125,9 +121,7 @@ def test_nothing_prepared_is_an_error_before_the_model_is_made(tmp_path, named):
     assert f"{tmp_path}/" in line
 
 
-def test_images_and_conditions_that_are_not_there_leave_a_task_out_and_a_replay_needs_none(
-    ratings_folder, cig_logs, tmp_path, results_of
-):
+def test_absent_images_leave_a_task_out(ratings_folder, cig_logs, tmp_path, results_of):
     given = (
         *split("--model vieval_openai --model_args"),
         ANYWHERE,

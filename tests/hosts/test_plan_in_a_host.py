@@ -28,9 +28,7 @@ def planned(monkeypatch, tmp_path, capfd):
     return said
 
 
-def test_a_run_by_a_server_is_planned_by_judge_and_nothing_is_left(
-    planned, server, tmp_path
-):
+def test_a_run_by_a_server_is_planned_by_judge(planned, server, tmp_path):
     code, lines = planned(
         *served("vieval_openai", server, price_input=1, price_output=2)
     )

@@ -35,9 +35,7 @@ from tests.work import until
 pytestmark = pytest.mark.slow
 
 
-def test_a_run_as_users_run_it_leaves_what_one_in_the_tests_process_leaves_and_its_last_line_says_what_failed(
-    results_of, lmms_eval, ratings_folder, cig_logs, tmp_path
-):
+def test_a_process_as_users(results_of, lmms_eval, ratings_folder, cig_logs, tmp_path):
     """A replay, and then judging by a server that fails, in one process."""
     options, replayed = (
         options_file(tmp_path / "options.yaml"),
@@ -166,9 +164,7 @@ def _free_port():
         return listening.getsockname()[1]
 
 
-def test_two_processes_give_the_numbers_of_one_and_padding_costs_no_calls(
-    evaluate, results_of, ranked, tmp_path
-):
+def test_two_processes_give_the_numbers_of_one(evaluate, results_of, ranked, tmp_path):
     """Our own model and one of the host's, both in one launch.
 
     Rank 1 has 2 of 5 samples; only rank 0 meets an answer it cannot read, so the ranks differ in
@@ -246,9 +242,7 @@ def _without_cut(verdicts):
     return verdicts
 
 
-def test_a_killed_run_asks_nothing_again_that_was_answered(
-    evaluate, tmp_path, results_of
-):
+def test_a_killed_run_asks_nothing_again(evaluate, tmp_path, results_of):
     store, resumed = tmp_path / "replies.sqlite", threading.Event()
     # from the sixtieth on they hang, so that the run is not over before it is killed
     faults = lambda number, _: (

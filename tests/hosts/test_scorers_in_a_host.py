@@ -28,9 +28,7 @@ def scorer(model=None, **further):
 
 
 @pytest.mark.parametrize("judge", TASKS)
-def test_each_metric_judges_the_demo_and_its_replay_has_the_same_digits(
-    evaluate, scorer_weights, judge, tmp_path
-):
+def test_each_metric_judges_and_replays(evaluate, scorer_weights, judge, tmp_path):
     weights, task = scorer_weights[judge], f"vieval_demo_{judge}_{TASKS[judge]}"
     live = evaluate(*scorer(weights), tasks=task)
     assert set(live.statuses) == {"ok"}

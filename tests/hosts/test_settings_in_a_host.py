@@ -45,9 +45,7 @@ def server():
         (("--apply_chat_template",), "--apply_chat_template does not apply"),
     ],
 )  # fmt: skip
-def test_a_setting_of_the_judge_is_refused_before_anything_is_asked(
-    evaluate, server, model, setting, advice
-):
+def test_settings_are_refused_first(evaluate, server, model, setting, advice):
     with pytest.raises(SystemExit) as ended:
         evaluate(*served(model, server), *setting, limit=2)
     [line] = str(ended.value).splitlines()
@@ -74,9 +72,7 @@ def test_arguments_that_the_hosts_model_would_drop_are_refused(evaluate, server)
     assert server.bodies == []
 
 
-def test_the_configured_temperature_stays_without_a_generation_argument(
-    evaluate, server
-):
+def test_the_configured_temperature_stays(evaluate, server):
     evaluate(*served("vieval_openai", server, temperature=0.7), limit=2)
     assert {body["temperature"] for body in server.bodies[-4:]} == {0.7}
 

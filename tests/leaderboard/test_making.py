@@ -84,9 +84,7 @@ def test_numbers_and_ranks_are_those_of_the_report(boards, runs):
             assert of_view == of_report
 
 
-def test_baselines_constants_and_the_ceiling_stand_beside_the_judges_without_a_rank(
-    boards,
-):
+def test_baselines_and_the_ceiling_have_no_rank(boards):
     beside = [number for number in boards[0].views[0].numbers if number.role != "judge"]
     assert {number.system.split(":")[0] for number in beside} == {
         "human ceiling",

@@ -60,9 +60,7 @@ def test_a_right_one_is_taken_and_says_what_cannot_be_shown(submission, vieval):
     ]
 
 
-def test_it_is_kept_small_and_gives_the_same_numbers(
-    submission, vieval, tmp_path, right
-):
+def test_it_is_small_and_the_same(submission, vieval, tmp_path, right):
     vieval("leaderboard", "add", submission, "--out", tmp_path / "board")
     [kept] = read_submissions(tmp_path / "board" / "submissions")
     [file] = (tmp_path / "board" / "submissions").iterdir()

@@ -162,9 +162,7 @@ GAPPED = tuple(
     ],
 )
 @pytest.mark.parametrize("kind", ["spearman", "kendall"])
-def test_a_missing_rating_is_left_out_or_filled_by_the_other_raters(
-    options, annotator, rated, judged, kind
-):
+def test_missing_ratings_are_filled(options, annotator, rated, judged, kind):
     found = compare(GAPPED, ("O",), correlations(["overall"], [annotator]), options)[
         f"overall_manual_{annotator}_{kind}"
     ]
@@ -398,9 +396,7 @@ def table(path):
 
 
 @unpacking
-def test_the_report_has_table_1_with_the_annotators_among_themselves(
-    run, tmp_path, monkeypatch, capsys
-):
+def test_table_1_has_the_annotators(run, tmp_path, monkeypatch, capsys):
     out, options = run
     monkeypatch.setenv("VIEVAL_CONFIG", str(options))
     assert main(["report", str(out), "--out", str(tmp_path)]) == 0

@@ -287,9 +287,7 @@ def test_one_score_is_compared_with_all_that_people_rated():
     assert named["table_8"].title == "Table 8. Spearman by image model"
 
 
-def test_tables_that_the_paper_prints_apart_are_one_and_each_is_known_by_its_own_name(
-    tmp_path,
-):
+def test_tables_printed_apart_are_one(tmp_path):
     rows = tuple(
         replace(o, scores={"SC": o.scores["SC"] - 0.5}) for o in observations()
     )

@@ -291,9 +291,7 @@ def test_all_printed_cells_of_genai_bench_to_the_last_digit(genai_bench, shared_
         ("video", {"second": "35.08"}, "34.52", ["gpt4o"]),
     ],
 )
-def test_constants_stand_beside_the_judges_of_genai_bench(
-    genai_bench, part, four_way, bare, above
-):
+def test_constants_stand_beside_judges(genai_bench, part, four_way, bare, above):
     rows = [row for row in table(genai_bench, "accuracy") if row["task"] == part]
     shown = {row["judge"]: row["four-way"].split()[0] for row in rows}
     assert shown == shown | {

@@ -49,9 +49,7 @@ class TestFetchAll:
 
         return make
 
-    async def test_honours_retry_after_in_seconds_and_as_a_date(
-        self, site, jobs, monkeypatch
-    ):
+    async def test_retry_after_is_honoured(self, site, jobs, monkeypatch):
         waits = []
 
         async def noting(seconds):
@@ -79,9 +77,7 @@ class TestFetchAll:
         )
 
     @pytest.mark.parametrize("fault", ["huge", "endless"])
-    async def test_a_body_over_the_limit_is_refused_while_it_streams(
-        self, site, jobs, monkeypatch, fault
-    ):
+    async def test_an_overlong_body_is_refused(self, site, jobs, monkeypatch, fault):
         monkeypatch.setattr(download, "MAX_BODY", 2**20)
         site.faults = {"/0": [fault]}
         (failed,) = await fetch_all(jobs(1))
@@ -151,9 +147,7 @@ class TestFetchAll:
             site.files[f"/{number}"] for number in range(20)
         }
 
-    async def test_leftovers_of_a_killed_run_are_removed_and_others_kept(
-        self, jobs, tmp_path
-    ):
+    async def test_leftovers_of_a_killed_run_go(self, jobs, tmp_path):
         (job,) = jobs(1)
         kill = (
             "import os, pathlib, signal, sys\n"
@@ -283,9 +277,7 @@ class TestProxies:
             monkeypatch.delenv(name, raising=False)
             monkeypatch.delenv(name.upper(), raising=False)
 
-    async def test_files_come_through_the_proxy_and_those_of_this_machine_do_not(
-        self, site, tmp_path, monkeypatch
-    ):
+    async def test_files_come_through_the_proxy(self, site, tmp_path, monkeypatch):
         site.files["/0"] = b"image"
         async with proxying(urlsplit(site.base).port) as (proxy, heads):
             monkeypatch.setenv("HTTP_PROXY", proxy)
@@ -297,9 +289,7 @@ class TestProxies:
             assert await fetch_all(jobs, public=True) == []
         assert [head.split()[1] for head in heads] == ["http://images.example/0"]
 
-    async def test_a_name_that_leads_to_a_private_address_has_no_proxy(
-        self, site, tmp_path, monkeypatch
-    ):
+    async def test_private_names_have_no_proxy(self, site, tmp_path, monkeypatch):
         async with proxying(urlsplit(site.base).port) as (proxy, heads):
             monkeypatch.setenv("HTTP_PROXY", proxy)
             monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", leading_home)

@@ -206,9 +206,7 @@ def pixels(image):
 @pytest.mark.parametrize(
     ("name", "uid", "draw", "text", "category", "output", "source"), PAIRS
 )
-def test_an_image_has_its_own_conditions(
-    name, uid, draw, text, category, output, source, tmp_path
-):
+def test_own_conditions(name, uid, draw, text, category, output, source, tmp_path):
     rows = read(name, MAKERS[name](tmp_path))
     assert (
         len(rows)
@@ -336,9 +334,7 @@ def test_two_prompts_of_one_uid_are_refused(tmp_path):
         ),
     ],
 )
-def test_prompts_without_an_image_are_counted_by_category(
-    name, removed, words, tmp_path
-):
+def test_missing_images_are_counted(name, removed, words, tmp_path):
     folder = MAKERS[name](tmp_path)
     for path in removed:
         place = tmp_path / path
@@ -592,9 +588,7 @@ def rows_in_terminal(printed):
 
 @pytest.mark.parametrize("generators", [1, 2, 3])
 @pytest.mark.parametrize("command", ["score", "rank", "report"])
-def test_totals_are_as_the_benchmark_has_them(
-    command, generators, vieval, tmp_path, monkeypatch
-):
+def test_published_totals(command, generators, vieval, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     save(tmp_path / "own.yaml", OWN)
     files, printed = [], ""

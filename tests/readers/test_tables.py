@@ -128,9 +128,7 @@ def test_several_tables_are_one_source_and_a_uid_in_both_is_one_line(folder):
     )
 
 
-def test_the_columns_of_a_table_are_said_to_every_command_that_reads_samples(
-    folder, vieval
-):
+def test_every_command_reads_the_columns_of_a_table(folder, vieval):
     (folder / "t.csv").write_text("photo,words\na.png,x\n")
     for command in (
         ["score", "--judge", "sharpness", "--out", "v.jsonl"],
@@ -241,9 +239,7 @@ def with_source(folder, values, column="source", caption="caption"):
 
 @pytest.mark.parametrize("column", ["source", "Source", "original", "mask", "control"])
 @pytest.mark.parametrize("values", [ORIGINS, ("", "http://example.com/page", "x.pngs")])
-def test_a_column_of_words_is_no_image_and_a_line_says_how_to_take_it(
-    folder, column, values
-):
+def test_a_column_of_words_is_no_image(folder, column, values):
     key = {"mask": "mask", "control": "control"}.get(column, "source")
     for path in with_source(folder, values, column):
         source = read_samples(path)
@@ -277,9 +273,7 @@ def test_a_column_of_words_is_no_image_and_a_line_says_how_to_take_it(
     "values",
     [("a.png", None, "gone.JPG"), ("http://h/a.png?k=1", "data:image/png", "a.png")],
 )
-def test_a_column_of_names_of_images_is_read_whether_they_are_there_or_not(
-    folder, values
-):
+def test_names_of_images_are_read_without_the_images(folder, values):
     for path in with_source(folder, values):
         rows = list(read_samples(path))
         assert [set(row.sample.images) for row in rows] == [
@@ -371,9 +365,7 @@ def test_columns_are_what_the_user_says(folder):
         ("subject=image", "unknown field 'subject'; did you mean"),
     ],
 )
-def test_a_column_that_is_not_there_is_one_line_with_the_nearest_name(
-    folder, columns, line
-):
+def test_a_missing_column_names_the_nearest(folder, columns, line):
     as_csv(folder / "t.csv")
     assert line in refusal(
         lambda: read_samples(folder / "t.csv", columns=parse_columns([columns]))
@@ -507,9 +499,7 @@ def test_a_text_beside_an_image_that_is_lacking_or_a_link_is_its_rows_status(fol
     assert c.verdict.reason == "no c.txt next to c.png"
 
 
-def test_a_data_set_of_the_hub_is_read_by_the_library_itself(
-    folder, monkeypatch, tmp_path_factory
-):
+def test_a_data_set_of_the_hub_is_read(folder, monkeypatch, tmp_path_factory):
     """The hub is a folder here; all else is what `datasets` does, its cache included."""
     datasets = pytest.importorskip("datasets", reason='pip install ".[hub]"')
     from vieval_plugin.readers import hub
@@ -539,9 +529,7 @@ def test_a_data_set_of_the_hub_is_read_by_the_library_itself(
     assert line in refusal(lambda: read_named(["me/pictures"]))
 
 
-def test_without_the_hub_a_name_is_one_line_and_a_path_is_never_sent(
-    tmp_path, monkeypatch
-):
+def test_without_the_hub_a_path_is_never_sent(tmp_path, monkeypatch):
     from vieval_plugin.readers import hub
 
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
@@ -559,9 +547,7 @@ def test_without_the_hub_a_name_is_one_line_and_a_path_is_never_sent(
 
 
 @pytest.mark.parametrize("path", [{"path": None}, {}], ids=["null path", "no path"])
-def test_images_without_a_path_are_read_from_a_table_that_was_made_without_a_schema(
-    tmp_path, path
-):
+def test_images_without_a_path_need_no_schema(tmp_path, path):
     rows = [{"bytes": picture("a"), **path}, {"bytes": picture("b"), **path}]
     parquet.write_table(
         pyarrow.table({"picture": rows, "prompt": ["a", "b"]}), tmp_path / "t.parquet"

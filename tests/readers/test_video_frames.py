@@ -80,9 +80,7 @@ def test_frames_are_the_middles_of_equal_parts(tmp_path, frames, count, expected
 @pytest.mark.parametrize(
     ("name", "codec"), [("v.mkv", "mpeg4"), ("v.avi", "mpeg4"), ("v.h264", "libx264")]
 )
-def test_containers_without_durations_or_timestamps_give_the_same_frames(
-    tmp_path, name, codec
-):
+def test_containers_without_durations_give_the_same_frames(tmp_path, name, codec):
     """Raw H.264 has no timestamps at all; there, all frames last equally long."""
     paths = extract(write_video(tmp_path / name, 8, codec), tmp_path / "to", 4)
     assert numbers(paths) == [1, 3, 5, 7]

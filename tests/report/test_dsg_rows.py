@@ -126,9 +126,7 @@ def test_without_images_that_have_no_question_the_numbers_stand_beside(cells):
     assert f"{cells['drop', label('instructblip', 'dsg'), 'spearman']:.3f}" == "0.401"
 
 
-def test_the_five_images_alone_are_left_out_by_a_list_of_the_others(
-    shared_data, home, tmp_path
-):
+def test_five_images_are_left_out_by_a_list(shared_data, home, tmp_path):
     uids = {
         row["text_id"]
         for row in json.loads((home / "tifa160" / "tifa160.json").read_text()).values()

@@ -292,9 +292,7 @@ def rated_results(tmp_path):
     return replace(run, records={"tig": records})
 
 
-def test_the_strip_has_the_largest_disagreements_where_judges_are_compared_with_ratings(
-    tmp_path,
-):
+def test_the_strip_has_the_largest_disagreements(tmp_path):
     text = rated(tmp_path, {"good": 0.05, "poor": 3.0})
     assert (
         "Where judges and the planted order disagree most" not in text
@@ -370,9 +368,7 @@ def contests(tmp_path, votes):
         (["tie"] * 3 + ["second"] + ["first"] * 9, "mine", "theirs"),
     ],
 )
-def test_the_first_card_of_a_win_rate_is_a_contest_that_the_title_tells_of(
-    tmp_path, votes, winner, loser
-):
+def test_the_first_card_is_that_of_the_title(tmp_path, votes, winner, loser):
     text = plain(report_of(tmp_path, contests(tmp_path, votes)))
     title = inside(text, "h1")
     first_card = shown_card(text)
@@ -441,9 +437,7 @@ def test_a_pixel_measure_says_what_it_measures(tmp_path, scores, said):
     assert "sharpness measures edges; noise counts too." in Page(text).said
 
 
-def test_contests_that_decide_nothing_say_so_once_and_win_rates_have_a_line_at_one_half(
-    tmp_path,
-):
+def test_undecided_contests_say_so_once(tmp_path):
     text = report_of(tmp_path, contests(tmp_path, ["tie"] * 8))
     assert text.count("finds only ties on 8 prompts, so no generator wins") == 1
     assert "a tie" not in text.split('id="cards"')[1].split("verdict</summary>")[0]
@@ -454,9 +448,7 @@ def test_contests_that_decide_nothing_say_so_once_and_win_rates_have_a_line_at_o
     assert 'class="mark-line" x1="50.00%"' in decided
 
 
-def test_one_generator_alone_is_shown_by_its_lowest_and_its_highest_scores_and_their_distribution(
-    tmp_path,
-):
+def test_one_generator_is_shown_by_its_extremes(tmp_path):
     text = report_of(
         tmp_path, generators(tmp_path, {"mine": [n / 10 for n in range(1, 10)]})
     )
@@ -484,9 +476,7 @@ def test_a_note_of_all_cards_is_said_once_and_scores_are_rounded(tmp_path):
     assert 'class="status"' not in text
 
 
-def test_the_chart_is_as_wide_as_the_page_and_says_what_is_grey_what_is_hollow_and_where_people_are(
-    tmp_path,
-):
+def test_the_chart_is_as_wide_as_the_page_and_has_a_legend(tmp_path):
     text = rated(tmp_path, {"good": 0.05, "poor": 3.0, "few": 0.1}, few=("few",))
     [drawn] = re.findall(r'<div class="forest".*?</div>\n</div>', text, re.DOTALL)
     assert (
@@ -515,9 +505,7 @@ def test_with_many_judges_there_are_fewer_cards_and_the_page_says_how_many(tmp_p
     assert re.search(r"10\d of 250 cards are shown, .* and 25 random cards", text)
 
 
-def test_images_that_a_benchmark_draws_are_on_the_page_of_its_verdicts_file(
-    tmp_path, vieval, monkeypatch
-):
+def test_drawn_images_are_on_the_page(tmp_path, vieval, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "vieval.yaml").write_text(
         "store: {use: false}\nstatistics: {draws: 50}\n"

@@ -303,9 +303,7 @@ def test_a_report_removes_what_an_earlier_one_wrote_and_nothing_else(tmp_path):
     assert (tmp_path / "outside.csv").exists()
 
 
-def test_ratings_of_own_samples_tell_how_far_a_judge_agrees_with_people(
-    tmp_path, capsys
-):
+def test_ratings_tell_how_far_a_judge_agrees(tmp_path, capsys):
     rng = np.random.default_rng(0)
     samples = [Sample(SampleId("own", "tig", "mine", f"u{n}"), {}) for n in range(20)]
     scores = [float(score) for score in rng.random(20)]
@@ -350,9 +348,7 @@ def everywhere(tmp_path, vieval, *results):
     return texts | {"terminal": terminal}
 
 
-def test_a_judge_whose_place_depends_on_failures_is_marked_everywhere_with_what_the_mark_means(
-    tmp_path, vieval
-):
+def test_a_place_that_depends_on_failures_is_marked(tmp_path, vieval):
     given = [
         run(tmp_path / "a", provenance("lenient"), lenient),
         run(tmp_path / "b", provenance("poor"), poor),
@@ -375,9 +371,7 @@ def test_a_judge_whose_place_depends_on_failures_is_marked_everywhere_with_what_
         assert (meaning in text) == ("csv" not in where)
 
 
-def test_a_judge_that_does_not_look_is_marked_everywhere_and_nobody_else(
-    tmp_path, vieval
-):
+def test_a_judge_that_does_not_look_is_marked(tmp_path, vieval):
     given = [
         run(tmp_path / "a", provenance("blind"), blind),
         run(tmp_path / "b", provenance("right"), right),

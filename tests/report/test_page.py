@@ -136,9 +136,7 @@ def test_samples_that_a_replayed_log_lacks_stand_among_the_failures(tmp_path):
     assert "7 of 60 missing" in page.said
 
 
-def test_the_page_loads_nothing_and_its_policy_allows_its_own_style_and_script_alone(
-    tmp_path,
-):
+def test_the_page_loads_nothing_by_its_policy(tmp_path):
     page, _ = report(tmp_path, judged("mine", 0.5))
     for tag, name, value in page.attributes():
         assert name not in (
@@ -245,9 +243,7 @@ class Held:
         return self.samples.get(record.id, "not here")
 
 
-def test_a_card_has_all_images_of_its_sample_and_says_which_are_gone_or_others_than_those_judged(
-    tmp_path,
-):
+def test_a_card_has_all_images_and_says_which_changed(tmp_path):
     source, output = drawn(tmp_path, "red"), drawn(tmp_path, "blue")
     sample = Sample(
         SampleId("b", "tie", "model", "1"),

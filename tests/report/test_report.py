@@ -127,9 +127,7 @@ def test_image_models_are_ranked_against_an_order_given(tmp_path):
         (None, "cannot read "),
     ],
 )
-def test_an_order_that_cannot_be_used_is_one_line_and_nothing_is_written(
-    tmp_path, text, said
-):
+def test_an_unusable_order_is_one_line(tmp_path, text, said):
     order = tmp_path / "order.txt"
     if text is not None:
         order.write_text(text)
@@ -145,9 +143,7 @@ def test_an_order_that_cannot_be_used_is_one_line_and_nothing_is_written(
     assert not (tmp_path / "out").exists()
 
 
-def test_samples_that_a_judge_could_not_be_asked_about_have_a_column_of_their_own(
-    tmp_path,
-):
+def test_what_could_not_be_asked_has_a_column(tmp_path):
     write_report(
         load_results([results(tmp_path / "run", lacking=3)]),
         tmp_path / "out",

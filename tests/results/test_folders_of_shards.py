@@ -93,9 +93,7 @@ def test_ranks_and_reports_are_those_of_the_verdicts(vieval, judged, tmp_path):
     assert "a thing 3" in page
 
 
-def test_a_sample_of_prompts_is_drawn_by_seed_and_said(
-    vieval, judged, tmp_path, monkeypatch
-):
+def test_prompts_are_drawn_by_seed(vieval, judged, tmp_path, monkeypatch):
     monkeypatch.setattr(sample_shards, "__defaults__", (False, 10))
     printed = vieval("rank", judged, "--tables", tmp_path / "tables").out
     assert "counts use all 120 verdicts" in printed
@@ -158,9 +156,7 @@ def test_a_verdict_with_its_trace_is_a_conversation_again(vieval, server, tmp_pa
     assert [len(exchanges) for exchanges in conversations] == [2] * 40
 
 
-def test_pages_to_label_are_drawn_from_a_folder_or_made_of_named_rows(
-    vieval, judged, tmp_path
-):
+def test_pages_to_label_are_drawn_or_named(vieval, judged, tmp_path):
     printed = vieval("label", judged, "--out", tmp_path / "label.html", "--n", "10").out
     assert "10 of 118 to label" in printed
     assert "5 from each" in printed
@@ -187,9 +183,7 @@ def test_pairs_for_training_are_made_of_a_folder(vieval, judged, tmp_path):
         )
 
 
-def test_an_image_that_is_another_now_is_not_shown_as_the_judged(
-    vieval, judged, tmp_path
-):
+def test_a_replaced_image_is_not_shown(vieval, judged, tmp_path):
     table = parquet.read_table(tmp_path / "data" / "mine.parquet")
     parquet.write_table(
         table.slice(1), tmp_path / "data" / "mine.parquet", row_group_size=20
@@ -229,9 +223,7 @@ def test_rows_of_one_uid_are_told_apart_and_tars_are_read(vieval, tmp_path):
     ] == [f"thing {n}" for n in range(6)]
 
 
-def test_a_run_that_is_not_complete_is_read_only_where_that_is_asked_for(
-    vieval, server, tmp_path
-):
+def test_an_incomplete_run_is_read_only_if_asked(vieval, server, tmp_path):
     data = write_parquet(tmp_path / "data")
     command = split(
         f"score {data} --model fake --base-url {server.base_url} --out {tmp_path}/out"
@@ -254,9 +246,7 @@ def test_a_damaged_file_of_verdicts_is_one_line(vieval, judged):
     assert "judge its rows again" in line
 
 
-def test_contests_of_a_folder_are_ranked_by_the_names_in_its_rows(
-    vieval, server, tmp_path
-):
+def test_contests_are_ranked_by_names_in_rows(vieval, server, tmp_path):
     given = [
         {
             "uid": f"c{n}",

@@ -81,9 +81,7 @@ def recorded(shared_data):
     }
 
 
-def test_every_printed_accuracy_comes_out_to_the_last_digit(
-    printed, contests, recorded
-):
+def test_every_printed_accuracy_comes_out(printed, contests, recorded):
     assert len(printed) == 18
     found = {}
     for part, judge in printed:
@@ -96,9 +94,7 @@ def test_every_printed_accuracy_comes_out_to_the_last_digit(
     assert found == printed
 
 
-def test_the_authors_reading_is_right_in_the_very_rows_that_they_call_correct(
-    shared_data, contests, recorded
-):
+def test_the_authors_reading_is_right_there(shared_data, contests, recorded):
     for (folder, part), judge in (
         (pair, judge) for pair in TIGER.folders.items() for judge in JUDGES
     ):
@@ -124,9 +120,7 @@ SEVERAL = {
 }
 
 
-def test_a_reply_with_labels_that_differ_has_at_most_the_authors_vote(
-    contests, recorded, printed
-):
+def test_labels_that_differ_have_one_vote(contests, recorded, printed):
     several = {}
     for part, judge in printed:
         for contest in contests[part]:
@@ -137,9 +131,7 @@ def test_a_reply_with_labels_that_differ_has_at_most_the_authors_vote(
     assert several == SEVERAL
 
 
-def test_our_reading_differs_from_theirs_only_where_a_reply_has_several_labels(
-    contests, recorded
-):
+def test_readings_differ_only_for_several_labels(contests, recorded):
     votes = {
         judge: [
             recorded[judge].verdict(contest)[0].choice.votes
@@ -388,9 +380,7 @@ def test_judgement_files_are_found_in_a_folder_of_the_part_too(shared_data, tmp_
     assert shares(found, pairs) == [1, 1, 1]
 
 
-def test_ids_that_fit_nothing_are_told_in_one_line_that_says_how_many_fit(
-    shared_data, tmp_path
-):
+def test_ids_that_fit_nothing_are_counted(shared_data, tmp_path):
     pairs = MMRB2.load(shared_data, "t2i")
     strangers = [
         replace(pair, id=replace(pair.id, uid=f"other {pair.id.uid}"))

@@ -18,9 +18,7 @@ ANSWERS = [
 
 
 @pytest.mark.parametrize(("answer", "status", "recorded"), ANSWERS)
-def test_an_answer_that_is_neither_yes_nor_no_is_a_failure(
-    tmp_path, answer, status, recorded
-):
+def test_neither_yes_nor_no_is_a_failure(tmp_path, answer, status, recorded):
     image = {"t2i_model": "mini-dalle", "item_id": "tifa160_0"}
     question = {
         "question": "Is there a tree?",

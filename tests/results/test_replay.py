@@ -112,9 +112,7 @@ def test_a_guess_whose_reply_our_reader_reads_counts_as_read_and_not_as_guessed(
         ("x", (), "number of values must be 2, got 1"),
     ],
 )
-def test_a_recorded_score_that_no_live_reply_could_have_is_a_failure_kept_apart(
-    logs, score, kept, reason
-):
+def test_an_impossible_recorded_score_is_a_failure(logs, score, kept, reason):
     sc_log(logs, {"sample_1_1.jpg": {"score": score, "reasoning": "fine"}})
     found = verdict(replay.load(logs, "viescore"), "sample_1_1.jpg")
     assert found.status is found.trace[0].status is Status.PARSE_FAILURE

@@ -190,9 +190,7 @@ def test_flow_factory_says_what_its_configuration_lacks(server, monkeypatch):
     assert found.shape == (1,)
 
 
-def test_a_group_shares_wins_and_a_failed_member_is_neutral_if_asked(
-    server, store, monkeypatch
-):
+def test_a_failed_member_is_neutral_if_asked(server, store, monkeypatch):
     bases = trainers.install_flow_factory(monkeypatch)
     path = "vieval_plugin.rewards.flow_factory.JudgeGroupRewardModel"
     group = {"prompt": PROMPTS[:1] * 3, "image": list(PIXELS)}
@@ -217,9 +215,7 @@ def drawn(texts):
     return PIXELS[: len(texts)]
 
 
-def test_a_writer_of_prompts_is_rewarded_for_what_was_asked_for(
-    server, expected, store
-):
+def test_a_writer_of_prompts_is_rewarded(server, expected, store):
     with Judge("viescore", **at(server)) as judge:
         reward = prompt_writer_reward(judge, drawn)
         assert (
@@ -249,9 +245,7 @@ def test_a_writer_of_prompts_is_rewarded_for_what_was_asked_for(
     ("version", "trl"),
     [("1.6.0", True), ("1.16.1", True), ("1.5.9", False), ("0.29", False)],
 )
-def test_a_failure_is_none_only_for_a_trl_that_leaves_it_out(
-    version, trl, store, monkeypatch
-):
+def test_a_failure_is_none_for_some_trl(version, trl, store, monkeypatch):
     monkeypatch.setattr(
         prompt_writer.importlib.metadata, "version", lambda package: version
     )

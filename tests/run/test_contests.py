@@ -197,9 +197,7 @@ def edits(tmp_path):
     ]
 
 
-def test_a_judge_of_samples_judges_contests_and_their_records_come_back(
-    store, server, edits
-):
+def test_a_judge_of_samples_judges_contests(store, server, edits):
     verdicts = evaluate(
         edits, backbone=Backbone(model="fake", base_url=server.base_url)
     )
@@ -245,9 +243,7 @@ def test_a_measure_of_contests_needs_no_model(store, edits):
 
 
 @pytest.mark.parametrize("judge", ["ssim", "viescore", "pairwise"])
-def test_a_contest_that_is_none_is_not_judged_and_holds_up_no_other(
-    store, server, edits, judge
-):
+def test_a_contest_that_is_none_is_not_judged(store, server, edits, judge):
     good = edits[0]
     votes = Votes("two_way", "left")
     bad = [

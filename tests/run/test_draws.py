@@ -27,9 +27,7 @@ def write(folder, rows):
     return path
 
 
-def test_two_images_of_one_prompt_are_two_samples_and_stay_apart_in_their_verdicts(
-    tmp_path,
-):
+def test_two_images_of_one_prompt_are_two_samples(tmp_path):
     about = {"tags": ["red", "blue"], "category": "colours"}
     rows = [
         {

@@ -58,9 +58,7 @@ def test_a_judge_that_asks_a_model_says_that_none_is_named(store):
 
 
 @pytest.mark.parametrize("name", ["nowhere.png", "x" * 5000, "a\0b"])
-def test_an_image_that_is_not_there_is_its_samples_failure_and_nothing_is_asked_about_it(
-    store, server, name
-):
+def test_a_missing_image_is_its_samples_failure(store, server, name):
     [whole] = vieval_demo.load(Path(), "tig")[:1]
     lacking = Sample(
         SampleId("own", "tig", "m", "1"), {"output": Image(Path(name))}, {"prompt": "x"}
@@ -86,9 +84,7 @@ def test_progress_counts_what_a_run_cost(store, server):
     assert progress.statuses == {Status.OK: 3}
 
 
-def test_a_sample_that_lacks_its_output_alone_is_no_image_and_one_that_lacks_more_is_not_applicable(
-    store,
-):
+def test_a_sample_without_an_output_is_no_image(store):
     lacking = [
         Sample(SampleId("own", "tig", "m", str(n)), {}, texts)
         for n, texts in enumerate(({"prompt": "x"}, {}))

@@ -133,9 +133,7 @@ def test_a_plan_of_10000_rows_is_what_the_server_counts(store, run, tmp_path):
     )
 
 
-def test_tokens_that_the_server_had_in_its_cache_cost_what_they_cost(
-    store, samples, run
-):
+def test_cached_tokens_cost_what_they_cost(store, samples, run):
     prices = split("--price-input 1 --price-cached-input 0.25 --price-output 4")
     with FakeServer(cached_share=0.5) as server:
         _, planned, _ = run(samples, server, *prices)
@@ -198,9 +196,7 @@ def test_what_the_pilot_paid_for_is_not_asked_again(store, samples, run):
         assert server.stats()["requests"] == paid + numbers("calls", first)[0]
 
 
-def test_seconds_are_told_between_a_server_that_scales_and_one_that_does_not(
-    store, samples, run
-):
+def test_seconds_are_told_as_a_range(store, samples, run):
     with FakeServer(latency=0.1) as server:
         _, said, _ = run(
             samples, server, "--num-concurrent", "4", "--judge", "vqascore"
@@ -254,9 +250,7 @@ def test_several_judges_have_a_plan_each(store, samples, run):
     ] == ["plan: viescore by fake", "plan: sharpness"]
 
 
-def test_a_pilot_that_fails_or_has_nothing_to_ask_is_one_line(
-    store, samples, run, tmp_path
-):
+def test_a_failing_pilot_is_one_line(store, samples, run, tmp_path):
     with FakeServer(reply=lambda body: "no idea") as server:
         code, said, told = run(samples, server)
     assert (code, said) == (1, "")

@@ -102,9 +102,7 @@ def test_a_wording_of_more_than_half_of_a_judges_20_unread_replies_is_told():
         (4, 4, 0, []),  # too few verdicts to say so
     ],
 )
-def test_a_fifth_unread_and_a_twentieth_asked_twice_are_told(
-    verdicts, unread_count, confirmed_count, told
-):
+def test_unread_and_repeated_are_told(verdicts, unread_count, confirmed_count, told):
     confirmed = [
         replace(SCORED, status=Status.REPAIRED, findings=(CONFIRMED,))
     ] * confirmed_count

@@ -80,9 +80,7 @@ def server(model):
         yield server
 
 
-def test_the_questions_of_a_prompt_are_asked_once_for_all_its_images(
-    model, server, tmp_path
-):
+def test_questions_are_asked_once_for_all_images(model, server, tmp_path):
     options = {"store": {"path": str(tmp_path / "replies.sqlite")}}
     with Judge(
         "question_answering", model="fake", base_url=server.base_url, options=options
@@ -171,9 +169,7 @@ def test_the_drawn_benchmark_in_lmms_eval(evaluate, setting):
         ("viescore", {"SC": 3, "PQ": 3}),
     ],
 )
-def test_conversations_are_exported_as_those_of_other_judges(
-    server, tmp_path, capsys, judge, sub_tasks
-):
+def test_conversations_are_exported(server, tmp_path, capsys, judge, sub_tasks):
     lines = []
     for name, picture in PICTURES.items():
         (tmp_path / f"{name}.png").write_bytes(picture)

@@ -306,9 +306,7 @@ def test_images_that_are_not_there_are_named_before_the_run(tmp_path):
 
 
 @pytest.mark.parametrize("trouble", ["key", "dead"])
-async def test_a_run_that_cannot_go_on_ends_with_one_error_and_leaves_nothing_running(
-    trouble, tmp_path
-):
+async def test_a_run_that_cannot_go_on_ends_with_one_error(trouble, tmp_path):
     before, config = (
         asyncio.all_tasks(),
         Config(store=StoreOptions(path=tmp_path / "r.sqlite")),

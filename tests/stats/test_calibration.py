@@ -51,9 +51,7 @@ def acceptances(tasks, labels, make=lambda task, rng: task):
     return wins
 
 
-def test_gpt_4o_is_accepted_with_50_labels_of_each_task_and_noise_and_llava_are_not(
-    tasks,
-):
+def test_gpt_4o_is_accepted_and_noise_is_not(tasks):
     def noise(task, rng):
         return RecordedTask(task.kind, rng.uniform(size=len(task.ratings)), *task[2:])
 
@@ -158,9 +156,7 @@ def test_a_task_type_of_noise_is_refused_by_its_own_labels():
     assert len(refused) >= 18
 
 
-def test_the_number_of_labels_that_is_named_mostly_does_and_noise_is_mostly_named_none(
-    tasks,
-):
+def test_the_named_number_of_labels_mostly_does(tasks):
     task, runs = tasks["GPT-4o zero-shot"][0], range(30)
     few = [draw_labels(task, 50, np.random.default_rng(seed)) for seed in runs]
     refused = [

@@ -93,9 +93,7 @@ def naive_swaps(first, second, human, coefficient, swaps, parts=None):
 
 @pytest.mark.parametrize("coefficient", ["spearman", "pearson"])
 @pytest.mark.parametrize("parts", [None, ["x", "y", "x"]])
-def test_correlations_after_every_swap_are_those_of_a_naive_computation(
-    coefficient, parts
-):
+def test_swapped_correlations_are_naive_ones(coefficient, parts):
     scores = tables()
     statistic = CorrelationDifference(*scores, parts=parts, coefficient=coefficient)
     swaps = all_swaps(7)

@@ -51,9 +51,7 @@ def refused(capsys, *command):
     return said
 
 
-def test_labels_of_a_thousand_sequences_are_exact_through_the_code_that_reads_folders(
-    drawn, tmp_path
-):
+def test_labels_of_a_thousand_sequences_are_exact(drawn, tmp_path):
     assert (
         main(["data", "adiee", str(drawn), "--out", str(tmp_path), "--seed", "3"]) == 0
     )
@@ -102,9 +100,7 @@ def test_the_same_seed_draws_the_same_edits_and_another_draws_others(drawn, tmp_
     assert first == again != other
 
 
-def test_drawn_sequences_change_one_cell_an_edit_and_are_read_as_they_were_drawn(
-    tmp_path,
-):
+def test_drawn_sequences_change_one_cell_and_are_read(tmp_path):
     assert (
         main(["data", "drawn", "--out", str(tmp_path), "--count", "12", "--seed", "5"])
         == 0
@@ -211,9 +207,7 @@ def test_bad_turns_are_one_line(tmp_path, capsys, broken, said):
         ("twice", "sequence drawn/1_00000 occurs 2 times"),
     ],
 )
-def test_bad_sequences_name_the_file_and_the_row(
-    tmp_path, vieval, capsys, broken, said
-):
+def test_bad_sequences_are_located(tmp_path, vieval, capsys, broken, said):
     folder = tmp_path / "turns"
     vieval("data", "drawn", "--out", folder, "--count", "2", "--seed", "1")
     rows = folder / "sequences.jsonl"
@@ -321,9 +315,7 @@ def by_hand(clip, before, after, texts):
         )
 
 
-def test_labels_by_clip_d_are_those_of_a_direct_computation(
-    outputs, clip, tmp_path, monkeypatch
-):
+def test_labels_by_clip_d_are_computed(outputs, clip, tmp_path, monkeypatch):
     # between the values that the tiny weights give, so that each rule meets some
     monkeypatch.setattr(labels, "FAILED", 0.05)
     monkeypatch.setattr(labels, "SUCCEEDED", 0.02)
@@ -375,9 +367,7 @@ def test_labels_by_clip_d_are_those_of_a_direct_computation(
         ),
     ],
 )
-def test_editors_and_weights_that_are_not_named_are_one_line(
-    outputs, clip, tmp_path, capsys, options, said
-):
+def test_unnamed_editors_are_one_line(outputs, clip, tmp_path, capsys, options, said):
     command = [
         *split("data adiee --outputs"),
         outputs,

@@ -81,9 +81,7 @@ def test_by_a_margin_each_two_that_far_apart_are_a_pair(given, tmp_path, vieval)
     ]
 
 
-def test_a_parquet_file_has_the_images_as_the_library_datasets_reads_them(
-    given, tmp_path, vieval
-):
+def test_datasets_reads_the_images_of_a_parquet_file(given, tmp_path, vieval):
     pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     datasets = pytest.importorskip("datasets", reason="datasets is not installed")
     vieval("export", *given, "--out", tmp_path / "pairs.parquet")
@@ -97,9 +95,7 @@ def test_a_parquet_file_has_the_images_as_the_library_datasets_reads_them(
     ) == ((1, 0, 0), (0, 0, 0))
 
 
-def test_the_columns_of_the_diffusion_dpo_example_hold_the_files_bytes(
-    given, tmp_path, vieval
-):
+def test_diffusion_dpo_columns_hold_the_bytes(given, tmp_path, vieval):
     parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
     vieval(
         "export", *given, "--out", tmp_path / "dpo.parquet", "--trainer", "diffusers"
@@ -213,9 +209,7 @@ def test_pairs_never_replace_an_image_that_they_are_made_of(given, tmp_path, vie
         ("mmrb2", "its licence does not allow training ("),
     ],
 )
-def test_images_whose_licence_allows_no_training_are_exported_by_no_command(
-    command, benchmark, reason, tmp_path, vieval
-):
+def test_unlicensed_images_stay_here(command, benchmark, reason, tmp_path, vieval):
     judged = [
         Sample(SampleId(benchmark, "tig", name, "p0"), {}, {"prompt": "a"})
         for name in ("mine", "theirs")
@@ -237,9 +231,7 @@ def test_images_whose_licence_allows_no_training_are_exported_by_no_command(
     ("trainer", "better", "worse"),
     [("kohya", "w", "l"), ("onetrainer", "chosen", "rejected")],
 )
-def test_folders_pair_images_by_name_beside_their_captions(
-    given, tmp_path, vieval, trainer, better, worse
-):
+def test_folders_pair_images_by_name(given, tmp_path, vieval, trainer, better, worse):
     """As the pull requests kohya-ss/sd-scripts#1427 and Nerogar/OneTrainer#1403 read them."""
     out = tmp_path / "pairs"
     said = vieval("export", *given, "--out", out, "--trainer", trainer).out

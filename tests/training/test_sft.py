@@ -84,9 +84,7 @@ def test_each_turn_of_a_longer_conversation_is_learnt_by_itself(exported, tmp_pa
         ({"id": 7}, "create the file with `vieval export`"),
     ],
 )
-def test_bad_conversations_are_one_line_that_names_the_row(
-    exported, tmp_path, changes, said
-):
+def test_bad_conversations_name_the_row(exported, tmp_path, changes, said):
     rows = len(exported.read_text().splitlines())
     line = refusal(read, [altered(exported, tmp_path, **changes)])
     assert said in line

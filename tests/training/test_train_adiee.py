@@ -127,9 +127,7 @@ def test_a_scorer_says_what_its_training_computed(scorer, base, data):
 
 
 @pytest.mark.parametrize("changed", ["the token's row", "the head", "the position"])
-def test_token_head_and_position_each_decide(
-    scorer, data, tmp_path, changed, monkeypatch
-):
+def test_each_choice_decides(scorer, data, tmp_path, changed, monkeypatch):
     """Each is changed, and the scorer must no longer say what it said, or no longer load."""
     from safetensors.torch import load_file, save_file
 
@@ -191,9 +189,7 @@ def test_the_head_reads_where_the_token_is_predicted():
 
 
 @pytest.mark.parametrize("options", [(), ("--tune", "lora", "--accumulate", "2")])
-def test_a_training_that_was_killed_ends_with_the_same_weights(
-    data, base, tmp_path, monkeypatch, options
-):
+def test_a_killed_training_ends_alike(data, base, tmp_path, monkeypatch, options):
     assert train(data, base, tmp_path / "whole", *options) == 0
     monkeypatch.setattr(
         loop, "_EVALUATION_COUNT", 3
@@ -228,9 +224,7 @@ def test_a_training_that_was_killed_ends_with_the_same_weights(
     assert not (tmp_path / "killed" / loop.CHECKPOINT).exists()
 
 
-def test_a_checkpoint_of_another_training_is_one_line(
-    data, base, tmp_path, capsys, monkeypatch
-):
+def test_another_checkpoint_is_refused(data, base, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(loop, "_EVALUATION_COUNT", 6)
     keep = loop._write_checkpoint
 
@@ -260,9 +254,7 @@ def test_the_training_record_says_what_was_learnt_and_what_was_held_out(scorer, 
 
 
 @pytest.mark.parametrize("answer", ["token", "number"])
-def test_adapters_train_with_embeddings_and_leave_the_rest_alone(
-    data, tmp_path, answer, request
-):
+def test_adapters_leave_the_rest_alone(data, tmp_path, answer, request):
     """Adapters, embeddings, output layer and head learn; a base that takes two images is shown
     two.
     """

@@ -27,9 +27,7 @@ def export(run, out, *options):
     return [json.loads(line) for line in out.read_text().splitlines()]
 
 
-def test_every_call_becomes_an_example_with_its_own_answer_trained(
-    run, tmp_path, capsys
-):
+def test_every_call_becomes_an_example(run, tmp_path, capsys):
     rows = export(run, tmp_path / "train.jsonl")
     assert len(rows) == sum(map(implied, SCENES))
     assert len({row["id"] for row in rows}) == len(rows)
@@ -110,9 +108,7 @@ def test_scores_are_brought_to_the_third_quartile_of_their_counts():
     assert rebalanced(units, 0, {}) == after
 
 
-def test_sub_tasks_are_repeated_as_published_and_the_same_seed_gives_the_same_file(
-    run, tmp_path, capsys
-):
+def test_sub_tasks_are_repeated_as_published(run, tmp_path, capsys):
     first = export(run, tmp_path / "a.jsonl", "--rebalance", "--seed", "3")
     assert export(run, tmp_path / "b.jsonl", "--rebalance", "--seed", "3") == first
     assert export(run, tmp_path / "c.jsonl", "--rebalance", "--seed", "4") != first
@@ -136,9 +132,7 @@ def altered(run, folder, **of_provenance):
     return folder
 
 
-def test_options_in_force_now_do_not_matter_for_results_that_carry_theirs(
-    run, tmp_path, monkeypatch
-):
+def test_results_carry_their_options(run, tmp_path, monkeypatch):
     before = export(run, tmp_path / "before.jsonl")
     options = tmp_path / "options.yaml"
     options.write_text("judges: {t2i_eval: {mode: framework}}\n")

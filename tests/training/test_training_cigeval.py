@@ -73,9 +73,7 @@ def sample():
 
 
 @pytest.mark.parametrize("judge", [PAPER, REACT])
-def test_the_conversation_told_again_is_the_one_that_was_held_images_included(
-    judge, sample
-):
+def test_the_conversation_is_told_again_with_images(judge, sample):
     verdict, asked = held(judge, sample)
     told = conversation(judge, sample, verdict)
     assert [one.ask for one in told] == asked
@@ -105,9 +103,7 @@ def test_of_the_first_form_each_call_is_an_example_with_what_its_tool_showed(sam
     ] * 2
 
 
-def test_of_the_second_form_a_sub_question_is_one_example_with_every_turn_of_the_models_trained(
-    sample,
-):
+def test_in_the_second_form_a_sub_question_is_one_example(sample):
     verdict, _ = held(REACT, sample)
     made = examples(sample, REACT, verdict)
     assert [one.id.rpartition(".png/")[2] for one in made] == [

@@ -30,9 +30,7 @@ def judges(tmp_path, monkeypatch):
         cached.cache_clear()
 
 
-def test_it_is_asked_in_its_words_and_reported_beside_viescore(
-    judges, run, ours, tmp_path
-):
+def test_it_is_asked_and_reported(judges, run, ours, tmp_path):
     asked = []
 
     def reply(request):

@@ -187,9 +187,7 @@ def test_judges_that_measure(run, configured, lmms_eval, tmp_path):
     )
 
 
-def test_a_judge_that_reads_text_on_the_posters_of_the_demo(
-    run, configured, lmms_eval, tmp_path, monkeypatch
-):
+def test_a_judge_reads_text(run, configured, lmms_eval, tmp_path, monkeypatch):
     pytest.importorskip("rapidocr")
     make(tmp_path / "demo", 0)
     monkeypatch.setenv("VIEVAL_BENCHMARKS", str(tmp_path / "demo"))

@@ -222,9 +222,7 @@ def _lines(out):
     )
 
 
-def test_with_the_hook_plain_vlmevalkit_knows_our_datasets(
-    process, ours, server, host, tmp_path, monkeypatch
-):
+def test_plain_vlmevalkit_works(process, ours, server, host, tmp_path, monkeypatch):
     site = tmp_path / "site"
     monkeypatch.setattr(hook_files.sysconfig, "get_path", lambda _: str(site))
     hook_files.install()

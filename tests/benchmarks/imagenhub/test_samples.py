@@ -72,9 +72,7 @@ def test_nothing_but_ratings_is_needed_to_name_images(ratings_folder):
         ),
     ],
 )
-def test_a_malformed_ratings_file_is_named_with_row_and_column(
-    ratings_folder, change, message
-):
+def test_malformed_ratings_are_located(ratings_folder, change, message):
     path = ratings_folder / RATER_2
     path.write_text(change(path.read_text()))
     assert re.search(message, refusal(read_ratings, ratings_folder, "cig"))
@@ -98,9 +96,7 @@ def test_missing_lists_conditions_and_images(ratings_folder):
 @pytest.mark.parametrize(
     "text", ["{", "[]", '{"sample_2.jpg": "a street"}', "[" * 100_000]
 )
-def test_malformed_conditions_are_one_line_that_says_how_to_get_them(
-    ratings_folder, text
-):
+def test_malformed_conditions_say_how_to_get_them(ratings_folder, text):
     path = (
         ratings_folder
         / "imagenhub"

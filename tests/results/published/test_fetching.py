@@ -65,9 +65,7 @@ def fetched(root):
     }
 
 
-def test_all_files_come_from_their_commit_and_are_not_fetched_twice(
-    site, vieval, tmp_path
-):
+def test_all_files_come_once_from_their_commit(site, vieval, tmp_path):
     host, asked, *_ = site
     given = (
         *split(
@@ -88,9 +86,7 @@ def test_all_files_come_from_their_commit_and_are_not_fetched_twice(
     assert len(asked) == 12
 
 
-def test_what_was_interrupted_goes_on_and_what_was_changed_is_fetched_anew(
-    site, vieval, tmp_path
-):
+def test_interrupted_and_changed_files_are_fetched(site, vieval, tmp_path):
     host, asked, _, gone = site
     given = (
         *split(

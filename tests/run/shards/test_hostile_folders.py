@@ -43,9 +43,7 @@ def out(vieval, tmp_path):
         lambda plan: plan["provenance"].update(options=5),
     ],
 )
-def test_a_plan_that_was_changed_by_hand_is_refused_in_one_line(
-    vieval, out, tmp_path, change
-):
+def test_a_plan_changed_by_hand_is_refused(vieval, out, tmp_path, change):
     plan = json.loads((out / "plan.json").read_text())
     change(plan)
     (out / "plan.json").write_text(json.dumps(plan))
@@ -57,9 +55,7 @@ def test_a_plan_that_was_changed_by_hand_is_refused_in_one_line(
     assert not (tmp_path / "kept").exists()
 
 
-def test_verdicts_on_rows_that_are_not_there_are_no_rows_that_passed(
-    vieval, out, tmp_path
-):
+def test_verdicts_on_absent_rows_pass_nothing(vieval, out, tmp_path):
     first, *_, last = sorted((out / "verdicts").iterdir())
     original = first.read_bytes()
     table = parquet.read_table(first)

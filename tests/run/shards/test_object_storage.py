@@ -72,9 +72,7 @@ def test_what_cannot_be_put_ends_the_run_with_no_half_of_a_shard(vieval, server,
 
 
 @pytest.mark.parametrize("replaced", [False, True])
-def test_another_machine_goes_on_with_tar_files_that_it_has_not_indexed(
-    vieval, tmp_path, monkeypatch, replaced
-):
+def test_another_machine_indexes_tars(vieval, tmp_path, monkeypatch, replaced):
     def samples(text):
         return {
             str(number): {"jpg": picture(number), "txt": text} for number in range(20)

@@ -101,9 +101,7 @@ def test_a_worker_and_the_driver_are_killed(vieval, cluster, data, tmp_path):
 
 
 @pytest.mark.slow
-def test_inputs_and_verdicts_lie_in_a_bucket(
-    vieval, cluster, data, tmp_path, monkeypatch
-):
+def test_a_bucket_holds_all(vieval, cluster, data, tmp_path, monkeypatch):
     for name, value in KEYS.items():
         monkeypatch.setenv(name, value)
     command = ("--judge", "sharpness", *SMALL[:2])
@@ -130,9 +128,7 @@ def test_inputs_and_verdicts_lie_in_a_bucket(
 
 
 @pytest.mark.slow
-def test_a_judge_that_is_a_network_has_a_worker_a_gpu(
-    cluster, data, tmp_path, scorer_weights
-):
+def test_a_network_has_a_worker_a_gpu(cluster, data, tmp_path, scorer_weights):
     command = (
         *split("--judge clip_score --scorer"),
         scorer_weights["clip_score"],
@@ -151,9 +147,7 @@ def test_a_judge_that_is_a_network_has_a_worker_a_gpu(
 
 
 @pytest.mark.slow
-def test_a_row_that_ends_its_workers_is_the_only_one_without_a_verdict(
-    cluster, data, tmp_path, monkeypatch
-):
+def test_a_fatal_row_alone_has_no_verdict(cluster, data, tmp_path, monkeypatch):
     for name, value in fatal_judge(tmp_path / "plugin", "u33").items():
         monkeypatch.setenv(name, value)
     command = [

@@ -42,9 +42,7 @@ pytestmark = pytest.mark.usefixtures("no_store")
 SMALL = ("--rows-per-shard", "8")
 
 
-def test_each_row_has_its_verdict_in_the_file_of_its_shard(
-    vieval, server, data, tmp_path
-):
+def test_each_row_has_its_verdict(vieval, server, data, tmp_path):
     printed = vieval(*arguments(data, tmp_path / "out", server, *SMALL))
     found = verdicts(tmp_path / "out")
     assert [row["uid"] for row in found] == [f"u{number}" for number in range(120)]
@@ -67,9 +65,7 @@ def test_each_row_has_its_verdict_in_the_file_of_its_shard(
     )  # and the questions that find out what a server can
 
 
-def test_a_finished_run_asks_nothing_and_goes_on_however_it_is_asked(
-    vieval, server, data, tmp_path
-):
+def test_a_finished_run_asks_nothing(vieval, server, data, tmp_path):
     vieval(*arguments(data, tmp_path / "out", server, *SMALL))
     before = server.stats()["requests"]
     vieval(
@@ -80,9 +76,7 @@ def test_a_finished_run_asks_nothing_and_goes_on_however_it_is_asked(
     assert server.stats()["requests"] == before
 
 
-def test_other_inputs_and_options_are_refused_with_the_difference(
-    vieval, server, data, tmp_path
-):
+def test_other_inputs_and_options_are_refused(vieval, server, data, tmp_path):
     command = arguments(data, tmp_path / "out", server, *SMALL)
     vieval(*command)
     asked = server.stats()["requests"]
@@ -148,9 +142,7 @@ def test_a_finished_run_says_how_fast_it_was(vieval, server, data, tmp_path):
     assert calls_a_second == pytest.approx(2 * rows_a_second, abs=0.2)
 
 
-def test_answers_from_the_store_are_no_calls_of_the_rate(
-    vieval, server, data, tmp_path
-):
+def test_stored_answers_are_no_calls(vieval, server, data, tmp_path):
     (tmp_path / "options.yaml").write_text(
         f"store: {{path: {tmp_path / 'replies.sqlite'}}}\n"
     )
@@ -168,9 +160,7 @@ def test_answers_from_the_store_are_no_calls_of_the_rate(
     assert " calls per second\n" in fresh
 
 
-def test_new_files_extend_the_plan_and_change_no_old_shard(
-    vieval, server, data, tmp_path
-):
+def test_new_files_extend_the_plan(vieval, server, data, tmp_path):
     command = arguments(data, tmp_path / "out", server, *SMALL)
     vieval(*command)
     old = {path: path.stat().st_mtime_ns for path in files_in(tmp_path / "out")}
@@ -192,9 +182,7 @@ def test_a_file_that_was_replaced_is_refused(vieval, server, data, tmp_path):
     )
 
 
-def test_another_version_goes_on_only_where_replies_are_read_alike(
-    vieval, server, data, tmp_path
-):
+def test_another_version_needs_the_same_readers(vieval, server, data, tmp_path):
     command = arguments(data, tmp_path / "out", server, *SMALL)
     vieval(*command)
     plan = tmp_path / "out" / "plan.json"
@@ -267,9 +255,7 @@ def test_a_source_of_plain_words_makes_no_edit_of_a_tar(vieval, tmp_path):
     assert line in printed.err
 
 
-def test_a_run_whose_first_rows_are_all_misread_leaves_nothing_and_the_corrected_command_has_the_same_out(
-    vieval, tmp_path
-):
+def test_a_misread_run_leaves_nothing(vieval, tmp_path):
     path, out = write_tar(tmp_path / "a.tar", labelled("laion")), tmp_path / "out"
     command = ("score", path, "--judge", "sharpness", "--out", out)
     err = vieval(*command, "--columns", "source=source", code=1).err
@@ -284,9 +270,7 @@ def test_a_run_whose_first_rows_are_all_misread_leaves_nothing_and_the_corrected
 
 @pytest.mark.parametrize("damage", ["a header", "the end"])
 @pytest.mark.parametrize("name", ["a.tar", "a.tar.gz"])
-def test_a_tar_that_is_damaged_is_not_readable_and_nothing_is_written(
-    vieval, tmp_path, name, damage
-):
+def test_a_damaged_tar_is_refused(vieval, tmp_path, name, damage):
     path = write_tar(tmp_path / name, labelled("laion", 4))
     with tarfile.open(path) as tar:
         offset = tar.getmembers()[3].offset
@@ -306,9 +290,7 @@ def test_a_tar_that_is_damaged_is_not_readable_and_nothing_is_written(
 @pytest.mark.parametrize(
     "named", ["tars", "tars/a.tar", "tars/*.tar", "data/*.parquet"]
 )
-def test_what_only_a_folder_of_shards_takes_is_planned_by_its_index(
-    vieval, data, tmp_path, monkeypatch, named
-):
+def test_a_folder_is_planned_by_its_index(vieval, data, tmp_path, monkeypatch, named):
     members = {
         str(number): {"jpg": picture(number), "txt": b"a thing"} for number in range(40)
     }
@@ -392,9 +374,7 @@ def test_bad_rows_are_rows_with_their_status(vieval, server, tmp_path):
     assert [row["row"] for row in found if row["uid"] == "u8"] == [8, 9]
 
 
-def test_a_row_group_that_cannot_be_read_is_left_and_the_others_are_judged(
-    vieval, server, data, tmp_path
-):
+def test_an_unreadable_row_group_is_left(vieval, server, data, tmp_path):
     path = data / "part-1.parquet"
     group = parquet.ParquetFile(path).metadata.row_group(1)
     content = bytearray(path.read_bytes())
@@ -411,9 +391,7 @@ def test_a_row_group_that_cannot_be_read_is_left_and_the_others_are_judged(
     assert "15 of 18 done" in printed.out
 
 
-def test_a_column_that_is_not_there_is_told_before_anything_is_asked(
-    vieval, server, data, tmp_path
-):
+def test_a_missing_column_is_told_first(vieval, server, data, tmp_path):
     parquet.write_table(
         pyarrow.table({"uid": ["1"], "prompt": ["x"]}), data / "part-9.parquet"
     )
@@ -424,9 +402,7 @@ def test_a_column_that_is_not_there_is_told_before_anything_is_asked(
     assert server.stats()["requests"] == 0
 
 
-def test_a_folder_that_cannot_be_written_is_told_before_anything_is_asked(
-    vieval, server, data, tmp_path
-):
+def test_an_unwritable_folder_is_told_first(vieval, server, data, tmp_path):
     (tmp_path / "out").write_text("a file")
     assert (
         "cannot write" in vieval(*arguments(data, tmp_path / "out", server), code=1).err
@@ -434,9 +410,7 @@ def test_a_folder_that_cannot_be_written_is_told_before_anything_is_asked(
     assert server.stats()["requests"] == 0
 
 
-def test_a_full_disk_ends_the_run_with_no_half_of_a_shard(
-    vieval, server, data, tmp_path
-):
+def test_a_full_disk_leaves_no_half_shard(vieval, server, data, tmp_path):
     command = arguments(data, tmp_path / "out", server, "--rows-per-shard", "20")
     vieval(*command, "--budget", "50", code=1)
     kept = files_in(tmp_path / "out")
@@ -476,9 +450,7 @@ def test_a_budget_that_no_shard_fits_is_to_be_raised(vieval, server, data, tmp_p
     assert "run the same command again" in vieval(*command, "--budget", "8", code=1).err
 
 
-def test_the_next_shards_are_open_while_one_waits_and_no_more_than_three(
-    data, vieval, tmp_path
-):
+def test_at_most_three_shards_are_open(data, vieval, tmp_path):
     with FakeServer(
         faults=lambda number, body: Fault("hang") if number == 6 else None
     ) as server:
@@ -499,9 +471,7 @@ def test_the_next_shards_are_open_while_one_waits_and_no_more_than_three(
     assert len(verdicts(tmp_path / "out")) == 120
 
 
-def test_shards_full_of_failures_are_not_written_and_end_the_run(
-    vieval, data, tmp_path
-):
+def test_failing_shards_are_not_written(vieval, data, tmp_path):
     broken = [True]
     with FakeServer(
         faults=lambda number, body: (
@@ -519,9 +489,7 @@ def test_shards_full_of_failures_are_not_written_and_end_the_run(
 
 
 @pytest.mark.parametrize("status", ["parse_failure", "refusal"])
-def test_rows_whose_replies_cannot_be_read_are_failures_too(
-    vieval, data, tmp_path, status
-):
+def test_unreadable_replies_are_failures(vieval, data, tmp_path, status):
     answers = (
         {"faults": lambda number, body: Fault("content_filter")}
         if status == "refusal"
@@ -570,9 +538,7 @@ def test_a_run_that_scores_no_row_exits_with_1_and_says_so(vieval, data, tmp_pat
     )
 
 
-def test_a_column_that_is_no_text_is_named_before_anything_is_asked(
-    vieval, server, data, tmp_path
-):
+def test_a_column_that_is_no_text_is_named(vieval, server, data, tmp_path):
     path = data / "part-0.parquet"
     parquet.write_table(
         parquet.read_table(path).append_column("aesthetic", [[0.5] * 40]), path
@@ -588,9 +554,7 @@ def test_a_column_that_is_no_text_is_named_before_anything_is_asked(
     assert server.stats()["requests"] == 0
 
 
-def test_a_key_that_expires_ends_the_run_which_goes_on_with_another(
-    vieval, data, tmp_path, monkeypatch
-):
+def test_an_expired_key_ends_the_run(vieval, data, tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "old-key-of-yesterday")
     with FakeServer(api_key="old-key-of-yesterday", latency=0.005) as server:
         command = arguments(
@@ -609,9 +573,7 @@ def test_a_key_that_expires_ends_the_run_which_goes_on_with_another(
     assert "key-of" not in (tmp_path / "out" / "plan.json").read_text()
 
 
-def test_a_worker_killed_between_write_and_rename_leaves_no_shard(
-    vieval, data, tmp_path, server
-):
+def test_a_killed_worker_leaves_no_shard(vieval, data, tmp_path, server):
     code = (
         "import os\n"
         "rename, count = os.replace, [0]\n"
@@ -648,9 +610,7 @@ def test_two_drivers_at_once_share_the_work(data, tmp_path):
     assert asked <= 2 * (120 + 2 * 3 * 8) + 4
 
 
-def test_verify_says_what_a_folder_lacks_and_what_is_not_its_own(
-    vieval, server, data, tmp_path
-):
+def test_verify_says_what_is_wrong(vieval, server, data, tmp_path):
     out, command = tmp_path / "out", arguments(data, tmp_path / "out", server, *SMALL)
     vieval(*command, "--budget", "100", code=1)
     printed = vieval("shards", out, "--verify", code=1)
@@ -728,9 +688,7 @@ def test_rejudge_asks_only_about_rows_of_these_statuses(vieval, data, tmp_path):
     assert len(found) == 120
 
 
-def test_compaction_joins_files_that_are_read_and_resumed_as_they_were(
-    vieval, server, data, tmp_path
-):
+def test_compacted_files_are_read_and_resumed(vieval, server, data, tmp_path):
     out, command = tmp_path / "out", arguments(data, tmp_path / "out", server, *SMALL)
     vieval(*command, "--budget", "120", code=1)
     before = verdicts(out)
@@ -744,9 +702,7 @@ def test_compaction_joins_files_that_are_read_and_resumed_as_they_were(
     vieval("shards", out, "--verify")
 
 
-def test_addresses_are_fetched_from_allowed_hosts_and_kept_nowhere(
-    vieval, server, tmp_path
-):
+def test_addresses_are_fetched_from_allowed_hosts(vieval, server, tmp_path):
     fetched = []
 
     def answer(path, body, headers):

@@ -57,9 +57,7 @@ def live(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("stored", "more"), [(True, []), (False, []), (True, ["--processes", "2"])]
 )
-def test_batches_over_all_shards_give_the_verdicts_of_calls(
-    live, tmp_path, capsys, stored, more
-):
+def test_batches_give_the_verdicts_of_calls(live, tmp_path, capsys, stored, more):
     expected = live(
         {"path": str(tmp_path / "replies.sqlite")} if stored else {"use": False}
     )
@@ -85,9 +83,7 @@ def test_batches_over_all_shards_give_the_verdicts_of_calls(
     assert float(price) == pytest.approx(float(saved), rel=0.02)
 
 
-def test_a_run_that_is_killed_while_it_asks_and_while_it_judges_pays_nothing_twice(
-    live, tmp_path
-):
+def test_a_killed_run_pays_nothing_twice(live, tmp_path):
     expected = live({"use": False})
     quick = (
         "from vieval_plugin.backends.http import batches; batches._POLL, "

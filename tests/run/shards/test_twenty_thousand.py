@@ -132,9 +132,7 @@ def workers_of(launcher, mark, drivers):
 @pytest.mark.parametrize(
     ("size", "launcher", "kept"), CASES, indirect=["size"], scope="module"
 )
-def test_nothing_is_lost_and_little_asked_again(
-    size, server, data, undisturbed, tmp_path, launcher, kept
-):
+def test_nothing_is_lost(size, server, data, undisturbed, tmp_path, launcher, kept):
     (tmp_path / "options.yaml").write_text(
         f"store: {{use: {str(kept).lower()}, path: replies.sqlite}}\n"
     )
