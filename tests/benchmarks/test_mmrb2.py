@@ -10,6 +10,7 @@ import pytest
 
 from tests.benchmarks.hub import hub_with, stored
 from tests.refusals import refusal
+from tests.tables import table
 from vieval_plugin.benchmarks import mmrb2
 from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.judges import viescore
@@ -105,20 +106,7 @@ def test_four_to_six_is_for_the_first(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("cells", "said"),
-    [
-        ({"chosen": "C"}, "a two_way vote must be one of first, second, got 'C'"),
-        (
-            {"human_annotations": [6, 4, 7]},
-            "annotation 3 must be a rating from 1 to 6, got 7",
-        ),
-        ({"human_annotations": None}, "human_annotations a list"),
-        ({"response_b": {"model_name": "m"}}, "each response must have model_name"),
-        (
-            {"response_b": {"model_name": "m", "response_content": [["text", "no"]]}},
-            "response_content with an image",
-        ),
-    ],
+    *table("what_is_wrong_with_a_pair_is_told_with_file_and_row.jsonl")
 )
 def test_what_is_wrong_with_a_pair_is_told_with_file_and_row(tmp_path, cells, said):
     path = write(tmp_path, pair(), pair(**{"id": "q", **cells}))

@@ -8,12 +8,14 @@ import re
 import subprocess
 import sys
 from functools import cache
+from shlex import split
 
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
 from tests.extras import needs
+from tests.refusals import refusal
 from vieval_plugin.backends.metrics.pixel_metrics import measure
 from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.benchmarks.vieval_demo import (
@@ -34,7 +36,6 @@ from vieval_plugin.benchmarks.vieval_demo.spoiling import spoil
 from vieval_plugin.images import decode
 from vieval_plugin.judges import auto_metrics
 from vieval_plugin.judges.protocol import Measure, Measurement, SampleId
-from vieval_plugin.text.errors import VievalError
 
 ROLES = {
     "tig": ({"output"}, {"prompt"}),
@@ -166,13 +167,9 @@ def test_every_defect_occurs():
         QUALITY_DEFECTS
     )
     assert {wrong.content for wrong in planned if wrong.content_strength} == {
-        *(
-            "wrong_count",
-            "wrong_colour",
-            "missing_object",
-            "edit_not_done",
-            "over_edited",
-            "wrong_subject",
+        *split(
+            "wrong_count wrong_colour missing_object edit_not_done over_edited "
+            "wrong_subject"
         ),
         "ignored_control",
     }
@@ -286,11 +283,10 @@ def falls(metric, task, defect):
 
 
 def test_unknown_tasks_and_samples_say_what_there_is():
-    with pytest.raises(
-        VievalError,
-        match=r"'editing' of vieval_demo; known parts: tig, mie, tie, sdig, sdie, mcic, cig",
-    ):
-        samples("editing")
+    assert (
+        "'editing' of vieval_demo; known parts: tig, mie, tie, sdig, sdie, mcic, cig"
+        in refusal(samples, "editing")
+    )
     known = SampleId(NAME, "tie", "demo_a", "demo_00.png")
     assert defects(known)
     for wrong in (
@@ -299,15 +295,13 @@ def test_unknown_tasks_and_samples_say_what_there_is():
         SampleId(NAME, "tie", "demo_a", "demo_16.png"),
         SampleId(NAME, "editing", "demo_a", "demo_00.png"),
     ):
-        with pytest.raises(VievalError, match="has no sample"):
-            defects(wrong)
+        assert "has no sample" in refusal(defects, wrong)
 
 
 def test_without_scikit_image_it_says_what_to_install(monkeypatch):
     backgrounds.photograph.cache_clear()
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(VievalError, match=r'pip install "\.\[metrics\]"'):
-        samples("tie")
+    assert 'pip install ".[metrics]"' in refusal(samples, "tie")
 
 
 def test_what_was_added_for_training_is_in_no_picture_of_the_demo():

@@ -5,6 +5,7 @@ address can be pasted.
 import argparse
 import shlex
 from pathlib import Path
+from shlex import split
 
 import pytest
 
@@ -12,17 +13,7 @@ from tests.fake_s3 import KEYS, FakeS3
 from tests.shard_runs import write_parquet
 from vieval_plugin.cli import build_parser, output_path
 
-_WRITTEN = {
-    "out",
-    "html",
-    "tables",
-    "to",
-    "root",
-    "batch_files",
-    "junit",
-    "summary",
-    "json_file",
-}
+_WRITTEN = set(split("out html tables to root batch_files junit summary json_file"))
 _ADDRESS = "s3://bucket/folder/x?region=here"
 
 

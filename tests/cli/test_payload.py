@@ -10,6 +10,7 @@ import itertools
 import json
 import re
 from html.parser import HTMLParser
+from shlex import split
 
 import numpy as np
 import PIL.Image
@@ -47,13 +48,8 @@ def harmless_markdown(text):
     tokens = MarkdownIt("commonmark", {"html": True}).enable("table").parse(text)
     inline = [child for token in tokens for child in token.children or []]
     assert {token.type for token in tokens} <= {
-        *(
-            "heading_open",
-            "heading_close",
-            "inline",
-            "paragraph_open",
-            "paragraph_close",
-            "fence",
+        *split(
+            "heading_open heading_close inline paragraph_open paragraph_close fence"
         ),
         *(
             f"{part}_{end}"
@@ -61,15 +57,11 @@ def harmless_markdown(text):
             for end in ("open", "close")
         ),
     }
-    ours = (
-        "code_inline",
-        "text",
-        "softbreak",
-        "text_special",
-        "strong_open",
-        "strong_close",
-        "em_open",
-        "em_close",
+    ours = tuple(
+        split(
+            "code_inline text softbreak text_special strong_open strong_close em_open "
+            "em_close"
+        )
     )
     assert {child.type for child in inline} <= {*ours, "link_open", "link_close"}
     said = [child.content for child in inline if child.type == "code_inline"]
@@ -127,23 +119,9 @@ def harmless_html(text):
     seen = Tags()
     seen.feed(text)
     assert seen.names <= {
-        *(
-            "html",
-            "head",
-            "link",
-            "body",
-            "main",
-            "p",
-            "meta",
-            "title",
-            "style",
-            "details",
-            "summary",
-            "span",
-            "pre",
-            "h1",
-            "img",
-            "em",
+        *split(
+            "html head link body main p meta title style details summary span pre h1 "
+            "img em"
         )
     }
     assert not [name for _, name in seen.attributes if name.startswith("on")]
@@ -276,13 +254,7 @@ def test_score_and_show_say_nothing_that_steers(ran, capsys):
         json.loads(line)["status"]
         for line in (folder / "v.jsonl").read_text().splitlines()
     ]
-    assert statuses[:5] == [
-        "ok",
-        "refusal",
-        "parse_failure",
-        "api_error",
-        "parse_failure",
-    ]
+    assert statuses[:5] == split("ok refusal parse_failure api_error parse_failure")
     harmless_json((folder / "v.jsonl").read_text())
     for number, status in enumerate(statuses):
         uid = json.loads((folder / "v.jsonl").read_text().splitlines()[number])["uid"]

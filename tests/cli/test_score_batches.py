@@ -62,16 +62,11 @@ def prompt_of(number):
     return f"a thing {number:04d}"
 
 
-STATES = {
-    "validating",
-    "in_progress",
-    "finalizing",
-    "completed",
-    "expired",
-    "cancelling",
-    "cancelled",
-    "failed",
-}
+STATES = set(
+    split(
+        "validating in_progress finalizing completed expired cancelling cancelled failed"
+    )
+)
 
 
 def command(folder, server, *more, out="v.jsonl"):

@@ -13,6 +13,7 @@ from tests import in_process
 from tests.fake_server import FakeServer, named
 from tests.hosts.local_rows import parquet
 from tests.refusals import refusal
+from tests.tables import table
 from vieval_plugin.benchmarks.registry import benchmark
 from vieval_plugin.cli import main
 from vieval_plugin.images import decode
@@ -256,19 +257,7 @@ def test_a_users_prompts_are_a_task(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("row", "line"),
-    [
-        ({"texts": {}}, "line 1: it must have a kind"),
-        ({"kind": "tig", "images": {"output": "a.png"}}, "line 1: it has an output"),
-        (
-            {"kind": "tie", "images": {"source": "nowhere.png"}},
-            "line 1: missing source image",
-        ),
-        (
-            {"kind": "tig", "texts": {"prompt": "x"}, "promt": "x"},
-            "line 1: unknown key 'promt'",
-        ),
-    ],
+    *table("a_bad_prompt_is_one_line_before_anything_is_made.jsonl")
 )
 def test_a_bad_prompt_is_one_line_before_anything_is_made(tmp_path, row, line):
     prompts = tmp_path / "prompts.jsonl"

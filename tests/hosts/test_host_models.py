@@ -5,6 +5,7 @@ import importlib.util
 import itertools
 import json
 import math
+import re
 import sys
 import types
 from collections import Counter
@@ -13,6 +14,8 @@ from shlex import split
 from types import SimpleNamespace
 
 import pytest
+
+from tests.refusals import refusal
 
 pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
 pytest.importorskip("aiohttp", reason="the fake server needs aiohttp")
@@ -29,7 +32,6 @@ from vieval_plugin.hosts.lmms_eval.answering import JudgeRequest
 from vieval_plugin.hosts.lmms_eval.task import REQUEST_TYPE
 from vieval_plugin.judges.protocol import Image, Likelihood, Message, Verdict
 from vieval_plugin.results.documents import read_response
-from vieval_plugin.text.errors import VievalError
 
 register()  # what the entry point does when lmms-eval loads its models
 
@@ -492,11 +494,10 @@ def test_a_host_that_raises_ends_the_run_with_one_line(few, capsys):
     def answer(*_):
         raise MemoryError("out of\nmemory")
 
-    with pytest.raises(
-        VievalError,
-        match="Recording failed .MemoryError: out of memory.; earlier replies are kept",
-    ):
-        judged(Recording(True, answer), instances(few))
+    assert re.search(
+        "Recording failed .MemoryError: out of memory.; earlier replies are kept",
+        refusal(judged, Recording(True, answer), instances(few)),
+    )
     assert "Traceback" in capsys.readouterr().err
 
 
@@ -557,11 +558,10 @@ def test_the_known_loglikelihood_is_a_loss_and_becomes_a_probability(few, monkey
 
 def test_other_models_have_no_probabilities(few, monkeypatch):
     asks_a_likelihood(monkeypatch, "first_token")
-    with pytest.raises(
-        VievalError,
-        match="Recording does not support probabilities here; .* vieval_openai",
-    ):
-        judged(Recording(True), instances(few))
+    assert re.search(
+        "Recording does not support probabilities here; .* vieval_openai",
+        refusal(judged, Recording(True), instances(few)),
+    )
 
 
 @pytest.mark.parametrize(
@@ -579,8 +579,7 @@ def test_other_likelihoods_are_refused(few, monkeypatch, definition, template, s
     asks_a_likelihood(monkeypatch, definition)
     model = Llava({"Yes": 0.5, "No": 2.0})
     model.conv_template = template
-    with pytest.raises(VievalError, match=said):
-        judged(model, instances(few[:1]))
+    assert re.search(said, refusal(judged, model, instances(few[:1])))
     assert model.told == []
 
 
@@ -600,8 +599,7 @@ def test_ranks_that_generate_in_lockstep_are_refused(few):
         2,
         SimpleNamespace(distributed_type="DistributedType.FSDP"),
     )
-    with pytest.raises(
-        VievalError,
-        match="judging with a model sharded across processes .* not supported",
-    ):
-        judged(model, instances(few))
+    assert re.search(
+        "judging with a model sharded across processes .* not supported",
+        refusal(judged, model, instances(few)),
+    )

@@ -4,14 +4,16 @@ text, or called complete.
 
 import io
 import random
+import re
 import tarfile
+from shlex import split
 
 import pytest
 
+from tests.refusals import refusal
 from tests.shard_runs import parquet, picture, pyarrow, verdicts
 from tests.tables import table
 from vieval_plugin.readers.webdataset import tar_index, webdataset_table
-from vieval_plugin.text.errors import VievalError
 
 JUDGE = ("--judge", "sharpness", "--max-failures", "1")
 
@@ -58,8 +60,7 @@ def test_a_fixed_plan_and_a_column_that_is_named_keep_the_first_dot(tmp_path, co
 def test_late_members_of_a_compressed_tar_are_refused_with_the_remedy(tmp_path):
     late = [("0.jpg", 0), ("1.jpg", 1), ("0.txt", "a"), ("1.txt", "b")]
     path = write_members(tmp_path / "a.tar.gz", late)
-    with pytest.raises(VievalError, match=r"0\.txt .* tar --sort=name"):
-        tar_index(path)
+    assert re.search(r"0\.txt .* tar --sort=name", refusal(tar_index, path))
 
 
 def test_hidden_images_are_counted_and_never_complete(vieval, tmp_path):
@@ -136,14 +137,9 @@ def test_filter_copies_late_members(vieval, tmp_path):
         "filter", tmp_path / "out", "--where", "row <> 1", "--out", tmp_path / "kept"
     )
     with tarfile.open(tmp_path / "kept" / "a.tar") as tar:
-        assert sorted(tar.getnames()) == [
-            "0.jpg",
-            "0.txt",
-            "0.vieval.json",
-            "2.jpg",
-            "2.txt",
-            "2.vieval.json",
-        ]
+        assert sorted(tar.getnames()) == split(
+            "0.jpg 0.txt 0.vieval.json 2.jpg 2.txt 2.vieval.json"
+        )
 
 
 def test_a_folder_of_img2dataset_is_read_as_its_tars(vieval, tmp_path):

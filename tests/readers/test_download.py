@@ -9,6 +9,7 @@ from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from shlex import split
 from types import SimpleNamespace
 from urllib.parse import urlsplit
 
@@ -131,13 +132,7 @@ class TestFetchAll:
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert sorted(path.name for path in tmp_path.iterdir()) == [
-            "0",
-            "1",
-            "2",
-            "3",
-            "4",
-        ]
+        assert sorted(path.name for path in tmp_path.iterdir()) == split("0 1 2 3 4")
 
         site.faults.clear()
         site.hits.clear()

@@ -6,12 +6,15 @@ import io
 import json
 import re
 import shutil
+from shlex import split
 
 import numpy as np
 import PIL.Image
 import pytest
 
+from tests.refusals import refusal
 from tests.shard_runs import picture
+from tests.tables import table
 from vieval_plugin.images import decode, read_bytes
 from vieval_plugin.readers.arrow_tables import reread_cells
 from vieval_plugin.readers.layout import (
@@ -250,11 +253,10 @@ def test_own_conditions(name, uid, draw, text, category, output, source, tmp_pat
         ("imgedit_uge", "mine/2.png", "2", "output"),
         ("imgedit_uge", "original_images/000000002.jpg", "2", "source"),
         ("dpg_bench", "mine/coco1.webp", "coco1", "output"),
-        (
-            "hpsv2",
-            "benchmark/benchmark_imgs/mine/photo/00001.jpg",
-            "photo/00001",
-            "output",
+        tuple(
+            split(
+                "hpsv2 benchmark/benchmark_imgs/mine/photo/00001.jpg photo/00001 output"
+            )
         ),
     ],
 )
@@ -282,58 +284,10 @@ def test_two_prompts_of_one_uid_are_refused(tmp_path):
     folder = dpg_bench(tmp_path)
     table = tmp_path / "dpg_bench.csv"
     save(table, table.read_text().replace("coco2", "coco1"))
-    with pytest.raises(VievalError, match="coco1 has two prompts"):
-        read("dpg_bench", folder)
+    assert "coco1 has two prompts" in refusal(read, "dpg_bench", folder)
 
 
-@pytest.mark.parametrize(
-    ("name", "removed", "words"),
-    [
-        (
-            "oneig",
-            ["images/anime"],
-            "8 prompts without an image: 6 of Anime_Stylization (skipped",
-        ),
-        ("oneig", [], "2 prompts without an image: 2 of Portrait (skipped, no folder)"),
-        (
-            "oneig",
-            ["images/anime/mine"],
-            "5 prompts without an image: 3 of Anime_Stylization (skipped",
-        ),
-        (
-            "oneig",
-            ["images/text/mine/001.webp"],
-            "3 prompts without an image: 2 of Portrait (skipped",
-        ),
-        ("oneig", ["images/text/mine/001.webp"], "1 of Text_Rendering (no_image)"),
-        (
-            "hpsv2",
-            ["benchmark/benchmark_imgs/mine/photo"],
-            "3 prompts without an image: 3 of Photo (skipped",
-        ),
-        (
-            "hpsv2",
-            ["benchmark/benchmark_imgs/mine/photo/00001.jpg"],
-            "1 prompt without an image: 1 of Photo (no_image)",
-        ),
-        ("gedit", [], "6 prompts without an image: 3 of ps_human (skipped"),
-        (
-            "geneval",
-            ["00001/samples"],
-            "1 prompt without an image: 1 of counting (no_image)",
-        ),
-        (
-            "imgedit",
-            ["mine/101.png", "mine/102.png"],
-            "1 of colors (no_image), 1 of counting (no_image)",
-        ),
-        (
-            "dpg_bench",
-            ["mine/coco1.webp"],
-            "1 prompt without an image: 1 of no category (no_image)",
-        ),
-    ],
-)
+@pytest.mark.parametrize(*table("missing_images_are_counted.jsonl"))
 def test_missing_images_are_counted(name, removed, words, tmp_path):
     folder = MAKERS[name](tmp_path)
     for path in removed:
@@ -368,8 +322,7 @@ def test_a_row_of_prompts_that_cannot_be_read_is_named(tmp_path):
     folder = dpg_bench(tmp_path)
     table = tmp_path / "dpg_bench.csv"
     save(table, table.read_text() + "coco3,one, two, and three cats,1,Is it there?\n")
-    with pytest.raises(VievalError, match="line 8: 6 cells"):
-        read("dpg_bench", folder)
+    assert "line 8: 6 cells" in refusal(read, "dpg_bench", folder)
 
 
 @pytest.mark.parametrize("name", MAKERS)
@@ -442,8 +395,7 @@ def test_images_with_prompts_of_their_own_have_no_layout(file, tmp_path):
 def test_conditions_beside_images_that_cannot_be_read_are_named(text, words, tmp_path):
     folder = geneval(tmp_path / "gen")
     save(folder / "00001/metadata.jsonl", text)
-    with pytest.raises(VievalError, match=f"00001/metadata.jsonl: {words}"):
-        read("geneval", folder)
+    assert re.search(f"00001/metadata.jsonl: {words}", refusal(read, "geneval", folder))
 
 
 def test_each_layout_has_a_case():
@@ -551,13 +503,11 @@ def test_a_layout_of_ones_own(tmp_path):
 )
 def test_a_file_that_is_no_layout_is_refused(tmp_path, text, key):
     save(tmp_path / "mine.yaml", text)
-    with pytest.raises(VievalError, match=key):
-        read_layout_file(str(tmp_path / "mine.yaml"))
+    assert re.search(key, refusal(read_layout_file, str(tmp_path / "mine.yaml")))
 
 
 def test_a_name_that_is_no_layout_is_refused():
-    with pytest.raises(VievalError, match="did you mean geneval"):
-        read_layout_file("genevall")
+    assert "did you mean geneval" in refusal(read_layout_file, "genevall")
 
 
 HEADER = (

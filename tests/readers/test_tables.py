@@ -6,6 +6,7 @@ import json
 import shutil
 from operator import attrgetter
 from pathlib import Path
+from shlex import split
 
 import pytest
 
@@ -26,6 +27,7 @@ from tests.stored_tables import (
     picture,
     pyarrow,
 )
+from tests.tables import table
 from vieval_plugin.images import read_bytes
 from vieval_plugin.judges.protocol import TableCell
 from vieval_plugin.readers.columns import parse_columns
@@ -170,26 +172,7 @@ def test_bytes_of_a_table_say_where_they_are_from(folder):
     ]
 
 
-@pytest.mark.parametrize(
-    ("header", "read"),
-    [
-        (
-            "input_image,edit instruction,edited_image,caption",
-            {"source": 0, "instruction": 1, "output": 2},
-        ),
-        (
-            "original_image,edit_prompt,edited_image",
-            {"source": 0, "instruction": 1, "output": 2},
-        ),
-        ("input_image,text,edited_image", {"source": 0, "instruction": 1, "output": 2}),
-        (
-            "source_file_name,instruction,edited_image_file_name",
-            {"source": 0, "instruction": 1, "output": 2},
-        ),
-        ("File-Name,Caption,text", {"output": 0, "prompt": 1}),
-        ("id,image,text,model", {"uid": 0, "output": 1, "prompt": 2, "image_model": 3}),
-    ],
-)
+@pytest.mark.parametrize(*table("columns_are_known_by_names_that_are_common.jsonl"))
 def test_columns_are_known_by_names_that_are_common(tmp_path, header, read):
     names = header.replace("edit instruction", "edit_instruction").split(",")
     cells = [
@@ -385,13 +368,9 @@ def test_uids_from_file_names_are_unique_for_each_image_model(tmp_path):
         for n, file in enumerate(files)
     ]
     (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    assert [row.sample.id.uid for row in read_samples(tmp_path / "t.jsonl")] == [
-        "1",
-        "1_2",
-        "1_2_2",
-        "1_3",
-        "1",
-    ]
+    assert [row.sample.id.uid for row in read_samples(tmp_path / "t.jsonl")] == split(
+        "1 1_2 1_2_2 1_3 1"
+    )
 
 
 PICKLE = b"\x80\x04\x95\x1e\x00\x00\x00\x00\x00\x00\x00\x8c\x05posix\x94\x8c\x06system\x94\x93\x94\x8c\x04true\x94\x85\x94R\x94."
@@ -516,9 +495,9 @@ def test_a_data_set_of_the_hub_is_read(folder, monkeypatch, tmp_path_factory):
     monkeypatch.setattr(datasets, "load_dataset", from_folder)
     monkeypatch.setattr(hub, "unreachable", lambda: "")
     monkeypatch.chdir(folder)
-    for split in ("train", "test"):
-        (home / "data" / split).mkdir(parents=True)
-        as_parquet(home / "data" / split / "0.parquet", "structs")
+    for name in ("train", "test"):
+        (home / "data" / name).mkdir(parents=True)
+        as_parquet(home / "data" / name / "0.parquet", "structs")
     rows = list(read_named(["me/pictures:test"]))
     assert [
         (row.sample.id.uid, read_bytes(row.sample.images["output"])) for row in rows

@@ -5,6 +5,7 @@ behind.
 import gzip
 import io
 import os
+import re
 import tarfile
 
 import pytest
@@ -139,8 +140,7 @@ def test_a_hostile_member_refuses_the_whole_archive_in_one_line(tmp_path, name):
 )
 def test_an_archive_that_holds_too_much_is_refused(tmp_path, members, limits, message):
     path = archive(tmp_path / "i.tar.gz", *members)
-    with pytest.raises(VievalError, match=message):
-        unpack(path, tmp_path / "images", limits)
+    assert re.search(message, refusal(unpack, path, tmp_path / "images", limits))
     assert os.listdir(tmp_path) == ["i.tar.gz"]
 
 
@@ -198,11 +198,10 @@ def test_a_cut_archive_leaves_nothing(tmp_path, size):
 
 def test_what_is_no_archive_is_told(tmp_path):
     (tmp_path / "i.tar.gz").write_text("<html>log in</html>")
-    with pytest.raises(
-        VievalError,
-        match=r"i.tar.gz: is not a complete .tar.gz file .*; download it again",
-    ):
-        unpack(tmp_path / "i.tar.gz", tmp_path / "images")
+    assert re.search(
+        r"i.tar.gz: is not a complete .tar.gz file .*; download it again",
+        refusal(unpack, tmp_path / "i.tar.gz", tmp_path / "images"),
+    )
     with pytest.raises(VievalError, match="cannot read .*absent.tar.gz"):
         unpack(tmp_path / "absent.tar.gz", tmp_path / "images")
 

@@ -2,10 +2,12 @@
 
 import json
 import math
+import re
 from collections import Counter
 
 import pytest
 
+from tests.refusals import refusal
 from vieval_plugin.judges.protocol import Sample, SampleId, Status, Step, Verdict
 from vieval_plugin.records import (
     CalibratedScore,
@@ -189,11 +191,10 @@ def test_another_part_is_missing_and_another_benchmark_an_error_that_says_which(
         recording.verdict(SampleId("imagenhub", "cig", "ControlNet", "u"))[0].status
         is Status.MISSING
     )
-    with pytest.raises(
-        VievalError,
-        match="no recorded verdicts for agiqa3k/all .it contains imagenhub/tie.",
-    ):
-        recording.verdict(SampleId("agiqa3k", "all", "ControlNet", "u"))
+    assert re.search(
+        "no recorded verdicts for agiqa3k/all .it contains imagenhub/tie.",
+        refusal(recording.verdict, SampleId("agiqa3k", "all", "ControlNet", "u")),
+    )
 
 
 @pytest.mark.parametrize(
@@ -206,16 +207,15 @@ def test_another_part_is_missing_and_another_benchmark_an_error_that_says_which(
 )
 def test_a_malformed_log_is_named(logs, content, message):
     (logs / "ImagenHub_Text-Guided_IE" / "MagicBrush" / "SC.json").write_text(content)
-    with pytest.raises(VievalError, match=message):
-        replay.load(logs, "viescore")
+    assert re.search(message, refusal(replay.load, logs, "viescore"))
 
 
 @pytest.mark.parametrize("make", [lambda p: p / "nowhere", lambda p: p])
 def test_a_folder_that_is_no_recording_is_an_error(tmp_path, make):
-    with pytest.raises(
-        VievalError, match="no such file or folder|neither authors' logs"
-    ):
-        replay.load(make(tmp_path), "viescore")
+    assert re.search(
+        "no such file or folder|neither authors' logs",
+        refusal(replay.load, make(tmp_path), "viescore"),
+    )
 
 
 def test_a_verdict_survives_json_with_anything_in_its_text():
@@ -274,11 +274,11 @@ def test_another_schema_is_refused():
     response = response_json(
         MAGIC, Verdict({}, Status.OK), Provenance("viescore", ("0shot",), ())
     )
-    with pytest.raises(VievalError, match="unsupported schema version 99"):
-        read_record(
-            response.replace('"vieval": 2', '"vieval": 99'),
-            target_json(Sample(MAGIC, {})),
-        )
+    assert "unsupported schema version 99" in refusal(
+        read_record,
+        response.replace('"vieval": 2', '"vieval": 99'),
+        target_json(Sample(MAGIC, {})),
+    )
 
 
 def test_the_public_blip2_log_has_its_guesses_counted(shared_data):
@@ -401,11 +401,10 @@ def test_what_a_recording_does_not_cover_is_told_by_part(logs):
     assert recording.uncovered([*asked[:2], half]) == [
         "0 of 3 samples of imagenhub/tie (viescore, 1 more in part)"
     ]
-    with pytest.raises(
-        VievalError,
-        match="viescore has no recorded verdicts on the 2 samples of imagenhub/tie",
-    ):
-        recording.uncovered(asked[2:])
+    assert (
+        "viescore has no recorded verdicts on the 2 samples of imagenhub/tie"
+        in refusal(recording.uncovered, asked[2:])
+    )
 
 
 def test_a_reply_with_a_foreign_line_end_does_not_break_a_samples_file(tmp_path):

@@ -2,6 +2,7 @@
 any other range is an error.
 """
 
+import re
 import subprocess
 import sys
 import types
@@ -9,7 +10,8 @@ import types
 import numpy as np
 import pytest
 
-from vieval_plugin import Judge, VievalError
+from tests.refusals import refusal
+from vieval_plugin import Judge
 from vieval_plugin.images import decode
 from vieval_plugin.rewards.in_process import open_reward
 
@@ -95,8 +97,7 @@ def flow_factory(monkeypatch):
 )
 def test_a_range_is_right_or_refused(adapter, batch, refused):
     if refused:
-        with pytest.raises(VievalError, match=refused):
-            adapter(batch)
+        assert re.search(refused, refusal(adapter, batch))
     else:
         assert len(adapter(batch)) == 2
 
@@ -105,8 +106,7 @@ def test_a_range_is_right_or_refused(adapter, batch, refused):
 def test_flow_factory_refuses_the_same(flow_factory, name):
     batch, refused = RANGES[name]
     if refused:
-        with pytest.raises(VievalError, match=refused):
-            flow_factory(batch)
+        assert re.search(refused, refusal(flow_factory, batch))
     else:
         assert len(flow_factory(batch)) == 2
 
@@ -131,10 +131,8 @@ async def test_one_picture_is_meant():
     entry = {"required": True, "reward": "sharpness"}
     with pytest.raises(RuntimeError, match="one image, got 2"):
         await trainers.verl_omni(verl_omni.compute_score, FLOATS, "x", entry)
-    with pytest.raises(VievalError, match="one image, got 2"):
-        flow_grpo(torch.stack([FLOATS, FLOATS]))
-    with pytest.raises(VievalError, match="number, 3, height, width"):
-        flow_grpo(FLOATS[0])
+    assert "one image, got 2" in refusal(flow_grpo, torch.stack([FLOATS, FLOATS]))
+    assert "number, 3, height, width" in refusal(flow_grpo, FLOATS[0])
 
 
 def test_pixels_are_what_was_generated():

@@ -4,6 +4,7 @@ from functools import cache
 
 import pytest
 
+from tests.refusals import refusal
 from vieval_plugin.config import Config
 from vieval_plugin.judges.protocol import Choice, Image, Status, Step, Verdict
 from vieval_plugin.rewards.reward import (
@@ -129,8 +130,7 @@ def test_a_failed_member_has_the_mean_of_the_others_and_so_no_advantage():
     [((0.2, None, None), 0.5), ((None, None), 0.9), ((0.1, None), 0.1)],
 )
 def test_too_many_failures_are_an_error(numbers, most):
-    with pytest.raises(VievalError, match="refusal: no"):
-        imputed(values(*numbers), most)
+    assert "refusal: no" in refusal(imputed, values(*numbers), most)
 
 
 def test_further_images_are_what_the_roles_say():
@@ -144,7 +144,5 @@ def test_further_images_are_what_the_roles_say():
     )
     both = sample_of(2, "p", red, [red, red], Conditions("sdie", ("source", "subject")))
     assert set(both.images) == {"output", "source", "subject"}
-    with pytest.raises(VievalError, match="--role"):
-        sample_of(3, "p", red, [red, red], Conditions())
-    with pytest.raises(VievalError, match="characters"):
-        sample_of(4, "p" * 200_000, red, [], Conditions())
+    assert "--role" in refusal(sample_of, 3, "p", red, [red, red], Conditions())
+    assert "characters" in refusal(sample_of, 4, "p" * 200_000, red, [], Conditions())

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.refusals import refusal
 from vieval_plugin import (
     Backbone,
     Image,
@@ -101,10 +102,9 @@ def test_a_sample_without_an_output_is_no_image(store):
 
 
 def test_a_setting_that_a_judge_does_not_have_is_refused():
-    with pytest.raises(
-        VievalError, match="unknown setting '1shot' of vqascore; it has no settings"
-    ):
-        evaluate([], judge="vqascore", setting="1shot")
+    assert "unknown setting '1shot' of vqascore; it has no settings" in refusal(
+        evaluate, [], judge="vqascore", setting="1shot"
+    )
 
 
 def test_summary_says_what_failed(store, server):

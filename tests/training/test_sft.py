@@ -8,6 +8,7 @@ import pytest
 
 from tests import t2i_eval_run, tiny_model
 from tests.refusals import refusal
+from tests.tables import table
 from vieval_plugin.cli import main
 from vieval_plugin.results.training_records import trained_on
 from vieval_plugin.text.errors import VievalError
@@ -70,20 +71,7 @@ def test_each_turn_of_a_longer_conversation_is_learnt_by_itself(exported, tmp_pa
     ]
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"id": "mmrb2/edit/a/b/score"}, "does not allow training"),
-        ({"images": ["/nowhere.png"]}, "/nowhere.png is missing"),
-        (
-            {"messages": [{"role": "user", "content": "<image>what?"}]},
-            "create the file with `vieval export`",
-        ),
-        ({"trained": [0]}, "message 0 must have the role assistant"),
-        ({"trained": "all"}, "create the file with `vieval export`"),
-        ({"id": 7}, "create the file with `vieval export`"),
-    ],
-)
+@pytest.mark.parametrize(*table("bad_conversations_name_the_row.jsonl"))
 def test_bad_conversations_name_the_row(exported, tmp_path, changes, said):
     rows = len(exported.read_text().splitlines())
     line = refusal(read, [altered(exported, tmp_path, **changes)])
@@ -99,10 +87,9 @@ def test_checkpoints_of_another_tuning_are_not_gone_on_from(tmp_path):
     assert sft._resume_or_begin(checkpoints, tuning) == str(
         checkpoints / "checkpoint-3"
     )
-    with pytest.raises(
-        VievalError, match=r"trained with seed 0, got 1; use the same value"
-    ):
-        sft._resume_or_begin(checkpoints, Tuning("base", seed=1))
+    assert "trained with seed 0, got 1; use the same value" in refusal(
+        sft._resume_or_begin, checkpoints, Tuning("base", seed=1)
+    )
     (checkpoints / "options.json").write_text("[[")
     with pytest.raises(VievalError, match="remove .*checkpoints"):
         sft._resume_or_begin(checkpoints, tuning)

@@ -8,6 +8,7 @@ from operator import attrgetter
 import pytest
 
 from tests import tiny_judge, tiny_model
+from tests.refusals import refusal
 from vieval_plugin.backends.metrics.networks import value_head
 from vieval_plugin.backends.weights import Origin
 from vieval_plugin.benchmarks.vieval_demo.sequences import write_drawn
@@ -153,10 +154,9 @@ def test_each_choice_decides(scorer, data, tmp_path, changed, monkeypatch):
         [name] = [name for name in weights if name.endswith("embed_tokens.weight")]
         weights[name][row] += 1
         save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-        with pytest.raises(
-            VievalError, match="trained on a base whose weights differ from those of"
-        ):
-            scored(folder, edits[:4])
+        assert "trained on a base whose weights differ from those of" in refusal(
+            scored, folder, edits[:4]
+        )
         # the row itself is not read before the token is said: without the check a head reads at the
         # token what it made
         kept = [
@@ -177,15 +177,13 @@ def test_a_head_without_its_token_is_one_line(scorer, base, data, tmp_path):
     for file in base.glob("*token*"):
         shutil.copy(file, folder / file.name)
     edits, _ = dataset.read(data)
-    with pytest.raises(VievalError, match=r"\[SCORE\]"):
-        scored(folder, edits[:1])
+    assert "[SCORE]" in refusal(scored, folder, edits[:1])
 
 
 def test_the_head_reads_where_the_token_is_predicted():
     assert positions(torch.tensor([[5, 9, 7, 0], [5, 6, 9, 9]]), 9).tolist() == [0, 1]
     for rows in ([[5, 6]], [[9, 5]]):
-        with pytest.raises(VievalError, match=r"\[SCORE\]"):
-            positions(torch.tensor(rows), 9)
+        assert "[SCORE]" in refusal(positions, torch.tensor(rows), 9)
 
 
 @pytest.mark.parametrize("options", [(), ("--tune", "lora", "--accumulate", "2")])
@@ -290,12 +288,9 @@ def test_adapters_leave_the_rest_alone(data, tmp_path, answer, request):
             else after[name],
         )
     }
-    assert {name.rpartition(".")[0].rpartition(".")[2] for name in changed} <= {
-        "q_proj",
-        "v_proj",
-        "embed_tokens",
-        "lm_head",
-    }
+    assert {name.rpartition(".")[0].rpartition(".")[2] for name in changed} <= set(
+        shlex.split("q_proj v_proj embed_tokens lm_head")
+    )
     assert changed
     assert not any("visual" in name for name in changed)
     assert (tmp_path / "out" / "head.safetensors").exists() == (answer == "token")

@@ -7,6 +7,7 @@ import re
 import shutil
 from collections import Counter
 from pathlib import Path
+from shlex import split
 
 import numpy as np
 import PIL.Image
@@ -67,13 +68,9 @@ def test_datasets_loads_what_was_exported(run, tmp_path):
         cache_dir=str(tmp_path / "cache"),
     )
     assert len(loaded["train"]) == len(rows)
-    assert set(loaded["train"].column_names) == {
-        "id",
-        "sub_task",
-        "messages",
-        "images",
-        "trained",
-    }
+    assert set(loaded["train"].column_names) == set(
+        split("id sub_task messages images trained")
+    )
 
 
 def test_trl_takes_every_example(run, tmp_path):

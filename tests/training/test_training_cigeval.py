@@ -111,12 +111,9 @@ def test_in_the_second_form_a_sub_question_is_one_example(sample):
         "restraint/turn 2",
     ]
     for one in made:
-        assert [message.role for message in one.messages] == [
-            "user",
-            "assistant",
-            "user",
-            "assistant",
-        ]
+        assert [message.role for message in one.messages] == split(
+            "user assistant user assistant"
+        )
         assert one.trained == (1, 3)
         observed = [part for part in one.messages[2].parts if isinstance(part, Image)]
         assert len(observed) == 2, "the observation has the highlighted images"

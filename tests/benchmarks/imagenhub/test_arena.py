@@ -4,6 +4,7 @@ are matched, and bad files.
 
 import json
 from collections import Counter
+from shlex import split
 
 import pytest
 
@@ -18,7 +19,6 @@ from vieval_plugin.records import Run, response_json, target_json
 from vieval_plugin.results import replay
 from vieval_plugin.results.documents import read_record
 from vieval_plugin.stats.options import StatisticsOptions
-from vieval_plugin.text.errors import VievalError
 
 BENCHMARK = arena.BENCHMARK
 INFO = task_info("tie")
@@ -85,14 +85,9 @@ def test_the_numbers_are_those_that_were_published(tables):
 
 def test_editors_are_ranked_by_votes_beside_ratings_and_the_judge(tables):
     rows = {row[1]: row[2:] for row in tables["strengths"]}
-    order = [
-        "MagicBrush",
-        "InstructPix2Pix",
-        "Prompt2prompt",
-        "CycleDiffusion",
-        "SDEdit",
-        "Pix2PixZero",
-    ]
+    order = split(
+        "MagicBrush InstructPix2Pix Prompt2prompt CycleDiffusion SDEdit Pix2PixZero"
+    )
     assert list(rows) == [*order, "tau-b with the votes"]
     places = {
         editor: [cell.split(":")[0] for cell in row[1::2]]
@@ -229,17 +224,15 @@ def test_what_is_wrong_with_the_votes_is_one_line_with_file_and_row(root, rows, 
 
 
 def test_what_is_not_there_is_said(root):
-    with pytest.raises(
-        VievalError,
-        match=r"valid_dataset_1\.json: no such file; put valid_dataset_1\.json from github",
-    ):
-        BENCHMARK.load(root, "tie")
+    assert (
+        "valid_dataset_1.json: no such file; put valid_dataset_1.json from github"
+        in refusal(BENCHMARK.load, root, "tie")
+    )
     write(root, vote())
     (root / "imagenhub" / "museum" / INFO.folder / "dataset_lookup.json").unlink()
-    with pytest.raises(
-        VievalError, match="no instructions of ImagenHub in its data folder or in logs"
-    ):
-        BENCHMARK.load(root, "tie")
+    assert "no instructions of ImagenHub in its data folder or in logs" in refusal(
+        BENCHMARK.load, root, "tie"
+    )
     log = root / arena.NAME / "logs" / INFO.folder / "SDEdit" / "SC.json"
     log.parent.mkdir(parents=True)
     log.write_text(
@@ -254,8 +247,7 @@ def test_what_is_not_there_is_said(root):
     )
     assert BENCHMARK.load(root, "tie")[0].group == "sample_3_1.jpg"
     log.write_text("{")
-    with pytest.raises(VievalError, match=r"SC\.json: invalid JSON"):
-        BENCHMARK.load(root, "tie")
+    assert "SC.json: invalid JSON" in refusal(BENCHMARK.load, root, "tie")
 
 
 def test_its_tasks_are_variants_so_that_a_wildcard_on_imagenhub_does_not_find_them():
