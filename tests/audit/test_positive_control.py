@@ -106,9 +106,8 @@ def test_the_baseline_chooses_the_prompts(picture):
             a_record(a_sample(f"p{number}", "old"), a_verdict(baseline)),
         ]
     prompts = control_prompts(records, "O", "new", "old", 0.05)
-    assert [prompt.sample.id.uid for prompt in prompts] == [
-        f"p{number}" for number in range(28, 2, -1)
-    ]
+    found = [prompt.sample.id.uid for prompt in prompts]
+    assert found == [f"p{number}" for number in range(28, 2, -1)]
     assert prompts[0].score == pytest.approx(0.62)
 
 

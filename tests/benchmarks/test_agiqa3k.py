@@ -164,9 +164,8 @@ def test_what_is_wrong_with_a_line_is_told_with_file_and_line(tmp_path, cells, s
 
 
 def test_a_file_that_is_absent_or_another_is_one_line(tmp_path):
-    assert "data.csv: no such file; take data.csv from github.com" in refusal(
-        BENCHMARK.load, tmp_path, "all"
-    )
+    line = refusal(BENCHMARK.load, tmp_path, "all")
+    assert "data.csv: no such file; take data.csv from github.com" in line
     write(tmp_path, row(), columns=COLUMNS[:-2])
     assert "no column 'mos_align'" in refusal(BENCHMARK.load, tmp_path, "all")
 
@@ -183,9 +182,8 @@ def test_aspects_are_compared_with_what_a_judge_rates():
         "scored",
     }
     # a metric's one score is compared with both
-    assert {
-        name.split("_")[0] for name in names(Rating(("SC",), against_all=True))
-    } == {"SC", "PQ", "scored"}
+    found = {name.split("_")[0] for name in names(Rating(("SC",), against_all=True))}
+    assert found == {"SC", "PQ", "scored"}
 
 
 def test_judges_are_compared_by_aspect_those_of_one_score_in_all(tmp_path):
@@ -211,9 +209,8 @@ def test_judges_are_compared_by_aspect_those_of_one_score_in_all(tmp_path):
     )
     ranked = BENCHMARK.report.findings("agiqa3k", ("all",), [both, one], OPTIONS).ranked
     compared = [statistic.compared(OPTIONS) for statistic in ranked]
-    assert [
-        (c.aspect, c.statistic.split("'")[0], c.pair(0, 1).n) for c in compared
-    ] == [
+    found = [(c.aspect, c.statistic.split("'")[0], c.pair(0, 1).n) for c in compared]
+    assert found == [
         ("SC", "Spearman", 20),
         ("PQ", "Spearman", 20),
         ("SC", "Pearson", 20),

@@ -75,10 +75,8 @@ def test_an_example_of_winoground_is_every_image_with_every_caption(root):
     assert (
         found[0].texts["prompt"] == found[2].texts["prompt"] == 'a "cup" {on} a table'
     )
-    assert (
-        found[1].images["output"].source
-        == root / "winoground" / "images" / "ex_7_img_0.png"
-    )
+    got = found[1].images["output"].source
+    assert got == root / "winoground" / "images" / "ex_7_img_0.png"
     assert found[0].tags == ("Object", "Noun", "1 Main Pred")
     assert [(s.group, s.place) for s in found] == [
         ("7", (0, 0)),
@@ -143,10 +141,8 @@ def test_genai_bench_has_raters_of_each_image_model_and_skills(root):
         ("DALLE_3", (5.0, 5.0, 4.0)),
         ("SDXL_Base", (1.0, 2.0, 3.0)),
     ]
-    assert (
-        found[0].images["output"].source
-        == root / "genai_bench_t2i" / "527" / "DALLE_3" / "00001.jpeg"
-    )
+    got = found[0].images["output"].source
+    assert got == root / "genai_bench_t2i" / "527" / "DALLE_3" / "00001.jpeg"
     assert found[0].tags == ("counting", "advanced")
 
 
@@ -194,10 +190,8 @@ def test_videos_are_four_frames_and_objects_nine_views(root):
     ]
     assert list(video.images) == ["frame_0", "frame_1", "frame_2", "frame_3", "output"]
     assert list(thing.images) == [*(f"view_{k}" for k in range(9)), "output"]
-    assert (
-        thing.images["view_8"].source
-        == root / "stanfordt23d" / "views" / "shap-e" / "12" / "8.png"
-    )
+    found = thing.images["view_8"].source
+    assert found == root / "stanfordt23d" / "views" / "shap-e" / "12" / "8.png"
     (root / "t2vscore" / "frames.json").write_text('{"count": 1}')
     prepare("stanfordt23d", root, count=2)
     assert list(samples(root, "t2vscore")[0].images) == ["frame_0", "output"]

@@ -68,17 +68,14 @@ def test_all_rankings_of_four_against_all_are_right_where_every_pair_is():
     found = summary_of(
         BENCHMARK.report, tuple(observations), Rating(()), "b", "all", OPTIONS
     ).estimates
-    assert found["votes_all_pairs_accuracy_three_way_value"].value == pytest.approx(
-        sum(whole) / len(whole)
-    )
+    got = found["votes_all_pairs_accuracy_three_way_value"].value
+    assert got == (pytest.approx(sum(whole) / len(whole)))
     assert sum(whole) == 75
-    assert found["votes_all_pairs_accuracy_decisive_value"].value == pytest.approx(
-        sum(decided) / len(decided)
-    )
+    got = found["votes_all_pairs_accuracy_decisive_value"].value
+    assert got == (pytest.approx(sum(decided) / len(decided)))
     assert found["votes_all_pairs_accuracy_decisive_value"].n == len(decided) == 75 * 74
-    assert found["votes_accuracy_three_way_value"].value == pytest.approx(
-        sum(pairs) / len(pairs)
-    )
+    got = found["votes_accuracy_three_way_value"].value
+    assert got == (pytest.approx(sum(pairs) / len(pairs)))
 
 
 @pytest.mark.parametrize("number", [2, 3, 4])
@@ -90,9 +87,8 @@ def test_each_ranking_comes_back_from_its_pairs(number):
             for one, other in combinations(letters, 2)
         ]
         again = tiger._ranking(letters, pairs)
-        assert [
-            place == min(ranks(again, number)) for place in ranks(again, number)
-        ] == [p == 0 for p in places]
+        found = [place == min(ranks(again, number)) for place in ranks(again, number)]
+        assert found == [p == 0 for p in places]
         assert ranks(again, number) == ranks(written(places), number)
 
 
@@ -163,12 +159,10 @@ def test_preparing_makes_groups_of_the_hubs_pairs(tmp_path, hub):
         ("4-8", "3>1=2>4"),
     ]
     four = contests[-1]
-    assert [sample.id.image_model for sample in four.candidates] == [
-        f"model {letter}" for letter in "ABCD"
-    ]
-    assert [s.images["output"].source.read_bytes() for s in four.candidates] == [
-        stored(c)["bytes"] for c in COLOURS.values()
-    ]
+    found = [sample.id.image_model for sample in four.candidates]
+    assert found == [f"model {letter}" for letter in "ABCD"]
+    found = [s.images["output"].source.read_bytes() for s in four.candidates]
+    assert found == [stored(c)["bytes"] for c in COLOURS.values()]
     assert {sample.texts["instruction"] for sample in four.candidates} == {"edit 8"}
     assert (
         missing_inputs_reason(viescore.SPEC, four)

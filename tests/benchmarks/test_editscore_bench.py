@@ -71,9 +71,8 @@ def test_preparing_writes_the_pairs_of_each_dimension(tmp_path, hub):
         == ""
     )
     # no image of another dimension is written: a source, and two edits of each of three pairs
-    assert (
-        len(list((tmp_path / "editscore_bench" / "overall" / "images").iterdir())) == 7
-    )
+    found = len(list((tmp_path / "editscore_bench" / "overall" / "images").iterdir()))
+    assert found == 7
     assert (
         prepare(tmp_path, "consistency")
         .lines[-1]

@@ -73,10 +73,8 @@ def test_contests_of_a_log_have_its_texts_and_no_images(shared_data):
         "genai_bench_tiger/edit/0",
     )
     assert first.id != second.id
-    assert (
-        missing_inputs_reason(viescore.SPEC, contest)
-        == "candidate 1: the sample has no source image"
-    )
+    found = missing_inputs_reason(viescore.SPEC, contest)
+    assert found == "candidate 1: the sample has no source image"
     [line] = BENCHMARK.missing(shared_data, "edit")
     assert line.startswith(
         "1838 of 1838 outputs have no image, first genai_bench_tiger/edit/unnamed/0#1; run"
@@ -276,10 +274,8 @@ def test_a_candidate_without_an_image_does_not_apply(tmp_path, images):
         row(0, candidates=[candidate(0), candidate(1, images=images, uid="y")]),
     )
     [contest] = BENCHMARK.load(tmp_path, "edit")
-    assert (
-        missing_inputs_reason(viescore.SPEC, contest)
-        == "candidate 2: the sample has no output image"
-    )
+    found = missing_inputs_reason(viescore.SPEC, contest)
+    assert found == "candidate 2: the sample has no output image"
     assert "1 of 2 outputs have no image" in BENCHMARK.missing(tmp_path, "edit")[-1]
 
 
@@ -315,10 +311,8 @@ def test_a_video_is_judged_by_its_frames(tmp_path):
     [contest] = BENCHMARK.load(tmp_path, "video")
     sample = contest.candidates[1]
     assert [role for role, _ in outputs(sample)] == [f"frame_{k}" for k in range(4)]
-    assert (
-        sample.images["frame_3"].source
-        == tmp_path / "genai_bench_tiger" / "video" / "frames4" / "two" / "3.jpg"
-    )
+    expected = tmp_path / "genai_bench_tiger" / "video" / "frames4" / "two" / "3.jpg"
+    assert sample.images["frame_3"].source == expected
     assert (sample.images["output"], missing_inputs_reason(vqascore.SPEC, contest)) == (
         sample.images["frame_0"],
         "",
@@ -386,14 +380,10 @@ def test_preparing_writes_rows_and_images_as_they_are_stored(tmp_path, hub):
     # three outputs and a source, each once, byte for byte
     files = list((tmp_path / "genai_bench_tiger" / "edit" / "images").iterdir())
     assert sorted(file.suffix for file in files) == [".jpeg", ".png", ".png", ".png"]
-    assert (
-        contests[0].candidates[0].images["output"].source.read_bytes()
-        == stored("red")["bytes"]
-    )
-    assert (
-        contests[0].candidates[0].images["source"].source.read_bytes()
-        == stored("grey", "JPEG")["bytes"]
-    )
+    text = contests[0].candidates[0].images["output"].source.read_bytes()
+    assert text == stored("red")["bytes"]
+    text = contests[0].candidates[0].images["source"].source.read_bytes()
+    assert text == stored("grey", "JPEG")["bytes"]
     assert contests[0].candidates[1] is contests[1].candidates[0]
     assert contests[0].candidates[0] is contests[2].candidates[0]
     assert {contest.group for contest in contests} == {"a cat | add a hat"}
@@ -418,12 +408,10 @@ def test_contests_have_the_ids_of_those_in_the_logs(tmp_path, hub):
     log(tmp_path, [logged(idx=n) for n in range(3)])
     alone = BENCHMARK.load(tmp_path, "edit")
     prepare(tmp_path, "edit")
-    assert [contest.id for contest in BENCHMARK.load(tmp_path, "edit")] == [
-        contest.id for contest in alone
-    ]
-    assert {contest.group for contest in BENCHMARK.load(tmp_path, "edit")} == {
-        alone[0].group
-    }
+    found = [contest.id for contest in BENCHMARK.load(tmp_path, "edit")]
+    assert found == [contest.id for contest in alone]
+    found = {contest.group for contest in BENCHMARK.load(tmp_path, "edit")}
+    assert found == {alone[0].group}
 
 
 def test_votes_alone_will_do_without_images(tmp_path, hub):
@@ -445,9 +433,8 @@ def test_rows_without_images_become_rows_with_them(tmp_path, hub):
     assert prepare(tmp_path, "edit", images=False).complete
     assert not (tmp_path / "genai_bench_tiger" / "edit" / "images").exists()
     assert prepare(tmp_path, "edit").complete
-    assert (
-        missing_inputs_reason(viescore.SPEC, BENCHMARK.load(tmp_path, "edit")[0]) == ""
-    )
+    found = missing_inputs_reason(viescore.SPEC, BENCHMARK.load(tmp_path, "edit")[0])
+    assert found == ""
 
 
 def test_an_image_that_cannot_be_read_is_told_and_its_row_kept(tmp_path, hub):
@@ -458,10 +445,8 @@ def test_an_image_that_cannot_be_read_is_told_and_its_row_kept(tmp_path, hub):
     assert not report.complete
     assert report.lines[1].endswith("edit: 1 image cannot be read, first in row 1")
     contest = BENCHMARK.load(tmp_path, "edit")[1]
-    assert (
-        missing_inputs_reason(viescore.SPEC, contest)
-        == "candidate 2: the sample has no output image"
-    )
+    found = missing_inputs_reason(viescore.SPEC, contest)
+    assert found == "candidate 2: the sample has no output image"
 
 
 def test_preparing_leaves_rows_alone_that_are_somebodys_own_and_wrong(tmp_path, hub):
@@ -485,9 +470,8 @@ def test_rows_of_another_form_are_one_line(tmp_path, hub):
 
 def test_without_datasets_one_line_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "datasets", None)
-    assert 'requires datasets; run pip install ".[hub]" ' in refusal(
-        prepare, tmp_path, "edit"
-    )
+    line = refusal(prepare, tmp_path, "edit")
+    assert 'requires datasets; run pip install ".[hub]" ' in line
 
 
 @extras.needs("aiohttp", "av")

@@ -192,25 +192,20 @@ def test_a_line_that_a_break_cut_off_is_left_out(tmp_path):
 
 
 def test_what_is_wrong_with_a_file_is_told_in_one_line(tmp_path):
-    assert "no such file; put evaluation_metadata.jsonl" in refusal(
-        BENCHMARK.load, tmp_path, "counting"
-    )
+    line = refusal(BENCHMARK.load, tmp_path, "counting")
+    assert "no such file; put evaluation_metadata.jsonl" in line
     folder = write(tmp_path, [(9, 0, answer())])
-    assert "no prompt 9 in evaluation_metadata.jsonl" in refusal(
-        BENCHMARK.load, tmp_path, "counting"
-    )
+    line = refusal(BENCHMARK.load, tmp_path, "counting")
+    assert "no prompt 9 in evaluation_metadata.jsonl" in line
     (folder / "annotations_clip.csv").unlink()
-    assert "annotations_clip.csv: no such file" in refusal(
-        BENCHMARK.load, tmp_path, "counting"
-    )
+    line = refusal(BENCHMARK.load, tmp_path, "counting")
+    assert "annotations_clip.csv: no such file" in line
     write(tmp_path, prompts=[{**PROMPTS[0], "include": [{"class": ""}]}])
-    assert "line 1: `objects` must have the form of GenEval" in refusal(
-        GENERATED.load, tmp_path, "counting"
-    )
+    line = refusal(GENERATED.load, tmp_path, "counting")
+    assert "line 1: `objects` must have the form of GenEval" in line
     write(tmp_path, prompts=[{**PROMPTS[0], "tag": "colours"}])
-    assert "unknown part 'colours' of geneval" in refusal(
-        GENERATED.load, tmp_path, "counting"
-    )
+    line = refusal(GENERATED.load, tmp_path, "counting")
+    assert "unknown part 'colours' of geneval" in line
 
 
 def test_prompts_are_fetched_once(tmp_path, monkeypatch, shared_data):
@@ -246,9 +241,8 @@ def test_exported_prompts_have_objects(tmp_path, monkeypatch, capsys):
     assert [row["category"] for row in rows] == ["counting", "position", "colors"]
     for row, prompt in zip(rows, PROMPTS, strict=True):
         assert row["texts"]["prompt"] == prompt["prompt"]
-        assert json.loads(row["texts"]["objects"]) == {
-            key: value for key, value in prompt.items() if key != "prompt"
-        }
+        found = json.loads(row["texts"]["objects"])
+        assert found == {key: value for key, value in prompt.items() if key != "prompt"}
     some = ["prompts", "export", "geneval/colors", "--out", str(tmp_path / "some")]
     assert main(some) == 0
     assert len((tmp_path / "some/colors/prompts.jsonl").read_text().splitlines()) == 1

@@ -62,9 +62,8 @@ def test_a_list_in_a_column_parts_of_a_column_and_statistics_by_name(write, tmp_
         WithLabels(("pearson",), ("PQ",)),
     )
     samples = benchmark.load(tmp_path, "b")
-    assert [str(sample.id) for sample in samples] == [
-        f"signs/b/printer/{n}" for n in range(4)
-    ]
+    found = [str(sample.id) for sample in samples]
+    assert found == [f"signs/b/printer/{n}" for n in range(4)]
     assert samples[1].ratings == {"PQ": (5.0, 5.0)}
     assert samples[0].group == "printer"
 
@@ -124,13 +123,11 @@ def test_names_of_files_are_columns_and_templates_are_filled(write, tmp_path):
         "signs/all/a_b/0-0",
         "signs/all/a_b/0-1",
     ]
-    assert [sample.images["output"].source.name for sample in samples] == [
-        f"{n}.png" for n in range(4)
-    ]
+    found = [sample.images["output"].source.name for sample in samples]
+    assert found == [f"{n}.png" for n in range(4)]
     assert benchmark.missing(tmp_path, "all") == []
-    assert [sample.group for sample in samples] == [
-        f"a sign, round {n // 2}" for n in range(4)
-    ]
+    found = [sample.group for sample in samples]
+    assert found == [f"a sign, round {n // 2}" for n in range(4)]
     assert [sample.tags for sample in samples[1:3]] == [
         ("style bold",),
         ("style bold", "style x"),
@@ -209,12 +206,10 @@ def test_a_task_of_lmms_eval_is_conditions_for_a_generator(tmp_path):
 
 def test_benchmarks_that_come_with_us_are_found_by_looking():
     files = Path(described.__file__).parent.glob("*.yaml")
-    assert {file.stem for file in files} == {
-        benchmark.name for benchmark in described.BENCHMARKS
-    }
-    assert {benchmark.name for benchmark in described.BENCHMARKS} <= set(
-        registry.benchmarks()
-    )
+    found = {file.stem for file in files}
+    assert found == {benchmark.name for benchmark in described.BENCHMARKS}
+    found = {benchmark.name for benchmark in described.BENCHMARKS}
+    assert found <= (set(registry.benchmarks()))
     assert {benchmark.file for benchmark in described.BENCHMARKS} == {None}
 
 
@@ -263,22 +258,18 @@ def test_it_is_scored_and_compared(write, tmp_path, monkeypatch, capsys, vieval)
             ]
             assert main(command) == 0, capsys.readouterr().err
     registry.benchmarks.cache_clear()
-    assert (
-        "the benchmark 'signs'"
-        in vieval("report", "signs.jsonl", "--out", "none", code=1).err
-    )
+    error = vieval("report", "signs.jsonl", "--out", "none", code=1).err
+    assert "the benchmark 'signs'" in error
     of = ["--benchmark", signs, "--benchmark", pairs]
-    assert (
-        main(
-            [
-                *split("report signs.jsonl pairs.jsonl chosen.jsonl"),
-                *of,
-                "--out",
-                "report",
-            ]
-        )
-        == 0
+    found = main(
+        [
+            *split("report signs.jsonl pairs.jsonl chosen.jsonl"),
+            *of,
+            "--out",
+            "report",
+        ]
     )
+    assert found == 0
     report = (tmp_path / "report" / "report.md").read_text()
     assert "## signs" in report
     # a baseline stands there as an entrant, and as what judges stand beside

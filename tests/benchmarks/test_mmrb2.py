@@ -38,9 +38,8 @@ def test_votes_are_those_published(shared_data, part, first, agreeing):
     # pairs
     for contest in contests:
         assert len(contest.votes.annotators) == 3
-        assert (
-            Counter(contest.votes.annotators).most_common(1)[0][0] == contest.votes.vote
-        )
+        found = Counter(contest.votes.annotators).most_common(1)[0][0]
+        assert found == contest.votes.vote
     pairs = [
         one == other
         for contest in contests
@@ -154,9 +153,8 @@ def test_preparing_writes_edits_and_their_sources(tmp_path, hub):
         "mmrb2: Hu et al., Multimodal RewardBench 2 (2025)"
     )
     assert "licence: CC BY-NC 4.0" in report.lines[0]
-    assert report.lines[1:] == (
-        "mmrb2/edit: ready, 2 contests (the published set has 1000)",
-    )
+    found = report.lines[1:]
+    assert found == (("mmrb2/edit: ready, 2 contests (the published set has 1000)",))
     one, several = BENCHMARK.load(tmp_path, "edit")
     assert (one.id.uid, one.votes.vote, one.votes.annotators) == (
         "x",
@@ -164,14 +162,10 @@ def test_preparing_writes_edits_and_their_sources(tmp_path, hub):
         ("first", "second", "first"),
     )
     assert one.candidates[0].texts == {"instruction": "Add a hat"}
-    assert (
-        one.candidates[0].images["source"].source.read_bytes()
-        == stored("grey")["bytes"]
-    )
-    assert (
-        one.candidates[1].images["output"].source.read_bytes()
-        == stored("blue")["bytes"]
-    )
+    text = one.candidates[0].images["source"].source.read_bytes()
+    assert text == stored("grey")["bytes"]
+    text = one.candidates[1].images["output"].source.read_bytes()
+    assert text == stored("blue")["bytes"]
     assert (one.group, one.tags, several.votes.vote) == (
         "emu-edit/7",
         ("emu-edit",),
@@ -179,10 +173,8 @@ def test_preparing_writes_edits_and_their_sources(tmp_path, hub):
     )
     assert missing_inputs_reason(viescore.SPEC, one) == ""
     # an edit of several images is not judged by one of them
-    assert (
-        missing_inputs_reason(viescore.SPEC, several)
-        == "candidate 1: the sample has no source image"
-    )
+    found = missing_inputs_reason(viescore.SPEC, several)
+    assert found == "candidate 1: the sample has no source image"
     assert several.candidates[0].texts["instruction"] == "Put <image_0> on <image_1>"
 
 

@@ -62,10 +62,8 @@ def test_a_pair_has_its_prompt_images_and_each_annotators_ratings(folder):
 
 def test_an_image_may_be_named_from_its_folder_or_from_the_one_above(folder):
     edit(folder, BENCH, lambda rows: rows[1].update(gt_image="images/made/1.jpg"))
-    assert (
-        samples(folder)[1].images["output"].source
-        == folder / "images" / "made" / "1.jpg"
-    )
+    found = samples(folder)[1].images["output"].source
+    assert found == folder / "images" / "made" / "1.jpg"
 
 
 @pytest.mark.parametrize(
@@ -87,9 +85,8 @@ def test_questions_are_read_in_every_shape(folder, given, expected):
     edit(folder, BENCH, lambda rows: rows[0].update(intrinsic_questions=given))
     extraction = samples(folder)[0].annotations["extraction"]
     assert extraction["intrinsic_questions"] == expected
-    assert extraction["appearance_questions"] == [
-        {"entity": "cup", "question": "Does the cup look real?"}
-    ]
+    found = extraction["appearance_questions"]
+    assert found == [{"entity": "cup", "question": "Does the cup look real?"}]
     assert extraction["structured_info"] == "# Structure Information\n..."
 
 
@@ -286,12 +283,10 @@ def test_a_malformed_row_is_one_line_that_names_it(folder, name, change, message
 def test_preparing_unpacks_the_images_once_and_says_what_there_is(folder, vieval):
 
     told = vieval("prepare", "t2i_eval_bench", "--root", folder.parent).out.splitlines()
-    assert (
-        told[-1] == "t2i_eval_bench/tig: ready, 3 samples (the published set has 301)"
-    )
-    assert {images.decode(s.images["output"]).size for s in samples(folder)} == {
-        (16, 12)
-    }
+    found = told[-1]
+    assert found == "t2i_eval_bench/tig: ready, 3 samples (the published set has 301)"
+    found = {images.decode(s.images["output"]).size for s in samples(folder)}
+    assert found == {(16, 12)}
     assert sorted(p.name for p in folder.iterdir()) == [
         "images", "images.tar.gz", "scores.json", "t2i-eval-bench.json",
     ]  # fmt: skip

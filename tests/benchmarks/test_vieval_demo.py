@@ -90,9 +90,8 @@ def test_sixteen_instructions_by_three_image_models_in_order(task):
     ids = [sample.id for sample in drawn(task)]
     uids = sorted({sample_id.uid for sample_id in ids})
     assert len(uids) == INSTRUCTIONS
-    assert ids == [
-        SampleId(NAME, task, model, uid) for uid in uids for model in IMAGE_MODELS
-    ]
+    found = [SampleId(NAME, task, model, uid) for uid in uids for model in IMAGE_MODELS]
+    assert ids == found
 
 
 def test_it_is_drawn_once_a_process(tmp_path):
@@ -100,9 +99,8 @@ def test_it_is_drawn_once_a_process(tmp_path):
     assert first is not second
     assert first == drawn("tig")
     assert all(a is b for a, b in zip(first, second, strict=True))
-    assert {(sample.kind, sample.group == sample.id.uid) for sample in first} == {
-        ("tig", True)
-    }
+    found = {(sample.kind, sample.group == sample.id.uid) for sample in first}
+    assert found == {("tig", True)}
     assert {task: len(drawn(task)) for task in TASKS} == vieval_demo.BENCHMARK.parts
     assert "These are not human ratings" in vieval_demo.BENCHMARK.note
 
@@ -115,9 +113,8 @@ def test_a_sample_has_the_images_and_texts_of_its_task(task):
         assert set(sample.texts) == texts
         assert all(sample.texts.values())
         for role, image in sample.images.items():
-            assert decode(image).size == (
-                (512, 256) if role == "concepts" else (256, 256)
-            )
+            found = decode(image).size
+            assert found == ((512, 256) if role == "concepts" else (256, 256))
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -163,9 +160,8 @@ def test_ratings_vary_within_every_image_model(task, image_model):
 
 def test_every_defect_occurs():
     planned = [defects(sample.id) for task in TASKS for sample in drawn(task)]
-    assert {wrong.quality for wrong in planned if wrong.quality_strength} == set(
-        QUALITY_DEFECTS
-    )
+    found = {wrong.quality for wrong in planned if wrong.quality_strength}
+    assert found == (set(QUALITY_DEFECTS))
     assert {wrong.content for wrong in planned if wrong.content_strength} == {
         *split(
             "wrong_count wrong_colour missing_object edit_not_done over_edited "
@@ -317,6 +313,5 @@ def test_what_was_added_for_training_is_in_no_picture_of_the_demo():
         for task in ("tig", "mie", "tie")
         for n in range(16)
     )
-    assert [
-        thing for thing in drawing.THINGS if re.search(rf"\b{thing}s?\b", words)
-    ] == list(drawing.THINGS[:8])
+    found = [thing for thing in drawing.THINGS if re.search(rf"\b{thing}s?\b", words)]
+    assert found == list(drawing.THINGS[:8])

@@ -124,9 +124,8 @@ def test_a_knowing_judge_is_first(imagenhub, tmp_path, vieval):
     assert "\nfake has rank 1 of " in printed.out
     ahead = pairs_with(entry, "GPT-4o zero-shot")["all"]
     assert (ahead.better, ahead.significant) == ("fake", True)
-    assert {"card.html", "card.md", "card.json"} <= {
-        path.name for path in out.iterdir()
-    }
+    found = {"card.html", "card.md", "card.json"}
+    assert found <= {path.name for path in out.iterdir()}
     [verdicts] = [out / file for file in entry.files if file.endswith(".jsonl")]
     vieval("report", verdicts, "--out", tmp_path / "report")
     reported = json.loads((tmp_path / "report" / "findings.json").read_text())[
@@ -140,17 +139,14 @@ def test_a_knowing_judge_is_first(imagenhub, tmp_path, vieval):
     ]
     assert len(of_report) == 8
     for row in of_report:
-        assert of_parts[row["part"]][:4] == [
-            row[name] for name in ("value", "low", "high", "n")
-        ]
+        found = of_parts[row["part"]][:4]
+        assert found == [row[name] for name in ("value", "low", "high", "n")]
     # from results, without asking
     vieval("card", verdicts, "--out", tmp_path / "again")
     again = entries_of(tmp_path / "again")["imagenhub"]
     assert (again.numbers, again.pairs) == (entry.numbers, entry.pairs)
-    assert (
-        "so it does not show whether the model repeats its answers"
-        in read_card(tmp_path / "again").left_out[0]
-    )
+    found = read_card(tmp_path / "again").left_out[0]
+    assert "so it does not show whether the model repeats its answers" in found
 
 
 def test_what_was_ended_goes_on_and_comes_out_the_same(options, tmp_path, vieval):
@@ -312,9 +308,8 @@ def test_a_card_is_compared_with_cards(options, tmp_path, vieval):
             "already contains the card for these verdicts; choose another folder with --out"
             in said
         )
-    assert "vieval_demo_contests_pairwise" in str(
-        entries_of(tmp_path / "of-verdicts")["vieval_demo_contests"].files
-    )
+    found = str(entries_of(tmp_path / "of-verdicts")["vieval_demo_contests"].files)
+    assert "vieval_demo_contests_pairwise" in found
 
 
 def test_votes_of_a_published_judge(shared_data, options, tmp_path, vieval):

@@ -88,10 +88,8 @@ def test_a_printed_address_can_be_pasted(vieval, tmp_path, bucket):
         [_, pasted] = shlex.split(line)
         assert pasted == address
         assert "complete" in vieval("shards", pasted, "--verify").out
-        assert (
-            "s3://bucket/other: not a folder of shards"
-            in vieval("shards", address.replace("/run", "/other"), code=1).err
-        )
+        said = vieval("shards", address.replace("/run", "/other"), code=1).err
+        assert "s3://bucket/other: not a folder of shards" in said
 
 
 def test_a_bucket_that_there_is_not_is_named(vieval, tmp_path, bucket):

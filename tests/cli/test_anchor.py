@@ -141,10 +141,8 @@ def test_a_foreign_anchor_leaks_no_secrets(anchor, tmp_path, monkeypatch, vieval
     for row in rows:
         row["images"]["output"] = {"file": str(private), "sha256": ""}
     anchor.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    assert (
-        "has changed since it was judged"
-        in vieval("anchor", "check", anchor, code=1).err
-    )
+    said = vieval("anchor", "check", anchor, code=1).err
+    assert "has changed since it was judged" in said
     anchor.write_text(kept.replace('"judge": "viescore"', '"judge": "of_yours"'))
     of_yours = tmp_path / "of_yours.yaml"
     of_yours.write_text("name: a password\nquestions: {PQ: {text: b}}\n")

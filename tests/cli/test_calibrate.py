@@ -94,9 +94,8 @@ def test_from_labels_to_a_filtered_data_set(vieval, judged, tmp_path):
         for file in sorted(kept.rglob("*.parquet"))
         for row in parquet.read_table(file).to_pylist()
     ]
-    assert {row["uid"]: row["PQ_calibrated"] for row in rows} == {
-        u: v for u, v in expected.items() if v > 0.6
-    }
+    found = {row["uid"]: row["PQ_calibrated"] for row in rows}
+    assert found == {u: v for u, v in expected.items() if v > 0.6}
     [digest] = {row["calibration"] for row in rows}
     assert f", calibration {digest}\n" in printed
 
@@ -159,19 +158,15 @@ def test_each_command_adds_the_calibrated_score(vieval, judged, tmp_path):
     )
     header, *_ = (tmp_path / "v.csv").read_text().splitlines()
     assert "PQ,PQ_calibrated,status" in header
-    assert (
-        note
-        in vieval(
-            "score", data, *SHARPNESS, "--out", tmp_path / "shards", *calibration
-        ).out
-    )
+    shown = vieval(
+        "score", data, *SHARPNESS, "--out", tmp_path / "shards", *calibration
+    ).out
+    assert note in shown
     by_uid = {row["uid"]: row["scores"] for row in verdicts(tmp_path / "shards")}
     assert {row["uid"]: row["scores"] for row in rows}.items() <= by_uid.items()
     # the same folder is not gone on with without it
-    assert (
-        "calibration"
-        in vieval("score", data, *SHARPNESS, "--out", tmp_path / "shards", code=1).err
-    )
+    said = vieval("score", data, *SHARPNESS, "--out", tmp_path / "shards", code=1).err
+    assert "calibration" in said
     with Judge(
         "sharpness",
         calibration=tmp_path / "cal.json",
@@ -191,9 +186,8 @@ def test_each_command_adds_the_calibrated_score(vieval, judged, tmp_path):
             ]
         )
         assert dict(verdict[0].scores) == pytest.approx(by_uid["u0"])
-        assert judge.score([image], "a thing", aspect="PQ_calibrated") == pytest.approx(
-            by_uid["u0"]["PQ_calibrated"]
-        )
+        found = judge.score([image], "a thing", aspect="PQ_calibrated")
+        assert found == (pytest.approx(by_uid["u0"]["PQ_calibrated"]))
         assert (
             "for task type tig, but some samples have type tie; label some of them"
             in refusal(
@@ -217,12 +211,10 @@ def test_each_command_adds_the_calibrated_score(vieval, judged, tmp_path):
         for row in parquet.read_table(file).to_pylist()
     ]
     assert {row["calibration"] for row in kept} == {digest}
-    assert (
-        note in vieval("report", tmp_path / "v.jsonl", "--out", tmp_path / "report").out
-    )
-    assert (
-        f"calibration {digest}" in (tmp_path / "report" / "findings.json").read_text()
-    )
+    shown = vieval("report", tmp_path / "v.jsonl", "--out", tmp_path / "report").out
+    assert note in shown
+    text = (tmp_path / "report" / "findings.json").read_text()
+    assert f"calibration {digest}" in text
     vieval(*judged(120))
     replaced = f"replacing PQ_calibrated of calibration {digest} in the verdicts"
     for printed in (
@@ -295,10 +287,8 @@ def test_no_file_and_other_contents_are_lines(vieval, judged, tmp_path):
             f"filter {tmp_path}/out --where 'PQ > 0' --out {tmp_path}/kept --calibration"
         ),
     )
-    assert (
-        "none.json: not a calibration ("
-        in vieval(*filtered, tmp_path / "none.json", code=1).err
-    )
+    said = vieval(*filtered, tmp_path / "none.json", code=1).err
+    assert "none.json: not a calibration (" in said
     for text in (
         "",
         "[1]",
@@ -419,8 +409,6 @@ def test_an_accepted_calibration_that_is_no_nearer_than_the_median_says_so(rated
         return (0.9 if rng.uniform() < 0.25 + people / 2 else 0.2), people
 
     sentence = "Predicting the median label for every image is, on average, at least as accurate"
-    assert (
-        sentence
-        in rated({"tig": [f"model{number}" for number in range(16)]}, draw=draw).out
-    )
+    printed = rated({"tig": [f"model{number}" for number in range(16)]}, draw=draw).out
+    assert sentence in printed
     assert sentence not in rated({"tig": ("ours", "theirs")}).out

@@ -148,9 +148,8 @@ def test_trying_leaves_nothing_behind(tmp_path):
     (tmp_path / "old" / "v.jsonl").write_text("kept")
     for path in (tmp_path / "old" / "v.jsonl", tmp_path / "new" / "deep" / "v.jsonl"):
         require_writable(path)
-    assert [
-        str(path.relative_to(tmp_path)) for path in sorted(tmp_path.rglob("*"))
-    ] == ["old", "old/v.jsonl"]
+    found = [str(path.relative_to(tmp_path)) for path in sorted(tmp_path.rglob("*"))]
+    assert found == ["old", "old/v.jsonl"]
     assert (tmp_path / "old" / "v.jsonl").read_text() == "kept"
 
 
@@ -254,9 +253,8 @@ def test_a_run_that_nohup_began_outlives_its_terminal(samples, started, tmp_path
 def test_signals_are_the_callers_again_after_a_command():
     before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)]
     assert main(["prompts", "list"]) == 0
-    assert [
-        signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)
-    ] == before
+    found = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)]
+    assert found == before
 
 
 # What nobody foresaw.

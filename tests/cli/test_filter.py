@@ -86,12 +86,10 @@ def test_conditions_are_sql_on_all_that_a_verdict_has(vieval, server, tmp_path):
         ("len(sub_scores) > 0 and tokens.input > 0", 40),
     )
     for number, (where, passes) in enumerate(conditions):
-        assert (
-            f"{passes} of 40 rows"
-            in vieval(
-                "filter", out, "--where", where, "--out", tmp_path / str(number)
-            ).out
-        )
+        printed = vieval(
+            "filter", out, "--where", where, "--out", tmp_path / str(number)
+        ).out
+        assert f"{passes} of 40 rows" in printed
 
 
 QUERY, UNUSABLE = "got a query", "invalid condition"
@@ -218,9 +216,8 @@ def test_what_is_added_to_a_tar_has_the_names_of_its_samples(vieval, tmp_path):
     vieval("score", tar, "--kind", "tig", *SHARPNESS, "--out", tmp_path / "out")
     vieval("filter", tmp_path / "out", "--where", "PQ > 0", "--out", tmp_path / "kept")
     with tarfile.open(tmp_path / "kept" / "a.tar") as kept:
-        assert kept.getnames() == split(
-            "./1.vieval.json ./1.jpg ./2.vieval.json ./2.jpg"
-        )
+        found = kept.getnames()
+        assert found == (split("./1.vieval.json ./1.jpg ./2.vieval.json ./2.jpg"))
 
 
 def test_a_tar_that_was_filtered_before_keeps_what_was_added_then(vieval, tmp_path):
@@ -300,9 +297,8 @@ def test_each_prompt_that_passes_has_a_row(vieval, server, tmp_path):
     assert [row["verdict_uid"] for row in written] == [
         f"a.parquet:{uid}" for uid in ("0#0", "0#1", "1#1", "2#1")
     ]
-    assert [row["prompt"] for row in written] == [
-        given[n]["prompt"] for n in (0, 0, 1, 2)
-    ]
+    found = [row["prompt"] for row in written]
+    assert found == [given[n]["prompt"] for n in (0, 0, 1, 2)]
 
 
 def test_joined_files_are_filtered_as_single_ones(vieval, data, tmp_path):

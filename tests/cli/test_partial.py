@@ -281,9 +281,8 @@ def test_a_line_of_another_judge_than_its_runs_is_refused(tmp_path, vieval):
             "its judge is 'mine', but its run has 'viescore'"
             in vieval(*command, code=1).err
         ), command
-    assert {path.name for path in tmp_path.iterdir()} == {
-        f"{n}.jsonl{end}" for n in "vw" for end in ("", ".run.json")
-    }
+    found = {path.name for path in tmp_path.iterdir()}
+    assert found == {f"{n}.jsonl{end}" for n in "vw" for end in ("", ".run.json")}
 
 
 def test_options_and_costs_stand_beside_the_lines(folder, server, vieval):
@@ -304,9 +303,8 @@ def test_options_and_costs_stand_beside_the_lines(folder, server, vieval):
     assert of_run["provenance"]["options"]["backbones"]["judge"]["temperature"] == 0
     rows = (folder / "v.jsonl").read_text().splitlines()
     assert "options" not in rows[0]
-    assert {row["run"] for row in map(json.loads, rows)} == set(
-        runs_of(folder / "v.jsonl")
-    )
+    found = {row["run"] for row in map(json.loads, rows)}
+    assert found == (set(runs_of(folder / "v.jsonl")))
     assert sum(map(len, rows)) / len(rows) < 1000
     assert all(json.loads(row)["tokens"] for row in rows)
     vieval("report", folder / "v.jsonl", "--out", folder / "r")

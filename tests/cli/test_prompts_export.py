@@ -51,9 +51,8 @@ def test_prompts_go_out_and_images_come_back(tmp_path, capsys):
         json.loads(line)
         for line in (tmp_path / "verdicts.jsonl").read_text().splitlines()
     ]
-    assert [(verdict["uid"], verdict["status"]) for verdict in verdicts] == [
-        (row["uid"], "ok") for row in rows
-    ]
+    found = [(verdict["uid"], verdict["status"]) for verdict in verdicts]
+    assert found == [(row["uid"], "ok") for row in rows]
 
 
 def exported(tmp_path, benchmark):
@@ -100,9 +99,8 @@ def test_the_images_answer_the_task_that_generates_too(tmp_path):
             json.loads(made.answer(ImageRequest(sample, "", 1, 0)))
             for sample in conditions
         ]
-        assert [Path(answer["images"][0]).name for answer in answers] == [
-            row["file"] for row in expected
-        ]
+        found = [Path(answer["images"][0]).name for answer in answers]
+        assert found == [row["file"] for row in expected]
 
 
 def test_where_no_name_matches_both_sides_are_shown(tmp_path, vieval):
@@ -142,9 +140,8 @@ def test_a_uid_that_is_no_file_name_has_one_all_the_same(tmp_path):
     del files["1"]  # which would be called as that
     draw(tmp_path / "out" / "mine", files.values())
     rows = {row.sample.id.uid: row for row in read_named([str(tmp_path / "out")])}
-    assert {
-        uid: rows[uid].sample.images["output"].source.name for uid in files
-    } == files
+    found = {uid: rows[uid].sample.images["output"].source.name for uid in files}
+    assert found == files
 
 
 def test_prompts_that_the_data_lacks_are_one_line(tmp_path, capsys):

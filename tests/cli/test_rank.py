@@ -292,9 +292,8 @@ def test_raters_are_told_how_far_they_agree(tmp_path, capsys):
     ]
     given = verdicts(tmp_path / "v.jsonl", GENERATORS)
     shown = rank(capsys, given, "--human", ratings(tmp_path / "r.csv", rows))
-    assert rows_under(shown, "Agreement between human raters") == [
-        ["SC", "3", "24", "20", "1.000"]
-    ]
+    found = rows_under(shown, "Agreement between human raters")
+    assert found == [["SC", "3", "24", "20", "1.000"]]
 
 
 def test_ratings_of_some_other_samples_are_left_out_with_a_note(tmp_path, capsys):

@@ -126,9 +126,8 @@ def test_the_best_image_of_each_prompt(tmp_path, capsys):
         n: [round(10 * round(255 * rough(0.5, 1)(n, draw)) / 255) for draw in range(3)]
         for n in range(4)
     }
-    assert [(row[0], int(row[2]), row[4]) for row in rows] == [
-        (f"p{n}", int(np.argmax(levels)), "3") for n, levels in scores.items()
-    ]
+    expected = [(f"p{n}", int(np.argmax(levels)), "3") for n, levels in scores.items()]
+    assert [(row[0], int(row[2]), row[4]) for row in rows] == expected
     assert rows[0][5] == str(mine / f"p0_{np.argmax(scores[0])}.png")
 
 
@@ -195,9 +194,8 @@ def test_columns_of_prompts_may_have_other_names(tmp_path, vieval):
     rows = [
         json.loads(line) for line in (tmp_path / "v.jsonl").read_text().splitlines()
     ]
-    assert {(row["uid"], row["texts"]["prompt"]) for row in rows} == {
-        (f"p{n}", f"a grey square {n}") for n in range(3)
-    }
+    found = {(row["uid"], row["texts"]["prompt"]) for row in rows}
+    assert found == {(f"p{n}", f"a grey square {n}") for n in range(3)}
     [line] = vieval(
         *given, "--columns", "uid=nam,prompt=wording", code=1
     ).err.splitlines()
@@ -229,9 +227,8 @@ def test_image_names_number_the_prompts(tmp_path, vieval):
             code=1,
         )
         rows = [json.loads(line) for line in out.read_text().splitlines()]
-        assert {(row["uid"], row["texts"]["prompt"]) for row in rows} == {
-            (str(n), text) for n, text in enumerate(texts, start=1)
-        }
+        found = {(row["uid"], row["texts"]["prompt"]) for row in rows}
+        assert found == {(str(n), text) for n, text in enumerate(texts, start=1)}
         files = {
             (row["image_model"], row["uid"]): row["images"]["output"]["file"]
             for row in rows

@@ -125,15 +125,13 @@ def test_more_failures_than_the_old_one_has_are_no_pass_however_high_the_scores(
     six = [(n, Status.NO_IMAGE) for n in range(6)]
     assert gate(new + 0.1, old, new_failed=six)[0] == 3
     assert gate(new + 0.1, old, new_failed=six[:5])[0] == 0
-    assert (
-        gate(
-            new + 0.1,
-            old,
-            new_failed=six,
-            old_failed=[(n + 9, status) for n, status in six],
-        )[0]
-        == 0
-    )
+    found = gate(
+        new + 0.1,
+        old,
+        new_failed=six,
+        old_failed=[(n + 9, status) for n, status in six],
+    )[0]
+    assert found == 0
 
 
 @pytest.mark.parametrize("status", [Status.API_ERROR, Status.TOOL_ERROR])
@@ -337,10 +335,8 @@ def test_a_gate_compares_the_same_prompts_alone(tmp_path, vieval):
         "--margin requires the same prompts for all generators; judge-7b: 199 uids"
         in vieval("rank", path, "--margin", "0.05", code=1).err
     )
-    assert (
-        "--best-of and --margin cannot be combined"
-        in vieval("rank", path, "--margin", "0.05", "--best-of", code=1).err
-    )
+    said = vieval("rank", path, "--margin", "0.05", "--best-of", code=1).err
+    assert "--best-of and --margin cannot be combined" in said
 
 
 @pytest.fixture(scope="module")

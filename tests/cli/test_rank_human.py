@@ -130,9 +130,8 @@ def test_pairs_and_headings_are_of_corrected_means(given, capsys, tmp_path):
         for names in (("mine", "theirs"), ("mine", "third"), ("theirs", "third"))
     ]
     [header] = [n for n, line in enumerate(shown) if line.startswith("first - second")]
-    assert [line.split("  ")[0] for line in shown[header + 1 : header + 4]] == [
-        *("mine - theirs", "mine - third", "theirs - third")
-    ]
+    found = [line.split("  ")[0] for line in shown[header + 1 : header + 4]]
+    assert found == [*("mine - theirs", "mine - third", "theirs - third")]
     assert "rated prompts = 60" in shown[header - 1]
     written = (out / "rank.md").read_text().splitlines()
     [columns] = [line for line in written if "rated prompts |" in line]
@@ -149,9 +148,8 @@ def test_pairs_and_headings_are_of_corrected_means(given, capsys, tmp_path):
     page = html.unescape((tmp_path / "rank.html").read_text())
     texts = re.sub(r"</?(abbr|button|span|dfn)\b[^>]*>", "", page)
     assert "Corrected mean O (overall), by viescore with judge-7b</h2>" in texts
-    assert re.findall(r"<h3>(By the judge alone, \w+ scores lower) on", page) == [
-        "By the judge alone, mine scores lower"
-    ]
+    found = re.findall(r"<h3>(By the judge alone, \w+ scores lower) on", page)
+    assert found == ["By the judge alone, mine scores lower"]
 
 
 def test_two_files_of_ratings_count_together(given, capsys, tmp_path):
@@ -289,10 +287,8 @@ def test_an_annotator_with_one_value_is_left_out(given, capsys, vieval):
     assert [line for line in shown if line != note] == alone
     assert note in shown
     path.write_text("\n".join([header, *bored]) + "\n")
-    assert (
-        "ratings must vary: all 180 ratings by bea are 0.5"
-        in vieval("rank", verdicts, flag, path, code=1).err
-    )
+    said = vieval("rank", verdicts, flag, path, code=1).err
+    assert "ratings must vary: all 180 ratings by bea are 0.5" in said
 
 
 def test_corrected_means_stay_within_the_scale(given, capsys, tmp_path):

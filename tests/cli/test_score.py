@@ -19,9 +19,8 @@ def test_score_writes_verdicts_in_order_and_a_summary(score, server, samples_fil
     code, written, printed, said = score(samples_file, *named(server))
     given = [json.loads(line) for line in samples_file.read_text().splitlines()]
     assert code == 0
-    assert [(w["uid"], w["image_model"]) for w in written] == [
-        (g["uid"], g["image_model"]) for g in given
-    ]
+    found = [(w["uid"], w["image_model"]) for w in written]
+    assert found == [(g["uid"], g["image_model"]) for g in given]
     assert all(w["status"] == "ok" and w["model"] == "fake" for w in written)
     assert re.match(
         r"viescore, mean O: demo_. 0\.\d{3}, demo_. 0\.\d{3}, demo_. 0\.\d{3}\n\n",
@@ -110,10 +109,8 @@ def test_fresh_asks_anew_and_replaces_the_stored(score, samples_file, tmp_path):
 
 def test_what_is_asked_anew_has_the_same_provenance(score, samples_file, server):
     """It is the same run of the same options: only where replies come from differs."""
-    assert (
-        score(samples_file, *named(server))[1]
-        == score(samples_file, *named(server), "--fresh")[1]
-    )
+    found = score(samples_file, *named(server))[1]
+    assert found == score(samples_file, *named(server), "--fresh")[1]
 
 
 # What a sample lacks is its own verdict and never the end of a run.

@@ -127,16 +127,14 @@ def test_batches_give_the_verdicts_of_calls(live, tmp_path, capsys):
     samples(tmp_path, 30)
     expected = live()
     with BatchServer() as service:
-        assert (
-            main(
-                command(
-                    tmp_path,
-                    service,
-                    *split("--batch --price-input 1 --price-output 4"),
-                )
+        found = main(
+            command(
+                tmp_path,
+                service,
+                *split("--batch --price-input 1 --price-output 4"),
             )
-            == 0
         )
+        assert found == 0
         assert set(service.paid.values()) == {1}
         assert len(service.paid) == 60
         assert (
@@ -184,9 +182,8 @@ def test_faults_change_no_verdict(live, refused, tmp_path, capsys, monkeypatch, 
         "on_call": fails,
     }
     with BatchServer(most_requests=40, lists=lists, **faults) as service:
-        assert "was cancelled; run the same command" in refused(
-            command(tmp_path, service, "--batch")
-        )
+        found = refused(command(tmp_path, service, "--batch"))
+        assert "was cancelled; run the same command" in found
         assert main(command(tmp_path, service, "--batch")) == 0
         assert set(service.paid.values()) == {1}
         assert len(service.paid) == 120
@@ -214,14 +211,10 @@ def test_a_lost_answer_is_looked_up(live, tmp_path, monkeypatch):
     ):
         calls = {"posted": strange} if strange else {"on_call": loses_answers}
         with BatchServer(**calls) as service:
-            assert (
-                main(
-                    command(
-                        tmp_path, service, "--batch", "--fresh", out=f"{number}.jsonl"
-                    )
-                )
-                == 0
+            found = main(
+                command(tmp_path, service, "--batch", "--fresh", out=f"{number}.jsonl")
             )
+            assert found == 0
             assert len(service.batches) == 1
             assert len(service.files) == 2  # the requests and their answers
         assert verdicts(tmp_path / f"{number}.jsonl") == expected
@@ -391,10 +384,8 @@ def test_only_failed_requests_are_sent_again(tmp_path, store, capsys):
         store.unlink()
         capsys.readouterr()
         assert main(command(tmp_path, service, "--batch")) == 0
-        assert (
-            "no answer to 1 request after 3 rounds; sending again"
-            in capsys.readouterr().err
-        )
+        said = capsys.readouterr().err
+        assert "no answer to 1 request after 3 rounds; sending again" in said
         assert set(service.paid.values()) == {1}
     assert not (tmp_path / "v.jsonl.batches").exists()
 
@@ -517,9 +508,8 @@ def test_requests_that_were_never_sent_are_written_again(refused, tmp_path, stor
         )
 
     with BatchServer(on_call=refuse) as service:
-        assert "the service refuses a file" in refused(
-            command(tmp_path, service, "--batch")
-        )
+        found = refused(command(tmp_path, service, "--batch"))
+        assert "the service refuses a file" in found
         [requests] = (tmp_path / "v.jsonl.batches").rglob("*.jsonl")
         requests.unlink()
         assert main(command(tmp_path, service, "--batch")) == 0

@@ -92,7 +92,5 @@ def test_verdicts_lie_beside_what_is_judged_where_no_file_is_named(tmp_path, vie
 
 
 def test_a_benchmark_needs_a_file(vieval):
-    assert (
-        "--out FILE (or --plan) is required"
-        in vieval("score", "--benchmark", "vieval_demo", code=1).err
-    )
+    said = vieval("score", "--benchmark", "vieval_demo", code=1).err
+    assert "--out FILE (or --plan) is required" in said

@@ -51,17 +51,13 @@ def test_an_edit_is_told_by_its_source_and_instruction(folder, server, capsys):
     edit = split(
         "score cat.png dog.png --source before.png --instruction 'add a hat' --json"
     )
-    assert (
-        main(
-            [
-                *edit,
-                *split(
-                    f"--model fake --base-url {server.base_url} --out verdicts.jsonl"
-                ),
-            ]
-        )
-        == 0
+    found = main(
+        [
+            *edit,
+            *split(f"--model fake --base-url {server.base_url} --out verdicts.jsonl"),
+        ]
     )
+    assert found == 0
     verdicts = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [
         (verdict["uid"], verdict["kind"], verdict["status"]) for verdict in verdicts
@@ -86,14 +82,10 @@ def test_a_judge_that_needs_no_text_measures_an_image_alone(folder, capsys):
     ],
 )
 def test_what_an_address_asks_with_is_nowhere(folder, capsys, address):
-    assert (
-        main(
-            split(
-                f"score {address} --prompt 'a red cat' --judge sharpness --out v.jsonl"
-            )
-        )
-        == 1
+    found = main(
+        split(f"score {address} --prompt 'a red cat' --judge sharpness --out v.jsonl")
     )
+    assert found == 1
     assert (
         main(split(f"score {address} --prompt 'a red cat' --judge sharpness --json"))
         == 1
@@ -108,12 +100,10 @@ def test_equal_broken_files_are_each_named_as_they_are_called(folder, capsys):
     for name in ("one", "two", "three"):
         (folder / f"{name}.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(50))
     names = ["one.png", "two.png", "three.png"]
-    assert (
-        main(
-            ["score", *names, "--prompt", "a red cat", "--judge", "sharpness", "--json"]
-        )
-        == 1
+    found = main(
+        ["score", *names, "--prompt", "a red cat", "--judge", "sharpness", "--json"]
     )
+    assert found == 1
     reasons = {
         v["uid"]: v["trace"][0]["reason"]
         for v in map(json.loads, capsys.readouterr().out.splitlines())

@@ -95,9 +95,8 @@ def test_a_table_is_read_and_its_bad_rows_are_their_samples_verdicts(score, tmp_
         ["5", "mine", "https://example.com/a.png", "x", "", "", ""],
     ]
     code, written, _, _ = score(table(tmp_path / "s.csv", [header, *rows]))
-    assert [row["status"] for row in written] == split(
-        "ok parse_failure no_image parse_failure tool_error"
-    )
+    found = [row["status"] for row in written]
+    assert found == (split("ok parse_failure no_image parse_failure tool_error"))
     assert (
         written[0]["tags"],
         written[0]["category"],
@@ -106,9 +105,8 @@ def test_a_table_is_read_and_its_bad_rows_are_their_samples_verdicts(score, tmp_
     ) == (["red", "cube"], "shapes", 2, "tig")
     assert code == 1
     reasons = [row["trace"][0]["reason"] for row in written[1:]]
-    assert (
-        reasons[0] == "3 cells, but the header has 7; put texts with commas in quotes"
-    )
+    found = reasons[0]
+    assert found == "3 cells, but the header has 7; put texts with commas in quotes"
     assert reasons[2] == "`draw` must be a whole number of at least 0"
     assert reasons[3].endswith(
         "not a local file: https://example.com/a.png; pass --allow-urls HOST to download "

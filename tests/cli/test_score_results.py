@@ -77,10 +77,8 @@ def test_pages_say_which_images_changed(folder, vieval, tmp_path):
     assert (folder / "label.html").read_text().count("UklGR") == 6
     vieval("show", "out/v.jsonl", "theirs/2", "--html", "one.html")
     assert "changed" not in (folder / "one.html").read_text()
-    assert (
-        "has changed since it was judged; restore it, or judge again"
-        in vieval("show", "out/v.jsonl", "mine/1", "--html", "one.html", code=1).err
-    )
+    said = vieval("show", "out/v.jsonl", "mine/1", "--html", "one.html", code=1).err
+    assert "has changed since it was judged; restore it, or judge again" in said
 
 
 def test_images_in_cells_of_a_parquet_file_are_shown(folder, vieval):
@@ -138,9 +136,8 @@ def test_verdicts_before_a_server_went_away_are_kept(folder, vieval):
         said = vieval(*command, *named(server)).err
         assert server.stats()["requests"] <= 1 + 2 * (6 - kept)
     assert f"{6 + kept} verdicts of an earlier run are kept" in said
-    assert [row["judge"] for row in lines("out/v.jsonl")] == ["sharpness"] * 6 + [
-        "viescore"
-    ] * 6
+    found = [row["judge"] for row in lines("out/v.jsonl")]
+    assert found == (["sharpness"] * 6 + ["viescore"] * 6)
     assert not Path("out/v.jsonl.partial").exists()
 
 

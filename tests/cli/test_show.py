@@ -62,9 +62,8 @@ def test_of_two_judges_verdicts_on_a_sample_one_is_named(run, tmp_path, vieval):
         "2 verdicts match this sample (t2i_eval, cigeval); choose one with --judge"
         in printed
     )
-    assert (
-        main(["show", str(tmp_path / "both.jsonl"), "s0", "--judge", "t2i_eval"]) == 0
-    )
+    found = main(["show", str(tmp_path / "both.jsonl"), "s0", "--judge", "t2i_eval"])
+    assert found == 0
 
 
 def test_a_page_of_vqascore_shows_its_question(run, tmp_path):

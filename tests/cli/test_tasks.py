@@ -57,9 +57,8 @@ def test_a_benchmark_lists_tasks_and_lacks(ratings_folder, monkeypatch, capsys):
     assert rows["imagenhub"][1] == "runs 4 of these tasks"
     assert not any(name.startswith("generate_") for name in rows)
     assert "Text-To-Image_rater1.tsv: no such file" in " ".join(rows["imagenhub/tig:"])
-    assert "for live judging run `vieval prepare imagenhub --part cig`" in " ".join(
-        rows["imagenhub/cig:"]
-    )
+    found = " ".join(rows["imagenhub/cig:"])
+    assert "for live judging run `vieval prepare imagenhub --part cig`" in found
 
 
 @pytest.mark.parametrize("given", ["demo_viescore_ti", "*demo_viescore_ti*"])
@@ -69,9 +68,8 @@ def test_a_part_of_a_name_or_a_pattern_chooses_tasks(capsys, given):
         "in all rows: parts = _tig _tie, calls per image = 2, data = no data needed"
     ]
     assert rows["vieval_demo_viescore"][1:] == ["a model that judges"]
-    assert rows["generate_vieval_demo_viescore"][1:] == [
-        "a model that makes images and a model that judges"
-    ]
+    found = rows["generate_vieval_demo_viescore"][1:]
+    assert found == ["a model that makes images and a model that judges"]
 
 
 def test_every_task_is_in_the_list_of_its_benchmark(capsys):

@@ -49,12 +49,10 @@ def test_a_model_that_knows_the_truth_agrees_and_replays(evaluate, tmp_path):
     )
     assert again.metrics == run.metrics
     page = tmp_path / "page.html"
-    assert (
-        main(
-            ["show", str(tmp_path / "run0"), "demo_a/demo_00.png", "--html", str(page)]
-        )
-        == 0
+    found = main(
+        ["show", str(tmp_path / "run0"), "demo_a/demo_00.png", "--html", str(page)]
     )
+    assert found == 0
     assert page.read_text().count("<img") == 2
 
 
@@ -112,14 +110,10 @@ def test_expected_is_the_mean_over_logits_and_replays(evaluate, tiny, tmp_path):
         assert scores[name] == pytest.approx(expected_of(tiny, demo()[name]), abs=1e-5)
     again = evaluate(*in_process.replay(tmp_path / "run0", "", "")[:4], tasks=TIE)
     assert again.metrics == run.metrics
-    assert (
-        main(
-            split(
-                f"show {tmp_path}/run0 demo_a/demo_00.png --html {tmp_path}/page.html"
-            )
-        )
-        == 0
+    found = main(
+        split(f"show {tmp_path}/run0 demo_a/demo_00.png --html {tmp_path}/page.html")
     )
+    assert found == 0
 
 
 @pytest.fixture(scope="module")

@@ -69,10 +69,8 @@ def test_a_judge_that_always_names_the_first_is_flagged(evaluate, tmp_path):
             tuple(pixels(one.images["output"]) for one in contest.candidates)
             for contest in contests("tie")
         }
-        assert (
-            server.stats()["requests"]
-            == len(pairs | {pair[::-1] for pair in pairs}) + 1
-        )
+        found = server.stats()["requests"]
+        assert found == len(pairs | {pair[::-1] for pair in pairs}) + 1
     assert run.metrics["votes_inconsistent_share_value,none"] == 1.0
     assert all(
         step["path"][0] in ("forward", "reverse")
@@ -80,9 +78,8 @@ def test_a_judge_that_always_names_the_first_is_flagged(evaluate, tmp_path):
         for verdict in verdicts
         for step in verdict["trace"]
     )
-    assert (
-        main(["report", str(tmp_path / "run0"), "--out", str(tmp_path / "report")]) == 0
-    )
+    found = main(["report", str(tmp_path / "run0"), "--out", str(tmp_path / "report")])
+    assert found == 0
     table = (tmp_path / "report" / "report.md").read_text()
     [row] = [
         line

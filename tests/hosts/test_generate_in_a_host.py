@@ -92,12 +92,10 @@ def by_vieval_score(found, judge, tmp_path):
     ]
     (tmp_path / "s.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     verdicts = tmp_path / "v.jsonl"
-    assert (
-        main(
-            [*split(f"score {tmp_path}/s.jsonl --judge"), judge, "--out", str(verdicts)]
-        )
-        == 0
+    got = main(
+        [*split(f"score {tmp_path}/s.jsonl --judge"), judge, "--out", str(verdicts)]
     )
+    assert got == 0
     return {
         record.id.uid: dict(record.verdict.scores)
         for record in own.records_of(verdicts)
@@ -132,18 +130,16 @@ def test_judging_later_gives_the_same_digits(folder, tmp_path, capsys, server, j
     assert server.stats()["requests"] == asked
     document, _ = in_process.read(later)
     assert document["results"][task]["made_count,none"] == 6
-    assert (
-        main(
-            [
-                "score",
-                str(later),
-                *(named(server) if asks else ()),
-                "--out",
-                str(tmp_path / "v.jsonl"),
-            ]
-        )
-        == 0
+    got = main(
+        [
+            "score",
+            str(later),
+            *(named(server) if asks else ()),
+            "--out",
+            str(tmp_path / "v.jsonl"),
+        ]
     )
+    assert got == 0
     assert {
         r.id.uid: dict(r.verdict.scores) for r in own.records_of(tmp_path / "v.jsonl")
     } == at_once
@@ -167,9 +163,8 @@ def test_a_prompt_without_an_image_is_no_zero_and_is_told(folder, tmp_path, caps
     assert "has no image for uid" in said
     worst = run(tmp_path, images(folder), statistics={"failures": "worst"})
     [scored] = [in_process.read(worst)[0]["results"][SSIM]]
-    assert scored["SC_mean_value,none"] == pytest.approx(
-        metrics["SC_mean_value,none"] * 4 / 6
-    )
+    found = scored["SC_mean_value,none"]
+    assert found == (pytest.approx(metrics["SC_mean_value,none"] * 4 / 6))
 
 
 def test_the_hosts_baseline_is_tested_on_scores(folder, tmp_path, capsys):
@@ -185,9 +180,8 @@ def test_the_hosts_baseline_is_tested_on_scores(folder, tmp_path, capsys):
     after = [record.verdict.scores["SC"] for record in records(second)]
     tested = in_process.read(second)[0]["results"][SSIM]
     assert tested["paired_baseline_score"] == pytest.approx(100 * np.mean(before))
-    assert tested["paired_pvalue"] == pytest.approx(
-        scipy.stats.ttest_rel(after, before).pvalue
-    )
+    found = tested["paired_pvalue"]
+    assert found == (pytest.approx(scipy.stats.ttest_rel(after, before).pvalue))
     assert "P_Value" in capsys.readouterr().out
     next(folder.iterdir()).unlink()
     [broken] = run(tmp_path, images(folder)).rglob("*_samples_*.jsonl")
@@ -209,17 +203,14 @@ def test_several_images_of_a_prompt_have_a_mean_and_a_best(folder, tmp_path):
     by_uid = {}
     for record in found:
         by_uid.setdefault(record.id.uid, []).append(record.verdict.scores["SC"])
-    assert metrics["SC_best_value,none"] == pytest.approx(
-        np.mean([max(both) for both in by_uid.values()])
-    )
-    assert metrics["SC_mean_value,none"] == pytest.approx(
-        np.mean([np.mean(both) for both in by_uid.values()])
-    )
+    got = metrics["SC_best_value,none"]
+    assert got == (pytest.approx(np.mean([max(both) for both in by_uid.values()])))
+    got = metrics["SC_mean_value,none"]
+    assert got == (pytest.approx(np.mean([np.mean(both) for both in by_uid.values()])))
     both = run(tmp_path, images(folder), generate={"images": 2})
     again = in_process.read(both)[0]["results"][SSIM]
-    assert {n: v for n, v in again.items() if "_mean_" in n} == {
-        n: v for n, v in metrics.items() if "_mean_" in n
-    }
+    seen = {n: v for n, v in again.items() if "_mean_" in n}
+    assert seen == {n: v for n, v in metrics.items() if "_mean_" in n}
 
 
 def test_a_users_prompts_are_a_task(tmp_path):
@@ -313,9 +304,8 @@ def test_a_wrong_answer_is_told(host_generator, tmp_path, capsys, form, status, 
     assert {str(record.verdict.status) for record in found} == {status}
     assert all(reason in record.verdict.reason for record in found)
     said = capsys.readouterr().err
-    assert (f"findings: more images than requested {len(found)}" in said) is (
-        form == "two"
-    )
+    got = f"findings: more images than requested {len(found)}" in said
+    assert got is (form == "two")
     assert reason in said
 
 
@@ -370,16 +360,14 @@ def test_a_benchmark_of_the_host_is_judged_by_ours(host_generator, tmp_path):
         host_generator, tmp_path, "gedit_bench", rows, "input_image", prose
     )
     assert len({record.id for record in found}) == 8
-    assert {record.id.uid for record in found} == {
-        f"k{n}{more}" for n in range(4) for more in ("", "-2")
-    }
+    seen = {record.id.uid for record in found}
+    assert seen == {f"k{n}{more}" for n in range(4) for more in ("", "-2")}
     assert Counter(record.category for record in found) == {
         "color_alter": 4,
         "subject-add": 4,
     }
-    assert {record.sample.texts["instruction"] for record in found} == {
-        f"make it {n}" for n in range(8)
-    }
+    seen = {record.sample.texts["instruction"] for record in found}
+    assert seen == {f"make it {n}" for n in range(8)}
     metrics = in_process.read(tmp_path / "out")[0]["results"][
         "generate_gedit_bench_viescore"
     ]
@@ -399,9 +387,8 @@ def test_edits_of_imgedit_keep_their_type_as_category(host_generator, tmp_path):
         for n in range(3)
     ]
     found = judged_rows(host_generator, tmp_path, "imgedit", rows, "image", None)
-    assert sorted((r.category, str(r.verdict.status)) for r in found) == [
-        (kind, "ok") for kind in kinds
-    ]
+    counted = sorted((r.category, str(r.verdict.status)) for r in found)
+    assert counted == [(kind, "ok") for kind in kinds]
 
 
 def test_a_missing_benchmark_is_one_line(host_generator, tmp_path, no_downloads):

@@ -56,9 +56,8 @@ def test_every_sample_is_judged_by_its_own_images(evaluate, model):
         run = evaluate(*served(name, server), *flags)
     assert run.statuses == {"ok": 6}
     for sample, [verdict] in run.verdicts.items():
-        assert {
-            label_of(step): step["reason"] for step in verdict["trace"]
-        } == own_images(sample)
+        found = {label_of(step): step["reason"] for step in verdict["trace"]}
+        assert found == own_images(sample)
         assert verdict["scores"]["SC"] == 0.3
     counted = [row["token_counts"][0] for row in run.rows]
     assert all(
@@ -66,19 +65,16 @@ def test_every_sample_is_judged_by_its_own_images(evaluate, model):
         for tokens in counted
     )
     total = run.document["efficiency"]["overall"]
-    assert total["total_input_tokens"] == sum(
-        tokens["input_tokens"] for tokens in counted
-    )
-    assert total["total_output_tokens"] == sum(
-        tokens["output_tokens"] for tokens in counted
-    )
+    found = total["total_input_tokens"]
+    assert found == (sum(tokens["input_tokens"] for tokens in counted))
+    found = total["total_output_tokens"]
+    assert found == (sum(tokens["output_tokens"] for tokens in counted))
 
 
 def test_a_limit_takes_samples_by_uid_across_image_models(evaluate):
     run = evaluate("--model", "dummy")
-    assert list(run.verdicts) == [
-        f"demo_{m}demo_{i:02}.png" for i in range(2) for m in "abc"
-    ]
+    found = list(run.verdicts)
+    assert found == [f"demo_{m}demo_{i:02}.png" for i in range(2) for m in "abc"]
     assert run.statuses == {"parse_failure": 6}
     assert run.metrics["SC_count,none"] == 0
 
@@ -172,24 +168,20 @@ def test_a_failing_server_and_a_spent_budget_are_api_errors_without_scores(evalu
         failed = evaluate(*served("openai", server, max_retries=1), limit=2)
     assert failed.statuses == {"api_error": 2}
     assert all(not verdict["scores"] for [verdict] in failed.verdicts.values())
-    assert (
-        "LMMS_EVAL_REQUEST_FAILED"
-        in next(iter(failed.verdicts.values()))[0]["trace"][0]["reason"]
-    )
+    found = next(iter(failed.verdicts.values()))[0]["trace"][0]["reason"]
+    assert "LMMS_EVAL_REQUEST_FAILED" in found
     with FakeServer(reply=lambda _: GOOD) as server:
         spent = evaluate(
             *served("openai", server, num_concurrent=1), "--max_tokens", 10, limit=2
         )
         assert server.stats()["requests"] == 1
     assert spent.statuses == {"api_error": 2}
-    assert (
-        sum(
-            "LMMS_EVAL_BUDGET_EXCEEDED" in s["reason"]
-            for [v] in spent.verdicts.values()
-            for s in v["trace"]
-        )
-        == 3
+    found = sum(
+        "LMMS_EVAL_BUDGET_EXCEEDED" in s["reason"]
+        for [v] in spent.verdicts.values()
+        for s in v["trace"]
     )
+    assert found == 3
 
 
 @pytest.mark.parametrize("model", ["openai", "async_openai"])
@@ -275,9 +267,8 @@ def test_vllm_in_process_gets_its_arguments(evaluate, stub_vllm, tmp_path):
 
     first = run("temperature=0.5,top_p=0.9,max_new_tokens=99")
     assert first.statuses == {"ok": 2}
-    assert [row["token_counts"] for row in first.rows] == [
-        [{"input_tokens": 14, "output_tokens": 10}]
-    ] * 2
+    found = [row["token_counts"] for row in first.rows]
+    assert found == ([[{"input_tokens": 14, "output_tokens": 10}]] * 2)
     assert {k: v for k, v in stub_vllm.arguments.items() if k != "max_logprobs"} == {
         "model": "some/name",
         "dtype": "float32",

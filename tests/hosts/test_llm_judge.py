@@ -191,17 +191,15 @@ def test_a_task_scores_as_vieval_score(lmms_eval, rows, tmp_path, monkeypatch):
         f"{len(found)} responses, {at_once} requests at once, {first} calls, none in a second run"
     )
     assert at_once > 8
-    assert logged(tmp_path / "again") == {
-        f"u{number}": found[f"u{number}"] for number in range(11)
-    }
+    got = logged(tmp_path / "again")
+    assert got == {f"u{number}": found[f"u{number}"] for number in range(11)}
     assert len(found) == len(scored) == 40
     for uid, response in found.items():
         content = json.loads(response["content"])
         assert content["status"] == scored[uid]["status"]
         assert response["success"] == (uid not in ("u7", "u11"))
-        assert response["parsed"] == (
-            scored[uid]["scores"] if response["success"] else None
-        )
+        got = response["parsed"]
+        assert got == (scored[uid]["scores"] if response["success"] else None)
         assert response["model"] == "fake"
         assert content["rationale"] == scored[uid].get("rationale", "")
     assert found["u7"]["error"].startswith("no_image: ")
@@ -465,9 +463,8 @@ def test_32_threads_and_the_asynchronous_interface_share_one_judge(server, monke
             [request(colour(number)) for number in range(64)]
         )
 
-    assert [r.parsed_result for r in asyncio.run(asynchronous())] == [
-        r.parsed_result for r in responses
-    ]
+    found = [r.parsed_result for r in asyncio.run(asynchronous())]
+    assert found == [r.parsed_result for r in responses]
     assert (
         server.stats()["requests"] == asked
     )  # the same judge, whose store has the answers

@@ -277,10 +277,8 @@ def test_what_only_measures_is_left_the_judges_that_measure(capsys):
             for judge in ("edit_reward", "lpips", "psnr", "sharpness", "ssim")
         ),
     ]
-    assert (
-        "their judges ask a model, so they require another --model"
-        in capsys.readouterr().err
-    )
+    said = capsys.readouterr().err
+    assert "their judges ask a model, so they require another --model" in said
     with pytest.raises(VievalError, match="none of these tasks can run: "):
         left_out(["imagenhub"], "vieval_scorer")
 
@@ -326,10 +324,8 @@ def test_a_part_may_be_missing(results_of, ratings_folder, cig_logs, tmp_path, c
     )
     found = results_of(tmp_path / "out")[0]["results"]["imagenhub_viescore_cig"]
     assert (found["status_missing_share,none"], found["SC_count,none"]) == (1, 0)
-    assert (
-        "so counted as missing: 4 of 4 samples of imagenhub/cig (viescore)"
-        in capsys.readouterr().err
-    )
+    said = capsys.readouterr().err
+    assert "so counted as missing: 4 of 4 samples of imagenhub/cig (viescore)" in said
 
 
 def test_absent_logs_are_told_first(ratings_folder, cig_logs, tmp_path, capsys):
@@ -400,9 +396,8 @@ def test_a_subset_holds_its_samples(manager, ratings_folder, monkeypatch, tmp_pa
         name: [str(sample.id) for sample in task.samples]
         for name, task in tasks.items()
     }
-    assert of_task == {
-        "imagenhub_cigeval_cig": ["imagenhub/cig/UniControl/sample_2.jpg"]
-    }
+    found = {"imagenhub_cigeval_cig": ["imagenhub/cig/UniControl/sample_2.jpg"]}
+    assert of_task == found
 
 
 @pytest.mark.parametrize(

@@ -138,7 +138,5 @@ def test_a_task_of_the_users_with_our_name_is_told(tmp_path, capsys):
     in_process.tasks()
     (tmp_path / "mine.yaml").write_text(f"task: {TIE}\ndataset_path: json\n")
     TaskManager("WARNING", include_path=str(tmp_path), include_defaults=False)
-    assert (
-        f"these tasks replace VIEval's tasks of the same name: {TIE}"
-        in capsys.readouterr().err
-    )
+    said = capsys.readouterr().err
+    assert f"these tasks replace VIEval's tasks of the same name: {TIE}" in said

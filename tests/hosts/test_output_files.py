@@ -100,17 +100,15 @@ def statuses(found):
 def test_a_generator_that_says_where_it_saves_is_judged(run, tmp_path, says):
     found = run(out=tmp_path / "anywhere", says=says)
     assert statuses(found) == {"ok": 2}
-    assert {record.generation.image for record in found} == {
-        str(tmp_path / "anywhere" / f"000{n}_s0.png") for n in range(2)
-    }
+    seen = {record.generation.image for record in found}
+    assert seen == {str(tmp_path / "anywhere" / f"000{n}_s0.png") for n in range(2)}
 
 
 @pytest.mark.parametrize("form", ["json", "folder", "path"])
 def test_own_folders_need_not_be_named(run, tmp_path, form):
     assert statuses(run(form=form, out="./logs/bagel_images", says="")) == {"ok": 2}
-    assert statuses(run(form=form, out=tmp_path / "results" / "images", says="")) == {
-        "ok": 2
-    }
+    found = statuses(run(form=form, out=tmp_path / "results" / "images", says=""))
+    assert found == {"ok": 2}
 
 
 def test_any_other_folder_has_to_be_trusted(run, tmp_path, capsys):
@@ -210,9 +208,8 @@ def test_an_answer_names_no_other_file(run, tmp_path, elsewhere):
         )
         assert server.stats()["requests"] == 0
     reasons = dict(zip(tried, found, strict=True))
-    assert {
-        what: str(record.verdict.status) for what, record in reasons.items()
-    } == dict.fromkeys(tried, "no_image")
+    seen = {what: str(record.verdict.status) for what, record in reasons.items()}
+    assert seen == dict.fromkeys(tried, "no_image")
     assert [
         what
         for what, (_, word) in tried.items()

@@ -125,9 +125,8 @@ def test_absent_images_leave_a_task_out(ratings_folder, cig_logs, tmp_path, resu
         "--tasks",
         "imagenhub_*_cig",
     )
-    assert "sample_2.jpg: no such image (and 5 more)" in refused(
-        *given, data=ratings_folder
-    )
+    found = refused(*given, data=ratings_folder)
+    assert "sample_2.jpg: no such image (and 5 more)" in found
     museum = ratings_folder / "imagenhub" / "museum" / "ImagenHub_Control-Guided_IG"
     for folder in ("input", "ControlNet", "UniControl"):
         (museum / folder).mkdir(parents=True)

@@ -63,10 +63,9 @@ def test_a_process_as_users(results_of, lmms_eval, ratings_folder, cig_logs, tmp
         )
     assert run.returncode == 1, run.stderr[-2000:]
     lines = run.stderr.splitlines()
-    assert (
-        lines[-1]
-        == "vieval: 2 of 2 verdicts have no score because calls FAILED (see above)"
-    )
+    found = lines[-1]
+    expected = "vieval: 2 of 2 verdicts have no score because calls FAILED (see above)"
+    assert found == expected
     assert "vieval: verdicts: api_error 2" in lines
     assert any(
         line.startswith("vieval: FAILED CALLS: [LMMS_EVAL_REQUEST_FAILED")
@@ -82,9 +81,8 @@ def test_a_process_as_users(results_of, lmms_eval, ratings_folder, cig_logs, tmp
     )
     assert document["results"] == ours["results"]
     [rows], [others] = samples.values(), same.values()
-    assert [row["filtered_resps"] for row in rows] == [
-        row["filtered_resps"] for row in others
-    ]
+    found = [row["filtered_resps"] for row in rows]
+    assert found == [row["filtered_resps"] for row in others]
 
 
 # ---------------------------------------------------------------- several at once, and one that is

@@ -46,12 +46,10 @@ def test_each_metric_judges_and_replays(evaluate, scorer_weights, judge, tmp_pat
     )
     again = evaluate(*replay(logs, tmp_path / "again", task)[:4], tasks=task)
     numbers = [name for name in live.metrics if isinstance(live.metrics[name], float)]
-    assert {name: again.metrics[name] for name in numbers} == {
-        name: live.metrics[name] for name in numbers
-    }
-    assert {n: [v["scores"] for v in vs] for n, vs in again.verdicts.items()} == {
-        n: [v["scores"] for v in vs] for n, vs in live.verdicts.items()
-    }
+    found = {name: again.metrics[name] for name in numbers}
+    assert found == {name: live.metrics[name] for name in numbers}
+    found = {n: [v["scores"] for v in vs] for n, vs in again.verdicts.items()}
+    assert found == {n: [v["scores"] for v in vs] for n, vs in live.verdicts.items()}
 
 
 def test_a_network_that_is_shipped_by_name_has_tasks(evaluate, scorer_weights):
@@ -72,9 +70,8 @@ def test_the_weights_of_several_metrics_come_from_the_options(evaluate, scorer_w
     [row, *_] = found.rows
     source = json.loads(row["filtered_resps"])["provenance"]
     assert source["backbone"] == "clip_score"
-    assert source["options"]["scorers"]["clip_score"]["model"] == str(
-        scorer_weights["clip_score"]
-    )
+    got = source["options"]["scorers"]["clip_score"]["model"]
+    assert got == (str(scorer_weights["clip_score"]))
     named = evaluate(
         *scorer("clip_i"), tasks=task, scorers=options
     )  # one of the options' by its name

@@ -32,14 +32,10 @@ def test_the_files_are_those_that_the_table_writes():
 
 def test_files_are_few_and_of_plain_tasks_on_real_ratings():
     names = {entry.name for entry in task_files.plain_tasks()}
-    assert (
-        set(
-            split(
-                "imagenhub imagenhub_viescore imagenhub_viescore_tie mmrb2_pairwise_t2i"
-            )
-        )
-        <= names
+    found = set(
+        split("imagenhub imagenhub_viescore imagenhub_viescore_tie mmrb2_pairwise_t2i")
     )
+    assert found <= names
     assert not [
         name for name in names if name.startswith(("variant_", "vieval_", "generate_"))
     ]

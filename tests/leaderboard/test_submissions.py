@@ -252,9 +252,8 @@ def test_an_image_and_a_text_that_are_not_the_benchmarks(tmp_path, monkeypatch, 
     (museum / "dataset_lookup.json").write_text(json.dumps(lookup))
     image, *texts = vieval("leaderboard", "check", folder, code=1).err.splitlines()
     assert "UniControl/sample_3.jpg: judged with content of " in image
-    assert [line.partition(": judged")[2] for line in texts] == [
-        " with texts other than the benchmark's"
-    ] * 2
+    found = [line.partition(": judged")[2] for line in texts]
+    assert found == ([" with texts other than the benchmark's"] * 2)
 
 
 def test_fewer_verdicts_than_the_card_says(submission, vieval):
@@ -275,9 +274,8 @@ def test_votes_are_checked_and_kept_too(tmp_path, monkeypatch, vieval):
     ]
     [before] = load_results([folder / cards.FILE]).runs
     again = run_of_submission(kept, "mine", contests)
-    assert [record.verdict.choice for [record] in again.records["edit"]] == [
-        record.verdict.choice for [record] in before.records["edit"]
-    ]
+    found = [record.verdict.choice for [record] in again.records["edit"]]
+    assert found == [record.verdict.choice for [record] in before.records["edit"]]
 
     def change(lines):
         lines[0]["choice"]["votes"] = {"forward": "both_good", "reverse": "both_good"}

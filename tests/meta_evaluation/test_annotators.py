@@ -92,9 +92,8 @@ def test_correlations_are_scipys_with_each_annotator_and_with_their_mean(thirty,
         aspect = "O" if dimension == "overall" else dimension
         for number in (1, 2, 3):
             expected = direct(judged[aspect], rated[aspect][number - 1], kind)
-            assert found[f"{dimension}_manual_{number}_{kind}"].value == pytest.approx(
-                expected, abs=1e-12
-            )
+            got = found[f"{dimension}_manual_{number}_{kind}"].value
+            assert got == (pytest.approx(expected, abs=1e-12))
         mean = found[f"{dimension}_manual_avg_{kind}"]
         assert mean.value == pytest.approx(
             direct(judged[aspect], rated[aspect].mean(axis=0).round(9), kind), abs=1e-12
@@ -225,9 +224,8 @@ def test_a_policy_for_missing_ratings_other_than_the_default_is_told(tmp_path):
     assert "missing ratings: impute_mean" in metrics.value(summary, "remarks")
     options = tmp_path / "v.yaml"
     options.write_text("statistics: {missing_ratings: impute_mean}\n")
-    assert config.read(str(options)).statistics.options() == StatisticsOptions(
-        missing_ratings="impute_mean"
-    )
+    found = config.read(str(options)).statistics.options()
+    assert found == (StatisticsOptions(missing_ratings="impute_mean"))
 
 
 class Noisy:
@@ -361,17 +359,15 @@ def test_through_lmms_eval_the_metrics_match_a_direct_computation(run, results_o
                     rated["overall"][number - 1, kept],
                     kind,
                 )
-                assert found[
-                    f"overall_manual_{number}_{kind}_value,none"
-                ] == pytest.approx(expected, abs=1e-9)
+                got = found[f"overall_manual_{number}_{kind}_value,none"]
+                assert got == pytest.approx(expected, abs=1e-9)
             mean = rated["overall"].mean(axis=0)
             mean[3] = rated["overall"][1:, 3].mean()
             expected = direct(
                 [scores[n][aspect] for n in usable], mean[usable].round(9), kind
             )
-            assert found[f"overall_manual_avg_{kind}_value,none"] == pytest.approx(
-                expected, abs=1e-9
-            )
+            got = found[f"overall_manual_avg_{kind}_value,none"]
+            assert got == (pytest.approx(expected, abs=1e-9))
         by_dimension = [name for name in found if name.startswith(DIMENSIONS)]
         assert bool(by_dimension) == (task == "t2i_eval_bench_t2i_eval")
         for dimension in DIMENSIONS if by_dimension else ():
@@ -380,9 +376,8 @@ def test_through_lmms_eval_the_metrics_match_a_direct_computation(run, results_o
                 rated[dimension].mean(axis=0)[usable].round(9),
                 "kendall",
             )
-            assert found[f"{dimension}_manual_avg_kendall_value,none"] == pytest.approx(
-                expected, abs=1e-9
-            )
+            got = found[f"{dimension}_manual_avg_kendall_value,none"]
+            assert got == (pytest.approx(expected, abs=1e-9))
 
 
 def table(path):
@@ -414,9 +409,8 @@ def test_table_1_has_the_annotators(run, tmp_path, monkeypatch, capsys):
     ]
     rated = pairs.ratings()["overall"]
     with_all, with_others = list(whole.values())[:2]
-    assert float(with_all["manual 2 rho"]) == pytest.approx(
-        direct(rated[1], given_mean(rated)), abs=6e-5
-    )
+    found = float(with_all["manual 2 rho"])
+    assert found == (pytest.approx(direct(rated[1], given_mean(rated)), abs=6e-5))
     assert float(with_others["manual 1 tau"]) == pytest.approx(
         direct(
             np.delete(rated[0], 3),

@@ -174,15 +174,12 @@ def test_no_number_of_two_judges_depends_on_a_third() -> None:
     for third in (few, elsewhere):
         for order in itertools.permutations([one, other, third]):
             found = compared(*order)["O"]
-            assert (
-                found.pair_of("one", "other").result
-                == alone.pair_of("one", "other").result
-            )
+            got = found.pair_of("one", "other").result
+            assert got == alone.pair_of("one", "other").result
             assert found.pair_of("one", "other").n == alone.pair_of("one", "other").n
             own = {system.label: system.value for system in found.systems}
-            assert {label: own[label] for label in ("one", "other")} == {
-                system.label: system.value for system in alone.systems
-            }
+            seen = {label: own[label] for label in ("one", "other")}
+            assert seen == {system.label: system.value for system in alone.systems}
 
 
 def test_a_judges_value_is_that_of_its_report() -> None:
@@ -251,9 +248,8 @@ def test_the_order_of_results_changes_nothing_and_a_seed_gives_the_same_again() 
         compared(*given)["PQ"].pairs for given in (runs, runs[::-1], runs)
     )
     assert pair == again == turned
-    assert pair.better_first().result.difference.value == abs(
-        pair.result.difference.value
-    )
+    found = pair.better_first().result.difference.value
+    assert found == (abs(pair.result.difference.value))
     [other] = compared(*runs, options=StatisticsOptions(draws=200, seed=1))["PQ"].pairs
     assert other.result.difference.low != pair.result.difference.low
     assert other.result.difference.value == pair.result.difference.value
@@ -343,9 +339,8 @@ def test_an_image_model_on_which_a_judge_is_constant_counts_as_0_for_it() -> Non
             )
         of_parts.append(np.mean(z))
     assert values["flat on two"] == pytest.approx(np.tanh(np.mean(of_parts)), abs=1e-6)
-    assert found.pair_of("one", "flat on two").result.difference.value == pytest.approx(
-        values["one"] - values["flat on two"]
-    )
+    got = found.pair_of("one", "flat on two").result.difference.value
+    assert got == (pytest.approx(values["one"] - values["flat on two"]))
 
 
 def test_a_judge_that_always_says_the_same_stands_below_with_0() -> None:
@@ -472,9 +467,8 @@ def test_values_on_labels_are_those_of_the_report(
         summary = summary_of(
             WithLabels((statistic,)), observed, Rating(("SC",)), "b", "t", OPTIONS
         )
-        assert systems[judged.label].value == pytest.approx(
-            summary.estimates[f"{statistic}_value"].value
-        )
+        got = systems[judged.label].value
+        assert got == (pytest.approx(summary.estimates[f"{statistic}_value"].value))
     [pair] = found.pairs
     assert (
         pair.result.difference.low
@@ -553,10 +547,8 @@ def test_a_correlation_is_above_0_by_a_permutation_within_image_models() -> None
 def test_a_statistic_without_a_paired_test_says_so() -> None:
     runs = [single(name, [0.1, 0.9, 0.4], [0, 1, 1]) for name in ("one", "other")]
     [found] = of_labels(("auroc",), *runs)
-    assert (
-        found.reason
-        == "judges cannot be compared by auroc, because it has no paired test"
-    )
+    got = found.reason
+    assert got == "judges cannot be compared by auroc, because it has no paired test"
     assert not found.pairs
 
 

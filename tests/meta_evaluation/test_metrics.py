@@ -182,10 +182,8 @@ def test_a_hosts_cell_has_the_interval_the_number_of_samples_and_failures(
         statuses,
         StatisticsOptions(),
     )
-    assert (
-        metrics.host_table_cell(summary)
-        == f"0.512 [0.250, 0.750], n 3, failed {failed}"
-    )
+    found = metrics.host_table_cell(summary)
+    assert found == f"0.512 [0.250, 0.750], n 3, failed {failed}"
 
 
 def test_a_hosts_cell_says_why_there_is_no_number() -> None:

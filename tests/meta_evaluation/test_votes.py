@@ -305,12 +305,10 @@ def test_rankings_are_their_pairs_and_a_contest_is_right_if_all_are(contests):
         for p, s in contests
     ]
     decided = [[p == s for p, s in one if p] for one in sign]
-    assert found["O_accuracy_decisive"] == pytest.approx(
-        np.mean(list(itertools.chain(*decided)))
-    )
-    assert found["O_all_pairs_accuracy_decisive"] == pytest.approx(
-        np.mean([all(one) for one in decided])
-    )
+    got = found["O_accuracy_decisive"]
+    assert got == (pytest.approx(np.mean(list(itertools.chain(*decided)))))
+    got = found["O_all_pairs_accuracy_decisive"]
+    assert got == (pytest.approx(np.mean([all(one) for one in decided])))
     assert pairs_of(rows, RANKING).contest_sizes.tolist() == [4] * len(contests)
 
 
@@ -371,9 +369,8 @@ def test_intervals_are_those_of_a_bootstrap_over_groups():
     counts = bootstrap.cluster_counts(
         [o.group for o in rows], OPTIONS.draws, [OPTIONS.seed, *b"b/t"]
     )
-    assert (found.low, found.high) == pytest.approx(
-        bootstrap.interval(resampled_mean(right, counts))
-    )
+    got = (found.low, found.high)
+    assert got == (pytest.approx(bootstrap.interval(resampled_mean(right, counts))))
     alone = summarise(
         [replace(o, group=o.uid) for o in rows], aspects=("O",)
     ).estimates["O_accuracy_decisive_value"]
@@ -385,6 +382,5 @@ def test_the_order_of_contests_does_not_matter():
     there, back = (
         summarise(some, aspects=("O",)).estimates for some in (rows, rows[::-1])
     )
-    assert {n: (e.value, e.low, e.high) for n, e in there.items()} == {
-        n: (e.value, e.low, e.high) for n, e in back.items()
-    }
+    found = {n: (e.value, e.low, e.high) for n, e in there.items()}
+    assert found == {n: (e.value, e.low, e.high) for n, e in back.items()}

@@ -73,9 +73,8 @@ class TestFetchAll:
     async def test_does_not_wait_for_hours(self, site, jobs):
         site.faults = {"/0": ["status 429 3600"]}
         (failed,) = await fetch_all(jobs(1))
-        assert (
-            failed.reason == "429 too many requests, and the server asks to wait 3600 s"
-        )
+        found = failed.reason
+        assert found == "429 too many requests, and the server asks to wait 3600 s"
 
     @pytest.mark.parametrize("fault", ["huge", "endless"])
     async def test_an_overlong_body_is_refused(self, site, jobs, monkeypatch, fault):
@@ -138,9 +137,8 @@ class TestFetchAll:
         site.hits.clear()
         assert await fetch_all(some) == []
         assert site.hits == Counter({f"/{number}": 1 for number in range(5, 20)})
-        assert {job.path.read_bytes() for job in some} == {
-            site.files[f"/{number}"] for number in range(20)
-        }
+        found = {job.path.read_bytes() for job in some}
+        assert found == {site.files[f"/{number}"] for number in range(20)}
 
     async def test_leftovers_of_a_killed_run_go(self, jobs, tmp_path):
         (job,) = jobs(1)
@@ -235,10 +233,8 @@ class TestRedirects:
 
     async def test_a_secure_address_is_not_left_for_an_open_one(self):
         run = SimpleNamespace(hosts=frozenset({"a.org"}))
-        assert (
-            download._redirected(run, "http://a.org/x", 301, "https://a.org/x")
-            == "https://a.org/x"
-        )
+        found = download._redirected(run, "http://a.org/x", 301, "https://a.org/x")
+        assert found == "https://a.org/x"
         with pytest.raises(download._Failure, match="an invalid URL"):
             download._redirected(run, "https://a.org/x", 301, "http://a.org/x")
 

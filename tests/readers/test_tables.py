@@ -105,13 +105,11 @@ def test_the_samples_are_the_same_whatever_the_rows_are_stored_as(folder, write)
     source = read_named([str(write(folder))])
     for _ in range(2):  # a source is read as often as it is needed
         rows = list(source)
-        assert [(row.sample.id.uid, row.sample.kind, row.verdict) for row in rows] == [
-            (u, "tig", None) for u in "abc"
-        ]
+        found = [(row.sample.id.uid, row.sample.kind, row.verdict) for row in rows]
+        assert found == [(u, "tig", None) for u in "abc"]
         assert [row.sample.texts["prompt"] for row in rows] == list(CAPTIONS.values())
-        assert [read_bytes(row.sample.images["output"]) for row in rows] == [
-            picture(uid) for uid in CAPTIONS
-        ]
+        found = [read_bytes(row.sample.images["output"]) for row in rows]
+        assert found == [picture(uid) for uid in CAPTIONS]
     assert source.total == 3
 
 
@@ -125,9 +123,8 @@ def test_several_tables_are_one_source_and_a_uid_in_both_is_one_line(folder):
         *((uid, f"{path}: row {number}") for number, uid in enumerate("abc", start=1)),
         ("d", f"{folder / 'more.jsonl'}: line 1"),
     ]
-    assert "both have uid 'a' (tig); use a different uid for each" in refusal(
-        read_named, [str(path), str(as_jsonl(folder / "t.jsonl"))]
-    )
+    line = refusal(read_named, [str(path), str(as_jsonl(folder / "t.jsonl"))])
+    assert "both have uid 'a' (tig); use a different uid for each" in line
 
 
 def test_every_command_reads_the_columns_of_a_table(folder, vieval):
@@ -143,10 +140,8 @@ def test_every_command_reads_the_columns_of_a_table(folder, vieval):
             folder / command[-1],
         )
         arguments = [command[0], folder / "t.csv", *command[1:-1], folder / command[-1]]
-        assert (
-            "no column of images; known columns: photo, words"
-            in vieval(*arguments, code=1).err
-        )
+        said = vieval(*arguments, code=1).err
+        assert "no column of images; known columns: photo, words" in said
         vieval(*arguments, "--columns", "output=photo,prompt=words")
 
 
@@ -167,9 +162,8 @@ def test_a_guess_is_said_and_so_is_what_is_left_out(folder):
 
 def test_bytes_of_a_table_say_where_they_are_from(folder):
     path = as_parquet(folder / "t.parquet", "structs", row_group_size=2)
-    assert [row.sample.images["output"].origin for row in read_samples(path)] == [
-        TableCell(path, number, "image") for number in range(3)
-    ]
+    found = [row.sample.images["output"].origin for row in read_samples(path)]
+    assert found == [TableCell(path, number, "image") for number in range(3)]
 
 
 @pytest.mark.parametrize(*table("columns_are_known_by_names_that_are_common.jsonl"))
@@ -188,9 +182,8 @@ def test_columns_are_known_by_names_that_are_common(tmp_path, header, read):
         **images,
         **row.sample.texts,
     }
-    assert {key: found[key] for key in read} == {
-        key: cells[place] for key, place in read.items()
-    }
+    seen = {key: found[key] for key in read}
+    assert seen == {key: cells[place] for key, place in read.items()}
     assert row.sample.kind == ("tie" if "source" in read else "tig")
     assert images.keys() | row.sample.texts.keys() == read.keys() - {
         "uid",
@@ -229,9 +222,8 @@ def test_a_column_of_words_is_no_image(folder, column, values):
         assert [
             (row.sample.kind, list(row.sample.images), row.verdict) for row in source
         ] == [("tig", ["output"], None)] * 3
-        assert [row.sample.texts for row in source] == [
-            {"prompt": uid} for uid in CAPTIONS
-        ]
+        found = [row.sample.texts for row in source]
+        assert found == [{"prompt": uid} for uid in CAPTIONS]
         shown = repr(next(filter(None, values)))
         line = (
             f"ignoring column {column!r}, which does not hold images (for example, {shown}); "
@@ -259,9 +251,8 @@ def test_a_column_of_words_is_no_image(folder, column, values):
 def test_names_of_images_are_read_without_the_images(folder, values):
     for path in with_source(folder, values):
         rows = list(read_samples(path))
-        assert [set(row.sample.images) for row in rows] == [
-            {"output", "source"} if value else {"output"} for value in values
-        ]
+        expected = [{"output", "source"} if value else {"output"} for value in values]
+        assert [set(row.sample.images) for row in rows] == expected
         assert rows[2].sample.kind == "tie"
     assert (
         "missing source image" in rows[2].verdict.reason
@@ -292,9 +283,8 @@ def test_an_address_without_a_suffix_is_an_image_beside_instructions_alone(folde
         ("caption", {"output"}),
     ):
         for path in with_source(folder, addresses, caption=caption):
-            assert {
-                role for row in read_samples(path) for role in row.sample.images
-            } == roles
+            found = {role for row in read_samples(path) for role in row.sample.images}
+            assert found == roles
 
 
 def test_of_two_columns_the_one_that_holds_images_is_the_source(folder):
@@ -310,9 +300,8 @@ def test_of_two_columns_the_one_that_holds_images_is_the_source(folder):
 
 def test_an_empty_column_of_sources_makes_no_caption_an_instruction(folder):
     for path in with_source(folder, (None, None, None)):
-        assert [row.sample.texts for row in read_samples(path)] == [
-            {"prompt": uid} for uid in CAPTIONS
-        ]
+        found = [row.sample.texts for row in read_samples(path)]
+        assert found == [{"prompt": uid} for uid in CAPTIONS]
 
 
 @pytest.mark.parametrize(("data", "role"), [(picture("b"), True), (b"laion", False)])
@@ -368,9 +357,8 @@ def test_uids_from_file_names_are_unique_for_each_image_model(tmp_path):
         for n, file in enumerate(files)
     ]
     (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    assert [row.sample.id.uid for row in read_samples(tmp_path / "t.jsonl")] == split(
-        "1 1_2 1_2_2 1_3 1"
-    )
+    found = [row.sample.id.uid for row in read_samples(tmp_path / "t.jsonl")]
+    assert found == (split("1 1_2 1_2_2 1_3 1"))
 
 
 PICKLE = b"\x80\x04\x95\x1e\x00\x00\x00\x00\x00\x00\x00\x8c\x05posix\x94\x8c\x06system\x94\x93\x94\x8c\x04true\x94\x85\x94R\x94."
@@ -515,10 +503,8 @@ def test_without_the_hub_a_path_is_never_sent(tmp_path, monkeypatch):
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
     monkeypatch.delenv("HF_DATASETS_OFFLINE", raising=False)
     monkeypatch.chdir(tmp_path)
-    assert (
-        "no such file or folder, and the Hugging Face Hub cannot be reached"
-        in refusal(lambda: read_named(["me/pictures"]))
-    )
+    line = refusal(lambda: read_named(["me/pictures"]))
+    assert "no such file or folder, and the Hugging Face Hub cannot be reached" in line
     monkeypatch.setattr(hub, "unreachable", lambda: pytest.fail("asked"))
     for path in ("out/verdicts.jsonl", "./pictures", "a/b/c"):
         with pytest.raises(VievalError, match="cannot read"):

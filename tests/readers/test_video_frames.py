@@ -222,9 +222,8 @@ def test_preparing_t2vscore_makes_the_frames_its_samples_name(tmp_path):
         tmp_path, Preparing()
     )  # two frames, as was asked for before
     assert report.complete
-    assert report.lines == (
-        "t2vscore/all: ready, 3 samples (the published set has 2543)",
-    )
+    found = report.lines
+    assert found == (("t2vscore/all: ready, 3 samples (the published set has 2543)",))
     by_model = {s.id.image_model: s for s in BENCHMARK.load(tmp_path, "all")}
     assert numbers(image.source for image in by_model["gen2"].images.values()) == [
         2,

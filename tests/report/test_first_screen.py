@@ -163,9 +163,8 @@ def test_too_few_prompts_for_a_test_are_named_as_such(tmp_path):
             "mine": [0.1 + n / 99 for n in range(number)],
             "theirs": [0.9 - n / 99 for n in range(number)],
         }
-        assert (said in Page(report_of(folder, generators(folder, scores))).said) == (
-            number < 6
-        )
+        found = said in Page(report_of(folder, generators(folder, scores))).said
+        assert found == (number < 6)
 
 
 def test_a_result_without_verdicts_says_so(tmp_path):
@@ -240,9 +239,8 @@ def test_prompts_stand_from_ahead_to_behind_above_the_pictures_of_one(tmp_path, 
 def test_the_first_pictures_show_what_the_title_says(tmp_path):
     scores = {"mine": [0.1, 0.5, *[0.2] * 10], "theirs": [0.9, 0.7, *[0.8] * 10]}
     text = report_of(tmp_path, generators(tmp_path, scores))
-    assert "rates theirs' images better than mine's" in html.unescape(
-        inside(text, "h1")
-    )
+    found = html.unescape(inside(text, "h1"))
+    assert "rates theirs' images better than mine's" in found
     assert buttons(text)[0] == ("p0", "theirs 0.90, mine 0.10", True)
     named = re.findall(r"<figcaption><b>(\w+)</b>", shown_card(text))
     assert named == ["theirs", "mine"]
@@ -269,9 +267,8 @@ def test_each_picture_has_its_reason_of_the_aspect_that_differs_most(tmp_path):
         told.append((replace(record, verdict=verdict),))
     text = report_of(tmp_path, Results((replace(run, records={"tig": told}),)))
     captions = cards(text)["card1"].split("<details><summary>3 verdicts")[0]
-    assert re.findall(r"because of \w\nand more", captions) == [
-        f"because of {name}\nand more" for name in "abc"
-    ]
+    found = re.findall(r"because of \w\nand more", captions)
+    assert found == [f"because of {name}\nand more" for name in "abc"]
     assert "looks fine" not in captions
 
 
@@ -455,9 +452,8 @@ def test_one_generator_is_shown_by_its_extremes(tmp_path):
     )
     lowest, highest = text.split("The lowest scores")[1].split("The highest scores")
     assert [heading(card) for card in cards(lowest).values()] == split("p0 p1 p2 p3")
-    assert [
-        heading(card) for card in cards(highest.split("</section>")[0]).values()
-    ] == ["p8", "p7", "p6", "p5"]
+    found = [heading(card) for card in cards(highest.split("</section>")[0]).values()]
+    assert found == ["p8", "p7", "p6", "p5"]
     assert "Distribution of SC, semantic consistency" in text
 
 

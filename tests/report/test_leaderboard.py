@@ -236,9 +236,8 @@ def test_labels_tell_apart_what_nothing_else_does(tmp_path):
         "before",
         "after",
     }
-    assert "1 labels for 2 results; pass one --label per result" in refusal(
-        load_results, given, ["before"]
-    )
+    line = refusal(load_results, given, ["before"])
+    assert "1 labels for 2 results; pass one --label per result" in line
 
 
 def test_options_that_change_no_answer_make_no_other_run(tmp_path):
@@ -263,13 +262,10 @@ def test_a_file_that_cannot_be_read_is_named_and_the_rest_is_reported(tmp_path, 
     good, bad = run(tmp_path / "a", provenance("m"), right), tmp_path / "bad.jsonl"
     bad.write_bytes(b"\xff\xfe{}\n")
     command = ["report", str(good), str(bad), "--out", str(tmp_path / "out")]
-    assert (
-        f"vieval: skipped, as it cannot be read: {bad}" in vieval(*command, code=1).err
-    )
-    assert (
-        f"Note: not readable, left out: {bad}"
-        in (tmp_path / "out" / "report.md").read_text()
-    )
+    said = vieval(*command, code=1).err
+    assert f"vieval: skipped, as it cannot be read: {bad}" in said
+    text = (tmp_path / "out" / "report.md").read_text()
+    assert f"Note: not readable, left out: {bad}" in text
     [line] = vieval("report", bad, "--out", tmp_path / "none", code=1).err.splitlines()
     assert str(bad) in line
     assert not (tmp_path / "none").exists()
@@ -315,10 +311,8 @@ def test_ratings_tell_how_far_a_judge_agrees(tmp_path, capsys):
     header = "benchmark,part,uid,generator,draw,rater,aspect,value"
     (tmp_path / "r.csv").write_text("\n".join([header, *said]))
     out = tmp_path / "out"
-    assert (
-        main(split(f"report {tmp_path}/v.jsonl --human {tmp_path}/r.csv --out {out}"))
-        == 0
-    )
+    got = main(split(f"report {tmp_path}/v.jsonl --human {tmp_path}/r.csv --out {out}"))
+    assert got == 0
     text = (out / "report.md").read_text()
     assert "| SC | 2 | 20 | 20 | 1.000 |" in text
     [found] = ranked(out)

@@ -115,9 +115,8 @@ def test_cells_of_a_handful_of_images_move_nobody_and_their_judge_is_in_the_seco
     """
     with_it, without = board(GOOD, FAIR, POOR, SPARSE), board(GOOD, FAIR, POOR)
     assert order(with_it) == ["good", "fair", "poor"]
-    assert {
-        label: of for label, of in shown(with_it).items() if label != "sparse"
-    } == shown(without)
+    found = {label: of for label, of in shown(with_it).items() if label != "sparse"}
+    assert found == shown(without)
     assert with_it.number_of("sparse").unranked == "no value for sdie"
     for pair in without.comparison.pairs:
         again = with_it.comparison.pair_of(pair.first, pair.second)
@@ -130,10 +129,8 @@ def test_a_judge_that_answered_a_twentieth_is_in_no_order_and_no_cell_of_two_has
 ):
     few = judge("few", 0.01, lambda part, model, uid: uid < (12 if model == "A" else 2))
     made = board(GOOD, POOR, few)
-    assert (
-        answer(made).title
-        == "Of the two ranked, good agrees best with annotators on imagenhub."
-    )
+    found = answer(made).title
+    assert found == "Of the two ranked, good agrees best with annotators on imagenhub."
     few_number = made.number_of("few")
     assert str(few_number.estimate.coverage) == "1 of 3 task types, 1 of 8 image models"
     assert few_number.unranked == "no value for sdie, tig"
@@ -214,9 +211,8 @@ def test_ratings_of_one_annotator_have_no_ceiling_and_a_number() -> None:
     text = sentences(made)
     assert text[0] == "a agrees best with annotators on imagenhub."
     assert not any("ceiling" in line for line in text)
-    assert [reference.system for reference in made.references] == [
-        "best constant: the same score for all"
-    ]
+    found = [reference.system for reference in made.references]
+    assert found == ["best constant: the same score for all"]
 
 
 def test_results_on_ratings_of_another_commit_are_refused_in_one_line() -> None:
@@ -232,9 +228,8 @@ def test_results_on_ratings_of_another_commit_are_refused_in_one_line() -> None:
     assert str(error.value).endswith(
         "0, 0, 0.5 in those of other; run both on the same data"
     )
-    assert [benchmark.name for benchmark, _ in benchmarks_with_runs([GOOD, FAIR])] == [
-        "imagenhub"
-    ]
+    found = [benchmark.name for benchmark, _ in benchmarks_with_runs([GOOD, FAIR])]
+    assert found == ["imagenhub"]
     voted = [
         voting(label, [contest("a", vote, forward="first")])
         for label, vote in (("one", "first"), ("other", "second"))

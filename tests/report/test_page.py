@@ -94,17 +94,15 @@ def test_the_headline_is_in_order_and_ranks_are_ranges(tmp_path):
     assert [one["rank"] for one in rows][:3] == ["1-2", "1-2", "3"]
     values = [float(one["O [95%]"].split()[0]) for one in rows[:3]]
     assert values == sorted(values, reverse=True)
-    assert [one["judge"] for one in rows[3:]] == [
-        "best constant: the same score for all"
-    ]
+    found = [one["judge"] for one in rows[3:]]
+    assert found == ["best constant: the same score for all"]
     assert values[0] == values[1]
     assert all(line in page.said for line in written.lines[:2])
     assert any(
         line.split()[:1] == ["1-2"] and judges[0] in line for line in written.lines
     )
-    assert (
-        len([one for one in page.all("tr") if "separated" in one.get("class", "")]) == 1
-    )
+    found = len([one for one in page.all("tr") if "separated" in one.get("class", "")])
+    assert found == 1
 
 
 def test_a_judge_that_refused_much_is_marked_and_never_stands_on_top_unmarked(tmp_path):
@@ -219,10 +217,8 @@ def test_a_page_does_not_grow_beyond_its_size(tmp_path):
     thumbnails = Thumbnails(most_bytes=1)
     assert isinstance(thumbnail(drawn(tmp_path, "red"), thumbnails), Thumbnail)
     assert thumbnails.left_out == 0
-    assert (
-        thumbnail(drawn(tmp_path, "blue"), thumbnails)
-        == "omitted to limit the page's size"
-    )
+    found = thumbnail(drawn(tmp_path, "blue"), thumbnails)
+    assert found == "omitted to limit the page's size"
     assert isinstance(thumbnail(drawn(tmp_path, "red"), thumbnails), Thumbnail)
     assert thumbnails.left_out == 1
 
@@ -336,13 +332,11 @@ def test_there_are_400_cards_at_most_the_furthest_apart_and_a_seeded_sample():
     random.Random(0).shuffle(items)
     cards = select_items(items, seed=7)
     assert len(cards) == len({one.id for one in cards}) == 400
-    assert [one.disagreement for one in cards[:300]] == [
-        n / 1000 for n in range(999, 699, -1)
-    ]
+    found = [one.disagreement for one in cards[:300]]
+    assert found == [n / 1000 for n in range(999, 699, -1)]
     assert select_items(items, seed=7) == cards
-    assert {one.id for one in select_items(items, seed=8)[:300]} == {
-        one.id for one in cards[:300]
-    }
+    found = {one.id for one in select_items(items, seed=8)[:300]}
+    assert found == {one.id for one in cards[:300]}
     assert select_items(items, seed=8) != cards
     assert len(select_items(items[:400], seed=7)) == 400
 
@@ -423,7 +417,5 @@ def test_a_run_that_failed_shows_a_reply(tmp_path):
         for n in range(3)
     ]
     results = load_results([write_results(tmp_path / "run", rows)])
-    assert (
-        "First failed reply of mine: 'I like cats. All of them.'."
-        in Page(report_of(tmp_path, results)).said
-    )
+    found = Page(report_of(tmp_path, results)).said
+    assert "First failed reply of mine: 'I like cats. All of them.'." in found

@@ -113,14 +113,12 @@ def test_each_of_the_4801_samples_is_judged_once(results_of, replayed):
     )
     assert len(results["group_subtasks"]["imagenhub_viescore"]) == 7
     assert results["groups"]["imagenhub_viescore"]["SC_count,none"] == 4490
-    assert (
-        sum(
-            n["effective"]
-            for task, n in results["n-samples"].items()
-            if "_viescore_" in task
-        )
-        == 4801
+    found = sum(
+        n["effective"]
+        for task, n in results["n-samples"].items()
+        if "_viescore_" in task
     )
+    assert found == 4801
 
 
 def test_the_host_and_the_report_agree(results_of, replayed, reported):
@@ -148,9 +146,8 @@ def test_the_host_and_the_report_agree(results_of, replayed, reported):
         for key, value in zip(
             ("fisher", "ci_low", "ci_high", "paper", "count"), by_report, strict=True
         ):
-            assert float(value) == pytest.approx(
-                where[f"{aspect}_{key},none"], rel=1e-5
-            )
+            got = float(value)
+            assert got == (pytest.approx(where[f"{aspect}_{key},none"], rel=1e-5))
 
 
 @pytest.mark.parametrize(
@@ -169,9 +166,8 @@ def test_a_replay_replays(results_of, replayed, shared_data, tmp_path, tasks):
         for name, group in second.get("groups", {}).items()
     )
     for task, found in second["results"].items():
-        assert {k: v for k, v in found.items() if k != "alias"} == {
-            k: v for k, v in first["results"][task].items() if k != "alias"
-        }
+        seen = {k: v for k, v in found.items() if k != "alias"}
+        assert seen == {k: v for k, v in first["results"][task].items() if k != "alias"}
 
 
 def test_one_changed_score_is_found_and_named(shared_data, tmp_path, capsys):
@@ -241,9 +237,8 @@ def test_blip2s_guesses_are_failures(results_of, blip2, blip2_report):
         == len(usable)
         == 4801 - 4546
     )
-    assert results["groups"]["imagenhub_viescore"][
-        "status_guessed_share,none"
-    ] == pytest.approx(4546 / 4801)
+    found = results["groups"]["imagenhub_viescore"]["status_guessed_share,none"]
+    assert found == pytest.approx(4546 / 4801)
 
 
 def test_blip2s_row_comes_out_with_its_guesses(blip2, tmp_path, monkeypatch):
@@ -256,19 +251,16 @@ def test_blip2s_row_comes_out_with_its_guesses(blip2, tmp_path, monkeypatch):
         for row in csv_rows(tmp_path / "imagenhub_table_1.csv")
         if row["judge"] == "blip2"
     ]
-    assert [float(row[aspect]) for aspect in ("SC", "PQ", "O")] == pytest.approx(
-        [0.0504, -0.0108, 0.0622], abs=1.01e-4
-    )
+    found = [float(row[aspect]) for aspect in ("SC", "PQ", "O")]
+    assert found == (pytest.approx([0.0504, -0.0108, 0.0622], abs=1.01e-4))
     parts = {
         row["task"]: row
         for row in csv_rows(tmp_path / "imagenhub_table_2_3.csv")
         if row["judge"] == "blip2"
     }
     assert float(parts["tie"]["O"]) == pytest.approx(0.0378, abs=1.01e-4)
-    assert (
-        "Failed verdicts keep the scores of their log. "
-        in (tmp_path / "report.md").read_text()
-    )
+    text = (tmp_path / "report.md").read_text()
+    assert "Failed verdicts keep the scores of their log. " in text
 
 
 def test_undefined_cells_say_why_in_the_report_and_its_csv(blip2_report):

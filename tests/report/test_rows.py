@@ -64,9 +64,8 @@ def test_two_runs_are_one_table_with_types(two_runs, table):
     assert both.num_rows == len(pandas.concat(map(pandas.read_parquet, files)))
     frame = polars.concat(map(polars.read_parquet, files))
     assert frame.height == both.num_rows
-    assert dict(frame.schema) == {
-        field.name: POLARS[str(field.type)] for field in both.schema
-    }
+    found = dict(frame.schema)
+    assert found == {field.name: POLARS[str(field.type)] for field in both.schema}
     names = ", ".join(f"'{file}'" for file in files)
     counted = duckdb.sql(f"SELECT count(*), avg(low) FROM read_parquet([{names}])")
     [(rows, mean_low)] = counted.fetchall()

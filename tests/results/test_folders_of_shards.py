@@ -106,9 +106,8 @@ def test_prompts_are_drawn_by_seed(vieval, judged, tmp_path, monkeypatch):
     ] == [59, 59]
     drawn = {record.id.uid for record in sample_shards(judged).records}
     assert len(drawn) == 10
-    assert {record.id.image_model for record in sample_shards(judged).records} == set(
-        MODELS
-    )
+    found = {record.id.image_model for record in sample_shards(judged).records}
+    assert found == (set(MODELS))
     assert len(sample_shards(judged).records) == 20
     assert drawn == {record.id.uid for record in sample_shards(judged).records}
     (tmp_path / "seed.yaml").write_text("statistics: {seed: 1}\n")
@@ -131,16 +130,12 @@ def test_one_verdict_is_shown_by_row_or_uid(vieval, judged):
     several = vieval("show", judged, "u33", code=1).err
     assert "u33 at mine.parquet:33, u33 at theirs.parquet:33" in several
     assert "no verdict matches 'u99'" in vieval("show", judged, "u99", code=1).err
-    assert (
-        "no verdict matches 'mine.parquet:60'"
-        in vieval("show", judged, "mine.parquet:60", code=1).err
-    )
-    assert (
-        "--trace"
-        in vieval(
-            "show", judged, "mine.parquet:3", "--html", judged / "x.html", code=1
-        ).err
-    )
+    said = vieval("show", judged, "mine.parquet:60", code=1).err
+    assert "no verdict matches 'mine.parquet:60'" in said
+    said = vieval(
+        "show", judged, "mine.parquet:3", "--html", judged / "x.html", code=1
+    ).err
+    assert "--trace" in said
 
 
 def test_a_verdict_with_its_trace_is_a_conversation_again(vieval, server, tmp_path):
@@ -178,9 +173,8 @@ def test_pairs_for_training_are_made_of_a_folder(vieval, judged, tmp_path):
     }
     for pair in pairs:
         assert pair["prompt"] == f"a thing {pair['uid'][1:]}"
-        assert pair["chosen_score"] == max(
-            by_uid[model, pair["uid"]] for model in MODELS
-        )
+        found = pair["chosen_score"]
+        assert found == (max(by_uid[model, pair["uid"]] for model in MODELS))
 
 
 def test_a_replaced_image_is_not_shown(vieval, judged, tmp_path):
@@ -196,10 +190,8 @@ def test_a_replaced_image_is_not_shown(vieval, judged, tmp_path):
     with pytest.raises(VievalError, match="changed since the plan was made"):
         open_results([judged]).sample(record)
     vieval("report", judged, "--out", tmp_path / "report")
-    assert (
-        "changed since the plan was made"
-        in (tmp_path / "report" / "report.html").read_text()
-    )
+    text = (tmp_path / "report" / "report.html").read_text()
+    assert "changed since the plan was made" in text
 
 
 def test_rows_of_one_uid_are_told_apart_and_tars_are_read(vieval, tmp_path):

@@ -265,17 +265,15 @@ def test_which_of_several_logs_is_meant_is_said_by_name(tmp_path):
         assert re.search(said, refusal(replay.load, tmp_path, "pairwise", name))
     # whoever has a folder alone need not be named, and who judged one part need not have judged all
     read(tmp_path / "video_generation" / "gpt4o", [{"idx": 1, "response": "[[A>B]]"}])
-    assert replay.load(tmp_path, "pairwise", "gpt4o").covered == {
-        "genai_bench_tiger/video"
-    }
+    found = replay.load(tmp_path, "pairwise", "gpt4o").covered
+    assert found == {"genai_bench_tiger/video"}
 
 
 def test_a_folders_own_log_goes_by_any_name(tmp_path):
     read(tmp_path / "image_edition", [{"idx": 7, "response": "[[A>B]]"}])
     for name in ("", "mine"):
-        assert replay.load(tmp_path, "pairwise", name).covered == {
-            "genai_bench_tiger/edit"
-        }
+        found = replay.load(tmp_path, "pairwise", name).covered
+        assert found == {"genai_bench_tiger/edit"}
     # which is no log of a judge of samples
     for judge in ("viescore", "clip_score"):
         assert replay.load(tmp_path, judge).verdicts == {}
@@ -339,9 +337,8 @@ def test_positions_and_candidates_are_told_apart_in_both_orders(shared_data, tmp
         pairs = MMRB2.load(shared_data, part)
         first_position = judged(tmp_path, pairs, lambda _: "A", lambda _: "A", file)
         share = printed[part]
-        assert shares(first_position, pairs) == pytest.approx(
-            [share, 1 - share, 0.5], abs=1e-12
-        )
+        found = shares(first_position, pairs)
+        assert found == (pytest.approx([share, 1 - share, 0.5], abs=1e-12))
         assert all(
             len(set(first_position.verdict(pair)[0].choice.votes.values())) == 2
             for pair in pairs
@@ -459,9 +456,8 @@ def test_a_candidate_that_is_not_recorded_leaves_its_contest_in_part(tmp_path):
         [contest("x", "y"), contest("x", "other"), contest("no", "none")],
     )
     assert found.verdict(neither)[0].status is Status.MISSING
-    assert found.uncovered(asked) == [
-        "1 of 3 contests of own/edit (viescore, 1 more in part)"
-    ]
+    got = found.uncovered(asked)
+    assert got == ["1 of 3 contests of own/edit (viescore, 1 more in part)"]
     assert (
         "viescore has no recorded verdicts on the 1 contests of own/edit: 0 of 2 recorded"
         in refusal(found.uncovered, [neither])

@@ -134,10 +134,8 @@ def test_recorded_numbers_survive_the_hosts_files(logs):
     del old["verdict"]["recorded"]
     for step in old["verdict"]["trace"]:
         del step["recorded"]
-    assert (
-        read_record(json.dumps(old), target_json(Sample(MAGIC, {}))).verdict.recorded
-        == {}
-    )
+    got = read_record(json.dumps(old), target_json(Sample(MAGIC, {}))).verdict.recorded
+    assert got == {}
 
 
 def test_what_is_not_recorded_is_missing(logs):
@@ -158,10 +156,8 @@ def test_a_malformed_row_is_its_samples_failure_and_no_other_s(logs, row):
     recording = replay.load(logs, "viescore")
     assert verdict(recording, "sample_1_1.jpg").scores["SC"] == 0.4
     assert verdict(recording, "sample_2_1.jpg").status is Status.PARSE_FAILURE
-    assert (
-        verdict(recording, "sample_2_1.jpg").trace[0].reason
-        == "the log row has no score"
-    )
+    found = verdict(recording, "sample_2_1.jpg").trace[0].reason
+    assert found == "the log row has no score"
 
 
 @pytest.mark.parametrize("called", ["magicbrush", "MAGICBRUSH"])
@@ -179,18 +175,14 @@ def test_a_name_as_it_stands_goes_before_one_in_another_case(logs):
     (logs / "ImagenHub_Text-Guided_IE" / "MagicBrush" / "SC.json").unlink()
     (logs / "ImagenHub_Text-Guided_IE" / "MagicBrush" / "PQ.json").unlink()
     # which of the two is meant?
-    assert (
-        verdict(replay.load(logs, "viescore"), "sample_1_1.jpg").status
-        is Status.MISSING
-    )
+    found = verdict(replay.load(logs, "viescore"), "sample_1_1.jpg").status
+    assert found is Status.MISSING
 
 
 def test_another_part_is_missing_and_another_benchmark_an_error_that_says_which(logs):
     recording = replay.load(logs, "viescore")
-    assert (
-        recording.verdict(SampleId("imagenhub", "cig", "ControlNet", "u"))[0].status
-        is Status.MISSING
-    )
+    found = recording.verdict(SampleId("imagenhub", "cig", "ControlNet", "u"))[0].status
+    assert found is Status.MISSING
     assert re.search(
         "no recorded verdicts for agiqa3k/all .it contains imagenhub/tie.",
         refusal(recording.verdict, SampleId("agiqa3k", "all", "ControlNet", "u")),
@@ -398,13 +390,10 @@ def test_what_a_recording_does_not_cover_is_told_by_part(logs):
     assert recording.uncovered(asked) == ["2 of 4 samples of imagenhub/tie (viescore)"]
     assert recording.uncovered(asked[:2]) == []
     half = SampleId("imagenhub", "tie", "MagicBrush", "sample_3_1.jpg")
-    assert recording.uncovered([*asked[:2], half]) == [
-        "0 of 3 samples of imagenhub/tie (viescore, 1 more in part)"
-    ]
-    assert (
-        "viescore has no recorded verdicts on the 2 samples of imagenhub/tie"
-        in refusal(recording.uncovered, asked[2:])
-    )
+    found = recording.uncovered([*asked[:2], half])
+    assert found == ["0 of 3 samples of imagenhub/tie (viescore, 1 more in part)"]
+    said = refusal(recording.uncovered, asked[2:])
+    assert "viescore has no recorded verdicts on the 2 samples of imagenhub/tie" in said
 
 
 def test_a_reply_with_a_foreign_line_end_does_not_break_a_samples_file(tmp_path):

@@ -72,17 +72,15 @@ def test_flow_grpo_for_edits_has_a_source(server, store):
 
 def test_a_reward_opens_again_where_it_is_sent():
     reward = judge_reward("sharpness", options=NO_STORE)("cpu")
-    assert pickle.loads(pickle.dumps(reward))(PIXELS, PROMPTS) == reward(
-        PIXELS, PROMPTS
-    )
+    found = pickle.loads(pickle.dumps(reward))(PIXELS, PROMPTS)
+    assert found == (reward(PIXELS, PROMPTS))
 
 
 def test_a_failure_is_an_error_and_no_number(store):
     with FakeServer(**UNREADABLE) as server:
         reward = judge_reward("viescore", attempts=1, **at(server))("cpu")
-        assert "3 of 3 samples have no reward: parse_failure" in refusal(
-            reward, PIXELS, PROMPTS
-        )
+        line = refusal(reward, PIXELS, PROMPTS)
+        assert "3 of 3 samples have no reward: parse_failure" in line
 
 
 def test_images_that_are_none_are_refused():
@@ -102,10 +100,8 @@ async def test_verl_omni_awaits_it(shape, server, expected):
     }
     entry |= {"reward": "viescore", **at(server)}
     image = TENSOR[0] if shape == "CHW" else TENSOR[:1]
-    assert (
-        await trainers.verl_omni(verl_omni.compute_score, image, PROMPTS[0], entry)
-        == expected[0]
-    )
+    found = await trainers.verl_omni(verl_omni.compute_score, image, PROMPTS[0], entry)
+    assert found == expected[0]
 
 
 async def test_verl_omni_hears_of_failures_where_the_reward_is_required(store):
@@ -117,15 +113,13 @@ async def test_verl_omni_hears_of_failures_where_the_reward_is_required(store):
             await trainers.verl_omni(
                 verl_omni.compute_score, TENSOR[0], PROMPTS[0], entry
             )
-        assert (
-            await trainers.verl_omni(
-                verl_omni.compute_score,
-                TENSOR[0],
-                PROMPTS[0],
-                {**entry, "required": False},
-            )
-            == 0
+        found = await trainers.verl_omni(
+            verl_omni.compute_score,
+            TENSOR[0],
+            PROMPTS[0],
+            {**entry, "required": False},
         )
+        assert found == 0
 
 
 async def test_verl_omni_edits(server, store):
@@ -221,15 +215,13 @@ def drawn(texts):
 def test_a_writer_of_prompts_is_rewarded(server, expected, store):
     with Judge("viescore", **at(server)) as judge:
         reward = prompt_writer_reward(judge, drawn)
-        assert (
-            reward(
-                prompts=PROMPTS,
-                completions=["x", "y", "z"],
-                completion_ids=[],
-                trainer_state=None,
-            )
-            == expected
+        found = reward(
+            prompts=PROMPTS,
+            completions=["x", "y", "z"],
+            completion_ids=[],
+            trainer_state=None,
         )
+        assert found == expected
         asked = [
             [{"role": "system", "content": "s"}, {"role": "user", "content": text}]
             for text in PROMPTS
@@ -269,12 +261,10 @@ def test_jpeg_is_sent_where_it_is_asked_for(server, store):
         for form in ("png", "jpeg")
     )
     samples = [one.reward.samples(PROMPTS, PIXELS) for one in (plain, jpeg)]
-    assert [sample.images["output"].source[:4] for sample in samples[0]] == [
-        b"\x89PNG"
-    ] * 3
-    assert [sample.images["output"].source[:2] for sample in samples[1]] == [
-        b"\xff\xd8"
-    ] * 3
+    found = [sample.images["output"].source[:4] for sample in samples[0]]
+    assert found == ([b"\x89PNG"] * 3)
+    found = [sample.images["output"].source[:2] for sample in samples[1]]
+    assert found == ([b"\xff\xd8"] * 3)
 
 
 def test_options_may_be_a_file(tmp_path):

@@ -35,9 +35,8 @@ def failed(status=Status.API_ERROR, reason="away"):
 def test_a_reward_is_a_name_and_weighted_scores():
     reward = read("mix=0.7*viescore:SC + -0.3*sharpness")
     assert reward.name == "mix"
-    assert [
-        (term.judge.spec.name, term.aspect, term.weight) for term in reward.terms
-    ] == [("viescore", "SC", 0.7), ("sharpness", "PQ", -0.3)]
+    found = [(term.judge.spec.name, term.aspect, term.weight) for term in reward.terms]
+    assert found == [("viescore", "SC", 0.7), ("sharpness", "PQ", -0.3)]
     assert read("r=viescore").terms[0].aspect == "O"
     assert read("r=pairwise").groupwise
 

@@ -109,10 +109,9 @@ def test_what_cannot_be_had_is_its_samples_failure(score, monkeypatch):
                 host,
             )
     assert (code, statuses) == (1, ["ok", "ok", *["tool_error"] * 7])
-    assert (
-        told["absent"]
-        == f"cannot download the output image from http://{host}/absent?key=[removed]: 404 not found"
-    )
+    got = told["absent"]
+    expected = f"cannot download the output image from http://{host}/absent?key=[removed]: 404 not found"
+    assert got == expected
     assert "is not an image in a supported format" in told["text"]
     assert "is cut off" in told["cut"] or "cannot be decoded" in told["cut"]
     assert told["large"].endswith("larger than 0 MiB")

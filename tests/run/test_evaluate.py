@@ -95,16 +95,13 @@ def test_a_sample_without_an_output_is_no_image(store):
         ({}, Status.NO_IMAGE),
         ({}, Status.NOT_APPLICABLE),
     ]
-    assert (
-        verdicts[0].trace[0].reason
-        == "the sample has no output or frame_0 or view_0 image"
-    )
+    found = verdicts[0].trace[0].reason
+    assert found == "the sample has no output or frame_0 or view_0 image"
 
 
 def test_a_setting_that_a_judge_does_not_have_is_refused():
-    assert "unknown setting '1shot' of vqascore; it has no settings" in refusal(
-        evaluate, [], judge="vqascore", setting="1shot"
-    )
+    line = refusal(evaluate, [], judge="vqascore", setting="1shot")
+    assert "unknown setting '1shot' of vqascore; it has no settings" in line
 
 
 def test_summary_says_what_failed(store, server):
@@ -132,7 +129,6 @@ def test_what_befell_the_first_failed_sample_is_told():
         trace=(Step(("sample",), Status.TOOL_ERROR, reason="no\ntext"),),
     )
     first, second = (sample.id for sample in vieval_demo.load(Path(), "tig")[:2])
-    assert failures([(first, failed), (second, failed)]) == [
-        f"tool_error 2, first: {first}: no text"
-    ]
+    found = failures([(first, failed), (second, failed)])
+    assert found == [f"tool_error 2, first: {first}: no text"]
     assert failures([(first, Verdict({}, Status.OK))]) == []

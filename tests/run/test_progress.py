@@ -55,9 +55,8 @@ def test_why_samples_were_not_asked_about_is_told():
         not_applicable("x" * 9000),
         FAILED,
     ).lines()
-    assert [line for line in lines if line.startswith("not asked")] == [
-        "not asked: 3, because it has no source image (and 1 other reasons)"
-    ]
+    expected = ["not asked: 3, because it has no source image (and 1 other reasons)"]
+    assert [line for line in lines if line.startswith("not asked")] == expected
     assert not [
         line for line in counted(FAILED).lines() if line.startswith("not asked")
     ]

@@ -86,9 +86,8 @@ def test_questions_are_asked_once_for_all_images(model, server, tmp_path):
         "question_answering", model="fake", base_url=server.base_url, options=options
     ) as judge:
         scores = judge.score(list(PICTURES.values()), PROMPT)
-        assert dict(zip(PICTURES, scores.tolist(), strict=True)) == pytest.approx(
-            SCORES
-        )
+        found = dict(zip(PICTURES, scores.tolist(), strict=True))
+        assert found == (pytest.approx(SCORES))
     assert model.asked == {"questions": 1, "red": 3, "blue": 3, "green": 3}
 
 
@@ -104,53 +103,46 @@ def test_score_shards_and_reward_give_the_same_scores(model, server, tmp_path, c
     judge = (
         *split(f"--judge question_answering --model fake --base-url {server.base_url}"),
     )
-    assert (
-        main(
-            [
-                "score",
-                str(tmp_path / "images.parquet"),
-                *judge,
-                "--out",
-                str(tmp_path / "verdicts.jsonl"),
-            ]
-        )
-        == 0
+    found = main(
+        [
+            "score",
+            str(tmp_path / "images.parquet"),
+            *judge,
+            "--out",
+            str(tmp_path / "verdicts.jsonl"),
+        ]
     )
-    assert (
-        main(
-            [
-                "score",
-                str(tmp_path / "images.parquet"),
-                *judge,
-                "--out",
-                str(tmp_path / "shards"),
-            ]
-        )
-        == 0
+    assert found == 0
+    found = main(
+        [
+            "score",
+            str(tmp_path / "images.parquet"),
+            *judge,
+            "--out",
+            str(tmp_path / "shards"),
+        ]
     )
+    assert found == 0
     lines = [
         json.loads(line)
         for line in (tmp_path / "verdicts.jsonl").read_text().splitlines()
     ]
-    assert {line["uid"]: line["scores"]["SC"] for line in lines} == pytest.approx(
-        SCORES
-    )
+    found = {line["uid"]: line["scores"]["SC"] for line in lines}
+    assert found == (pytest.approx(SCORES))
     table = pyarrow.concat_tables(
         [
             parquet.read_table(path)
             for path in (tmp_path / "shards" / "verdicts").glob("*.parquet")
         ]
     )
-    assert {
-        row["uid"]: row["scores"]["SC"] for row in table.to_pylist()
-    } == pytest.approx(SCORES)
+    found = {row["uid"]: row["scores"]["SC"] for row in table.to_pylist()}
+    assert found == pytest.approx(SCORES)
     reward = open_reward(
         "question_answering:SC", model="fake", base_url=server.base_url
     )
     samples = reward.samples([PROMPT] * 3, list(PICTURES.values()))
-    assert [value.value for value in reward.values(samples)] == pytest.approx(
-        list(SCORES.values())
-    )
+    found = [value.value for value in reward.values(samples)]
+    assert found == (pytest.approx(list(SCORES.values())))
 
 
 @pytest.mark.slow
@@ -185,18 +177,16 @@ def test_conversations_are_exported(server, tmp_path, capsys, judge, sub_tasks):
     with FakeServer() as scored:
         asked = server if judge == "question_answering" else scored
         named = ("--judge", judge, "--model", "fake", "--base-url", asked.base_url)
-        assert (
-            main(
-                [
-                    "score",
-                    str(tmp_path / "samples.jsonl"),
-                    *named,
-                    "--out",
-                    str(verdicts),
-                ]
-            )
-            == 0
+        found = main(
+            [
+                "score",
+                str(tmp_path / "samples.jsonl"),
+                *named,
+                "--out",
+                str(verdicts),
+            ]
         )
+        assert found == 0
     assert main(["export", judge, str(verdicts), "--out", str(out)]) == 0
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert Counter(row["sub_task"] for row in rows) == sub_tasks
@@ -210,6 +200,5 @@ def test_conversations_are_exported(server, tmp_path, capsys, judge, sub_tasks):
             if part["type"] == "image"
         ]
         assert len(shown) == len(row["images"])
-    assert {len(row["images"]) for row in rows} == (
-        {0, 1} if judge == "question_answering" else {1}
-    )
+    found = {len(row["images"]) for row in rows}
+    assert found == ({0, 1} if judge == "question_answering" else {1})

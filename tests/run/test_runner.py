@@ -166,9 +166,8 @@ async def test_every_sample_gets_the_verdict_of_its_own_answers():
         verdict = outcomes[number].verdict
         assert (verdict.scores, verdict.status) == (expected(sample), Status.OK)
         assert outcomes[number].input_tokens > 512
-    assert (
-        len({json.dumps(outcome.verdict.scores) for outcome in outcomes.values()}) > 20
-    )
+    found = len({json.dumps(outcome.verdict.scores) for outcome in outcomes.values()})
+    assert found > 20
 
 
 async def test_a_repeat_is_asked_anew_and_a_second_run_is_not(tmp_path):
@@ -295,10 +294,8 @@ def test_images_that_are_not_there_are_named_before_the_run(tmp_path):
         )
         for n in range(3)
     ]
-    assert (
-        "0.png: no such image (and 2 more); run `vieval prepare b` to get"
-        in refusal(require_images, [*samples(2), *lacking])
-    )
+    line = refusal(require_images, [*samples(2), *lacking])
+    assert "0.png: no such image (and 2 more); run `vieval prepare b` to get" in line
     require_images(samples(2))
 
 
@@ -344,9 +341,8 @@ async def test_a_server_lost_in_the_middle_loses_no_sample_on_the_next_run(tmp_p
         )
     assert progress.usage.cached >= 30
     assert progress.usage.cached + progress.usage.calls == 120
-    assert [outcomes[n].verdict.scores for n in range(60)] == [
-        expected(sample) for sample in given
-    ]
+    found = [outcomes[n].verdict.scores for n in range(60)]
+    assert found == [expected(sample) for sample in given]
 
 
 async def test_the_key_is_shown_nowhere(tmp_path, monkeypatch, caplog, capfd):

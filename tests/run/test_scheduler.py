@@ -263,6 +263,5 @@ def test_both_schedulers_give_the_same_outcomes(shapes, live, random):
         turn for widths in shapes for turn, width in enumerate(widths) if width
     }
     assert len(waves) == len(rounds_with_asks)
-    assert [len(heard(outcome)) for outcome in outcomes] == [
-        sum(widths) for widths in shapes
-    ]
+    found = [len(heard(outcome)) for outcome in outcomes]
+    assert found == [sum(widths) for widths in shapes]

@@ -147,10 +147,8 @@ def test_a_model_is_shown_the_same_boxes_in_the_format_of_the_source(format, mos
     assert len(answers.shown) == 4
     for shown, exact in zip(answers.shown, [source, output] * 2, strict=True):
         assert shown.source.startswith(SIGNATURES[format.lower()])
-        assert (
-            np.abs(pixels(shown).astype(int) - highlight(exact, boxes[:1])).max()
-            <= most
-        )
+        found = np.abs(pixels(shown).astype(int) - highlight(exact, boxes[:1])).max()
+        assert found <= most
 
 
 def test_an_answer_is_kept_for_what_was_sent(tmp_path):

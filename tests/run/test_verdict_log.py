@@ -94,9 +94,8 @@ def test_the_fields_of_a_line_are_those_of_the_page(tmp_path):
         *of_contest,
         *of_contest["choice"],
     } - named == set()
-    assert {*of_sample, *of_contest} >= set(
-        split("bounds target draw group choice tokens")
-    )
+    found = {*of_sample, *of_contest}
+    assert found >= (set(split("bounds target draw group choice tokens")))
 
 
 def test_two_runs_do_not_write_to_one_file(tmp_path):

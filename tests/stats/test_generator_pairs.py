@@ -56,14 +56,10 @@ def test_too_few_generators_or_pairs_have_no_value_and_say_why() -> None:
     hard, soft = accuracy_over_pairs([(3, three)], 50, 0)
     assert math.isnan(hard.value)
     assert soft.reason == "needs 4 generators, got 3"
-    assert (
-        accuracy_over_pairs([(3, three)] * 3, 50, 0)[0].reason
-        == "needs 10 pairs, got 9"
-    )
-    assert (
-        accuracy_over_pairs([(5, [])], 50, 0)[0].reason
-        == "no sample has scores of two generators"
-    )
+    found = accuracy_over_pairs([(3, three)] * 3, 50, 0)[0].reason
+    assert found == "needs 10 pairs, got 9"
+    found = accuracy_over_pairs([(5, [])], 50, 0)[0].reason
+    assert found == "no sample has scores of two generators"
     assert accuracy_over_pairs([(3, three)] * 4, 50, 0)[0].value == 1
 
 

@@ -110,21 +110,17 @@ def test_kinds_of_which_other_shares_were_rated_count_by_their_size() -> None:
     assert prediction_powered_mean(ratings, judge).mean.value > 0.52
     without_judge = prediction_powered_mean(ratings, np.zeros(400), strata=kinds)
     by_kind = [np.nanmean(ratings[kinds == kind]) for kind in ("plain", "good")]
-    assert without_judge.mean.value == pytest.approx(
-        0.75 * by_kind[0] + 0.25 * by_kind[1]
-    )
-    assert (
-        found.mean.high - found.mean.low
-        < without_judge.mean.high - without_judge.mean.low
-    )
+    got = without_judge.mean.value
+    assert got == (pytest.approx(0.75 * by_kind[0] + 0.25 * by_kind[1]))
+    got = found.mean.high - found.mean.low
+    assert got < without_judge.mean.high - without_judge.mean.low
 
 
 def test_one_stratum_and_strata_with_too_few_ratings_are_as_without() -> None:
     scores = 0.7 * TRUTH + 0.2 + 0.1 * np.cos(ITEMS * 2.3)
     plain = prediction_powered_mean(RATINGS, scores)
-    assert (
-        prediction_powered_mean(RATINGS, scores, strata=["one"] * 30)[:2] == plain[:2]
-    )
+    found = prediction_powered_mean(RATINGS, scores, strata=["one"] * 30)[:2]
+    assert found == plain[:2]
     assert prediction_powered_mean(RATINGS, scores, strata=["small"] + ["large"] * 29)[
         :2
     ] == pytest.approx(plain[:2])
@@ -195,9 +191,8 @@ def test_the_test_of_two_rated_generators_is_students_paired_test(prompts: int) 
             for side in sides
         ]
         difference, p = prediction_powered_difference(*means)
-        assert (difference.low, difference.high, p) == pytest.approx(
-            (low, high, expected.pvalue), abs=1e-12
-        )
+        found = (difference.low, difference.high, p)
+        assert found == (pytest.approx((low, high, expected.pvalue), abs=1e-12))
 
 
 def test_a_difference_to_an_undefined_mean_is_undefined() -> None:

@@ -52,9 +52,8 @@ def refused(capsys, *command):
 
 
 def test_labels_of_a_thousand_sequences_are_exact(drawn, tmp_path):
-    assert (
-        main(["data", "adiee", str(drawn), "--out", str(tmp_path), "--seed", "3"]) == 0
-    )
+    found = main(["data", "adiee", str(drawn), "--out", str(tmp_path), "--seed", "3"])
+    assert found == 0
     edits, manifest = dataset.read(tmp_path)
     assert len({edit.group for edit in edits}) == 1000 == len(manifest["uids"])
     seen = set()
@@ -80,20 +79,18 @@ def test_labels_of_a_thousand_sequences_are_exact(drawn, tmp_path):
 
 def test_the_same_seed_draws_the_same_edits_and_another_draws_others(drawn, tmp_path):
     for name, seed in (("a", "1"), ("b", "1"), ("c", "2")):
-        assert (
-            main(
-                [
-                    "data",
-                    "adiee",
-                    str(drawn),
-                    "--out",
-                    str(tmp_path / name),
-                    "--seed",
-                    seed,
-                ]
-            )
-            == 0
+        found = main(
+            [
+                "data",
+                "adiee",
+                str(drawn),
+                "--out",
+                str(tmp_path / name),
+                "--seed",
+                seed,
+            ]
         )
+        assert found == 0
     first, again, other = (
         (tmp_path / name / dataset.EXAMPLES).read_text() for name in "abc"
     )
@@ -159,9 +156,8 @@ def test_magicbrush_is_read_in_its_own_layout(tmp_path):
 
 def test_a_test_split_trains_nothing(tmp_path, capsys):
     folder = magicbrush(tmp_path / "test")
-    assert "does not allow training" in refused(
-        capsys, "data", "adiee", folder, "--out", tmp_path / "data"
-    )
+    found = refused(capsys, "data", "adiee", folder, "--out", tmp_path / "data")
+    assert "does not allow training" in found
     assert not (tmp_path / "data").exists()
 
 
@@ -350,9 +346,8 @@ def test_labels_by_clip_d_are_computed(outputs, clip, tmp_path, monkeypatch):
         elif direction < 0.05:
             expected[f"{uid}/{editor}"] = 0.0
         if f"{uid}/{editor}" in found:
-            assert found[f"{uid}/{editor}"].origin["clip_d"] == pytest.approx(
-                direction, abs=1e-5
-            )
+            got = found[f"{uid}/{editor}"].origin["clip_d"]
+            assert got == (pytest.approx(direction, abs=1e-5))
     assert {uid: edit.label for uid, edit in found.items()} == expected
     assert {0.0, 0.5, 1.0} == set(expected.values())
 

@@ -84,12 +84,10 @@ def test_checkpoints_of_another_tuning_are_not_gone_on_from(tmp_path):
     tuning = Tuning("base", seed=0)
     assert sft._resume_or_begin(checkpoints, tuning) is None
     (checkpoints / "checkpoint-3").mkdir()
-    assert sft._resume_or_begin(checkpoints, tuning) == str(
-        checkpoints / "checkpoint-3"
-    )
-    assert "trained with seed 0, got 1; use the same value" in refusal(
-        sft._resume_or_begin, checkpoints, Tuning("base", seed=1)
-    )
+    found = sft._resume_or_begin(checkpoints, tuning)
+    assert found == (str(checkpoints / "checkpoint-3"))
+    line = refusal(sft._resume_or_begin, checkpoints, Tuning("base", seed=1))
+    assert "trained with seed 0, got 1; use the same value" in line
     (checkpoints / "options.json").write_text("[[")
     with pytest.raises(VievalError, match="remove .*checkpoints"):
         sft._resume_or_begin(checkpoints, tuning)

@@ -142,9 +142,8 @@ def test_each_choice_decides(scorer, data, tmp_path, changed, monkeypatch):
         save_file(
             {**held, "2.bias": held["2.bias"] + 0.25}, folder / "head.safetensors"
         )
-        assert scored(folder, edits[:4]) == pytest.approx(
-            [value + 0.25 for value in before], abs=1e-5
-        )
+        found = scored(folder, edits[:4])
+        assert found == (pytest.approx([value + 0.25 for value in before], abs=1e-5))
     elif changed == "the position":
         description.write_text(description.read_text().replace("before:", "at:"))
         assert scored(folder, edits[:4]) != pytest.approx(before, abs=1e-4)
@@ -154,9 +153,8 @@ def test_each_choice_decides(scorer, data, tmp_path, changed, monkeypatch):
         [name] = [name for name in weights if name.endswith("embed_tokens.weight")]
         weights[name][row] += 1
         save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-        assert "trained on a base whose weights differ from those of" in refusal(
-            scored, folder, edits[:4]
-        )
+        said = refusal(scored, folder, edits[:4])
+        assert "trained on a base whose weights differ from those of" in said
         # the row itself is not read before the token is said: without the check a head reads at the
         # token what it made
         kept = [
@@ -216,9 +214,8 @@ def test_a_killed_training_ends_alike(data, base, tmp_path, monkeypatch, options
     assert train(data, base, tmp_path / "killed", *options) == 0
     assert len(again) == 4  # two steps of six were kept
     for name in ("model.safetensors", "head.safetensors"):
-        assert (tmp_path / "killed" / name).read_bytes() == (
-            tmp_path / "whole" / name
-        ).read_bytes()
+        text = (tmp_path / "killed" / name).read_bytes()
+        assert text == ((tmp_path / "whole" / name).read_bytes())
     assert not (tmp_path / "killed" / loop.CHECKPOINT).exists()
 
 
@@ -259,15 +256,13 @@ def test_adapters_leave_the_rest_alone(data, tmp_path, answer, request):
     from safetensors.torch import load_file
 
     base = tiny_model.build(tmp_path / "base")
-    assert (
-        train(
-            data,
-            base,
-            *shlex.split(f"{tmp_path}/out --tune lora --images two --steps 2 --answer"),
-            answer,
-        )
-        == 0
+    found = train(
+        data,
+        base,
+        *shlex.split(f"{tmp_path}/out --tune lora --images two --steps 2 --answer"),
+        answer,
     )
+    assert found == 0
     before, after = (
         load_file(folder / "model.safetensors") for folder in (base, tmp_path / "out")
     )
@@ -288,9 +283,8 @@ def test_adapters_leave_the_rest_alone(data, tmp_path, answer, request):
             else after[name],
         )
     }
-    assert {name.rpartition(".")[0].rpartition(".")[2] for name in changed} <= set(
-        shlex.split("q_proj v_proj embed_tokens lm_head")
-    )
+    found = {name.rpartition(".")[0].rpartition(".")[2] for name in changed}
+    assert found <= (set(shlex.split("q_proj v_proj embed_tokens lm_head")))
     assert changed
     assert not any("visual" in name for name in changed)
     assert (tmp_path / "out" / "head.safetensors").exists() == (answer == "token")

@@ -68,9 +68,8 @@ def test_datasets_loads_what_was_exported(run, tmp_path):
         cache_dir=str(tmp_path / "cache"),
     )
     assert len(loaded["train"]) == len(rows)
-    assert set(loaded["train"].column_names) == set(
-        split("id sub_task messages images trained")
-    )
+    found = set(loaded["train"].column_names)
+    assert found == (set(split("id sub_task messages images trained")))
 
 
 def test_trl_takes_every_example(run, tmp_path):

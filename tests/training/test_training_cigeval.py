@@ -98,9 +98,8 @@ def test_of_the_first_form_each_call_is_an_example_with_what_its_tool_showed(sam
         if isinstance(part, Image)
     ]
     assert all(isinstance(image.source, bytes) for image in shown)
-    assert [decode(image).size for image in shown] == [
-        decode(sample.images["source"]).size
-    ] * 2
+    found = [decode(image).size for image in shown]
+    assert found == ([decode(sample.images["source"]).size] * 2)
 
 
 def test_in_the_second_form_a_sub_question_is_one_example(sample):
@@ -111,9 +110,8 @@ def test_in_the_second_form_a_sub_question_is_one_example(sample):
         "restraint/turn 2",
     ]
     for one in made:
-        assert [message.role for message in one.messages] == split(
-            "user assistant user assistant"
-        )
+        found = [message.role for message in one.messages]
+        assert found == (split("user assistant user assistant"))
         assert one.trained == (1, 3)
         observed = [part for part in one.messages[2].parts if isinstance(part, Image)]
         assert len(observed) == 2, "the observation has the highlighted images"
@@ -159,17 +157,15 @@ def test_export_counts_what_it_kept_and_trl_reads_it(tmp_path, monkeypatch, caps
         )
     results = tmp_path / "1_samples_vieval_demo_cigeval_mie.jsonl"
     results.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert (
-        main(
-            [
-                "export",
-                "cigeval",
-                str(results),
-                *split(f"--out {tmp_path}/t.jsonl --trainer trl"),
-            ]
-        )
-        == 0
+    found = main(
+        [
+            "export",
+            "cigeval",
+            str(results),
+            *split(f"--out {tmp_path}/t.jsonl --trainer trl"),
+        ]
     )
+    assert found == 0
     near = [
         one
         for one in judged
@@ -177,10 +173,9 @@ def test_export_counts_what_it_kept_and_trl_reads_it(tmp_path, monkeypatch, caps
     ]
     assert 0 < len(near) < len(judged)
     lines = capsys.readouterr().out.splitlines()
-    assert (
-        lines[0]
-        == f"wrote {tmp_path / 't.jsonl'}: {3 * len(near)} examples from 6 verdicts"
-    )
+    found = lines[0]
+    expected = f"wrote {tmp_path / 't.jsonl'}: {3 * len(near)} examples from 6 verdicts"
+    assert found == expected
     assert lines[3].split() == ["mie", "6", str(len(near)), str(6 - len(near))]
     written = [
         json.loads(line) for line in (tmp_path / "t.jsonl").read_text().splitlines()

@@ -96,9 +96,8 @@ class TestAll:
             },
         }
         assert lookups["mie"] == {"sample_34_1.jpg": {"instruction": "add a cat"}}
-        assert lookups["sdig"] == {
-            "sample_3.jpg": {"prompt": "a <token> dog", "subject": "dog"}
-        }
+        found = lookups["sdig"]
+        assert found == {"sample_3.jpg": {"prompt": "a <token> dog", "subject": "dog"}}
         assert lookups["sdie"] == {"sample_7.jpg": {"subject": "poop_emoji"}}
         assert lookups["mcic"]["sample_9.jpg"] == {
             "prompt": "a dog in a car",
@@ -116,9 +115,8 @@ class TestAll:
         second = await prepared(site, tmp_path)
         assert not site.hits
         assert is_complete(second)
-        assert [part.present for part in second] == [
-            part.downloaded_count for part in first
-        ]
+        found = [part.present for part in second]
+        assert found == [part.downloaded_count for part in first]
 
     async def test_one_task_without_images(self, site, tmp_path):
         report = await prepared(site, tmp_path, parts=["tie"], images=False)
@@ -190,9 +188,8 @@ class TestFaults:
         images = report[-1]
         assert (images.present, images.downloaded_count, images.total) == (0, 2, 6)
         reasons = {f.url.removeprefix(site.base): f.reason for f in images.failed}
-        assert "is not an image in a supported format" in reasons.pop(
-            f"/museum/{TIE}/SDEdit/sample_34_2.jpg"
-        )
+        found = reasons.pop(f"/museum/{TIE}/SDEdit/sample_34_2.jpg")
+        assert "is not an image in a supported format" in found
         assert reasons == {
             f"/museum/{TIE}/SDEdit/sample_34_1.jpg": "404 not found",
             f"/museum/{TIE}/MagicBrush/sample_34_1.jpg": (
@@ -200,17 +197,14 @@ class TestFaults:
             ),
             f"/museum/{TIE}/MagicBrush/sample_34_2.jpg": "timed out: no data for 0.3 s",
         }
-        assert {path: site.hits[path] for path in site.faults} == dict(
-            zip(site.faults, (1, 1, 2, 2), strict=True)
-        )
+        found = {path: site.hits[path] for path in site.faults}
+        assert found == (dict(zip(site.faults, (1, 1, 2, 2), strict=True)))
         line = (
             "imagenhub/tie: 1 of 6 images missing, first: "
             f"{site.base}/museum/{TIE}/SDEdit/sample_34_1.jpg"
         )
-        assert (
-            f"{line} (404 not found); run the command again to retry"
-            in summary_lines(report)
-        )
+        found = summary_lines(report)
+        assert f"{line} (404 not found); run the command again to retry" in found
         missing = {f.url.removeprefix(f"{site.base}/museum/") for f in images.failed}
         kept = expected_files(site, ("tie",))
         assert without_lookups(files_below(tmp_path)) == {
@@ -229,9 +223,8 @@ class TestFaults:
         for uid in REDUCED["tie"][1]:
             del site.files[f"/museum/{TIE}/input/{uid}"]
         lines = summary_lines(await prepared(site, tmp_path, parts=["tie"]))
-        assert [line.split(", first")[0] for line in lines if "missing" in line] == [
-            "imagenhub/tie: 2 of 6 images missing"
-        ]
+        found = [line.split(", first")[0] for line in lines if "missing" in line]
+        assert found == ["imagenhub/tie: 2 of 6 images missing"]
 
     async def test_missing_ratings_spare_other_tasks(self, site, tmp_path):
         del site.files[f"/ratings/{TIE}/Text-Guided_IE_rater2.tsv"]
@@ -247,10 +240,8 @@ class TestFaults:
     async def test_ratings_that_are_a_web_page(self, site, tmp_path):
         site.files[f"/ratings/{TIE}/Text-Guided_IE_rater2.tsv"] = b"<html>moved</html>"
         report = await prepared(site, tmp_path, parts=["tie"])
-        assert (
-            "not a table of ratings: the column uid is missing"
-            in summary_lines(report)[0]
-        )
+        found = summary_lines(report)[0]
+        assert "not a table of ratings: the column uid is missing" in found
 
     @pytest.mark.parametrize("uid", ["../../evil.jpg", ".hidden", "a b.jpg"])
     async def test_uids_that_are_no_file_names(self, site, tmp_path, uid):
@@ -321,17 +312,14 @@ class TestConditions:
         assert path.read_bytes() == mirrored
         path.write_bytes(mirrored[:20])
         await prepared(site, tmp_path, parts=["tie"], images=False)
-        assert (
-            json.loads(path.read_bytes())["sample_34_1.jpg"]["instruction"]
-            == "add a cat"
-        )
+        text = json.loads(path.read_bytes())["sample_34_1.jpg"]["instruction"]
+        assert text == "add a cat"
 
     async def test_a_row_count_out_of_all_proportion(self, site, tmp_path, monkeypatch):
         monkeypatch.setattr(conditions, "MAX_ROWS", 100)
         report = await prepared(site, tmp_path, parts=["tig"], images=False)
-        assert (
-            "num_rows_total must be from 0 to 100, got 230" in summary_lines(report)[-1]
-        )
+        found = summary_lines(report)[-1]
+        assert "num_rows_total must be from 0 to 100, got 230" in found
 
 
 class TestImages:

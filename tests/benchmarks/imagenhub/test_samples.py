@@ -78,10 +78,8 @@ def test_malformed_ratings_are_located(ratings_folder, change, message):
 
 
 def test_an_absent_ratings_file_says_how_to_get_it(tmp_path):
-    assert (
-        "no such file; run `vieval prepare imagenhub`, or set VIEVAL_DATA"
-        in refusal(read_ratings, tmp_path, "tie")
-    )
+    line = refusal(read_ratings, tmp_path, "tie")
+    assert "no such file; run `vieval prepare imagenhub`, or set VIEVAL_DATA" in line
 
 
 def test_missing_lists_conditions_and_images(ratings_folder):
@@ -121,12 +119,10 @@ def test_an_unknown_part_is_told_with_the_seven(tmp_path):
 def test_conditions_are_cleaned_as_the_authors_do():
     sdig, sdie = imagenhub.TASKS["sdig"], imagenhub.TASKS["sdie"]
     assert _texts("sdig", {"prompt": "a <token> dog"}, sdig) == {"prompt": "a dog"}
-    assert _texts("sdie", {"subject": "bear_plushie"}, sdie) == {
-        "subject": "bear plushie"
-    }
-    assert _texts("cig", {"text": "a street"}, imagenhub.TASKS["cig"]) == {
-        "prompt": "a street"
-    }
+    found = _texts("sdie", {"subject": "bear_plushie"}, sdie)
+    assert found == {"subject": "bear plushie"}
+    found = _texts("cig", {"text": "a street"}, imagenhub.TASKS["cig"])
+    assert found == {"prompt": "a street"}
 
 
 def test_the_public_ratings_are_all_there(shared_data):

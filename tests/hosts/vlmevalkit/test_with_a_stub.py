@@ -205,14 +205,12 @@ def test_the_hook_makes_a_plain_run_know_our_datasets(run, tmp_path, monkeypatch
     hooked = run("-c", begin + run_it)
     assert hooked.returncode == 0, hooked.stderr
     assert "Overall" in hooked.stdout
-    assert (
-        run(
-            "-c",
-            begin
-            + "import sys, json; print([m for m in sys.modules if m.startswith('vieval')])",
-        ).stdout
-        == "[]\n"
-    )
+    found = run(
+        "-c",
+        begin
+        + "import sys, json; print([m for m in sys.modules if m.startswith('vieval')])",
+    ).stdout
+    assert found == "[]\n"
     (site / "_vieval_vlmevalkit_hook.py").write_text("# of vieval 0.0.1\n")
     assert hook_files.state() == "old"
     hook_files.remove()

@@ -73,16 +73,13 @@ def test_all_files_come_once_from_their_commit(site, vieval, tmp_path):
             f"--mirror logs={host}"
         ),
     )
-    assert vieval(*given).out.splitlines()[1:] == [
-        "published_verdicts/imagenhub: complete, 12 files (12 fetched now)"
-    ]
-    assert fetched(tmp_path / files.NAME) == {
-        file.place: BODIES[file.path] for file in LISTED
-    }
+    expected = ["published_verdicts/imagenhub: complete, 12 files (12 fetched now)"]
+    assert vieval(*given).out.splitlines()[1:] == expected
+    found = fetched(tmp_path / files.NAME)
+    assert found == {file.place: BODIES[file.path] for file in LISTED}
     assert len(asked) == 12
-    assert vieval(*given).out.splitlines()[1:] == [
-        "published_verdicts/imagenhub: complete, 12 files (0 fetched now)"
-    ]
+    expected = ["published_verdicts/imagenhub: complete, 12 files (0 fetched now)"]
+    assert vieval(*given).out.splitlines()[1:] == expected
     assert len(asked) == 12
 
 
@@ -101,9 +98,8 @@ def test_interrupted_and_changed_files_are_fetched(site, vieval, tmp_path):
     )
     gone.clear(), asked.clear()
     (tmp_path / files.NAME / LISTED[11].place).write_bytes(b"changed")
-    assert vieval(*given).out.splitlines()[1:] == [
-        "published_verdicts/imagenhub: complete, 12 files (6 fetched now)"
-    ]
+    expected = ["published_verdicts/imagenhub: complete, 12 files (6 fetched now)"]
+    assert vieval(*given).out.splitlines()[1:] == expected
     assert len(asked) == 6
 
 
@@ -143,10 +139,8 @@ def test_without_a_network_two_lines_say_what_to_do(vieval, tmp_path):
 
 
 def test_another_part_and_another_host_are_told(vieval):
-    assert (
-        "unknown part 'mine' of published_verdicts"
-        in vieval("prepare", "published_verdicts", "--part", "mine", code=1).err
-    )
+    said = vieval("prepare", "published_verdicts", "--part", "mine", code=1).err
+    assert "unknown part 'mine' of published_verdicts" in said
 
 
 @pytest.mark.parametrize("mirror", ["museum=http://127.0.0.1:9", "logs", "logs=", "="])

@@ -63,9 +63,8 @@ def test_every_described_judge_has_files_and_every_file_a_judge():
             assert of_judge, known
             claimed.update(of_judge)
     # answers for replays alone are no judge's
-    assert {file.repository for file in set(published_files()) - claimed} == {
-        "j-min/DSG"
-    }
+    found = {file.repository for file in set(published_files()) - claimed}
+    assert found == {"j-min/DSG"}
     assert len({known.title for known in published_judges("imagenhub")}) == 16
 
 
@@ -76,9 +75,8 @@ def test_those_whose_logs_are_there_are_present(shared_data):
         )
     ]
     assert len(present("genai_bench_tiger", shared_data)) == 7
-    assert parts_present(judge("qwenVL", "genai_bench_tiger"), shared_data) == [
-        "generation"
-    ]
+    found = parts_present(judge("qwenVL", "genai_bench_tiger"), shared_data)
+    assert found == ["generation"]
 
 
 @pytest.mark.slow
@@ -88,9 +86,8 @@ def test_the_numbers_are_the_printed_ones(shared_data):
     cells = known.report.findings(
         "imagenhub", tuple(known.parts), [run], AS_PRINTED
     ).cells
-    assert cells[
-        Key("T1", "all", "", "GPT-4v one-shot", "spearman", "O")
-    ] == pytest.approx(0.2604, abs=5e-5)
+    found = cells[Key("T1", "all", "", "GPT-4v one-shot", "spearman", "O")]
+    assert found == pytest.approx(0.2604, abs=5e-5)
 
 
 def test_contests_are_read_with_peoples_votes(shared_data):
@@ -120,12 +117,10 @@ def test_contests_are_read_with_peoples_votes(shared_data):
 def test_a_part_of_the_samples_is_enough(shared_data, few_logs):
     first = samples(shared_data)[-10:]
     run = run_of(judge("gpt4o_0shot"), few_logs, first)
-    assert [record.id for [record] in run.records["cig"]] == [
-        sample.id for sample in first
-    ]
-    assert "GPT-4o zero-shot has no verdicts on these samples" in refusal(
-        run_of, judge("gpt4o_0shot"), few_logs, samples(shared_data)[:10]
-    )
+    found = [record.id for [record] in run.records["cig"]]
+    assert found == [sample.id for sample in first]
+    line = refusal(run_of, judge("gpt4o_0shot"), few_logs, samples(shared_data)[:10])
+    assert "GPT-4o zero-shot has no verdicts on these samples" in line
 
 
 def test_logs_of_another_commit_give_no_number(few_logs, tmp_path):
@@ -139,9 +134,8 @@ def test_logs_of_another_commit_give_no_number(few_logs, tmp_path):
     with pytest.raises(VievalError) as refused:
         verdicts_of(judge("gpt4o_0shot"), tmp_path)
     assert "\n" not in str(refused.value)
-    assert "not the file from TIGER-AI-Lab/VIEScore at commit 1a2d178" in str(
-        refused.value
-    )
+    found = str(refused.value)
+    assert "not the file from TIGER-AI-Lab/VIEScore at commit 1a2d178" in found
 
 
 def test_of_a_part_some_of_whose_files_are_missing_nothing_is_read(few_logs, tmp_path):

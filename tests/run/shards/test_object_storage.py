@@ -33,9 +33,8 @@ def test_shards_are_put_once_each_and_resumed(vieval, server, data):
         assert 0 < len(verdicts_in(bucket)) <= 60
         vieval(*command)
         assert verdicts_in(bucket) == sorted(f"u{number}" for number in range(120))
-        assert bucket.puts(".parquet") == {
-            key: 1 for key in bucket.objects if key.endswith(".parquet")
-        }
+        found = bucket.puts(".parquet")
+        assert found == {key: 1 for key in bucket.objects if key.endswith(".parquet")}
         assert "18 of 18 done" in vieval("shards", address, "--verify").out
         vieval("shards", address, "--compact")
         assert len([key for key in bucket.objects if key.endswith(".parquet")]) == 1
@@ -91,9 +90,8 @@ def test_another_machine_indexes_tars(vieval, tmp_path, monkeypatch, replaced):
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache of the other"))
         if replaced:
             write_tar(path, dict(reversed(samples(b"a thing").items())))
-            assert (
-                "a.tar: changed since the plan was made" in vieval(*command, code=1).err
-            )
+            said = vieval(*command, code=1).err
+            assert "a.tar: changed since the plan was made" in said
         else:
             vieval(*command)
             uids = [

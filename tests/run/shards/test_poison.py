@@ -55,7 +55,6 @@ def test_a_worker_that_always_dies_ends_the_run(data, tmp_path):
         "--processes",
         "1",
     ]
-    assert "a worker died 1 times in a row (last reason: signal SIGSEGV" in ended(
-        start(*command, environment=environment, code=code), 1
-    )
+    found = ended(start(*command, environment=environment, code=code), 1)
+    assert "a worker died 1 times in a row (last reason: signal SIGSEGV" in found
     assert files_in(tmp_path / "out") == []

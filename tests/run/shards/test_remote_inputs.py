@@ -65,9 +65,8 @@ def test_a_bucket_equals_a_disk(vieval, server, bucket, data, tmp_path, extra):
         *extra,
     )
     vieval(*command)
-    assert ordered(plain(verdicts(tmp_path / "out"))) == plain(
-        verdicts(tmp_path / "local")
-    )
+    found = ordered(plain(verdicts(tmp_path / "out")))
+    assert found == (plain(verdicts(tmp_path / "local")))
     plan = json.loads((tmp_path / "out" / "plan.json").read_text())
     assert plan["root"] == bucket.address("data")
     assert [file["path"] for file in plan["files"]] == [
@@ -93,9 +92,8 @@ def test_a_bucket_equals_a_disk(vieval, server, bucket, data, tmp_path, extra):
 )
 def test_files_are_named_as_on_a_disk(vieval, bucket, tmp_path, pattern, count):
     judge(vieval, bucket.address(pattern), tmp_path / "out")
-    assert (
-        len(json.loads((tmp_path / "out" / "plan.json").read_text())["files"]) == count
-    )
+    found = len(json.loads((tmp_path / "out" / "plan.json").read_text())["files"])
+    assert found == count
 
 
 def test_verdicts_may_lie_in_the_data_set(vieval, bucket):
@@ -114,10 +112,8 @@ def test_what_reads_the_data_again_reads_it_there(vieval, bucket, data, tmp_path
     vieval("filter", out, "--where", "row % 2 = 0", "--out", tmp_path / "kept")
     passed = parquet.read_table(tmp_path / "kept" / "more" / "part-2.parquet")
     assert passed["uid"].to_pylist() == [f"u{number}" for number in range(80, 120, 2)]
-    assert (
-        passed["image"].to_pylist()
-        == parquet.read_table(data / "part-2.parquet")["image"].to_pylist()[::2]
-    )
+    expected = parquet.read_table(data / "part-2.parquet")["image"].to_pylist()[::2]
+    assert passed["image"].to_pylist() == expected
     assert "u3" in vieval("show", out, "part-0.parquet:3").out
     asked = len(bucket.requests)
     vieval("report", out, "--out", tmp_path / "report")
@@ -137,10 +133,8 @@ def test_a_file_that_was_replaced_is_refused(vieval, bucket, tmp_path):
     replaced(bucket)
     error = judge(vieval, bucket.address("data"), out, code=1).err
     assert "part-1.parquet has changed since the plan was made" in error
-    assert (
-        "s3://bucket/data/part-1.parquet: changed"
-        in vieval("shards", out, "--verify", code=1).err
-    )
+    said = vieval("shards", out, "--verify", code=1).err
+    assert "s3://bucket/data/part-1.parquet: changed" in said
     error = vieval(
         "filter", out, "--where", "PQ > 0", "--out", tmp_path / "kept", code=1
     ).err

@@ -54,10 +54,8 @@ def test_each_row_has_its_verdict(vieval, server, data, tmp_path):
     assert found[0]["seconds"] > 0
     assert {score["question"] for score in found[0]["sub_scores"]}
     # row groups of 20 rows are two shards of 8 rows and one of 4
-    assert (
-        sorted(metadata(path)["verdicts"] for path in files_in(tmp_path / "out"))
-        == [4] * 6 + [8] * 12
-    )
+    counted = sorted(metadata(path)["verdicts"] for path in files_in(tmp_path / "out"))
+    assert counted == [4] * 6 + [8] * 12
     assert "18 of 18 done" in printed.out
     assert not list((tmp_path / "out" / "under_way").iterdir())
     assert (
@@ -81,10 +79,8 @@ def test_other_inputs_and_options_are_refused(vieval, server, data, tmp_path):
     vieval(*command)
     asked = server.stats()["requests"]
     assert "temperature" in vieval(*command, "--temperature", "1", code=1).err
-    assert (
-        "rows_per_shard 8, now 9"
-        in vieval(*command, "--rows-per-shard", "9", code=1).err
-    )
+    said = vieval(*command, "--rows-per-shard", "9", code=1).err
+    assert "rows_per_shard 8, now 9" in said
     assert "judge" in vieval(*command, "--judge", "vqascore", code=1).err
     write_parquet(data / "more", 1)
     assert "--extend" in vieval(*command, code=1).err
@@ -97,19 +93,14 @@ def test_another_limit_is_another_run(vieval, server, data, tmp_path):
     vieval(*command, "--limit", "20")
     asked = server.stats()["requests"]
     refused = "contains a run started with --limit 20, now "
-    assert (
-        f"{refused}without --limit; use the command that started it"
-        in vieval(*command, code=1).err
-    )
-    assert (
-        f"{refused}with --limit 30; " in vieval(*command, "--limit", "30", code=1).err
-    )
+    said = vieval(*command, code=1).err
+    assert f"{refused}without --limit; use the command that started it" in said
+    said = vieval(*command, "--limit", "30", code=1).err
+    assert f"{refused}with --limit 30; " in said
     vieval(*command, "--limit", "20")
     assert server.stats()["requests"] == asked
-    assert (
-        "rows: 20 of 20, limited to the first 20 rows"
-        in vieval("shards", tmp_path / "out").out
-    )
+    printed = vieval("shards", tmp_path / "out").out
+    assert "rows: 20 of 20, limited to the first 20 rows" in printed
     assert "a row counts when" not in vieval("shards", tmp_path / "out").out
     next((tmp_path / "out" / "verdicts").iterdir()).unlink()
     found = vieval("shards", tmp_path / "out").out
@@ -122,10 +113,8 @@ def test_another_limit_is_another_run(vieval, server, data, tmp_path):
     assert "complete: each of the first 20 rows has exactly one verdict" in verified
     whole = arguments(file, tmp_path / "whole", server, *SMALL)
     vieval(*whole)
-    assert (
-        "run started without --limit, now with --limit 20"
-        in vieval(*whole, "--limit", "20", code=1).err
-    )
+    said = vieval(*whole, "--limit", "20", code=1).err
+    assert "run started without --limit, now with --limit 20" in said
 
 
 def test_a_finished_run_says_how_fast_it_was(vieval, server, data, tmp_path):
@@ -176,10 +165,8 @@ def test_a_file_that_was_replaced_is_refused(vieval, server, data, tmp_path):
     vieval(*command, "--budget", "20", code=1)
     table = pyarrow.Table.from_pylist(list(rows(range(500, 540))))
     parquet.write_table(table, data / "part-1.parquet", row_group_size=20)
-    assert (
-        "part-1.parquet has changed since the plan was made"
-        in vieval(*command, code=1).err
-    )
+    said = vieval(*command, code=1).err
+    assert "part-1.parquet has changed since the plan was made" in said
 
 
 def test_another_version_needs_the_same_readers(vieval, server, data, tmp_path):
@@ -209,9 +196,8 @@ def test_images_are_bytes_or_paths_too(vieval, server, data, tmp_path, form):
         write_parquet(other, 1, form="bytes")
     vieval(*arguments(data / "part-0.parquet", tmp_path / "structs", server))
     vieval(*arguments(other, tmp_path / "others", server))
-    assert less_costs(verdicts(tmp_path / "others")) == less_costs(
-        verdicts(tmp_path / "structs")
-    )
+    found = less_costs(verdicts(tmp_path / "others"))
+    assert found == (less_costs(verdicts(tmp_path / "structs")))
 
 
 @pytest.mark.parametrize("name", ["a.tar", "a.tar.gz"])
@@ -245,9 +231,8 @@ def labelled(source, number=24):
 def test_a_source_of_plain_words_makes_no_edit_of_a_tar(vieval, tmp_path):
     path = write_tar(tmp_path / "a.tar", labelled("laion"))
     printed = vieval("score", path, "--judge", "sharpness", "--out", tmp_path / "out")
-    assert {(row["status"], row["kind"]) for row in verdicts(tmp_path / "out")} == {
-        ("ok", "tig")
-    }
+    found = {(row["status"], row["kind"]) for row in verdicts(tmp_path / "out")}
+    assert found == {("ok", "tig")}
     line = (
         "ignoring column 'source', which does not hold images (for example, 'laion'); read it "
         "with --columns category=source"
@@ -395,18 +380,15 @@ def test_a_missing_column_is_told_first(vieval, server, data, tmp_path):
     parquet.write_table(
         pyarrow.table({"uid": ["1"], "prompt": ["x"]}), data / "part-9.parquet"
     )
-    assert (
-        "part-9.parquet: no column 'image'"
-        in vieval(*arguments(data, tmp_path / "out", server), code=1).err
-    )
+    said = vieval(*arguments(data, tmp_path / "out", server), code=1).err
+    assert "part-9.parquet: no column 'image'" in said
     assert server.stats()["requests"] == 0
 
 
 def test_an_unwritable_folder_is_told_first(vieval, server, data, tmp_path):
     (tmp_path / "out").write_text("a file")
-    assert (
-        "cannot write" in vieval(*arguments(data, tmp_path / "out", server), code=1).err
-    )
+    said = vieval(*arguments(data, tmp_path / "out", server), code=1).err
+    assert "cannot write" in said
     assert server.stats()["requests"] == 0
 
 
@@ -532,10 +514,8 @@ def test_a_run_that_scores_no_row_exits_with_1_and_says_so(vieval, data, tmp_pat
     assert said in printed
     with FakeServer() as server:
         vieval(*again, server.base_url)
-    assert (
-        "complete: each row has exactly one verdict"
-        in vieval("shards", tmp_path / "out", "--verify").out.splitlines()[-1]
-    )
+    shown = vieval("shards", tmp_path / "out", "--verify").out.splitlines()[-1]
+    assert "complete: each row has exactly one verdict" in shown
 
 
 def test_a_column_that_is_no_text_is_named(vieval, server, data, tmp_path):
@@ -589,9 +569,8 @@ def test_a_killed_worker_leaves_no_shard(vieval, data, tmp_path, server):
     assert len(files_in(tmp_path / "out")) == 2
     assert list((tmp_path / "out" / "verdicts").glob("*.part"))
     vieval(*command)
-    assert [row["uid"] for row in verdicts(tmp_path / "out")] == [
-        f"u{number}" for number in range(120)
-    ]
+    found = [row["uid"] for row in verdicts(tmp_path / "out")]
+    assert found == [f"u{number}" for number in range(120)]
 
 
 def test_two_drivers_at_once_share_the_work(data, tmp_path):
@@ -603,9 +582,8 @@ def test_two_drivers_at_once_share_the_work(data, tmp_path):
         for process in both:
             ended(process)
         asked = server.stats()["requests"]
-    assert [row["uid"] for row in verdicts(tmp_path / "out")] == [
-        f"u{number}" for number in range(120)
-    ]
+    found = [row["uid"] for row in verdicts(tmp_path / "out")]
+    assert found == [f"u{number}" for number in range(120)]
     # twice at most what both had open at the end
     assert asked <= 2 * (120 + 2 * 3 * 8) + 4
 
@@ -616,19 +594,16 @@ def test_verify_says_what_is_wrong(vieval, server, data, tmp_path):
     printed = vieval("shards", out, "--verify", code=1)
     assert "shards have no verdicts (first: part-" in printed.err
     vieval(*command)
-    assert (
-        "complete: each row has exactly one verdict; 18 images"
-        in vieval("shards", out, "--verify").out
-    )
+    shown = vieval("shards", out, "--verify").out
+    assert "complete: each row has exactly one verdict; 18 images" in shown
     first, second, *_ = files_in(out)
     (out / "verdicts" / f"{'0' * 24}.parquet").write_bytes(first.read_bytes())
     kept = parquet.read_table(second)
     parquet.write_table(
         pyarrow.concat_tables([kept.slice(1), kept.slice(1, 1)]), second
     )
-    assert (
-        "contains a row more than once" in vieval("shards", out, "--verify", code=1).err
-    )
+    said = vieval("shards", out, "--verify", code=1).err
+    assert "contains a row more than once" in said
     (data / "part-1.parquet").write_bytes((data / "part-0.parquet").read_bytes())
     err = vieval("shards", out, "--verify", code=1).err
     assert (
@@ -650,9 +625,8 @@ def test_verify_finds_an_image_that_is_another(vieval, server, tmp_path):
     }
     parquet.write_table(pyarrow.table(table), folder / "a.parquet")
     vieval(*arguments(folder, tmp_path / "out", server, "--rows-per-shard", "1"))
-    assert (
-        "2 rows have the same uid" in vieval("shards", tmp_path / "out", "--verify").out
-    )
+    shown = vieval("shards", tmp_path / "out", "--verify").out
+    assert "2 rows have the same uid" in shown
     (folder / "1.jpg").write_bytes(picture(9))
     printed = vieval("shards", tmp_path / "out", "--verify", code=1)
     assert "a.parquet: the image of row 1 has changed" in printed.err
@@ -730,9 +704,8 @@ def test_addresses_are_fetched_from_allowed_hosts(vieval, server, tmp_path):
         assert not list(Path(os.environ["XDG_CACHE_HOME"]).rglob("fetched"))
         command[command.index("--out") + 1] = tmp_path / "private"
         vieval(*command, "--allow-urls", "*", code=1)
-        assert {row["status"] for row in verdicts(tmp_path / "private")} == {
-            "tool_error"
-        }
+        seen = {row["status"] for row in verdicts(tmp_path / "private")}
+        assert seen == {"tool_error"}
         assert len(fetched) == 24
     write_parquet(tmp_path / "bytes", 1, 24)
     vieval(*arguments(tmp_path / "bytes", tmp_path / "same", server, *SMALL))
@@ -788,9 +761,8 @@ def test_a_file_of_the_datasets_library(vieval, server, tmp_path):
     made.to_parquet(tmp_path / "data" / "train-00000-of-00001.parquet")
     vieval(*arguments(tmp_path / "data", tmp_path / "out", server))
     found = verdicts(tmp_path / "out")
-    assert [row["uid"] for row in found] == [
-        f"train-00000-of-00001.parquet:{number}" for number in range(12)
-    ]
+    seen = [row["uid"] for row in found]
+    assert seen == [f"train-00000-of-00001.parquet:{number}" for number in range(12)]
     assert {row["status"] for row in found} == {"ok"}
 
 

@@ -34,19 +34,15 @@ def live(tmp_path, monkeypatch):
         (tmp_path / "o.yaml").write_text(json.dumps({"store": store}))
         monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "o.yaml"))
         with FakeServer() as server:
-            assert (
-                main(
-                    [
-                        *map(
-                            str,
-                            arguments(
-                                tmp_path / "data", tmp_path / "live", server, *FLAGS
-                            ),
-                        )
-                    ]
-                )
-                == 0
+            found = main(
+                [
+                    *map(
+                        str,
+                        arguments(tmp_path / "data", tmp_path / "live", server, *FLAGS),
+                    )
+                ]
             )
+            assert found == 0
         for file in tmp_path.glob("replies.sqlite*"):
             file.unlink()
         return less_costs(verdicts(tmp_path / "live"))
