@@ -19,10 +19,8 @@ from vieval_plugin.meta_evaluation.statistics import Rating, summary_of
 from vieval_plugin.meta_evaluation.tables import printed_tables
 from vieval_plugin.stats.options import StatisticsOptions
 
-POINTS, PAIRS = (
-    benchmark_registry.benchmark("aurora_bench"),
-    benchmark_registry.benchmark("aurora_bench_pairs"),
-)
+POINTS = benchmark_registry.benchmark("aurora_bench")
+PAIRS = benchmark_registry.benchmark("aurora_bench_pairs")
 EDITS = benchmark_registry.benchmark("generate_aurora_bench")
 FILES = {
     "points": "human_ratings.json",
@@ -88,11 +86,9 @@ def test_points_are_ratings_of_the_whole_edit(tmp_path):
         ("magicbrush", {"O": (0.5,)}, "data/ag/images/0_left.png | edit 0"),
         ("aurora", {"O": (0.0,)}, "data/ag/images/1_left.png | edit 1"),
     ]
-    assert (samples[0].texts, samples[0].tags, samples[0].kind) == (
-        {"instruction": "edit 0"},
-        ("ag",),
-        "tie",
-    )
+    assert samples[0].texts == {"instruction": "edit 0"}
+    assert samples[0].tags == ("ag",)
+    assert samples[0].kind == "tie"
     assert (
         missing_inputs_reason(viescore.SPEC, samples[0])
         == missing_inputs_reason(adiee.SPEC, samples[0])
@@ -147,11 +143,9 @@ def test_pairs_are_contests_with_ties(tmp_path):
 def test_edits_are_conditions_for_a_generator(tmp_path):
     write(tmp_path, "edits", [edit(0), edit(1)])
     one, other = load(tmp_path, "edits")
-    assert (str(one.id), list(one.images), one.ratings) == (
-        "generate_aurora_bench/edits/0",
-        ["source"],
-        {},
-    )
+    assert str(one.id) == "generate_aurora_bench/edits/0"
+    assert list(one.images) == ["source"]
+    assert one.ratings == {}
     assert (other.texts, other.tags) == ({"instruction": "edit 1"}, ("ag",))
     [line] = EDITS.missing(tmp_path, "edits")
     assert line.startswith("2 of 2 source images missing, first")

@@ -49,10 +49,8 @@ def test_all_rankings_of_four_against_all_are_right_where_every_pair_is():
     assert len(every) == 75
     observations, whole, decided, pairs = [], [], [], []
     for number, (people, judge) in enumerate(product(every, every)):
-        votes, own = (
-            Votes(RANKING, written(people)),
-            dict.fromkeys(("forward", "reverse"), written(judge)),
-        )
+        votes = Votes(RANKING, written(people))
+        own = dict.fromkeys(("forward", "reverse"), written(judge))
         contested = ContestObservation(tuple("wxyz"), votes, own)
         observations.append(
             Observation("", f"{number:04}", {}, {}, Status.OK, contest=contested)

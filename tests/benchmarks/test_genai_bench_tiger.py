@@ -54,10 +54,8 @@ def test_fixed_answers_reach_what_the_authors_table_says(shared_data):
         return round(100 * sum(counted[word] for word in words) / counted.total(), 2)
 
     assert (percent("edit", "both_bad"), percent("edit", "first")) == (42.66, 26.12)
-    assert (percent("generation", "second"), percent("video", "second")) == (
-        38.21,
-        35.08,
-    )
+    assert percent("generation", "second") == 38.21
+    assert percent("video", "second") == 35.08
     ties = [percent(part, "both_good", "both_bad") for part in BENCHMARK.parts]
     assert ties == [45.27, 24.73, 34.52]
 
@@ -67,11 +65,9 @@ def test_contests_of_a_log_have_its_texts_and_no_images(shared_data):
     first, second = contest.candidates
     assert first.texts["instruction"] == "let a herd of sheep block the taxi"
     assert first.texts is second.texts
-    assert (first.images, contest.kind, str(contest.id)) == (
-        {},
-        "tie",
-        "genai_bench_tiger/edit/0",
-    )
+    assert first.images == {}
+    assert contest.kind == "tie"
+    assert str(contest.id) == "genai_bench_tiger/edit/0"
     assert first.id != second.id
     found = missing_inputs_reason(viescore.SPEC, contest)
     assert found == "candidate 1: the sample has no source image"
@@ -171,10 +167,8 @@ def test_one_output_in_several_contests_is_one_sample(tmp_path):
     one, other = BENCHMARK.load(tmp_path, "edit")
     assert one.candidates[1] is other.candidates[0]
     assert one.candidates[0].images["source"] is other.candidates[1].images["source"]
-    assert (one.votes.vote, other.votes.annotators) == (
-        "both_bad",
-        ("first", "both_good"),
-    )
+    assert one.votes.vote == "both_bad"
+    assert other.votes.annotators == ("first", "both_good")
     assert (one.candidates[0].kind, one.candidates[0].group) == ("tie", "add a hat")
     assert missing_inputs_reason(viescore.SPEC, one) == ""
 
@@ -259,11 +253,9 @@ def test_the_form_in_the_docs_can_be_read(tmp_path):
     )
     write(tmp_path, json.loads(shown))
     [contest] = BENCHMARK.load(tmp_path, "edit")
-    assert (contest.votes.annotators, contest.tags, contest.id.uid) == (
-        ("both_bad", "second"),
-        ("local",),
-        "12",
-    )
+    assert contest.votes.annotators == ("both_bad", "second")
+    assert contest.tags == ("local",)
+    assert contest.id.uid == "12"
     assert missing_inputs_reason(viescore.SPEC, contest) == ""
 
 
@@ -313,10 +305,8 @@ def test_a_video_is_judged_by_its_frames(tmp_path):
     assert [role for role, _ in outputs(sample)] == [f"frame_{k}" for k in range(4)]
     expected = tmp_path / "genai_bench_tiger" / "video" / "frames4" / "two" / "3.jpg"
     assert sample.images["frame_3"].source == expected
-    assert (sample.images["output"], missing_inputs_reason(vqascore.SPEC, contest)) == (
-        sample.images["frame_0"],
-        "",
-    )
+    assert sample.images["output"] == sample.images["frame_0"]
+    assert missing_inputs_reason(vqascore.SPEC, contest) == ""
 
 
 # the hub

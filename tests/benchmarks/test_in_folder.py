@@ -31,11 +31,9 @@ def test_a_table_of_ratings_becomes_samples(write, tmp_path):
     first, *_ = samples = benchmark.load(tmp_path / "elsewhere", "all")
     assert len(samples) == 50
     assert str(first.id) == "signs/all/painter/0"
-    assert (first.kind, first.group, first.tags) == (
-        "tig",
-        "a sign that says 0",
-        ("round",),
-    )
+    assert first.kind == "tig"
+    assert first.group == "a sign that says 0"
+    assert first.tags == ("round",)
     assert first.ratings == {"SC": (1.0, 1.0, 2.0)}
     assert isinstance(benchmark.report, ByImageModel)
     assert (benchmark.licence, benchmark.trainable) == ("CC0-1.0", False)
@@ -57,10 +55,8 @@ def test_a_list_in_a_column_parts_of_a_column_and_statistics_by_name(write, tmp_
     benchmark = in_folder.read_benchmark(
         write(SIGNS, rows, table="ratings.jsonl", **changes)
     )
-    assert (dict(benchmark.parts), benchmark.report) == (
-        {"a": None, "b": None},
-        WithLabels(("pearson",), ("PQ",)),
-    )
+    assert dict(benchmark.parts) == {"a": None, "b": None}
+    assert benchmark.report == WithLabels(("pearson",), ("PQ",))
     samples = benchmark.load(tmp_path, "b")
     found = [str(sample.id) for sample in samples]
     assert found == [f"signs/b/printer/{n}" for n in range(4)]
@@ -197,11 +193,9 @@ def test_a_task_of_lmms_eval_is_conditions_for_a_generator(tmp_path):
     host = "lmms_eval: {task: imgedit, text: instruction, image: source, uid: key}"
     (tmp_path / in_folder.FILE).write_text(f"name: my_edits\nkind: tie\n{host}\n")
     benchmark = in_folder.read_benchmark(tmp_path)
-    assert (benchmark.name, dict(benchmark.parts), benchmark.generates) == (
-        "my_edits",
-        {"tie": None},
-        True,
-    )
+    assert benchmark.name == "my_edits"
+    assert dict(benchmark.parts) == {"tie": None}
+    assert benchmark.generates is True
 
 
 def test_benchmarks_that_come_with_us_are_found_by_looking():

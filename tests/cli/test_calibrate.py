@@ -365,11 +365,9 @@ def rated(vieval, tmp_path):
 
     def calibrate(generators_by_kind, *, aspect="O", prompts=40, draw=cubed, code=0):
         rng = np.random.default_rng(0)
-        samples, verdicts, lines = (
-            [],
-            [],
-            ["benchmark,part,uid,generator,draw,rater,aspect,value"],
-        )
+        samples = []
+        verdicts = []
+        lines = ["benchmark,part,uid,generator,draw,rater,aspect,value"]
         for kind, generators in generators_by_kind.items():
             for generator in generators:
                 for number in range(40):

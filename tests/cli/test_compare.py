@@ -74,17 +74,13 @@ def test_judges_are_ranked_and_their_differences_tested(tmp_path, capsys):
     assert found == (pytest.approx([3 / 10_001, 1, 3 / 10_001], abs=1e-5))
     text = (tmp_path / "out" / "findings.json").read_text()
     document = json.loads(text, parse_constant=pytest.fail)
-    assert (document["draws"], document["seed"], document["failures"]) == (
-        300,
-        7,
-        "drop",
-    )
+    assert document["draws"] == 300
+    assert document["seed"] == 7
+    assert document["failures"] == "drop"
     found = [(one["title"], one["evidence"]) for one in document["answers"]]
     assert found == [tuple(lines[:2])]
-    assert (document["pairs"][0]["better"], document["pairs"][0]["worse"]) == (
-        "alike",
-        "poor",
-    )
+    assert document["pairs"][0]["better"] == "alike"
+    assert document["pairs"][0]["worse"] == "poor"
     values = {one["system"]: one["value"] for one in headline(document["numbers"])}
     for row, pair in zip(pairs, document["pairs"], strict=True):
         assert pair["difference"] == pytest.approx(
@@ -141,10 +137,8 @@ def test_wrong_usage_is_told_as_such(wrong, capsys):
 @pytest.fixture(scope="module")
 def gpt4v(shared_data, tmp_path_factory):
     """The authors' logs of both settings as samples files."""
-    benchmark, spec = (
-        benchmark_registry.benchmark("imagenhub"),
-        judge_registry.judge("viescore"),
-    )
+    benchmark = benchmark_registry.benchmark("imagenhub")
+    spec = judge_registry.judge("viescore")
     folders = []
     for name in ("gpt4v_0shot", "gpt4v_1shot"):
         recorded = replay.load(
@@ -181,11 +175,9 @@ def test_gpt4v_is_worse_with_an_example(gpt4v, tmp_path, capsys):
     rows = csv_rows(tmp_path / "pairs.csv")
     assert [row["aspect"] for row in rows] == ["O", "SC", "PQ"]
     for row in rows:
-        assert (row["better"], row["worse"], row["n"]) == (
-            "gpt4v_0shot",
-            "gpt4v_1shot",
-            "2497",
-        )
+        assert row["better"] == "gpt4v_0shot"
+        assert row["worse"] == "gpt4v_1shot"
+        assert row["n"] == "2497"
         assert 0 < float(row["low"]) < float(row["difference"]) < float(row["high"])
         assert 0 < float(row["p"]) == float(row["p_adjusted"]) < 0.05
     text = (gpt4v[0] / "1_samples_task.jsonl").read_text()
@@ -210,10 +202,8 @@ def test_unranked_judges_are_a_family_of_their_own(shared_data, tmp_path, capsys
     """GPT-4v without an example, with one, and a judge of one task type that scores as the first
     does.
     """
-    benchmark, spec = (
-        benchmark_registry.benchmark("imagenhub"),
-        judge_registry.judge("viescore"),
-    )
+    benchmark = benchmark_registry.benchmark("imagenhub")
+    spec = judge_registry.judge("viescore")
     folders = []
     for name, log, parts in (
         ("first", "gpt4v_0shot", ("cig", "sdie")),

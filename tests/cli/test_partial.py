@@ -332,10 +332,8 @@ def test_no_more_samples_are_in_memory_than_are_under_way(tmp_path, count):
         yield from ()
         return Verdict({"PQ": 1.0}, Status.OK)
 
-    source, by = (
-        SampleSource("s", rows, "f", total=count),
-        Provenance("scripted", (), ("PQ",)),
-    )
+    source = SampleSource("s", rows, "f", total=count)
+    by = Provenance("scripted", (), ("PQ",))
     with VerdictLog(
         tmp_path / "v.partial", Inputs("s", count, "f"), {run_hash(by): by}
     ) as log:

@@ -269,10 +269,8 @@ def test_some_ratings_correct_a_judge_that_likes_a_generator_too_much(tmp_path, 
         {row["system"]: row for row in written if row["statistic"] == name}
         for name in (MEAN, CORRECTED.name, LABELS)
     )
-    assert (corrected["also"]["value"], corrected["also"]["reason"]) == (
-        "",
-        "its images have no ratings",
-    )
+    assert corrected["also"]["value"] == ""
+    assert corrected["also"]["reason"] == "its images have no ratings"
     for name, bias in (("good", 0.25), ("poor", -0.1)):
         judged = np.mean([GENERATORS[name](prompt, 0) for prompt in range(40)])
         assert float(alone[name]["value"]) == pytest.approx(judged, abs=1e-5)

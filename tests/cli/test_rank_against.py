@@ -99,18 +99,14 @@ def test_a_build_gate(judge, monkeypatch, vieval, shift, spread, margin, code, s
     suites, document, summary = result()
     assert summary.startswith(f"## {verdict}: {title}\n\nThe mean O of new is ")
     assert Path("step.md").read_text() == f"{summary}\n"
-    assert (document["exit_code"], document["outcome"]) == (
-        code,
-        ExitCode(code).name.lower(),
-    )
+    assert document["exit_code"] == code
+    assert document["outcome"] == ExitCode(code).name.lower()
     assert document["answers"][0]["title"] == title
     assert {row["system"] for row in document["numbers"]} >= {"new", "last"}
     [against] = document["against"]
-    assert (document["margin"], against["reference"], against["failures"]) == (
-        margin,
-        "last",
-        {"new": 0, "last": 0},
-    )
+    assert document["margin"] == margin
+    assert against["reference"] == "last"
+    assert against["failures"] == {"new": 0, "last": 0}
     printed = "Positive control: with 20 degraded images, O is " in shown.out
     assert printed == (code == 0)
     pattern = r"is ([\d.]+) \w+ .*than that of last on (\d+) prompts.*: at most ([\d.]+) lower"

@@ -29,10 +29,8 @@ def rank(capsys, server, *arguments, code=0):
 
 
 def test_a_gate_that_cannot_decide_is_refused_first(tmp_path, vieval):
-    mine, theirs = (
-        images(tmp_path, "mine", rough(0.5, 1), 3),
-        images(tmp_path, "theirs", rough(0.5, 2), 3),
-    )
+    mine = images(tmp_path, "mine", rough(0.5, 1), 3)
+    theirs = images(tmp_path, "theirs", rough(0.5, 2), 3)
     out = tmp_path / "v.jsonl"
     given = split(
         f"--prompts {prompts(tmp_path, 3)} --judge sharpness --margin 0.1 --out {out}"
@@ -57,10 +55,8 @@ def test_a_gate_that_cannot_decide_is_refused_first(tmp_path, vieval):
 
 
 def test_judges_that_cannot_run_do_not_take_the_others_along(tmp_path, vieval):
-    mine, theirs = (
-        images(tmp_path, "mine", rough(0.6, 1), 8),
-        images(tmp_path, "theirs", rough(0.5, 2), 8),
-    )
+    mine = images(tmp_path, "mine", rough(0.6, 1), 8)
+    theirs = images(tmp_path, "theirs", rough(0.5, 2), 8)
     given = split(
         f"{mine} {theirs} --prompts {prompts(tmp_path, 8)} --judge sharpness "
         "--judge clip_score"
@@ -87,10 +83,8 @@ def test_verdicts_of_another_judge_are_not_replaced(tmp_path, vieval):
 
 
 def test_the_page_has_the_answer_and_the_pictures_side_by_side(tmp_path, capsys):
-    mine, theirs = (
-        images(tmp_path, "mine", rough(0.6, 1), 8),
-        images(tmp_path, "theirs", rough(0.5, 2), 8),
-    )
+    mine = images(tmp_path, "mine", rough(0.6, 1), 8)
+    theirs = images(tmp_path, "theirs", rough(0.5, 2), 8)
     for judge in ("pairwise", "viescore"):
         page = tmp_path / f"{judge}.html"
         with FakeServer(reply=by_brightness()) as server:
@@ -233,18 +227,14 @@ def test_image_names_number_the_prompts(tmp_path, vieval):
             (row["image_model"], row["uid"]): row["images"]["output"]["file"]
             for row in rows
         }
-        assert (files["mine", "3"], files["mine", "11"]) == (
-            "mine/2.png",
-            "mine/10.png",
-        )
+        assert files["mine", "3"] == "mine/2.png"
+        assert files["mine", "11"] == "mine/10.png"
         assert files["theirs", "11"] == "theirs/image_11_s3.png"
 
 
 def test_folders_with_prompts_of_their_own_need_no_flag(tmp_path, capsys):
-    mine, theirs = (
-        images(tmp_path, "mine", rough(0.6, 1), 3),
-        images(tmp_path, "theirs", rough(0.5, 2), 3),
-    )
+    mine = images(tmp_path, "mine", rough(0.6, 1), 3)
+    theirs = images(tmp_path, "theirs", rough(0.5, 2), 3)
     prompts(mine, 3)
     with FakeServer(reply=by_brightness()) as server:
         shown, _ = rank(capsys, server, mine, theirs, "--judge", "viescore")

@@ -77,11 +77,9 @@ def test_several_folders_and_edits_whose_sources_the_prompts_name(score, tmp_pat
     code, rows, _, _ = score(
         tmp_path / "x", tmp_path / "y", "--prompts", tmp_path / "p.jsonl", judge="ssim"
     )
-    assert (code, names(rows), rows[0]["kind"]) == (
-        0,
-        [("x", "1", 0, "ok"), ("y", "1", 0, "ok")],
-        "tie",
-    )
+    assert code == 0
+    assert names(rows) == [("x", "1", 0, "ok"), ("y", "1", 0, "ok")]
+    assert rows[0]["kind"] == "tie"
 
 
 def test_a_table_is_read_and_its_bad_rows_are_their_samples_verdicts(score, tmp_path):
@@ -97,12 +95,10 @@ def test_a_table_is_read_and_its_bad_rows_are_their_samples_verdicts(score, tmp_
     code, written, _, _ = score(table(tmp_path / "s.csv", [header, *rows]))
     found = [row["status"] for row in written]
     assert found == (split("ok parse_failure no_image parse_failure tool_error"))
-    assert (
-        written[0]["tags"],
-        written[0]["category"],
-        written[0]["draw"],
-        written[0]["kind"],
-    ) == (["red", "cube"], "shapes", 2, "tig")
+    assert written[0]["tags"] == ["red", "cube"]
+    assert written[0]["category"] == "shapes"
+    assert written[0]["draw"] == 2
+    assert written[0]["kind"] == "tig"
     assert code == 1
     reasons = [row["trace"][0]["reason"] for row in written[1:]]
     found = reasons[0]

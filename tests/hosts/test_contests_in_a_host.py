@@ -14,10 +14,8 @@ from tests.in_process import demo, pixels, rated, served, shown
 from vieval_plugin.benchmarks.vieval_demo.contests import contests
 from vieval_plugin.cli import main
 
-PAIRWISE, VIESCORE = (
-    "vieval_demo_contests_pairwise_tie",
-    "vieval_demo_contests_viescore_tie",
-)
+PAIRWISE = "vieval_demo_contests_pairwise_tie"
+VIESCORE = "vieval_demo_contests_viescore_tie"
 
 
 def truthful(request):

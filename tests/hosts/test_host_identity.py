@@ -114,10 +114,8 @@ def test_weights_and_biases_gets_a_table_of_samples(evaluate, monkeypatch):
         "_log_samples_as_artifact",
     ):
         monkeypatch.setattr(WandbLogger, name, lambda *_: None)
-    task, flags = (
-        "vieval_demo_ssim_tie",
-        ("--wandb_args", "project=p", "--wandb_log_samples"),
-    )
+    task = "vieval_demo_ssim_tie"
+    flags = ("--wandb_args", "project=p", "--wandb_log_samples")
     done = evaluate("--model", "vieval_scorer", *flags, tasks=task, limit=3)
     logged = {
         name: value

@@ -77,12 +77,10 @@ def rows(tmp_path_factory):
     folder = tmp_path_factory.mktemp("task")
     rows, samples = [], []
     for number in range(40):
-        uid, prompt, image, source = (
-            f"u{number}",
-            f"a thing {number}",
-            folder / f"{number}.png",
-            str(folder / "0.png"),
-        )
+        uid = f"u{number}"
+        prompt = f"a thing {number}"
+        image = folder / f"{number}.png"
+        source = str(folder / "0.png")
         image.write_bytes(b"no image" if number == 7 else colour(number))
         images = [source, str(image)] if number in (13, 15) else [str(image)]
         rows.append(

@@ -347,10 +347,8 @@ def test_absent_logs_are_told_first(ratings_folder, cig_logs, tmp_path, capsys):
 
 def test_a_judge_task_gives_the_hosts_baseline_nothing_to_test(tmp_path):
     """It tests means of samples, which say nothing of a correlation; `vieval compare` does."""
-    task, judged = (
-        "vieval_demo_sharpness_tie",
-        ("--model", "vieval_scorer", "--limit", 6, "--log_samples"),
-    )
+    task = "vieval_demo_sharpness_tie"
+    judged = ("--model", "vieval_scorer", "--limit", 6, "--log_samples")
     in_process.run(*judged, "--tasks", task, "--output_path", tmp_path / "first")
     [baseline] = (tmp_path / "first").rglob("*_samples_*.jsonl")
     in_process.run(

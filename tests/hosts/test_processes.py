@@ -37,10 +37,8 @@ pytestmark = pytest.mark.slow
 
 def test_a_process_as_users(results_of, lmms_eval, ratings_folder, cig_logs, tmp_path):
     """A replay, and then judging by a server that fails, in one process."""
-    options, replayed = (
-        options_file(tmp_path / "options.yaml"),
-        f"name=test,logs={cig_logs}",
-    )
+    options = options_file(tmp_path / "options.yaml")
+    replayed = f"name=test,logs={cig_logs}"
     with FakeServer(faults=lambda *_: Fault("500")) as server:
         failing = {
             "tasks": TIE,

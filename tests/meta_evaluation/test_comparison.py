@@ -75,10 +75,8 @@ def run(
     rows = []
     for part in parts:
         for model, number in itertools.product(PARTS[part], range(uids)):
-            value, rated = (
-                score(part, model, f"u{number}"),
-                people(part, model, f"u{number}"),
-            )
+            value = score(part, model, f"u{number}")
+            rated = people(part, model, f"u{number}")
             scores = {} if value is None else dict.fromkeys(aspects, value)
             rows.append(
                 (part, model, f"u{number}", scores, dict.fromkeys(ASPECTS, rated))
@@ -162,10 +160,8 @@ def test_difference_and_p_are_those_of_their_definitions_on_a_small_example() ->
 
 
 def test_no_number_of_two_judges_depends_on_a_third() -> None:
-    one, other = (
-        run("one", lacking(noisy(0.3, 1), "u1", "u2")),
-        run("other", lacking(noisy(0.6, 2), "u7")),
-    )
+    one = run("one", lacking(noisy(0.3, 1), "u1", "u2"))
+    other = run("other", lacking(noisy(0.6, 2), "u7"))
     few = run(
         "few", lacking(noisy(0.3, 3), *(f"u{n}" for n in range(2, 30))), parts=("tie",)
     )

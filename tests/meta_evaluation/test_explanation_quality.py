@@ -15,10 +15,8 @@ from vieval_plugin.stats.options import StatisticsOptions
 
 OVERALL, QUESTIONS = "explanation_quality_overall", "explanation_quality_questions"
 REPORT = WithAnnotators(("appearance", "intrinsic", "relationship"), "O", 3)
-PLAIN, GRADED = (
-    Rating(("O",), REPORT.dimensions),
-    Rating(("O",), REPORT.dimensions, (OVERALL, QUESTIONS)),
-)
+PLAIN = Rating(("O",), REPORT.dimensions)
+GRADED = Rating(("O",), REPORT.dimensions, (OVERALL, QUESTIONS))
 GRADES = [{OVERALL: 0.8, QUESTIONS: 0.5}, {OVERALL: 0.4}, {}]
 
 

@@ -33,10 +33,8 @@ def contests(label, answers, votes, part="p"):
             choice=Choice({"forward": said} if said else {}),
         )
         both = tuple(SampleId("b", part, model, str(number)) for model in "xy")
-        identity, source = (
-            SampleId("b", part, "", str(number)),
-            Provenance("mine", (), (), label),
-        )
+        identity = SampleId("b", part, "", str(number))
+        source = Provenance("mine", (), (), label)
         records.append(
             (
                 Record(
@@ -167,11 +165,9 @@ def test_of_generators_it_is_the_mean_over_prompts_of_what_each_judge_says():
     [headline] = headlines_of(
         OfGenerators(), "b", ("tig",), [run_of("judge", rows, ("SC", "O"))], OPTIONS
     )
-    assert (headline.aspect, headline.entrants, headline.judge.model) == (
-        "O",
-        "generators",
-        "judge",
-    )
+    assert headline.aspect == "O"
+    assert headline.entrants == "generators"
+    assert headline.judge.model == "judge"
     assert {
         label: estimate.value for label, estimate in estimates_of(headline).items()
     } == pytest.approx({"good": 0.85, "bad": 0.25})

@@ -163,10 +163,8 @@ def test_an_image_model_with_few_samples_or_constant_people_has_no_value_and_is_
 
 
 def test_groups_average_over_tasks_with_an_interval_of_their_own():
-    a, b = (
-        summarise(observations(seed=1), "a"),
-        summarise(observations(seed=2, noise=0.8), "b"),
-    )
+    a = summarise(observations(seed=1), "a")
+    b = summarise(observations(seed=2, noise=0.8), "b")
     group = statistics.combine((a, b))
     found = group.estimates["SC_fisher"]
     parts = [a.estimates["SC_fisher"], b.estimates["SC_fisher"]]

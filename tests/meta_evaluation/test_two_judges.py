@@ -100,10 +100,8 @@ def test_scores_agree_where_they_order_two_outputs_for_one_prompt_alike(shared_d
     )
     alike, rated, right = first == second, people != 0, first == people
     assert halves.alike.value == pytest.approx(alike.mean())
-    assert (halves.alike.n, halves.right_where_alike.n) == (
-        len(first),
-        (alike & rated).sum(),
-    )
+    assert halves.alike.n == len(first)
+    assert halves.right_where_alike.n == (alike & rated).sum()
     assert halves.right_where_alike.value == pytest.approx(right[alike & rated].mean())
     assert halves.first_elsewhere.value == pytest.approx(right[~alike & rated].mean())
     found = halves.second_elsewhere.value

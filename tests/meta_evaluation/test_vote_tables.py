@@ -237,19 +237,15 @@ def test_judges_are_compared_on_the_contests_of_both():
 @pytest.fixture(scope="module")
 def genai_bench(shared_data):
     """The report on the given logs, read as the authors do."""
-    benchmark, home = (
-        registry.benchmark("genai_bench_tiger"),
-        shared_data / "genai_bench_tiger",
-    )
+    benchmark = registry.benchmark("genai_bench_tiger")
+    home = shared_data / "genai_bench_tiger"
     if not home.is_dir():
         pytest.skip("the logs of GenAI-Bench are not there")
     contests = {part: benchmark.load(shared_data, part) for part in benchmark.parts}
     runs = []
     for name in sorted({path.parent.name for path in home.glob("*/*/pairwise.json")}):
-        recording, by = (
-            replay.load(home, "pairwise", name),
-            Provenance("pairwise", (), (), name),
-        )
+        recording = replay.load(home, "pairwise", name)
+        by = Provenance("pairwise", (), (), name)
         records = {
             part: [
                 (record_of(judged, recording.verdict(judged)[0], by),)

@@ -224,11 +224,9 @@ def test_own_conditions(name, uid, draw, text, category, output, source, tmp_pat
         if (row.sample.id.uid, row.sample.id.draw) == (uid, draw)
     ]
     kind = "tig" if source is None else "tie"
-    assert (sample.id.part, sample.id.image_model, sample.category) == (
-        kind,
-        "mine",
-        category,
-    )
+    assert sample.id.part == kind
+    assert sample.id.image_model == "mine"
+    assert sample.category == category
     found = dict(sample.texts)
     assert found == {"tig": {"prompt": text}, "tie": {"instruction": text}}[kind]
     expected = (
@@ -405,10 +403,8 @@ def test_geneval_has_a_sample_an_image_and_no_grid(tmp_path):
     found = {(row.sample.id.uid, row.sample.id.draw): row.sample for row in rows}
     assert len(rows) == len(found) == 12
     for (uid, draw), sample in found.items():
-        assert (sample.texts["prompt"], sample.category) == (
-            PROMPTS[int(uid)],
-            TAGS[int(uid)],
-        )
+        assert sample.texts["prompt"] == PROMPTS[int(uid)]
+        assert sample.category == TAGS[int(uid)]
         wanted = {"tag": TAGS[int(uid)], "include": []}
         assert json.loads(sample.texts["objects"]) == wanted
         assert read_bytes(sample.images["output"]) == picture(10 * int(uid) + draw)

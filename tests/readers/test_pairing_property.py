@@ -76,13 +76,11 @@ def random_folder(seed: int) -> Folder:
         numbers = sorted(noise.sample(range(first, first + 3 * count), count))
     ids = [str(number) for number in numbers]
     if "text ids" in oddities:
-        form, ids = (
-            "{}",
-            [
-                f"{noise.choice('abc')}{'.' if 'dots' in oddities else '-'}{number}."
-                for number in ids
-            ],
-        )
+        form = "{}"
+        ids = [
+            f"{noise.choice('abc')}{'.' if 'dots' in oddities else '-'}{number}."
+            for number in ids
+        ]
     if noise.random() < 0.8:
         noise.shuffle(ids)
         oddities.add("shuffled")

@@ -50,11 +50,9 @@ def numbers(paths):
     found = []
     for path in paths:
         with Image.open(path) as picture:
-            assert (picture.format, picture.mode, picture.size) == (
-                "JPEG",
-                "RGB",
-                (64, 48),
-            )
+            assert picture.format == "JPEG"
+            assert picture.mode == "RGB"
+            assert picture.size == (64, 48)
             assert picture.getpixel((4, 4))[0] > 230
             found.append(round(picture.getpixel((50, 40))[0] / STEP))
     return found

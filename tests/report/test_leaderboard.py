@@ -101,10 +101,8 @@ def test_judges_are_ranked_each_two_on_what_both_scored(tmp_path):
         "failing": "60",
         "poor": "80",
     }
-    assert (found["failing"]["failures"], found["failing"]["coverage"]) == (
-        "20",
-        "0.75",
-    )
+    assert found["failing"]["failures"] == "20"
+    assert found["failing"]["coverage"] == "0.75"
     pairs = {
         (row["better"], row["worse"]): row
         for row in csv_rows(tmp_path / "out" / "pairs.csv")

@@ -81,11 +81,9 @@ def headline(tmp_path):
 
 
 def test_the_headline_is_in_order_and_ranks_are_ranges(tmp_path):
-    good, as_good, bad = (
-        judged("good", 0.8),
-        judged("as good", 0.8, seed=3),
-        judged("bad", 0.1),
-    )
+    good = judged("good", 0.8)
+    as_good = judged("as good", 0.8, seed=3)
+    bad = judged("bad", 0.1)
     page, written = report(tmp_path, [*bad, *as_good, *good])
     rows = headline(tmp_path)
     judges = [one["judge"] for one in rows if one["rank"]]

@@ -220,11 +220,9 @@ def blip2_report(blip2, tmp_path_factory):
 
 def test_blip2s_guesses_are_failures(results_of, blip2, blip2_report):
     by_sample, by_answer = csv_rows(blip2_report / "imagenhub_statuses.csv")
-    assert (by_sample["guessed"], by_answer["guessed"], by_answer["repaired"]) == (
-        "4546",
-        "5334",
-        "0",
-    )
+    assert by_sample["guessed"] == "4546"
+    assert by_answer["guessed"] == "5334"
+    assert by_answer["repaired"] == "0"
     results, samples = results_of(blip2)
     usable = [
         row

@@ -147,10 +147,8 @@ def test_no_reply_is_lost(contests, recorded):
         recorded["idefics2"].verdict(contest)[0] for contest in contests["video"]
     ]
     failed = [verdict for verdict in verdicts if not verdict.status.usable]
-    assert (
-        len(verdicts),
-        sum(verdict.status is Status.MISSING for verdict in verdicts),
-    ) == (1069, 0)
+    assert len(verdicts) == 1069
+    assert sum(verdict.status is Status.MISSING for verdict in verdicts) == 0
     assert (
         len(failed) > 376
     )  # those without any label, and those whose label is none of the four
@@ -447,14 +445,10 @@ def test_a_candidate_that_is_not_recorded_leaves_its_contest_in_part(tmp_path):
         {identity("x", "u"): scored(0.5), identity("y", "u"): scored(0.25)},
     )
     verdict, _ = found.verdict(contest("x", "other"))
-    assert (verdict.status, verdict.choice.scores) == (
-        Status.MISSING,
-        ({"SC": 0.5}, {}),
-    )
-    neither, asked = (
-        contest("no", "none"),
-        [contest("x", "y"), contest("x", "other"), contest("no", "none")],
-    )
+    assert verdict.status == Status.MISSING
+    assert verdict.choice.scores == ({"SC": 0.5}, {})
+    neither = contest("no", "none")
+    asked = [contest("x", "y"), contest("x", "other"), contest("no", "none")]
     assert found.verdict(neither)[0].status is Status.MISSING
     got = found.uncovered(asked)
     assert got == ["1 of 3 contests of own/edit (viescore, 1 more in part)"]
@@ -498,10 +492,8 @@ def test_replayed_votes_survive_the_hosts_files(contests, recorded):
     assert record.verdict == verdict
     assert isinstance(record, Record)
     seen = observe([record]).contest
-    assert (seen.judge_votes, seen.votes) == (
-        {"forward": "first", "paper": "first"},
-        asked.votes,
-    )
+    assert seen.judge_votes == {"forward": "first", "paper": "first"}
+    assert seen.votes == asked.votes
 
 
 def test_results_on_prompts_of_any_length_are_read_back(contests, recorded):

@@ -226,12 +226,10 @@ def test_a_verdict_survives_json_with_anything_in_its_text():
     assert "<" not in response
     assert "\n" not in response
     record = read_record(response, target_json(Sample(MAGIC, {}, ratings=ratings)))
-    assert (record.id, record.verdict, record.provenance, record.ratings) == (
-        MAGIC,
-        given,
-        provenance,
-        ratings,
-    )
+    assert record.id == MAGIC
+    assert record.verdict == given
+    assert record.provenance == provenance
+    assert record.ratings == ratings
 
 
 @pytest.mark.parametrize(

@@ -60,17 +60,13 @@ def test_what_is_no_reward_is_one_line(text):
 
 def test_a_sum_lacks_a_value_where_a_part_failed():
     reward = read("mix=0.5*viescore:SC+2*sharpness")
-    good, sharp = (
-        Verdict({"SC": 0.8}, Status.OK),
-        Verdict({"PQ": 0.25}, Status.REPAIRED),
-    )
+    good = Verdict({"SC": 0.8}, Status.OK)
+    sharp = Verdict({"PQ": 0.25}, Status.REPAIRED)
     [whole, broken] = reward_values(reward, 2, [[good, failed()], [sharp, sharp]])
     assert (whole.value, whole.status) == (pytest.approx(0.9), Status.REPAIRED)
-    assert (broken.value, broken.status, broken.reason) == (
-        None,
-        Status.API_ERROR,
-        "away",
-    )
+    assert broken.value is None
+    assert broken.status == Status.API_ERROR
+    assert broken.reason == "away"
 
 
 def test_a_score_of_an_aspect_counts_although_another_failed():
@@ -136,11 +132,9 @@ def test_further_images_are_what_the_roles_say():
     red = Image(b"red")
     assert sample_of(0, "p", red, [], Conditions()).kind == "tig"
     edit = sample_of(1, "p", red, [red], Conditions())
-    assert (edit.kind, dict(edit.texts), set(edit.images)) == (
-        "tie",
-        {"instruction": "p"},
-        {"output", "source"},
-    )
+    assert edit.kind == "tie"
+    assert dict(edit.texts) == {"instruction": "p"}
+    assert set(edit.images) == {"output", "source"}
     both = sample_of(2, "p", red, [red, red], Conditions("sdie", ("source", "subject")))
     assert set(both.images) == {"output", "source", "subject"}
     assert "--role" in refusal(sample_of, 3, "p", red, [red, red], Conditions())

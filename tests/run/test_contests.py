@@ -207,11 +207,9 @@ def test_a_judge_of_samples_judges_contests(store, server, edits):
         )
         record = read_record(response, target_json(contest))
         assert record.verdict == verdict
-        assert (record.id, record.votes, record.group) == (
-            contest.id,
-            contest.votes,
-            contest.group,
-        )
+        assert record.id == contest.id
+        assert record.votes == contest.votes
+        assert record.group == contest.group
         assert (record.tags, record.kind) == (contest.tags, "tie")
         found = record.candidates
         assert found == (tuple(candidate.id for candidate in contest.candidates))

@@ -304,10 +304,8 @@ def test_images_that_are_not_there_are_named_before_the_run(tmp_path):
 
 @pytest.mark.parametrize("trouble", ["key", "dead"])
 async def test_a_run_that_cannot_go_on_ends_with_one_error(trouble, tmp_path):
-    before, config = (
-        asyncio.all_tasks(),
-        Config(store=StoreOptions(path=tmp_path / "r.sqlite")),
-    )
+    before = asyncio.all_tasks()
+    config = Config(store=StoreOptions(path=tmp_path / "r.sqlite"))
     jobs = [Job(sample, viescore()) for sample in samples(300)]
     with FakeServer(api_key=KEY if trouble == "key" else "", latency=0.005) as server:
         if trouble == "dead":
@@ -322,10 +320,8 @@ async def test_a_run_that_cannot_go_on_ends_with_one_error(trouble, tmp_path):
 
 
 async def test_a_server_lost_in_the_middle_loses_no_sample_on_the_next_run(tmp_path):
-    config, given = (
-        Config(store=StoreOptions(path=tmp_path / "r.sqlite")),
-        list(samples(60)),
-    )
+    config = Config(store=StoreOptions(path=tmp_path / "r.sqlite"))
+    given = list(samples(60))
     jobs = [Job(sample, viescore()) for sample in given]
     with FakeServer(
         latency=0.01,

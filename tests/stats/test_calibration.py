@@ -181,11 +181,9 @@ def compared(labels):
 
 
 def test_labels_needed_grow_with_the_interval_and_ties_need_pairs():
-    surely, not_yet, never = (
-        Estimate(-0.02, -0.03, -0.01),
-        Estimate(-0.01, -0.03, 0.01),
-        Estimate(0.01, -0.01, 0.03),
-    )
+    surely = Estimate(-0.02, -0.03, -0.01)
+    not_yet = Estimate(-0.01, -0.03, 0.01)
+    never = Estimate(0.01, -0.01, 0.03)
     assert Improvement(surely, surely, (-0.02, -0.02)).labels_needed(50) == 50
     assert Improvement(surely, not_yet, (-0.02, -0.01)).labels_needed(50) == 410
     assert Improvement(surely, not_yet, (-0.02, -0.03)).labels_needed(50) == 150

@@ -198,11 +198,9 @@ def test_scales_and_the_order_of_the_judges_do_not_matter(seed, coefficient):
             CorrelationDifference(one, other, human, coefficient=coefficient), 200, seed
         )
 
-    one, other, scaled = (
-        found(first, second),
-        found(second, first),
-        found(first, 3 + second / 1000),
-    )
+    one = found(first, second)
+    other = found(second, first)
+    scaled = found(first, 3 + second / 1000)
     assert one.p == other.p == scaled.p
     assert one.difference.value == pytest.approx(-other.difference.value)
     got = (one.difference.low, one.difference.high)
@@ -540,10 +538,8 @@ def test_the_interval_is_of_all_shifts_that_the_test_does_not_reject() -> None:
         ).difference
         if math.isnan(found.low) or found.high - found.low < 1e-6:
             continue
-        inside, outside = (
-            [found.low + 1e-7, found.high - 1e-7],
-            [found.low - 1e-7, found.high + 1e-7],
-        )
+        inside = [found.low + 1e-7, found.high - 1e-7]
+        outside = [found.low - 1e-7, found.high + 1e-7]
         for shift in (*inside, *outside):
             moved = MeanDifference(
                 differences - shift, np.zeros(len(differences)), groups

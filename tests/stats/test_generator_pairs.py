@@ -38,10 +38,8 @@ def test_soft_agreement_forgives_what_nobody_can_tell_and_hard_does_not() -> Non
     level = rng.normal(0, 1, 100)
     level -= level.mean() - 1e-3
     clear = np.full(100, 0.5)
-    same, opposite = (
-        pair_agreement(0, 1, clear, clear),
-        pair_agreement(0, 1, clear, -clear),
-    )
+    same = pair_agreement(0, 1, clear, clear)
+    opposite = pair_agreement(0, 1, clear, -clear)
     unsure = pair_agreement(0, 1, level, -level)
     assert (same.hard, opposite.hard, unsure.hard) == (1, 0, 0)
     assert (round(same.soft, 6), round(opposite.soft, 6)) == (1, 0)

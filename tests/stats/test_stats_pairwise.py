@@ -102,10 +102,8 @@ def test_tying_all_is_best_where_humans_tie_all():
 
 
 def test_differences_of_very_different_size():
-    metric, human = (
-        np.array([0.0, 5e-324, 1e-300, 1.0, 1e300]),
-        np.array([1.0, 1.0, 1.0, 1.0, 2.0]),
-    )
+    metric = np.array([0.0, 5e-324, 1e-300, 1.0, 1e300])
+    human = np.array([1.0, 1.0, 1.0, 1.0, 2.0])
     assert pairwise.calibrated(metric, human) == (1.0, 1.0)
 
 

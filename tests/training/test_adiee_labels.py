@@ -176,10 +176,8 @@ def test_bad_turns_are_one_line(tmp_path, capsys, broken, said):
     folder = magicbrush(
         tmp_path / "train", end="7-input.png" if broken == "order" else "7-output1.png"
     )
-    sessions, last = (
-        folder / "edit_sessions.json",
-        folder / "images" / "7" / "7-output2.png",
-    )
+    sessions = folder / "edit_sessions.json"
+    last = folder / "images" / "7" / "7-output2.png"
     if broken == "image":
         last.unlink()
     elif broken == "pixels":
@@ -283,10 +281,8 @@ def by_hand(clip, before, after, texts):
     import torch
     from transformers import AutoTokenizer, CLIPImageProcessor, CLIPModel
 
-    model, images = (
-        CLIPModel.from_pretrained(clip).eval(),
-        CLIPImageProcessor.from_pretrained(clip),
-    )
+    model = CLIPModel.from_pretrained(clip).eval()
+    images = CLIPImageProcessor.from_pretrained(clip)
     tokenizer = AutoTokenizer.from_pretrained(clip)
     with torch.no_grad():
         pictures = [PIL.Image.open(file).convert("RGB") for file in (before, after)]

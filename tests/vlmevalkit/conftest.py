@@ -89,12 +89,10 @@ def run(tmp_path, monkeypatch, host):
                 path.write_text(json.dumps(options))
                 patch.setenv("VIEVAL_CONFIG", str(path))
             try:
-                code, line = (
-                    command.run(
-                        [*map(str, arguments), "--work-dir", str(folder)], limit
-                    ),
-                    "",
+                code = command.run(
+                    [*map(str, arguments), "--work-dir", str(folder)], limit
                 )
+                line = ""
             except SystemExit as end:
                 code, line = (
                     (1, end.code) if isinstance(end.code, str) else (end.code or 0, "")

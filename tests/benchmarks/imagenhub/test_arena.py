@@ -125,10 +125,8 @@ def test_the_winner_is_first_in_half_of_the_pairs_and_votes_are_on_rated_samples
 
 def test_no_image_is_needed_but_for_a_live_run(real):
     report = BENCHMARK.prepare(real, Preparing(images=False))
-    assert (report.complete, report.lines) == (
-        True,
-        ("imagenhub_arena/tie: ready, 199 contests",),
-    )
+    assert report.complete is True
+    assert report.lines == ("imagenhub_arena/tie: ready, 199 contests",)
     report = BENCHMARK.prepare(real, Preparing())
     assert not report.complete
     assert "images missing" in report.lines[0]
@@ -256,7 +254,5 @@ def test_its_tasks_are_variants_so_that_a_wildcard_on_imagenhub_does_not_find_th
         "variant_imagenhub_arena_aesthetic",
         "variant_imagenhub_arena_edit_reward",
     ]
-    assert (BENCHMARK.trainable, BENCHMARK.licence.startswith("votes: MIT")) == (
-        False,
-        True,
-    )
+    assert BENCHMARK.trainable is False
+    assert BENCHMARK.licence.startswith("votes: MIT") is True
