@@ -13,6 +13,7 @@ import pytest
 from tests import extras
 from tests.benchmarks.hub import hub_with, stored
 from tests.refusals import refusal
+from tests.stored_results import write_lines
 from vieval_plugin.benchmarks import genai_bench_tiger
 from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.judges import viescore, vqascore
@@ -144,7 +145,7 @@ def row(number=0, **cells):
 def write(root, *rows, part="edit"):
     path = root / "genai_bench_tiger" / part / "contests.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(f"{json.dumps(one)}\n" for one in rows))
+    write_lines(path, rows)
     return path
 
 

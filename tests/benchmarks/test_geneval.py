@@ -9,6 +9,7 @@ import pytest
 
 from tests.local_site import answering
 from tests.refusals import refusal
+from tests.stored_results import read_lines
 from vieval_plugin.benchmarks import geneval, registry
 from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.cli import main
@@ -233,10 +234,7 @@ def test_exported_prompts_have_objects(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("VIEVAL_DATA", str(tmp_path))
     assert main(["prompts", "export", "geneval", "--out", str(tmp_path / "all")]) == 0
     assert "3 prompts" in capsys.readouterr().out
-    rows = [
-        json.loads(line)
-        for line in (tmp_path / "all" / "prompts.jsonl").read_text().splitlines()
-    ]
+    rows = read_lines(tmp_path / "all" / "prompts.jsonl")
     assert [row["uid"] for row in rows] == ["00000", "00001", "00002"]
     assert [row["category"] for row in rows] == ["counting", "position", "colors"]
     for row, prompt in zip(rows, PROMPTS, strict=True):

@@ -2,7 +2,6 @@
 wrong in a line.
 """
 
-import json
 import re
 from pathlib import Path
 from shlex import split
@@ -14,6 +13,7 @@ from tests.benchmarks.folders import PAIRS, SIGNS, rating_rows, vote_rows
 from tests.fake_server import FakeServer, named
 from tests.judge_files import LEGIBILITY
 from tests.refusals import refusal
+from tests.stored_results import write_lines
 from vieval_plugin.benchmarks import described, in_folder, registry, tasks
 from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.cli import main
@@ -171,9 +171,7 @@ def test_examples_of_two_images_and_two_captions_need_no_columns(tmp_path):
         }
         for n in range(3)
     ]
-    (tmp_path / "pairs.jsonl").write_text(
-        "".join(f"{json.dumps(row)}\n" for row in rows)
-    )
+    write_lines(tmp_path / "pairs.jsonl", rows)
     (tmp_path / in_folder.FILE).write_text(
         "name: mine\nkind: tig\ntwo_by_two: pairs.jsonl\n"
     )

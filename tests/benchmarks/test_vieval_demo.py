@@ -5,7 +5,6 @@ metric can see them.
 import hashlib
 import importlib.util
 import re
-import subprocess
 import sys
 from functools import cache
 from shlex import split
@@ -16,6 +15,7 @@ from scipy.stats import spearmanr
 
 from tests.extras import needs
 from tests.refusals import refusal
+from tests.work import run_process
 from vieval_plugin.backends.metrics.pixel_metrics import measure
 from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.benchmarks.vieval_demo import (
@@ -205,9 +205,7 @@ for task in ("tig", "tie", "mcic", "cig"):
 
 @needs("skimage")
 def test_another_process_without_a_network_draws_the_same():
-    other = subprocess.run(
-        [sys.executable, "-c", HASH_ALL], capture_output=True, text=True, check=True
-    ).stdout
+    other = run_process([sys.executable, "-c", HASH_ALL], check=True).stdout
     here = ""
     for task in ("tig", "tie", "mcic", "cig"):
         lines = [

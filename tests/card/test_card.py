@@ -13,6 +13,7 @@ from tests.batch_server import BatchServer
 from tests.brightness import by_brightness
 from tests.card.stand_ins import answering, knowing, museum, published
 from tests.fake_server import FakeServer, Fault, named
+from tests.stored_results import write_lines
 from vieval_plugin.backends.http import batches
 from vieval_plugin.benchmarks import registry
 from vieval_plugin.card.plan import draw_sample
@@ -334,9 +335,7 @@ def test_votes_of_a_published_judge(shared_data, options, tmp_path, vieval):
         for c in draw_sample(contests, 400, 0)
     ]
     (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "1_samples_task.jsonl").write_text(
-        "".join(f"{json.dumps(row)}\n" for row in rows)
-    )
+    write_lines(tmp_path / "run" / "1_samples_task.jsonl", rows)
     out = tmp_path / "card"
     shown = vieval(
         "card", tmp_path / "run", "--published", shared_data, "--out", out

@@ -9,6 +9,7 @@ import pytest
 
 from tests.brightness import by_brightness, images, noisy, prompts
 from tests.fake_server import FakeServer, Fault, named
+from tests.stored_results import read_lines, write_lines
 
 N = 40
 
@@ -50,7 +51,7 @@ def check(vieval, anchor, reply, code):
 
 
 def test_an_anchor_is_balanced_and_readable(anchor, tmp_path, vieval):
-    rows = [json.loads(line) for line in anchor.read_text().splitlines()]
+    rows = read_lines(anchor)
     assert len(rows) == 3 * N
     assert sum(row["image_model"] == "mine" for row in rows) == 3 * N / 2
     vieval("report", anchor, "--out", tmp_path / "report")
@@ -140,7 +141,7 @@ def test_a_foreign_anchor_leaks_no_secrets(anchor, tmp_path, monkeypatch, vieval
     rows = [json.loads(row) for row in kept.splitlines()]
     for row in rows:
         row["images"]["output"] = {"file": str(private), "sha256": ""}
-    anchor.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    write_lines(anchor, rows)
     said = vieval("anchor", "check", anchor, code=1).err
     assert "has changed since it was judged" in said
     anchor.write_text(kept.replace('"judge": "viescore"', '"judge": "of_yours"'))

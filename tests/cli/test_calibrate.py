@@ -13,6 +13,7 @@ import pytest
 from tests.extras import needs
 from tests.refusals import refusal
 from tests.shard_runs import parquet, pyarrow, verdicts, write_parquet
+from tests.stored_results import read_lines
 from tests.verdict_files import runs_of
 from vieval_plugin.api.judge import Judge
 from vieval_plugin.cli import main
@@ -140,9 +141,7 @@ def test_each_command_adds_the_calibrated_score(vieval, judged, tmp_path):
     ).out
     assert note in printed
     assert re.search(r"samples +PQ +PQ_calibrated", printed)
-    rows = [
-        json.loads(line) for line in (tmp_path / "v.jsonl").read_text().splitlines()
-    ]
+    rows = read_lines(tmp_path / "v.jsonl")
     assert all(row["scores"].keys() == {"PQ", "PQ_calibrated"} for row in rows)
     [run] = runs_of(tmp_path / "v.jsonl").values()
     name, sentence, digest = run["provenance"]["calibration"]

@@ -23,7 +23,8 @@ import pytest
 
 from tests.fake_server import FakeServer, Fault
 from tests.refusals import refusal
-from tests.work import until
+from tests.stored_results import write_lines
+from tests.work import run_process, until
 from vieval_plugin.cli import main
 from vieval_plugin.media.files import require_writable, write_whole
 
@@ -45,9 +46,7 @@ def samples(tmp_path):
             }
             for n in range(count)
         ]
-        (tmp_path / "s.jsonl").write_text(
-            "".join(f"{json.dumps(row)}\n" for row in rows)
-        )
+        write_lines(tmp_path / "s.jsonl", rows)
         return tmp_path / "s.jsonl"
 
     return made
@@ -123,13 +122,8 @@ def full(path):
         "import sys; from vieval_plugin.cli import main; sys.exit(main(sys.argv[1:]))"
     )
     limited = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
-    return lambda *arguments: subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        cwd=HERE,
-        preexec_fn=limited,
-        capture_output=True,
-        text=True,
-        check=False,
+    return lambda *arguments: run_process(
+        [sys.executable, "-c", code, *arguments], cwd=HERE, preexec_fn=limited
     )
 
 
@@ -250,9 +244,9 @@ def test_a_run_that_nohup_began_outlives_its_terminal(samples, started, tmp_path
     assert len((tmp_path / "v.jsonl").read_text().splitlines()) == 40
 
 
-def test_signals_are_the_callers_again_after_a_command():
+def test_signals_are_the_callers_again_after_a_command(vieval):
     before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)]
-    assert main(["prompts", "list"]) == 0
+    vieval("prompts list")
     found = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)]
     assert found == before
 
@@ -375,15 +369,7 @@ def test_ctrl_c_leaves_no_traceback(tmp_path, by, place):
     }[by]
     environment = {**os.environ, "PYTHONPATH": str(tmp_path), "INTERRUPT_AT": place}
     command = [sys.executable, *ran, "config"]
-    ended = subprocess.run(
-        command,
-        cwd=HERE,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    ended = run_process(command, cwd=HERE, env=environment, timeout=60)
     assert ended.returncode in (130, -signal.SIGINT)
     assert "Traceback" not in ended.stderr
     assert len(ended.stderr.splitlines()) <= 1
@@ -412,15 +398,7 @@ def test_ctrl_c_that_is_ignored_stays_ignored_from_the_first_import(tmp_path):
         "trap '' INT; exec \"$@\"",
         *split(f"sh {sys.executable} -m vieval_plugin config"),
     ]
-    ended = subprocess.run(
-        command,
-        cwd=HERE,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    ended = run_process(command, cwd=HERE, env=environment, timeout=60)
     assert (ended.returncode, ended.stderr) == (0, "")
 
 

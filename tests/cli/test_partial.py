@@ -20,6 +20,7 @@ import pytest
 from tests.builders import a_verdict_file, some_scores
 from tests.fake_server import FakeServer
 from tests.playing import scripted
+from tests.stored_results import read_lines, write_lines
 from tests.verdict_files import copied, runs_of
 from tests.work import until
 from vieval_plugin.cli import main
@@ -48,7 +49,7 @@ def samples(folder, count, name="s.jsonl"):
         }
         for n in range(count)
     ]
-    (folder / name).write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    write_lines(folder / name, rows)
     return folder / name
 
 
@@ -87,7 +88,7 @@ def folder(tmp_path):
 
 
 def lines(path):
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    return read_lines(path)
 
 
 def killed(folder, server, count):

@@ -20,7 +20,7 @@ from markdown_it import MarkdownIt
 from tests.harmless import NAME, harmless_console
 from tests.local_site import answering
 from tests.report.pages import Page
-from tests.stored_results import result, write_results
+from tests.stored_results import result, write_lines, write_results
 from vieval_plugin.cli import main
 from vieval_plugin.judges.protocol import Sample, SampleId, Status, Step, Verdict
 from vieval_plugin.meta_evaluation.tables import Table, markdown
@@ -235,7 +235,7 @@ def ran(folder, address, capsys):
         {"uid": f"{n}", "image_model": model, "texts": {"prompt": "x"}, **sample}
         for n, model in enumerate(FORMULAS)
     ]
-    (folder / "s.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    write_lines(folder / "s.jsonl", rows)
     command = ["score", str(folder / "s.jsonl"), "--out", str(folder / "v.jsonl")]
     assert main([*command, "--model", NAME, "--base-url", address]) == 1
     return folder, capsys.readouterr()

@@ -10,7 +10,7 @@ import PIL.Image
 import pytest
 
 from tests.refusals import refusal
-from tests.stored_results import csv_rows
+from tests.stored_results import csv_rows, read_lines
 from vieval_plugin.benchmarks import registry
 from vieval_plugin.benchmarks.loading.prompt_export import export_prompts
 from vieval_plugin.cli import main
@@ -31,9 +31,7 @@ def test_prompts_go_out_and_images_come_back(tmp_path, capsys):
     said = capsys.readouterr().out
     assert f"{folder / 'prompts.jsonl'}: 16 prompts" in said
     assert said.rstrip().endswith(f"vieval score {folder}")
-    rows = [
-        json.loads(line) for line in (folder / "prompts.jsonl").read_text().splitlines()
-    ]
+    rows = read_lines(folder / "prompts.jsonl")
     assert {tuple(row["images"]) for row in rows} == {("source",)}
     assert all(
         row["texts"]["instruction"] and (folder / row["images"]["source"]).is_file()
@@ -47,10 +45,7 @@ def test_prompts_go_out_and_images_come_back(tmp_path, capsys):
         f"score {tmp_path}/mine --prompts {folder}/prompts.jsonl --judge ssim"
     )
     assert main([*score, "--out", str(tmp_path / "verdicts.jsonl")]) == 0
-    verdicts = [
-        json.loads(line)
-        for line in (tmp_path / "verdicts.jsonl").read_text().splitlines()
-    ]
+    verdicts = read_lines(tmp_path / "verdicts.jsonl")
     found = [(verdict["uid"], verdict["status"]) for verdict in verdicts]
     assert found == [(row["uid"], "ok") for row in rows]
 
@@ -67,7 +62,9 @@ def draw(folder, names):
 
 
 @pytest.mark.parametrize("place", ["out", "out/tie", "out/tie/mine"])
-def test_images_beside_the_prompts_are_scored_with_no_other_flag(tmp_path, place):
+def test_images_beside_the_prompts_are_scored_with_no_other_flag(
+    tmp_path, place, vieval
+):
     """The images of conditions, which lie there as well, are nobody's output."""
     expected = exported(tmp_path, "vieval_demo/tie")
     draw(tmp_path / "out" / "tie" / "mine", [row["file"] for row in expected])
@@ -78,11 +75,8 @@ def test_images_beside_the_prompts_are_scored_with_no_other_flag(tmp_path, place
     ]
     if place == "out/tie/mine":
         score += ["--prompts", str(tmp_path / "out" / "tie" / "prompts.jsonl")]
-    assert main(score) == 0
-    verdicts = [
-        json.loads(line)
-        for line in (tmp_path / "verdicts.jsonl").read_text().splitlines()
-    ]
+    vieval(*score)
+    verdicts = read_lines(tmp_path / "verdicts.jsonl")
     assert [
         (verdict["image_model"], verdict["uid"], verdict["status"])
         for verdict in verdicts

@@ -3,7 +3,6 @@ the gate.
 """
 
 import csv
-import json
 import re
 from shlex import split
 
@@ -13,6 +12,7 @@ import pytest
 
 from tests.brightness import by_brightness, images, prompts, rough
 from tests.fake_server import FakeServer, named
+from tests.stored_results import read_lines
 from vieval_plugin.cli import main
 
 
@@ -185,9 +185,7 @@ def test_columns_of_prompts_may_have_other_names(tmp_path, vieval):
     vieval(
         *given, "--columns", "uid=name,prompt=wording", code=1
     )  # grey squares have no sharpness
-    rows = [
-        json.loads(line) for line in (tmp_path / "v.jsonl").read_text().splitlines()
-    ]
+    rows = read_lines(tmp_path / "v.jsonl")
     found = {(row["uid"], row["texts"]["prompt"]) for row in rows}
     assert found == {(f"p{n}", f"a grey square {n}") for n in range(3)}
     [line] = vieval(
@@ -220,7 +218,7 @@ def test_image_names_number_the_prompts(tmp_path, vieval):
             *split(f"--judge sharpness --out {out}"),
             code=1,
         )
-        rows = [json.loads(line) for line in out.read_text().splitlines()]
+        rows = read_lines(out)
         found = {(row["uid"], row["texts"]["prompt"]) for row in rows}
         assert found == {(str(n), text) for n, text in enumerate(texts, start=1)}
         files = {

@@ -13,6 +13,7 @@ import pytest
 from scipy import stats
 
 from tests.fake_server import FakeServer, named
+from tests.stored_results import write_lines
 from tests.verdict_files import copied
 from vieval_plugin.cli import main
 from vieval_plugin.judges.contests import Contest
@@ -330,7 +331,7 @@ def test_a_gate_compares_the_same_prompts_alone(tmp_path, vieval):
         for n in range(N)
     ]
     path = written(tmp_path, samples, [0.8] * N + [0.8] * N)
-    assert main(["rank", path]) == 0
+    vieval(f"rank {path}")
     assert (
         "--margin requires the same prompts for all generators; judge-7b: 199 uids"
         in vieval("rank", path, "--margin", "0.05", code=1).err
@@ -356,7 +357,7 @@ def judged(tmp_path_factory):
                 "prompt": prompt,
             }
         )
-    (folder / "s.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    write_lines(folder / "s.jsonl", rows)
     with FakeServer() as server:
         out = folder / "v.jsonl"
         arguments = ["score", folder / "s.jsonl", "--out", out, *named(server)]

@@ -1,13 +1,13 @@
 """Generators beside a reference: the whole road of `vieval rank --reference`, on real crops."""
 
 import io
-import json
 import re
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from tests.stored_results import read_lines, write_lines
 from vieval_plugin.cli import main
 
 skimage_data = pytest.importorskip("skimage.data")
@@ -99,7 +99,7 @@ def test_a_reference_must_be_one_folder_and_needs_prompts(builds, tmp_path, caps
         assert message in capsys.readouterr().err
 
 
-def test_a_samples_file_may_have_references_of_any_kind(builds, tmp_path):
+def test_a_samples_file_may_have_references_of_any_kind(builds, tmp_path, vieval):
     rows = [
         {
             "uid": f"p{n}",
@@ -113,7 +113,7 @@ def test_a_samples_file_may_have_references_of_any_kind(builds, tmp_path):
         for n, kind in enumerate(("tig", "cig", "own"))
     ]
     samples, out = tmp_path / "samples.jsonl", tmp_path / "out.jsonl"
-    samples.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    assert main(["score", str(samples), "--judge", "ssim", "--out", str(out)]) == 0
-    verdicts = [json.loads(line) for line in out.read_text().splitlines()]
+    write_lines(samples, rows)
+    vieval("score", samples, "--judge", "ssim", "--out", out)
+    verdicts = read_lines(out)
     assert all(0.8 < verdict["scores"]["SC"] < 1 for verdict in verdicts)

@@ -12,12 +12,13 @@ import subprocess
 import pytest
 
 from tests.fake_server import FakeServer, Fault, named
+from tests.stored_results import read_lines
 from vieval_plugin.text.errors import docs_url
 
 
 def test_score_writes_verdicts_in_order_and_a_summary(score, server, samples_file):
     code, written, printed, said = score(samples_file, *named(server))
-    given = [json.loads(line) for line in samples_file.read_text().splitlines()]
+    given = read_lines(samples_file)
     assert code == 0
     found = [(w["uid"], w["image_model"]) for w in written]
     assert found == [(g["uid"], g["image_model"]) for g in given]

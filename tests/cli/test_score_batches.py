@@ -32,6 +32,7 @@ from tests.fake_server import (
 )
 from tests.pictures import encoded
 from tests.scripted_t2i_eval import Scene, Script, entity, over_http
+from tests.stored_results import read_lines, write_lines
 from vieval_plugin.backends.http import batches
 from vieval_plugin.cli import main
 
@@ -55,7 +56,7 @@ def samples(folder, count):
                 "prompt": prompt_of(number),
             }
         )
-    (folder / "s.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    write_lines(folder / "s.jsonl", rows)
 
 
 def prompt_of(number):
@@ -86,7 +87,7 @@ def of_hash(request):
 
 def verdicts(path):
     """Each line of a file of verdicts, less what it cost."""
-    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    rows = read_lines(path)
     return [
         {
             name: value
@@ -193,7 +194,7 @@ def test_faults_change_no_verdict(live, refused, tmp_path, capsys, monkeypatch, 
     assert ("may be charged twice" in capsys.readouterr().err) is not lists
 
 
-def test_a_lost_answer_is_looked_up(live, tmp_path, monkeypatch):
+def test_a_lost_answer_is_looked_up(live, tmp_path, monkeypatch, vieval):
     monkeypatch.setattr("vieval_plugin.backends.http.pacing.BACKOFF", 0.001)
     samples(tmp_path, 5)
     expected = live()
@@ -211,10 +212,9 @@ def test_a_lost_answer_is_looked_up(live, tmp_path, monkeypatch):
     ):
         calls = {"posted": strange} if strange else {"on_call": loses_answers}
         with BatchServer(**calls) as service:
-            found = main(
-                command(tmp_path, service, "--batch", "--fresh", out=f"{number}.jsonl")
+            vieval(
+                *command(tmp_path, service, "--batch", "--fresh", out=f"{number}.jsonl")
             )
-            assert found == 0
             assert len(service.batches) == 1
             assert len(service.files) == 2  # the requests and their answers
         assert verdicts(tmp_path / f"{number}.jsonl") == expected
@@ -228,7 +228,9 @@ class Endless(BatchServer):
         return web.json_response({"data": entries, "has_more": True})
 
 
-def test_a_list_without_an_end_is_not_read_for_ever(tmp_path, monkeypatch, store):
+def test_a_list_without_an_end_is_not_read_for_ever(
+    tmp_path, monkeypatch, store, vieval
+):
     monkeypatch.setattr("vieval_plugin.backends.http.pacing.BACKOFF", 0.001)
     samples(tmp_path, 2)
     called = Counter()
@@ -242,7 +244,7 @@ def test_a_list_without_an_end_is_not_read_for_ever(tmp_path, monkeypatch, store
         )
 
     with Endless(on_call=loses_answers) as service:
-        assert main(command(tmp_path, service, "--batch")) == 0
+        vieval(*command(tmp_path, service, "--batch"))
         assert len(service.batches) == 2
     assert called["GET", "/v1/files"] == called["GET", "/v1/batches"] == 2
 
@@ -278,9 +280,7 @@ def test_a_failing_request_is_sent_three_times(tmp_path, store):
     with BatchServer(error=error) as service:
         assert main(command(tmp_path, service, "--batch")) == 1
         assert sorted(service.sent.values()) == [1] * 5 + [3]
-    rows = [
-        json.loads(line) for line in (tmp_path / "v.jsonl").read_text().splitlines()
-    ]
+    rows = read_lines(tmp_path / "v.jsonl")
     assert [row["status"] for row in rows] == ["api_error", "api_error", "ok"]
     assert rows[0]["trace"][0]["reason"] == "HTTP 500: a fault of this line, 3 times"
 
@@ -310,7 +310,9 @@ def test_a_full_queue_is_waited_for(live, tmp_path, capsys, monkeypatch, room, c
     "method_and_path",
     [("GET", "/v1/batches/batch-0"), ("POST", "/v1/batches"), ("POST", "/v1/files")],
 )
-def test_a_refusal_ends_a_run_that_resumes(live, refused, tmp_path, method_and_path):
+def test_a_refusal_ends_a_run_that_resumes(
+    live, refused, tmp_path, method_and_path, vieval
+):
     samples(tmp_path, 5)
     expected = live()
     refusals = Counter()
@@ -337,12 +339,12 @@ def test_a_refusal_ends_a_run_that_resumes(live, refused, tmp_path, method_and_p
             line,
         )
         assert "fix the cause, then run the same command to resume" in line
-        assert main(command(tmp_path, service, "--batch")) == 0
+        vieval(*command(tmp_path, service, "--batch"))
         assert set(service.paid.values()) == {1}
     assert verdicts(tmp_path / "v.jsonl") == expected
 
 
-def test_what_a_service_refuses_of_a_form_is_found_out_first(live, tmp_path):
+def test_what_a_service_refuses_of_a_form_is_found_out_first(live, tmp_path, vieval):
     samples(tmp_path, 5)
     expected = live()
 
@@ -364,7 +366,7 @@ def test_what_a_service_refuses_of_a_form_is_found_out_first(live, tmp_path):
             # the second time whether schemas are enforced is known, and no call teaches the limit's
             # name
         ):
-            assert main(command(tmp_path, service, "--batch", "--fresh")) == 0
+            vieval(*command(tmp_path, service, "--batch", "--fresh"))
             assert verdicts(tmp_path / "v.jsonl") == expected
         assert [set(counts.values()) for counts in (service.paid, service.sent)] == [
             {2},
@@ -437,11 +439,13 @@ def spoil_with_capitals(service, batch, output):
         spoil_with_capitals,
     ],
 )
-def test_answers_are_read_from_whatever_files_a_service_leaves(live, tmp_path, spoil):
+def test_answers_are_read_from_whatever_files_a_service_leaves(
+    live, tmp_path, spoil, vieval
+):
     samples(tmp_path, 3)
     expected = live()
     with SpoilingServer(spoil) as service:
-        assert main(command(tmp_path, service, "--batch")) == 0
+        vieval(*command(tmp_path, service, "--batch"))
         assert set(service.sent.values()) == {1}
     assert verdicts(tmp_path / "v.jsonl") == expected
 
@@ -476,7 +480,9 @@ def spoil_status(service, batch, output):
         (spoil_status, "batch-0 has an unknown status, 'PAUSED'"),
     ],
 )
-def test_paid_answers_are_found(live, refused, tmp_path, monkeypatch, spoil, message):
+def test_paid_answers_are_found(
+    live, refused, tmp_path, monkeypatch, spoil, message, vieval
+):
     monkeypatch.setattr(batches, "_SILENT_POLLS", 4)
     samples(tmp_path, 3)
     expected = live()
@@ -493,12 +499,14 @@ def test_paid_answers_are_found(live, refused, tmp_path, monkeypatch, spoil, mes
         requests.rename(tmp_path / "moved.jsonl")
         service.batches["batch-0"] = right["batch"]
         service.contents[right["batch"]["output_file_id"]] = right["content"]
-        assert main(command(tmp_path, service, "--batch")) == 0
+        vieval(*command(tmp_path, service, "--batch"))
         assert set(service.sent.values()) == {1}
     assert verdicts(tmp_path / "v.jsonl") == expected
 
 
-def test_requests_that_were_never_sent_are_written_again(refused, tmp_path, store):
+def test_requests_that_were_never_sent_are_written_again(
+    refused, tmp_path, store, vieval
+):
     samples(tmp_path, 3)
     faults = [400]
 
@@ -512,7 +520,7 @@ def test_requests_that_were_never_sent_are_written_again(refused, tmp_path, stor
         assert "the service refuses a file" in found
         [requests] = (tmp_path / "v.jsonl.batches").rglob("*.jsonl")
         requests.unlink()
-        assert main(command(tmp_path, service, "--batch")) == 0
+        vieval(*command(tmp_path, service, "--batch"))
         assert set(service.paid.values()) == {1}
 
 
@@ -611,16 +619,20 @@ def test_a_service_without_batches_is_named_with_what_to_do(tmp_path, store, ref
     assert "omit --batch" in line
 
 
-def test_log_probabilities_come_by_batches_where_the_service_lists_them(live, tmp_path):
+def test_log_probabilities_come_by_batches_where_the_service_lists_them(
+    live, tmp_path, vieval
+):
     samples(tmp_path, 20)
     expected = live("--judge", "vqascore")
     with BatchServer() as service:
-        assert main(command(tmp_path, service, "--batch", "--judge", "vqascore")) == 0
+        vieval(*command(tmp_path, service, "--batch", "--judge", "vqascore"))
         assert set(service.paid.values()) == {1}
     assert verdicts(tmp_path / "v.jsonl") == expected
 
 
-def test_files_of_batches_are_answered_by_whoever_is_asked_to(live, tmp_path, refused):
+def test_files_of_batches_are_answered_by_whoever_is_asked_to(
+    live, tmp_path, refused, vieval
+):
     samples(tmp_path, 20)
     expected = live()
     folder = tmp_path / "batches"
@@ -639,7 +651,7 @@ def test_files_of_batches_are_answered_by_whoever_is_asked_to(live, tmp_path, re
             Path(answers).write_bytes(bad)
             assert "answers.jsonl answers no request of" in refused(arguments)
         Path(answers).write_bytes(service.contents[batch["output_file_id"]])
-    assert main(arguments) == 0
+    vieval(*arguments)
     assert verdicts(tmp_path / "v.jsonl") == expected
 
 
@@ -694,9 +706,7 @@ def test_vllm_answers_files_wave_by_wave(store, capsys, tmp_path):
         )
         answered += 1
         assert answered <= 2  # the second wave are re-asks
-    rows = [
-        json.loads(line) for line in (tmp_path / "v.jsonl").read_text().splitlines()
-    ]
+    rows = read_lines(tmp_path / "v.jsonl")
     assert len(rows) == 6
     assert {row["status"] for row in rows} <= {"ok", "repaired", "parse_failure"}
     assert any(row["scores"] for row in rows)

@@ -8,6 +8,7 @@ from shlex import split
 import pytest
 
 from tests.fake_server import FakeServer
+from tests.stored_results import read_lines
 from tests.tool_pictures import photograph
 from vieval_plugin.cli import main
 
@@ -62,10 +63,7 @@ def test_an_edit_is_told_by_its_source_and_instruction(folder, server, capsys):
     assert [
         (verdict["uid"], verdict["kind"], verdict["status"]) for verdict in verdicts
     ] == [("cat", "tie", "ok"), ("dog", "tie", "ok")]
-    assert [
-        json.loads(line)
-        for line in (folder / "verdicts.jsonl").read_text().splitlines()
-    ] == verdicts
+    assert read_lines(folder / "verdicts.jsonl") == verdicts
 
 
 def test_a_judge_that_needs_no_text_measures_an_image_alone(folder, capsys):

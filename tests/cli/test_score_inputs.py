@@ -10,6 +10,8 @@ from shlex import split
 import PIL.Image
 import pytest
 
+from tests.stored_results import write_lines
+
 PROMPTS = ["a red cube", "a blue ball, on grass", "a green hat"]
 
 
@@ -129,9 +131,7 @@ def test_an_answer_that_lmms_eval_wrote_names_no_file_that_it_likes(score, tmp_p
         )
         for number, path in enumerate(named)
     ]
-    (run / "x_samples_edits.jsonl").write_text(
-        "".join(f"{json.dumps(row)}\n" for row in rows)
-    )
+    write_lines(run / "x_samples_edits.jsonl", rows)
     code, found, said, _ = score(run, "--kind", "tie", judge="ssim")
     assert (code, [row["status"] for row in found]) == (1, ["no_image"] * 3)
     assert "generate.trusted" in said
@@ -151,9 +151,7 @@ def test_an_edit_is_shown_with_the_source_that_lmms_eval_kept(score, tmp_path):
         host_row(0, answer, input_media=[str(tmp_path / "source.png")]),
         host_row(1, answer),
     ]
-    (tmp_path / "x_samples_edits.jsonl").write_text(
-        "".join(f"{json.dumps(row)}\n" for row in rows)
-    )
+    write_lines(tmp_path / "x_samples_edits.jsonl", rows)
     code, found, said, _ = score(
         tmp_path / "x_samples_edits.jsonl", "--kind", "tie", judge="ssim"
     )

@@ -14,6 +14,7 @@ import PIL.Image
 import pytest
 
 from tests.fake_server import FakeServer, named
+from tests.stored_results import read_lines
 from vieval_plugin.cli import main
 
 
@@ -38,7 +39,7 @@ def folder(store, tmp_path, monkeypatch):
 
 
 def lines(path):
-    return [json.loads(line) for line in Path(path).read_text().splitlines()]
+    return read_lines(Path(path))
 
 
 SCORE = ["score", "images", "--prompts", "prompts.txt", "--out", "out/v.jsonl"]
@@ -249,7 +250,7 @@ def test_half_a_character_of_a_reply_is_no_end_of_a_run(tmp_path, capsys):
 
 
 def test_images_without_a_generator_are_yours(samples_file, vieval, tmp_path):
-    rows = [json.loads(line) for line in samples_file.read_text().splitlines()]
+    rows = read_lines(samples_file)
     samples_file.write_text(
         "".join(
             json.dumps({**row, "uid": str(n), "image_model": ""}) + "\n"

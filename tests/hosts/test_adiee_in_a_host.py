@@ -15,7 +15,6 @@ from tests.extras import VLLM_URL, served_by_vllm
 from tests.fake_server import FakeServer
 from tests.in_process import demo, rated, served, shown
 from tests.playing import first_asks, prepared
-from vieval_plugin.cli import main
 from vieval_plugin.images import decode
 
 TIE = "vieval_demo_adiee_tie"
@@ -35,7 +34,7 @@ def tiny(tmp_path_factory):
     return tiny_model.build(tmp_path_factory.mktemp("tiny"))
 
 
-def test_a_model_that_knows_the_truth_agrees_and_replays(evaluate, tmp_path):
+def test_a_model_that_knows_the_truth_agrees_and_replays(evaluate, tmp_path, vieval):
     with FakeServer(reply=truthful) as server:
         run = evaluate(*served("vieval_openai", server), tasks=TIE, limit=48)
     assert set(run.statuses) <= {
@@ -49,10 +48,7 @@ def test_a_model_that_knows_the_truth_agrees_and_replays(evaluate, tmp_path):
     )
     assert again.metrics == run.metrics
     page = tmp_path / "page.html"
-    found = main(
-        ["show", str(tmp_path / "run0"), "demo_a/demo_00.png", "--html", str(page)]
-    )
-    assert found == 0
+    vieval(f"show {tmp_path}/run0 demo_a/demo_00.png --html {page}")
     assert page.read_text().count("<img") == 2
 
 
@@ -98,7 +94,7 @@ def expected_of(folder, sample):
     )
 
 
-def test_expected_is_the_mean_over_logits_and_replays(evaluate, tiny, tmp_path):
+def test_expected_is_the_mean_over_logits_and_replays(evaluate, tiny, tmp_path, vieval):
     arguments = (
         *split(f"--model vieval_transformers --model_args model={tiny} --batch_size 4"),
     )
@@ -110,10 +106,7 @@ def test_expected_is_the_mean_over_logits_and_replays(evaluate, tiny, tmp_path):
         assert scores[name] == pytest.approx(expected_of(tiny, demo()[name]), abs=1e-5)
     again = evaluate(*in_process.replay(tmp_path / "run0", "", "")[:4], tasks=TIE)
     assert again.metrics == run.metrics
-    found = main(
-        split(f"show {tmp_path}/run0 demo_a/demo_00.png --html {tmp_path}/page.html")
-    )
-    assert found == 0
+    vieval(f"show {tmp_path}/run0 demo_a/demo_00.png --html {tmp_path}/page.html")
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,6 @@
 as datasets of VLMEvalKit.
 """
 
-from shlex import split
-
 import pytest
 
 pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
@@ -15,7 +13,6 @@ from tests.fake_server import FakeServer
 from tests.judge_files import LEGIBILITY
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.benchmarks import tasks
-from vieval_plugin.cli import main
 from vieval_plugin.hosts.lmms_eval import task_index
 from vieval_plugin.hosts.vlmevalkit import names
 from vieval_plugin.judges import registry
@@ -69,7 +66,9 @@ def test_a_judge_has_tasks_on_each_benchmark_that_its_kinds_fit(folders):
     assert not [name for name in names.datasets() if name.startswith("Street signs")]
 
 
-def test_its_tasks_run_and_are_replayed_and_reported(folders, tmp_path, results_of):
+def test_its_tasks_run_and_are_replayed_and_reported(
+    folders, tmp_path, results_of, vieval
+):
     options, data = in_process.options_file(tmp_path / "v.yaml"), tmp_path / "none"
     judged = ("signs_viescore", "signs_legibility", "sign_pairs_pairwise")
     with FakeServer() as server:
@@ -93,9 +92,6 @@ def test_its_tasks_run_and_are_replayed_and_reported(folders, tmp_path, results_
         "status_ok_share,none"
     ]
     assert found == 1
-    assert (
-        main(split(f"report {tmp_path}/out {tmp_path}/again --out {tmp_path}/report"))
-        == 0
-    )
+    vieval(f"report {tmp_path}/out {tmp_path}/again --out {tmp_path}/report")
     report = (tmp_path / "report" / "report.md").read_text()
     assert all(name in report for name in ("legibility", "fake", "again"))

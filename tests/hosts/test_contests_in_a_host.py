@@ -57,7 +57,7 @@ def test_a_judge_that_knows_the_truth_is_right_in_both_orders(evaluate, model):
     assert run.metrics["votes_inconsistent_share_value,none"] == 0.0
 
 
-def test_a_judge_that_always_names_the_first_is_flagged(evaluate, tmp_path):
+def test_a_judge_that_always_names_the_first_is_flagged(evaluate, tmp_path, vieval):
     answer = json.dumps({"reasoning": "fine", "better": "A"})
     with FakeServer(
         reply=lambda request: answer if shown(request) else "yes"
@@ -76,8 +76,7 @@ def test_a_judge_that_always_names_the_first_is_flagged(evaluate, tmp_path):
         for verdict in verdicts
         for step in verdict["trace"]
     )
-    found = main(["report", str(tmp_path / "run0"), "--out", str(tmp_path / "report")])
-    assert found == 0
+    vieval(f"report {tmp_path}/run0 --out {tmp_path}/report")
     table = (tmp_path / "report" / "report.md").read_text()
     [row] = [
         line

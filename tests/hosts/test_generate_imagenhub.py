@@ -10,7 +10,6 @@ pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
 from tests import in_process
 from tests.fake_server import FakeServer
 from tests.imagenhub_site import REDUCED
-from vieval_plugin.cli import main
 from vieval_plugin.judges.protocol import Image
 
 GENERATED = "generate_imagenhub_viescore_tie"
@@ -18,7 +17,9 @@ SCORES = {"MagicBrush": 8, "SDEdit": 4}
 OWN_SCORE = 6
 
 
-def test_published_outputs_are_ranked_beside_a_generators_own(prepared_data, tmp_path):
+def test_published_outputs_are_ranked_beside_a_generators_own(
+    prepared_data, tmp_path, vieval
+):
     data = prepared_data()
     museum = data / "imagenhub" / "museum" / "ImagenHub_Text-Guided_IE"
     published = {
@@ -57,7 +58,7 @@ def test_published_outputs_are_ranked_beside_a_generators_own(prepared_data, tmp
         for model in SCORES:
             run(model, museum / model)
     results = [str(tmp_path / name) for name in ("mine", *SCORES)]
-    assert main(["rank", *results, "--tables", str(tmp_path / "ranks")]) == 0
+    vieval("rank", *results, "--tables", tmp_path / "ranks")
     rows = json.loads((tmp_path / "ranks" / "findings.json").read_text())["numbers"]
     means = {
         r["system"]: r["value"]

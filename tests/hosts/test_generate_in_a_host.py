@@ -13,6 +13,7 @@ from tests import in_process
 from tests.fake_server import FakeServer, named
 from tests.hosts.local_rows import parquet
 from tests.refusals import refusal
+from tests.stored_results import write_lines
 from tests.tables import table
 from vieval_plugin.benchmarks.registry import benchmark
 from vieval_plugin.cli import main
@@ -90,7 +91,7 @@ def by_vieval_score(found, judge, tmp_path):
         }
         for one in found
     ]
-    (tmp_path / "s.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_lines(tmp_path / "s.jsonl", rows)
     verdicts = tmp_path / "v.jsonl"
     got = main(
         [*split(f"score {tmp_path}/s.jsonl --judge"), judge, "--out", str(verdicts)]
@@ -213,7 +214,7 @@ def test_several_images_of_a_prompt_have_a_mean_and_a_best(folder, tmp_path):
     assert seen == {n: v for n, v in metrics.items() if "_mean_" in n}
 
 
-def test_a_users_prompts_are_a_task(tmp_path):
+def test_a_users_prompts_are_a_task(tmp_path, vieval):
     (tmp_path / "made").mkdir()
     rows = []
     for number, category in enumerate(("animals", "animals", "places")):
@@ -231,7 +232,7 @@ def test_a_users_prompts_are_a_task(tmp_path):
             }
         )
     prompts = tmp_path / "prompts.jsonl"
-    prompts.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_lines(prompts, rows)
     out = run(
         tmp_path,
         images(tmp_path / "made"),
@@ -239,7 +240,7 @@ def test_a_users_prompts_are_a_task(tmp_path):
         3,
         generate={"prompts": str(prompts)},
     )
-    assert main(["report", str(out), "--out", str(tmp_path / "report")]) == 0
+    vieval(f"report {out} --out {tmp_path}/report")
     report = (tmp_path / "report" / "report.md").read_text()
     assert "By category" in report
     assert "| animals | sharpness | PQ |" in report

@@ -7,7 +7,6 @@ import base64
 import io
 import json
 import re
-import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +19,8 @@ from tests.docs import pages
 from tests.fake_server import FakeServer, Fault, named
 from tests.pictures import plain
 from tests.refusals import refusal
+from tests.stored_results import write_lines
+from tests.work import run_process
 from vieval_plugin import Judge
 from vieval_plugin.text.errors import VievalError
 
@@ -96,9 +97,7 @@ def rows(tmp_path_factory):
             {"uid": uid, "kind": kind, "images": roles, "texts": {text: prompt}}
         )
     for name, lines in (("rows", rows), ("samples", samples)):
-        (folder / f"{name}.jsonl").write_text(
-            "".join(json.dumps(line) + "\n" for line in lines)
-        )
+        write_lines(folder / f"{name}.jsonl", lines)
     (folder / "task.yaml").write_text(TASK.replace("ROWS", str(folder / "rows.jsonl")))
     (folder / "utils.py").write_text(UTILS)
     (folder / "documented").mkdir()
@@ -263,13 +262,7 @@ def test_they_are_there_whichever_module_is_imported_first(first):
         "print(get_server('vieval_sharpness').judge, 'vieval_replay' in "
         "lmms_eval.models.MODEL_REGISTRY_V2.list_model_names())"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    done = run_process([sys.executable, "-c", code], timeout=300)
     assert done.stdout.splitlines()[-1:] == ["sharpness True"], done.stderr[-2000:]
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from tests import in_process
 from tests.fake_server import FakeServer
+from tests.stored_results import write_lines
 from vieval_plugin.results.host_samples import records_of
 
 pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
@@ -48,7 +49,7 @@ def run(fake_generator, tmp_path, monkeypatch):
             for n in range(limit)
         ]
         prompts = tmp_path / "prompts.jsonl"
-        prompts.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+        write_lines(prompts, rows)
         generate = {"prompts": str(prompts)}
         generate |= {"trusted": [str(one) for one in trusted]} if trusted else {}
         file = tmp_path / f"o{len(list(tmp_path.glob('o*.yaml')))}.yaml"

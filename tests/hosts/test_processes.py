@@ -15,6 +15,8 @@ from shlex import split
 
 import pytest
 
+from tests.work import run_process
+
 pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
 pytest.importorskip("aiohttp", reason="the fake server needs aiohttp")
 
@@ -204,13 +206,8 @@ def test_two_processes_give_the_numbers_of_one(evaluate, results_of, ranked, tmp
         environment = _environment(
             options_file(tmp_path / "two.yaml"), ACCELERATE_USE_CPU="true", **ranked
         )
-        done = subprocess.run(
-            [sys.executable, "-m", *launch.split()],
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=600,
-            check=False,
+        done = run_process(
+            [sys.executable, "-m", *launch.split()], env=environment, timeout=600
         )
         assert done.returncode == 0, done.stderr[-6000:]
         calls = [server.stats()["requests"] for server in (ours, theirs)]

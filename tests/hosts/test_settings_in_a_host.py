@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from types import SimpleNamespace
 
 import pytest
+
+from tests.work import run_process
 
 pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
 pytest.importorskip("aiohttp", reason="the fake server needs aiohttp")
@@ -83,7 +84,7 @@ def test_failed_calls_end_the_command_with_exit_code_1(tmp_path, server):
         reply=lambda _: GOOD, faults=lambda *_: Fault("overlong")
     ) as refusing:
         codes = [
-            subprocess.run(
+            run_process(
                 [
                     *(sys.executable, "-m", "lmms_eval"),
                     *served("vieval_openai", fake),
@@ -95,10 +96,7 @@ def test_failed_calls_end_the_command_with_exit_code_1(tmp_path, server):
                     "CUDA_VISIBLE_DEVICES": "",
                     "VIEVAL_CONFIG": str(options),
                 },
-                capture_output=True,
-                text=True,
                 timeout=300,
-                check=False,
             )
             for fake in (server, refusing)
         ]
@@ -149,7 +147,7 @@ def test_failed_calls_end_a_launch_of_two_processes_with_an_error(tmp_path):
     with FakeServer(
         reply=lambda _: GOOD, faults=lambda *_: Fault("overlong")
     ) as refusing:
-        done = subprocess.run(
+        done = run_process(
             [
                 *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
                 *("--nproc_per_node", "2", "-m", "lmms_eval"),
@@ -163,10 +161,7 @@ def test_failed_calls_end_a_launch_of_two_processes_with_an_error(tmp_path):
                 "ACCELERATE_USE_CPU": "true",
                 "VIEVAL_CONFIG": str(options_file(tmp_path / "options.yaml")),
             },
-            capture_output=True,
-            text=True,
             timeout=300,
-            check=False,
         )
     assert done.returncode == 1, done.stderr[-3000:]
     lines = [line for line in done.stderr.splitlines() if "vieval: " in line]

@@ -3,7 +3,6 @@ line or are a row's status.
 """
 
 import os
-import subprocess
 import sys
 
 import pytest
@@ -18,6 +17,7 @@ from tests.stored_tables import (
     picture,
     pyarrow,
 )
+from tests.work import run_process
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.readers.image_folder import read_named
 from vieval_plugin.readers.sample_rows import encoded_image
@@ -69,11 +69,8 @@ print(*sorted(outcomes))
 
 
 def test_damage_is_one_line_and_never_the_end_of_the_process(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-c", DAMAGE, str(tmp_path), "0", "400"],
-        capture_output=True,
-        text=True,
-        timeout=600,
+    done = run_process(
+        [sys.executable, "-c", DAMAGE, str(tmp_path), "0", "400"], timeout=600
     )
     assert (done.returncode, done.stdout.split()) == (0, ["read", "refused"]), (
         done.stderr[-2000:]

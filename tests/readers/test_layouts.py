@@ -14,6 +14,7 @@ import pytest
 
 from tests.refusals import refusal
 from tests.shard_runs import picture
+from tests.stored_results import read_lines
 from tests.tables import table
 from vieval_plugin.images import decode, read_bytes
 from vieval_plugin.readers.arrow_tables import reread_cells
@@ -561,9 +562,7 @@ def test_published_totals(command, generators, vieval, tmp_path, monkeypatch):
     if command == "score":
         lines = rows_in_terminal(printed)
     for file in files:
-        records = [
-            json.loads(line) for line in (tmp_path / file).read_text().splitlines()
-        ]
+        records = read_lines(tmp_path / file)
         scores = {}
         for record in records:
             scores.setdefault(record["uid"], []).append(record["scores"].get("PQ"))

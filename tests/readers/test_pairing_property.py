@@ -7,7 +7,6 @@ rows itself.
 
 import csv
 import io
-import json
 import random
 import re
 import tarfile
@@ -15,6 +14,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from tests.stored_results import write_lines
 from vieval_plugin.images import read_bytes
 from vieval_plugin.readers.columns import fields_of, rows_of
 from vieval_plugin.readers.image_folder import read_folders
@@ -115,7 +115,7 @@ def written(folder: Folder, path, seed: int):
     (path / "m" / "._0.png").write_text("macOS")
     rows = [{folder.column: uid, "prompt": f"made of {uid}"} for uid in folder.ids]
     if seed % 2 and folder.column:
-        (path / "p.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+        write_lines(path / "p.jsonl", rows)
         return path / "p.jsonl"
     with (path / "p.csv").open("w", newline="") as file:
         sign = random.Random(seed).choice(",;\t|")

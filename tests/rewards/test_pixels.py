@@ -3,7 +3,6 @@ any other range is an error.
 """
 
 import re
-import subprocess
 import sys
 import types
 
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.refusals import refusal
+from tests.work import run_process
 from vieval_plugin import Judge
 from vieval_plugin.images import decode
 from vieval_plugin.rewards.in_process import open_reward
@@ -152,8 +152,6 @@ for number in range(5):
     batch[0, 0, 0] = 1.3 if number < 3 else 1.01
     pictures(batch)
 """
-    ran = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
+    ran = run_process([sys.executable, "-c", script], check=True)
     [line] = ran.stderr.splitlines()
     assert "3 of 10 images" in line

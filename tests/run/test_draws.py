@@ -9,7 +9,6 @@ import numpy as np
 import PIL.Image
 import pytest
 
-from vieval_plugin.cli import main
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.observations import Observation, apply_failure_policy
 from vieval_plugin.results import rows as own
@@ -27,7 +26,7 @@ def write(folder, rows):
     return path
 
 
-def test_two_images_of_one_prompt_are_two_samples(tmp_path):
+def test_two_images_of_one_prompt_are_two_samples(tmp_path, vieval):
     about = {"tags": ["red", "blue"], "category": "colours"}
     rows = [
         {
@@ -40,7 +39,7 @@ def test_two_images_of_one_prompt_are_two_samples(tmp_path):
         for n in (0, 1)
     ]
     path, out = write(tmp_path, rows), tmp_path / "v.jsonl"
-    assert main(["score", str(path), "--judge", "sharpness", "--out", str(out)]) == 0
+    vieval(f"score {path} --judge sharpness --out {out}")
     first, second = own.records_of(out)
     assert (first.id.draw, second.id.draw) == (0, 1)
     assert str(second.id) == "own/tig/m/1/draw 1"

@@ -13,6 +13,7 @@ import pytest
 from tests.fake_server import FakeServer
 from tests.in_process import evaluate, served
 from tests.pictures import plain
+from tests.stored_results import read_lines
 from vieval_plugin import Judge
 from vieval_plugin.cli import main
 from vieval_plugin.rewards.in_process import open_reward
@@ -123,10 +124,7 @@ def test_score_shards_and_reward_give_the_same_scores(model, server, tmp_path, c
         ]
     )
     assert found == 0
-    lines = [
-        json.loads(line)
-        for line in (tmp_path / "verdicts.jsonl").read_text().splitlines()
-    ]
+    lines = read_lines(tmp_path / "verdicts.jsonl")
     found = {line["uid"]: line["scores"]["SC"] for line in lines}
     assert found == (pytest.approx(SCORES))
     table = pyarrow.concat_tables(
@@ -188,7 +186,7 @@ def test_conversations_are_exported(server, tmp_path, capsys, judge, sub_tasks):
         )
         assert found == 0
     assert main(["export", judge, str(verdicts), "--out", str(out)]) == 0
-    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    rows = read_lines(out)
     assert Counter(row["sub_task"] for row in rows) == sub_tasks
     for row in rows:
         *before, last = row["messages"]

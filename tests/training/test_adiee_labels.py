@@ -10,6 +10,7 @@ import numpy as np
 import PIL.Image
 import pytest
 
+from tests.stored_results import write_lines
 from tests.tiny_scorers import build_clip
 from vieval_plugin.benchmarks.sequences import label, read_sequences, triples
 from vieval_plugin.benchmarks.vieval_demo.sequences import draw_sequence
@@ -51,9 +52,8 @@ def refused(capsys, *command):
     return said
 
 
-def test_labels_of_a_thousand_sequences_are_exact(drawn, tmp_path):
-    found = main(["data", "adiee", str(drawn), "--out", str(tmp_path), "--seed", "3"])
-    assert found == 0
+def test_labels_of_a_thousand_sequences_are_exact(drawn, tmp_path, vieval):
+    vieval("data adiee", drawn, "--out", tmp_path, "--seed", "3")
     edits, manifest = dataset.read(tmp_path)
     assert len({edit.group for edit in edits}) == 1000 == len(manifest["uids"])
     seen = set()
@@ -77,31 +77,19 @@ def test_labels_of_a_thousand_sequences_are_exact(drawn, tmp_path):
     assert manifest["data"] == [{"source": "here", "licence": "CC0", "trainable": True}]
 
 
-def test_the_same_seed_draws_the_same_edits_and_another_draws_others(drawn, tmp_path):
+def test_the_same_seed_draws_the_same_edits_and_another_draws_others(
+    drawn, tmp_path, vieval
+):
     for name, seed in (("a", "1"), ("b", "1"), ("c", "2")):
-        found = main(
-            [
-                "data",
-                "adiee",
-                str(drawn),
-                "--out",
-                str(tmp_path / name),
-                "--seed",
-                seed,
-            ]
-        )
-        assert found == 0
+        vieval("data adiee", drawn, "--out", tmp_path / name, "--seed", seed)
     first, again, other = (
         (tmp_path / name / dataset.EXAMPLES).read_text() for name in "abc"
     )
     assert first == again != other
 
 
-def test_drawn_sequences_change_one_cell_and_are_read(tmp_path):
-    assert (
-        main(["data", "drawn", "--out", str(tmp_path), "--count", "12", "--seed", "5"])
-        == 0
-    )
+def test_drawn_sequences_change_one_cell_and_are_read(tmp_path, vieval):
+    vieval(f"data drawn --out {tmp_path} --count 12 --seed 5")
     held = read_sequences(tmp_path)
     assert (held.trainable, len(held.sequences)) == (True, 12)
     for number, sequence in enumerate(held.sequences):
@@ -264,9 +252,7 @@ def outputs(tmp_path_factory):
             }
             for editor in ("people", "old", "new")
         ]
-    (folder / "samples.jsonl").write_text(
-        "".join(json.dumps(row) + "\n" for row in rows)
-    )
+    write_lines(folder / "samples.jsonl", rows)
     return folder / "samples.jsonl"
 
 
@@ -307,7 +293,7 @@ def by_hand(clip, before, after, texts):
         )
 
 
-def test_labels_by_clip_d_are_computed(outputs, clip, tmp_path, monkeypatch):
+def test_labels_by_clip_d_are_computed(outputs, clip, tmp_path, monkeypatch, vieval):
     # between the values that the tiny weights give, so that each rule meets some
     monkeypatch.setattr(labels, "FAILED", 0.05)
     monkeypatch.setattr(labels, "SUCCEEDED", 0.02)
@@ -317,7 +303,7 @@ def test_labels_by_clip_d_are_computed(outputs, clip, tmp_path, monkeypatch):
         *split(f"--licence CC0 --clip {clip} --out {tmp_path}"),
     ]
     rules = ["--truth", "people", "--weak", "old", "--strong", "new"]
-    assert main([str(word) for word in [*command, *rules]]) == 0
+    vieval(*[str(word) for word in [*command, *rules]])
     edits, _ = dataset.read(tmp_path)
     found = {edit.uid: edit for edit in edits}
     rows = {

@@ -8,6 +8,7 @@ import pytest
 
 from tests import t2i_eval_run, tiny_model
 from tests.refusals import refusal
+from tests.stored_results import read_lines
 from tests.tables import table
 from vieval_plugin.cli import main
 from vieval_plugin.results.training_records import trained_on
@@ -43,7 +44,7 @@ def altered(exported, tmp_path, **changes):
 
 
 def test_every_turn_that_is_learnt_has_what_came_before_it(exported):
-    rows = [json.loads(line) for line in exported.read_text().splitlines()]
+    rows = read_lines(exported)
     turns = read([exported])
     assert len(turns) == sum(len(row["trained"]) for row in rows) == len(rows)
     for row, turn in zip(rows, turns, strict=True):

@@ -14,6 +14,7 @@ import PIL.Image
 import pytest
 
 from tests import t2i_eval_run
+from tests.stored_results import read_lines
 from tests.t2i_eval_run import SCENES, implied
 from vieval_plugin.cli import main
 from vieval_plugin.judges.conversation import TrainingUnit
@@ -25,7 +26,7 @@ run = t2i_eval_run.run  # a fixture
 
 def export(run, out, *options):
     assert main([*command(run, out), *options]) == 0
-    return [json.loads(line) for line in out.read_text().splitlines()]
+    return read_lines(out)
 
 
 def test_every_call_becomes_an_example(run, tmp_path, capsys):

@@ -13,6 +13,7 @@ import pytest
 from tests.cigeval_script import PACK, built
 from tests.extras import needs
 from tests.playing import label_of, play
+from tests.stored_results import read_lines, write_lines
 from vieval_plugin.backends.image_tools import tools as backend
 from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.cli import main
@@ -156,7 +157,7 @@ def test_export_counts_what_it_kept_and_trl_reads_it(tmp_path, monkeypatch, caps
             }
         )
     results = tmp_path / "1_samples_vieval_demo_cigeval_mie.jsonl"
-    results.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_lines(results, rows)
     found = main(
         [
             "export",
@@ -177,9 +178,7 @@ def test_export_counts_what_it_kept_and_trl_reads_it(tmp_path, monkeypatch, caps
     expected = f"wrote {tmp_path / 't.jsonl'}: {3 * len(near)} examples from 6 verdicts"
     assert found == expected
     assert lines[3].split() == ["mie", "6", str(len(near)), str(6 - len(near))]
-    written = [
-        json.loads(line) for line in (tmp_path / "t.jsonl").read_text().splitlines()
-    ]
+    written = read_lines(tmp_path / "t.jsonl")
     assert Counter(row["sub_task"] for row in written) == {
         "plan": len(near),
         "rating": 2 * len(near),

@@ -8,12 +8,12 @@ test-vlmevalkit sets it).
 import hashlib
 import json
 import os
-import subprocess
 from shlex import split
 
 import pytest
 
 from tests.fake_server import FakeServer, instance
+from tests.work import run_process
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.cli import main
 from vieval_plugin.generation.posters import make
@@ -115,14 +115,7 @@ def lmms_eval(tmp_path_factory):
             "--output_path",
             str(folder / name),
         ]
-        done = subprocess.run(
-            command,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=900,
-            check=False,
-        )
+        done = run_process(command, env=environment, timeout=900)
         assert done.returncode == 0, done.stdout + done.stderr
         return folder / name
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.refusals import refusal
+from tests.stored_results import read_lines
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.benchmarks import tasks, vieval_demo
 from vieval_plugin.hosts.vlmevalkit import command, guard, names, tables
@@ -108,7 +109,7 @@ def test_verdicts_that_a_sheet_means_come_from_any_run(tmp_path):
         "again",
         "old",
     ]
-    lines = [json.loads(line) for line in new.samples.read_text().splitlines()]
+    lines = read_lines(new.samples)
     assert [(line["doc_id"], line["filtered_resps"]) for line in lines] == [
         (2, ["third"]),
         (0, ["again"]),

@@ -4,7 +4,6 @@ test-vlmevalkit).
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from shlex import split
@@ -13,6 +12,8 @@ import pytest
 
 from tests.extras import needs
 from tests.judge_files import LEGIBILITY
+from tests.stored_results import read_lines
+from tests.work import run_process
 from vieval_plugin.generation.posters import make
 from vieval_plugin.hosts.vlmevalkit import hook_files
 
@@ -33,14 +34,7 @@ def run(tmp_path):
             "PYTHONPATH": os.pathsep.join(map(str, path)),
         }
         command = [sys.executable, *map(str, arguments)]
-        return subprocess.run(
-            command,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd=tmp_path,
-        )
+        return run_process(command, env=environment, cwd=tmp_path)
 
     return runs
 
@@ -57,7 +51,7 @@ def test_a_model_of_the_host_judges_once(run, tmp_path, monkeypatch):
     assert first.returncode == 0, first.stderr
     assert first.stdout.count("asked") == 6
     [samples] = tmp_path.glob(f"out/Parrot/Parrot_{TIE}_samples_{TIE}.jsonl")
-    rows = [json.loads(line) for line in samples.read_text().splitlines()]
+    rows = read_lines(samples)
     assert [row["doc_id"] for row in rows] == [0, 1, 2]
     verdicts = [json.loads(row["filtered_resps"][0])["verdict"] for row in rows]
     assert [verdict["scores"]["SC"] for verdict in verdicts] == [0.7] * 3

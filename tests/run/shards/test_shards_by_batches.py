@@ -25,7 +25,7 @@ FLAGS = ["--rows-per-shard", "10", "--price-input", "1", "--price-output", "4"]
 
 
 @pytest.fixture
-def live(tmp_path, monkeypatch):
+def live(tmp_path, monkeypatch, vieval):
     """The verdicts that calls give, after which nothing is stored; and the options."""
     monkeypatch.setattr(batches, "_POLL", 0.001)
     write_parquet(tmp_path / "data")
@@ -34,15 +34,7 @@ def live(tmp_path, monkeypatch):
         (tmp_path / "o.yaml").write_text(json.dumps({"store": store}))
         monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "o.yaml"))
         with FakeServer() as server:
-            found = main(
-                [
-                    *map(
-                        str,
-                        arguments(tmp_path / "data", tmp_path / "live", server, *FLAGS),
-                    )
-                ]
-            )
-            assert found == 0
+            vieval(*arguments(tmp_path / "data", tmp_path / "live", server, *FLAGS))
         for file in tmp_path.glob("replies.sqlite*"):
             file.unlink()
         return less_costs(verdicts(tmp_path / "live"))
@@ -79,7 +71,7 @@ def test_batches_give_the_verdicts_of_calls(live, tmp_path, capsys, stored, more
     assert float(price) == pytest.approx(float(saved), rel=0.02)
 
 
-def test_a_killed_run_pays_nothing_twice(live, tmp_path):
+def test_a_killed_run_pays_nothing_twice(live, tmp_path, vieval):
     expected = live({"use": False})
     quick = (
         "from vieval_plugin.backends.http import batches; batches._POLL, "
@@ -108,7 +100,7 @@ def test_a_killed_run_pays_nothing_twice(live, tmp_path):
         running.append(start(*command, code=quick))
         until(lambda: files_in(tmp_path / "out") or running[1].poll() is not None)
         kill_all(running[1])
-        assert main([*map(str, command)]) == 0
+        vieval(*command)
         assert set(service.paid.values()) == {1}
         assert service.paid.total() == 240
     assert less_costs(verdicts(tmp_path / "out")) == expected
