@@ -115,6 +115,7 @@ def test_known_answers_have_their_place(imagenhub, stand_ins, tmp_path, vieval):
 
 @pytest.mark.slow
 def test_a_knowing_judge_is_first(imagenhub, tmp_path, vieval):
+    report = tmp_path / "report"
     out = tmp_path / "card"
     with FakeServer(reply=answering(imagenhub, knowing(0.8))) as server:
         printed = make(vieval, server, out, "--audit", 10)
@@ -128,10 +129,8 @@ def test_a_knowing_judge_is_first(imagenhub, tmp_path, vieval):
     found = {"card.html", "card.md", "card.json"}
     assert found <= {path.name for path in out.iterdir()}
     [verdicts] = [out / file for file in entry.files if file.endswith(".jsonl")]
-    vieval("report", verdicts, "--out", tmp_path / "report")
-    reported = json.loads((tmp_path / "report" / "findings.json").read_text())[
-        "numbers"
-    ]
+    vieval("report", verdicts, "--out", report)
+    reported = json.loads((report / "findings.json").read_text())["numbers"]
     place = ("O", "spearman", "fake", "")
     of_report = [
         row
@@ -184,18 +183,17 @@ def test_no_more_calls_than_planned(options, tmp_path, vieval):
     """The demo has samples that look alike, which are asked about once, but again each time past
     the store.
     """
+    card = tmp_path / "card"
     more = ["--benchmark", "vieval_demo", "--judge", "viescore", "--repeats", 210]
     with FakeServer() as server:
-        plan = make(vieval, server, tmp_path / "card", *more, "--plan", samples=210).out
+        plan = make(vieval, server, card, *more, "--plan", samples=210).out
         [calls, answers] = map(
             int,
             re.search(
                 r"in all: ([\d,]+) calls for ([\d,]+) answers", plan.replace(",", "")
             ).groups(),
         )
-        printed = make(
-            vieval, server, tmp_path / "card", *more, "--budget", calls, samples=210
-        )
+        printed = make(vieval, server, card, *more, "--budget", calls, samples=210)
         asked = server.stats()["requests"]
     assert "vieval_demo by viescore, 210 samples: 418 calls for 420 answers" in plan
     assert "viescore, 210 samples three times: 1,260 calls for 1,260 answers" in plan
@@ -203,7 +201,7 @@ def test_no_more_calls_than_planned(options, tmp_path, vieval):
     assert 4 * 418 <= asked <= calls
     [total] = re.findall(
         r"Failures and cost: ([\d,]+) answers in total",
-        (tmp_path / "card" / "card.md").read_text(),
+        (card / "card.md").read_text(),
     )
     assert int(total.replace(",", "")) == answers
     made, same = map(
@@ -219,6 +217,7 @@ def test_no_more_calls_than_planned(options, tmp_path, vieval):
 
 
 def test_a_card_by_batches_is_that_of_calls(options, tmp_path, vieval, monkeypatch):
+    card = tmp_path / "card"
     monkeypatch.setattr(batches, "_POLL", 0.001)
     monkeypatch.setattr(batches, "MOST_BYTES", 20_000_000)
     more = ["--benchmark", "vieval_demo", "--judge", "viescore", "--audit", 12]
@@ -231,21 +230,17 @@ def test_a_card_by_batches_is_that_of_calls(options, tmp_path, vieval, monkeypat
         file.unlink()
     with BatchServer() as service:
         prices = ["--price-input", 1, "--price-output", 4]
-        told = make(
-            vieval, service, tmp_path / "card", *more, "--batch", *prices, samples=210
-        ).err
+        told = make(vieval, service, card, *more, "--batch", *prices, samples=210).err
         assert set(service.paid.values()) == {1}
         assert service.paid.total() == asked
         assert told.count("vieval: wave ") == 1
         assert max(map(len, service.contents.values())) <= 20_000_000
         files = len(service.files)
-        make(
-            vieval, service, tmp_path / "card", *more, "--batch", samples=210
-        )  # all is there
+        make(vieval, service, card, *more, "--batch", samples=210)  # all is there
         assert len(service.files) == files
     assert re.search(r"saved by batches: [\d.]+", told)
-    assert less_cost(tmp_path / "card") == less_cost(tmp_path / "live")
-    assert not (tmp_path / "card" / "batches").exists()
+    assert less_cost(card) == less_cost(tmp_path / "live")
+    assert not (card / "batches").exists()
 
 
 def test_missing_verdicts_are_told(options, tmp_path, monkeypatch, vieval, stand_ins):
@@ -280,31 +275,30 @@ def test_missing_images_are_named(options, monkeypatch, vieval, shared_data):
 
 
 def test_a_card_is_compared_with_cards(options, tmp_path, vieval):
+    card = tmp_path / "card"
     with FakeServer() as server:
         make(
             vieval,
             server,
-            *split(
-                f"{tmp_path}/card --benchmark vieval_demo_contests --judge pairwise"
-            ),
+            *split(f"{card} --benchmark vieval_demo_contests --judge pairwise"),
             samples=70,
         )
     (tmp_path / "empty").mkdir()
     for order in (
-        (tmp_path / "card", tmp_path / "empty"),
-        (tmp_path / "empty", tmp_path / "card"),
+        (card, tmp_path / "empty"),
+        (tmp_path / "empty", card),
     ):
         assert vieval("compare", *order, code=1).err.startswith(
             f"vieval: {tmp_path / 'empty'} is not a model card"
         )
-    for path in (tmp_path / "card", tmp_path / "card" / "verdicts"):
+    for path in (card, card / "verdicts"):
         steps = vieval("card", path, "--out", tmp_path / f"of-{path.name}").err
         assert (
             "vieval: vieval_demo_contests by pairwise: computing numbers and comparing with published judges; "
             "this takes"
         ) in steps
         assert "70" in vieval("report", path, "--out", tmp_path / "report").out
-        said = vieval("card", path, "--out", tmp_path / "card", code=1).err
+        said = vieval("card", path, "--out", card, code=1).err
         assert (
             "already contains the card for these verdicts; choose another folder with --out"
             in said
@@ -315,6 +309,7 @@ def test_a_card_is_compared_with_cards(options, tmp_path, vieval):
 
 def test_votes_of_a_published_judge(shared_data, options, tmp_path, vieval):
     """GPT-4o's votes on 400 contests, as lmms-eval writes them."""
+    run = tmp_path / "run"
     [judge] = [
         judge
         for judge in present("genai_bench_tiger", shared_data)
@@ -334,12 +329,10 @@ def test_votes_of_a_published_judge(shared_data, options, tmp_path, vieval):
         }
         for c in draw_sample(contests, 400, 0)
     ]
-    (tmp_path / "run").mkdir()
-    write_lines(tmp_path / "run" / "1_samples_task.jsonl", rows)
+    run.mkdir()
+    write_lines(run / "1_samples_task.jsonl", rows)
     out = tmp_path / "card"
-    shown = vieval(
-        "card", tmp_path / "run", "--published", shared_data, "--out", out
-    ).out
+    shown = vieval("card", run, "--published", shared_data, "--out", out).out
     entry = entries_of(out)["genai_bench_tiger"]
     own, same = (
         numbers_of(entry, system, "accuracy_four_way", "votes")
@@ -417,27 +410,25 @@ def test_a_log_of_another_commit(imagenhub, shared_data, tmp_path, vieval):
 
 
 def test_a_dead_server_is_one_line_and_leaves_no_card(options, tmp_path, vieval):
+    card = tmp_path / "card"
     at = ["--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--patience", 0.2]
-    printed = vieval(
-        "card", *at, "--benchmark", "vieval_demo", "--out", tmp_path / "card", code=1
-    )
+    printed = vieval("card", *at, "--benchmark", "vieval_demo", "--out", card, code=1)
     assert printed.err.splitlines()[-1].startswith("vieval: ")
-    assert not [path for path in (tmp_path / "card").rglob("card.*") if path.is_file()]
+    assert not [path for path in card.rglob("card.*") if path.is_file()]
 
 
 def test_a_card_that_is_no_card_is_one_line(options, tmp_path, vieval):
+    card = tmp_path / "card"
     with FakeServer() as server:
         make(
             vieval,
             server,
-            *split(
-                f"{tmp_path}/card --benchmark vieval_demo_contests --judge pairwise"
-            ),
+            *split(f"{card} --benchmark vieval_demo_contests --judge pairwise"),
             samples=70,
         )
-    whole = json.loads((tmp_path / "card" / "card.json").read_text())
+    whole = json.loads((card / "card.json").read_text())
     [entry] = whole["entries"]
-    shutil.copytree(tmp_path / "card", tmp_path / "other")
+    shutil.copytree(card, tmp_path / "other")
     for change, words in (
         ({"card": 2}, "the card has version 2, but this VIEval reads version 1"),
         ({"seed": "zero"}, "seed: Input should be a valid integer"),
@@ -455,18 +446,18 @@ def test_a_card_that_is_no_card_is_one_line(options, tmp_path, vieval):
     ):
         (tmp_path / "other" / "card.json").write_text(json.dumps({**whole, **change}))
         [line] = vieval(
-            f"compare {tmp_path}/card {tmp_path}/other --label a --label b", code=1
+            f"compare {card} {tmp_path}/other --label a --label b", code=1
         ).err.splitlines()
         assert words in line
     (tmp_path / "other" / "card.json").write_text(json.dumps(whole))
     [verdicts] = (tmp_path / "other" / "verdicts").glob("*.jsonl")
     verdicts.write_text(verdicts.read_text().replace("second", "first"))
     [line] = vieval(
-        f"compare {tmp_path}/card {tmp_path}/other --label a --label b", code=1
+        f"compare {card} {tmp_path}/other --label a --label b", code=1
     ).err.splitlines()
     assert "not the verdicts that the card was made from" in line
     verdicts.unlink()
     [line] = vieval(
-        f"compare {tmp_path}/card {tmp_path}/other --label a --label b", code=1
+        f"compare {card} {tmp_path}/other --label a --label b", code=1
     ).err.splitlines()
     assert "requires its verdicts in the same folder" in line

@@ -63,6 +63,7 @@ def judged(vieval, tmp_path, monkeypatch):
 
 
 def test_from_labels_to_a_filtered_data_set(vieval, judged, tmp_path):
+    cal = tmp_path / "cal.json"
     printed = vieval(*judged(200)).out
     assert re.match(
         r"PQ of sharpness \(sharpness\) is calibrated with 200 ratings: typical error 0\.\d\d "
@@ -75,12 +76,10 @@ def test_from_labels_to_a_filtered_data_set(vieval, judged, tmp_path):
     ):
         assert line in printed
     assert "seed 0, 200 resamples" in printed
-    document = json.loads((tmp_path / "cal.json").read_text())
+    document = json.loads(cal.read_text())
     [(scores, ratings)] = document["knots"].values()
     kept = tmp_path / "kept"
-    filtered = (
-        *split(f"filter {tmp_path}/out --calibration {tmp_path}/cal.json --out {kept}"),
-    )
+    filtered = (*split(f"filter {tmp_path}/out --calibration {cal} --out {kept}"),)
     printed = vieval(*filtered, "--where", "PQ_calibrated > .6").out
     assert (
         "note: PQ_calibrated estimates people's ratings: calibrated with 200 ratings: typical error "
@@ -127,6 +126,8 @@ def test_a_refusal_says_how_to_go_on(judged, capsys, vieval, tmp_path, monkeypat
 
 
 def test_each_command_adds_the_calibrated_score(vieval, judged, tmp_path):
+    shards = tmp_path / "shards"
+    report = tmp_path / "report"
     vieval(*judged(100))
     calibration = ("--calibration", tmp_path / "cal.json")
     data = tmp_path / "data"
@@ -157,14 +158,12 @@ def test_each_command_adds_the_calibrated_score(vieval, judged, tmp_path):
     )
     header, *_ = (tmp_path / "v.csv").read_text().splitlines()
     assert "PQ,PQ_calibrated,status" in header
-    shown = vieval(
-        "score", data, *SHARPNESS, "--out", tmp_path / "shards", *calibration
-    ).out
+    shown = vieval("score", data, *SHARPNESS, "--out", shards, *calibration).out
     assert note in shown
-    by_uid = {row["uid"]: row["scores"] for row in verdicts(tmp_path / "shards")}
+    by_uid = {row["uid"]: row["scores"] for row in verdicts(shards)}
     assert {row["uid"]: row["scores"] for row in rows}.items() <= by_uid.items()
     # the same folder is not gone on with without it
-    said = vieval("score", data, *SHARPNESS, "--out", tmp_path / "shards", code=1).err
+    said = vieval("score", data, *SHARPNESS, "--out", shards, code=1).err
     assert "calibration" in said
     with Judge(
         "sharpness",
@@ -202,7 +201,7 @@ def test_each_command_adds_the_calibrated_score(vieval, judged, tmp_path):
         )
     # of verdicts that have the score already its error is said as well, and which calibration it is
     # by
-    filtered = ("filter", tmp_path / "shards", "--where", "PQ_calibrated > 0", "--out")
+    filtered = ("filter", shards, "--where", "PQ_calibrated > 0", "--out")
     assert note in vieval(*filtered, tmp_path / "kept").out
     kept = [
         row
@@ -210,31 +209,27 @@ def test_each_command_adds_the_calibrated_score(vieval, judged, tmp_path):
         for row in parquet.read_table(file).to_pylist()
     ]
     assert {row["calibration"] for row in kept} == {digest}
-    shown = vieval("report", tmp_path / "v.jsonl", "--out", tmp_path / "report").out
+    shown = vieval("report", tmp_path / "v.jsonl", "--out", report).out
     assert note in shown
-    text = (tmp_path / "report" / "findings.json").read_text()
+    text = (report / "findings.json").read_text()
     assert f"calibration {digest}" in text
     vieval(*judged(120))
     replaced = f"replacing PQ_calibrated of calibration {digest} in the verdicts"
     for printed in (
-        vieval(
-            "report", tmp_path / "v.jsonl", *calibration, "--out", tmp_path / "report"
-        ).out,
+        vieval("report", tmp_path / "v.jsonl", *calibration, "--out", report).out,
         vieval(*filtered, tmp_path / "again", *calibration).out,
     ):
         assert f"note: {replaced}\n" in printed
         assert "calibrated with 120 ratings" in printed
         assert note not in printed
-    printed = vieval(
-        "report", tmp_path / "out", *calibration, "--out", tmp_path / "report"
-    ).out
+    printed = vieval("report", tmp_path / "out", *calibration, "--out", report).out
     assert (
         "PQ_calibrated estimates people's ratings: calibrated with 120 ratings: typical error 0."
         in printed
     )
     assert "replacing" not in printed
-    assert "PQ_calibrated" in (tmp_path / "report" / "numbers.csv").read_text()
-    page = (tmp_path / "report" / "report.html").read_text()
+    assert "PQ_calibrated" in (report / "numbers.csv").read_text()
+    page = (report / "report.html").read_text()
     assert "typical error 0." in page
     assert re.search(r"PQ 0\.\d\d, PQ \(calibrated\) 0\.\d\d</span>", page)
 
@@ -357,6 +352,7 @@ def rated(vieval, tmp_path):
     """The command on verdicts with O, on 40 prompts of each generator and task type, of which so
     many prompts are rated.
     """
+    labels = tmp_path / "labels.csv"
 
     def cubed(rng):
         score = rng.uniform()
@@ -389,10 +385,8 @@ def rated(vieval, tmp_path):
             verdicts,
             Provenance("viescore", (), ("O",), "judge-7b"),
         )
-        (tmp_path / "labels.csv").write_text("\n".join(lines) + "\n")
-        command = (
-            *split(f"calibrate {tmp_path}/v.jsonl --human {tmp_path}/labels.csv"),
-        )
+        labels.write_text("\n".join(lines) + "\n")
+        command = (*split(f"calibrate {tmp_path}/v.jsonl --human {labels}"),)
         return vieval(*command, "--out", tmp_path / "cal.json", code=code)
 
     return calibrate

@@ -51,20 +51,17 @@ def headline(numbers):
 
 
 def test_judges_are_ranked_and_their_differences_tested(tmp_path, capsys):
+    out = tmp_path / "out"
     given = [
         judged(tmp_path, "poor", poor),
         judged(tmp_path, "right", right),
         judged(tmp_path, "alike", right),
     ]
-    shown = compare(
-        capsys, *given, "--draws", 300, "--seed", 7, "--out", tmp_path / "out"
-    )
+    shown = compare(capsys, *given, "--draws", 300, "--seed", 7, "--out", out)
     lines = shown.splitlines()
-    found = sorted(
-        path.name for path in (tmp_path / "out").iterdir() if path.suffix != ".parquet"
-    )
+    found = sorted(path.name for path in out.iterdir() if path.suffix != ".parquet")
     assert found == FILES
-    pairs = csv_rows(tmp_path / "out" / "pairs.csv")
+    pairs = csv_rows(out / "pairs.csv")
     assert [(row["better"], row["worse"]) for row in pairs] == [
         ("alike", "poor"),
         ("alike", "right"),
@@ -72,7 +69,7 @@ def test_judges_are_ranked_and_their_differences_tested(tmp_path, capsys):
     ]
     found = [float(row["p_adjusted"]) for row in pairs]
     assert found == (pytest.approx([3 / 10_001, 1, 3 / 10_001], abs=1e-5))
-    text = (tmp_path / "out" / "findings.json").read_text()
+    text = (out / "findings.json").read_text()
     document = json.loads(text, parse_constant=pytest.fail)
     assert document["draws"] == 300
     assert document["seed"] == 7
@@ -100,10 +97,9 @@ def test_the_same_command_prints_the_same_and_another_seed_does_not(tmp_path, ca
 
 
 def test_draws_seed_and_policy_are_those_of_the_options(tmp_path, capsys, monkeypatch):
-    (tmp_path / "vieval.yaml").write_text(
-        "statistics: {draws: 50, seed: 9, failures: worst}"
-    )
-    monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "vieval.yaml"))
+    vieval = tmp_path / "vieval.yaml"
+    vieval.write_text("statistics: {draws: 50, seed: 9, failures: worst}")
+    monkeypatch.setenv("VIEVAL_CONFIG", str(vieval))
     failing = judged(
         tmp_path, "failing", lambda n, people: None if n < 20 else right(n, people)
     )
@@ -157,6 +153,7 @@ def test_gpt4v_is_worse_with_an_example(gpt4v, tmp_path, capsys):
     """The published finding, on 2,497 samples that both scored; and the values of all 4,490:
     .416 / .345 / .364.
     """
+    again = tmp_path / "again"
     shown = compare(capsys, *gpt4v, "--out", tmp_path)
     title = "gpt4v_0shot agrees best with annotators on imagenhub."
     assert shown.startswith(
@@ -181,11 +178,9 @@ def test_gpt4v_is_worse_with_an_example(gpt4v, tmp_path, capsys):
         assert 0 < float(row["low"]) < float(row["difference"]) < float(row["high"])
         assert 0 < float(row["p"]) == float(row["p_adjusted"]) < 0.05
     text = (gpt4v[0] / "1_samples_task.jsonl").read_text()
-    (tmp_path / "again").mkdir()
-    (tmp_path / "again" / "1_samples_task.jsonl").write_text(
-        text.replace("gpt4v_0shot", "again")
-    )
-    compare(capsys, gpt4v[0], tmp_path / "again", "--draws", 50, "--out", tmp_path)
+    again.mkdir()
+    (again / "1_samples_task.jsonl").write_text(text.replace("gpt4v_0shot", "again"))
+    compare(capsys, gpt4v[0], again, "--draws", 50, "--out", tmp_path)
     judges, pairs = (
         csv_rows(tmp_path / f"{what}.csv") for what in ("numbers", "pairs")
     )

@@ -446,6 +446,7 @@ def test_a_report_holds_nothing_that_steers_links_or_computes(results, folder, c
 
 
 def test_options_and_traces_of_results_are_shown_harmlessly(results, folder, capsys):
+    compared = folder / "compared"
     record = f"{FORMULAS[0]}/0 {PAYLOAD}"
     for command in (
         ["config", "--of", str(results)],
@@ -453,7 +454,7 @@ def test_options_and_traces_of_results_are_shown_harmlessly(results, folder, cap
         ["show", str(results), "nothing"],
         ["show", str(results), record, "--html", str(folder / "p.html")],
         ["report", str(results), "--out", str(folder / "r"), "--traces"],
-        ["compare", str(results), "--draws", "20", "--out", str(folder / "compared")],
+        ["compare", str(results), "--draws", "20", "--out", str(compared)],
         ["export", "mine", str(results), "--out", str(folder / "t.jsonl")],
     ):
         main(command)
@@ -461,10 +462,7 @@ def test_options_and_traces_of_results_are_shown_harmlessly(results, folder, cap
         harmless_console(said.out)
         harmless_console(without_bar(said.err))
         assert "unforeseen" not in said.err, (command, said.err)
-    assert [
-        harmless_csv(folder / "compared" / name)
-        for name in ("numbers.csv", "pairs.csv")
-    ]
+    assert [harmless_csv(compared / name) for name in ("numbers.csv", "pairs.csv")]
 
 
 def test_a_row_that_is_no_result_is_quoted_harmlessly(results, folder, vieval):

@@ -111,9 +111,8 @@ def rows_of_markdown(text, title):
 
 
 def test_generators_are_ranked_and_their_differences_tested(tmp_path, capsys):
-    shown = rank(
-        capsys, verdicts(tmp_path / "v.jsonl", GENERATORS), "--tables", tmp_path / "out"
-    )
+    out = tmp_path / "out"
+    shown = rank(capsys, verdicts(tmp_path / "v.jsonl", GENERATORS), "--tables", out)
     title = "Your images: Mean O over prompts, by viescore 0shot (judge-7b); Holm correction over 3 pairs"
     first, evidence, *_ = shown.splitlines()
     assert (
@@ -132,35 +131,30 @@ def test_generators_are_ranked_and_their_differences_tested(tmp_path, capsys):
         "each generator"
     ) in shown
     assert f"`vieval label {tmp_path / 'v.jsonl'} --n 120 --out label.html`" in shown
-    written = [
-        row
-        for row in csv_rows(tmp_path / "out" / "numbers.csv")
-        if not row["breakdown"]
-    ]
+    written = [row for row in csv_rows(out / "numbers.csv") if not row["breakdown"]]
     of_poor = {(row["aspect"], row["system"]): row for row in written}["SC", "poor"]
     score = [GENERATORS["poor"](prompt, 0) for prompt in range(40)]
     assert float(of_poor["value"]) == pytest.approx(np.mean(score), abs=1e-5)
     assert float(of_poor["low"]) < np.mean(score) < float(of_poor["high"])
     [pair] = [
         row
-        for row in csv_rows(tmp_path / "out" / "pairs.csv")
+        for row in csv_rows(out / "pairs.csv")
         if (row["aspect"], row["breakdown"], row["better"], row["worse"])
         == ("SC", "", "good", "poor")
     ]
     assert float(pair["p_adjusted"]) < 0.02
     assert 0.15 < float(pair["low"]) < float(pair["difference"]) < float(pair["high"])
     document = json.loads(
-        (tmp_path / "out" / "findings.json").read_text(), parse_constant=pytest.fail
+        (out / "findings.json").read_text(), parse_constant=pytest.fail
     )
-    assert len(document["numbers"]) == len(csv_rows(tmp_path / "out" / "numbers.csv"))
+    assert len(document["numbers"]) == len(csv_rows(out / "numbers.csv"))
     assert document["answers"][0]["title"] == first
 
 
 def test_kinds_tags_and_categories_have_rankings_of_their_own(tmp_path, capsys):
-    rank(
-        capsys, verdicts(tmp_path / "v.jsonl", GENERATORS), "--tables", tmp_path / "out"
-    )
-    shown = (tmp_path / "out" / "rank.md").read_text()
+    out = tmp_path / "out"
+    rank(capsys, verdicts(tmp_path / "v.jsonl", GENERATORS), "--tables", out)
+    shown = (out / "rank.md").read_text()
     values = {"part": ["tie", "tig"], "category": ["dogs", "cats"], "tag": ["people"]}
     for breakdown, expected in values.items():
         assert (
@@ -171,7 +165,7 @@ def test_kinds_tags_and_categories_have_rankings_of_their_own(tmp_path, capsys):
             )
             == expected
         )
-    written = csv_rows(tmp_path / "out" / "numbers.csv")
+    written = csv_rows(out / "numbers.csv")
     counts = {
         (row["breakdown"], row["breakdown_value"]): row["n"]
         for row in written
@@ -328,13 +322,12 @@ def contests(folder, beats, names="abc"):
 
 def test_contests_rank_image_models_by_strength(tmp_path, capsys):
     """The judge prefers a to b and to c in four contests of five, and b to c in every other one."""
+    out = tmp_path / "out"
 
     def beats(first, second, prompt):
         return "first" if prompt % (2 if first == "b" else 5) else "second"
 
-    shown = rank(
-        capsys, contests(tmp_path / "run", beats), "--tables", tmp_path / "out"
-    )
+    shown = rank(capsys, contests(tmp_path / "run", beats), "--tables", out)
     title = (
         "vieval_demo_contests/tie, contests by pairwise (judge-7b): Bradley-Terry with ties "
         "(Davidson)"
@@ -346,7 +339,7 @@ def test_contests_rank_image_models_by_strength(tmp_path, capsys):
     ]
     strengths = {
         row["system"]: float(row["value"])
-        for row in csv_rows(tmp_path / "out" / "numbers.csv")
+        for row in csv_rows(out / "numbers.csv")
         if (row["statistic"], row["judge"]) == ("log strength", "pairwise (judge-7b)")
     }
     a, b = (strengths[model] for model in "ab")
@@ -359,7 +352,7 @@ def test_contests_rank_image_models_by_strength(tmp_path, capsys):
                 row["low"],
                 row["high"],
             )
-            for row in csv_rows(tmp_path / "out" / "pairs.csv")
+            for row in csv_rows(out / "pairs.csv")
             if (row["statistic"], row["judge"]) == (statistic, "pairwise (judge-7b)")
         }
         for statistic in ("log strength", "win rate")

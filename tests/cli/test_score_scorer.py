@@ -37,11 +37,10 @@ def test_a_verdict_is_shown_with_weights(score, scorer_weights, tmp_path, vieval
 
 
 def test_weights_that_are_not_there_end_with_one_line(score, tmp_path):
-    code, verdicts, _, said = score(
-        "tig", "--judge", "clip_score", "--scorer", tmp_path / "nothing"
-    )
+    nothing = tmp_path / "nothing"
+    code, verdicts, _, said = score("tig", "--judge", "clip_score", "--scorer", nothing)
     assert (code, verdicts) == (1, [])
-    assert f"vieval: {tmp_path}/nothing: weights folder not found" in said
+    assert f"vieval: {nothing}: weights folder not found" in said
 
 
 DESCRIBED = """\

@@ -160,14 +160,13 @@ def checkout(name, folder):
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_judge_without_its_wording_says_how_to_import_it(name, vieval, tmp_path):
+    out = tmp_path / "out.jsonl"
     samples = demo_file(tmp_path, "tie" if name == "edit_reward" else "tig")
-    said = vieval(
-        "score", samples, "--judge", name, "--out", tmp_path / "out.jsonl", code=1
-    )
+    said = vieval("score", samples, "--judge", name, "--out", out, code=1)
     [line] = said.err.strip().splitlines()
     assert f"run `vieval prompts import {name} CHECKOUT --to FOLDER`" in line
     assert registry.judge(name).file.manifest.wording.repository in line
-    assert not (tmp_path / "out.jsonl").exists()
+    assert not out.exists()
 
 
 @pytest.mark.parametrize("name", TEXTS)

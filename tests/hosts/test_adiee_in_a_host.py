@@ -35,6 +35,7 @@ def tiny(tmp_path_factory):
 
 
 def test_a_model_that_knows_the_truth_agrees_and_replays(evaluate, tmp_path, vieval):
+    run0 = tmp_path / "run0"
     with FakeServer(reply=truthful) as server:
         run = evaluate(*served("vieval_openai", server), tasks=TIE, limit=48)
     assert set(run.statuses) <= {
@@ -43,12 +44,10 @@ def test_a_model_that_knows_the_truth_agrees_and_replays(evaluate, tmp_path, vie
     }  # for some the judge drew other words to answer with
     assert sum(run.statuses.values()) == 48
     assert run.metrics["O_fisher,none"] > 0.98
-    again = evaluate(
-        *in_process.replay(tmp_path / "run0", "", "")[:4], tasks=TIE, limit=48
-    )
+    again = evaluate(*in_process.replay(run0, "", "")[:4], tasks=TIE, limit=48)
     assert again.metrics == run.metrics
     page = tmp_path / "page.html"
-    vieval(f"show {tmp_path}/run0 demo_a/demo_00.png --html {page}")
+    vieval(f"show {run0} demo_a/demo_00.png --html {page}")
     assert page.read_text().count("<img") == 2
 
 

@@ -69,6 +69,7 @@ def test_a_judge_has_tasks_on_each_benchmark_that_its_kinds_fit(folders):
 def test_its_tasks_run_and_are_replayed_and_reported(
     folders, tmp_path, results_of, vieval
 ):
+    again = tmp_path / "again"
     options, data = in_process.options_file(tmp_path / "v.yaml"), tmp_path / "none"
     judged = ("signs_viescore", "signs_legibility", "sign_pairs_pairwise")
     with FakeServer() as server:
@@ -86,12 +87,10 @@ def test_its_tasks_run_and_are_replayed_and_reported(
         "--tasks",
         "signs_legibility",
     )
-    out = ("--output_path", tmp_path / "again", "--log_samples")
+    out = ("--output_path", again, "--log_samples")
     in_process.run("--model", "vieval_replay", *logs, *out, data=data, options=options)
-    found = results_of(tmp_path / "again")[0]["results"]["signs_legibility"][
-        "status_ok_share,none"
-    ]
+    found = results_of(again)[0]["results"]["signs_legibility"]["status_ok_share,none"]
     assert found == 1
-    vieval(f"report {tmp_path}/out {tmp_path}/again --out {tmp_path}/report")
+    vieval(f"report {tmp_path}/out {again} --out {tmp_path}/report")
     report = (tmp_path / "report" / "report.md").read_text()
     assert all(name in report for name in ("legibility", "fake", "again"))

@@ -20,6 +20,7 @@ OWN_SCORE = 6
 def test_published_outputs_are_ranked_beside_a_generators_own(
     prepared_data, tmp_path, vieval
 ):
+    ranks = tmp_path / "ranks"
     data = prepared_data()
     museum = data / "imagenhub" / "museum" / "ImagenHub_Text-Guided_IE"
     published = {
@@ -58,8 +59,8 @@ def test_published_outputs_are_ranked_beside_a_generators_own(
         for model in SCORES:
             run(model, museum / model)
     results = [str(tmp_path / name) for name in ("mine", *SCORES)]
-    vieval("rank", *results, "--tables", tmp_path / "ranks")
-    rows = json.loads((tmp_path / "ranks" / "findings.json").read_text())["numbers"]
+    vieval("rank", *results, "--tables", ranks)
+    rows = json.loads((ranks / "findings.json").read_text())["numbers"]
     means = {
         r["system"]: r["value"]
         for r in rows

@@ -102,6 +102,7 @@ def test_generation_arguments_reach_the_model(evaluate, model):
 
 @pytest.mark.parametrize("model", ["openai", "vieval_openai"])
 def test_repeats_are_verdicts_of_their_own(evaluate, model, tmp_path):
+    replies = tmp_path / "replies.sqlite"
     turns = Counter()
 
     def reply(request):
@@ -113,12 +114,8 @@ def test_repeats_are_verdicts_of_their_own(evaluate, model, tmp_path):
 
     arguments = ("--repeats", 3, "--gen_kwargs", "temperature=1")
     with FakeServer(reply=reply) as server:
-        run = evaluate(
-            *served(model, server), *arguments, store=tmp_path / "replies.sqlite"
-        )
-        again = evaluate(
-            *served(model, server), *arguments, store=tmp_path / "replies.sqlite"
-        )
+        run = evaluate(*served(model, server), *arguments, store=replies)
+        again = evaluate(*served(model, server), *arguments, store=replies)
     for verdicts in run.verdicts.values():
         assert sorted(verdict["scores"]["SC"] for verdict in verdicts) == [
             0.1,
@@ -134,27 +131,22 @@ def test_repeats_are_verdicts_of_their_own(evaluate, model, tmp_path):
 
 @pytest.mark.parametrize("model", ["openai", "vieval_openai"])
 def test_the_hosts_response_cache_keeps_no_failures(evaluate, model, tmp_path):
+    replies = tmp_path / "replies.sqlite"
     cached = ("--use_cache", tmp_path / "cache")
     tries = {"retries": 0} if model == "vieval_openai" else {"max_retries": 1}
     fails = lambda number, request: Fault("content_filter") if number != 1 else None
     with FakeServer(faults=fails) as server:
         port = server.port
-        failed = evaluate(
-            *served(model, server, **tries), *cached, store=tmp_path / "replies.sqlite"
-        )
+        failed = evaluate(*served(model, server, **tries), *cached, store=replies)
     assert failed.metrics["status_ok_share,none"] == 0
     assert all(
         "SC" not in v["scores"] or "PQ" not in v["scores"]
         for [v] in failed.verdicts.values()
     )
     with FakeServer(port, reply=naming_images) as server:
-        fresh = evaluate(
-            *served(model, server, **tries), *cached, store=tmp_path / "replies.sqlite"
-        )
+        fresh = evaluate(*served(model, server, **tries), *cached, store=replies)
         calls = server.stats()["requests"]
-        third = evaluate(
-            *served(model, server, **tries), *cached, store=tmp_path / "replies.sqlite"
-        )
+        third = evaluate(*served(model, server, **tries), *cached, store=replies)
         assert server.stats()["requests"] == calls
     assert fresh.statuses == {"ok": 6}
     assert third.verdicts == fresh.verdicts

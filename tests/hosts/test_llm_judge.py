@@ -140,6 +140,7 @@ def faults(number, body):
 
 @pytest.mark.slow
 def test_a_task_scores_as_vieval_score(lmms_eval, rows, tmp_path, monkeypatch):
+    verdicts = tmp_path / "verdicts.jsonl"
     with FakeServer(faults=faults, latency=0.02) as server:
         written = options(tmp_path, server, "task")
         run = (
@@ -174,14 +175,11 @@ def test_a_task_scores_as_vieval_score(lmms_eval, rows, tmp_path, monkeypatch):
                 str(rows / "samples.jsonl"),
                 *named(server),
                 "--out",
-                str(tmp_path / "verdicts.jsonl"),
+                str(verdicts),
             ]
         )
     scored = {
-        row["uid"]: row
-        for row in map(
-            json.loads, (tmp_path / "verdicts.jsonl").read_text().splitlines()
-        )
+        row["uid"]: row for row in map(json.loads, verdicts.read_text().splitlines())
     }
     found = logged(tmp_path / "out")
     print(

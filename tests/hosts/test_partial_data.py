@@ -119,6 +119,7 @@ def test_nothing_prepared_is_an_error_before_the_model_is_made(tmp_path, named):
 
 
 def test_absent_images_leave_a_task_out(ratings_folder, cig_logs, tmp_path, results_of):
+    out = tmp_path / "out"
     given = (
         *split("--model vieval_openai --model_args"),
         ANYWHERE,
@@ -133,7 +134,5 @@ def test_absent_images_leave_a_task_out(ratings_folder, cig_logs, tmp_path, resu
         for uid in (2, 10):
             (museum / folder / f"sample_{uid}.jpg").write_bytes(b"")
     assert "the sample has no prompt text" in refused(*given, data=ratings_folder)
-    in_process.run(
-        *replay(cig_logs, tmp_path / "out", "imagenhub_vie*"), data=ratings_folder
-    )
-    assert set(results_of(tmp_path / "out")[0]["results"]) == {"imagenhub_viescore_cig"}
+    in_process.run(*replay(cig_logs, out, "imagenhub_vie*"), data=ratings_folder)
+    assert set(results_of(out)[0]["results"]) == {"imagenhub_viescore_cig"}

@@ -133,14 +133,13 @@ atexit.register(lambda: processes.is_initialized() and processes.destroy_process
 @pytest.fixture
 def ranked(tmp_path):
     """A plugin of the host with the model `ranked`; returns the environment that makes it known."""
+    models = tmp_path / "ranking" / "models"
     for name in ("", "models", "tasks"):
         (tmp_path / "ranking" / name).mkdir(parents=True, exist_ok=True)
         (tmp_path / "ranking" / name / "__init__.py").touch()
     (tmp_path / "ranking" / "__init__.py").write_text(ENDING)
-    (tmp_path / "ranking" / "models" / "__init__.py").write_text(
-        'AVAILABLE_MODELS = {"ranked": "Ranked"}'
-    )
-    (tmp_path / "ranking" / "models" / "ranked.py").write_text(RANKED)
+    (models / "__init__.py").write_text('AVAILABLE_MODELS = {"ranked": "Ranked"}')
+    (models / "ranked.py").write_text(RANKED)
     path = os.pathsep.join(
         [str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]
     )

@@ -111,8 +111,7 @@ def test_stale_files_are_removed_from_our_folder_alone(tmp_path):
 
 
 def test_the_command_writes_the_members_of_a_group(tmp_path, vieval):
-    printed = vieval(
-        "tasks", "variant_imagenhub_cigeval_react", "--write", tmp_path / "mine"
-    ).out
+    mine = tmp_path / "mine"
+    printed = vieval("tasks", "variant_imagenhub_cigeval_react", "--write", mine).out
     assert "wrote 8 tasks and groups" in printed
-    assert len(list((tmp_path / "mine" / "imagenhub").glob("*.yaml"))) == 8
+    assert len(list((mine / "imagenhub").glob("*.yaml"))) == 8

@@ -273,6 +273,7 @@ def test_one_score_is_compared_with_all_that_people_rated():
 
 
 def test_tables_printed_apart_are_one(tmp_path):
+    printed = tmp_path / "printed.csv"
     rows = tuple(
         replace(o, scores={"SC": o.scores["SC"] - 0.5}) for o in observations()
     )
@@ -283,10 +284,8 @@ def test_tables_printed_apart_are_one(tmp_path):
     header = (
         "table,task,image_model,judge,statistic,aspect,printed,reproducible,why_not"
     )
-    (tmp_path / "printed.csv").write_text("\n".join([header, *lines]) + "\n")
-    comparison = printed_cells.compare_with_printed(
-        tmp_path / "printed.csv", made.cells
-    )
+    printed.write_text("\n".join([header, *lines]) + "\n")
+    comparison = printed_cells.compare_with_printed(printed, made.cells)
     assert (len(comparison.exact), comparison.missing) == (2, [])
 
 

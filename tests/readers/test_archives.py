@@ -120,6 +120,7 @@ def test_the_last_dot_goes_through_run_filter_and_a_second_run(vieval, tmp_path)
 
 
 def test_filter_copies_late_members(vieval, tmp_path):
+    out = tmp_path / "out"
     members = [
         ("0.jpg", 0),
         ("1.jpg", 1),
@@ -129,16 +130,15 @@ def test_filter_copies_late_members(vieval, tmp_path):
         ("2.txt", "c"),
     ]
     write_members(tmp_path / "data" / "a.tar", members)
-    vieval("score", tmp_path / "data", *JUDGE, "--out", tmp_path / "out")
-    vieval(
-        "filter", tmp_path / "out", "--where", "row <> 1", "--out", tmp_path / "kept"
-    )
+    vieval("score", tmp_path / "data", *JUDGE, "--out", out)
+    vieval("filter", out, "--where", "row <> 1", "--out", tmp_path / "kept")
     with tarfile.open(tmp_path / "kept" / "a.tar") as tar:
         found = sorted(tar.getnames())
         assert found == (split("0.jpg 0.txt 0.vieval.json 2.jpg 2.txt 2.vieval.json"))
 
 
 def test_a_folder_of_img2dataset_is_read_as_its_tars(vieval, tmp_path):
+    data = tmp_path / "data"
     for shard in ("00000", "00001"):
         members = [
             (
@@ -148,22 +148,20 @@ def test_a_folder_of_img2dataset_is_read_as_its_tars(vieval, tmp_path):
             for number in range(3)
             for suffix in ("jpg", "txt")
         ]
-        write_members(tmp_path / "data" / f"{shard}.tar", members)
+        write_members(data / f"{shard}.tar", members)
         urls = pyarrow.table(
             {
                 "url": ["http://host/a.jpg"] * 3,
                 "key": [f"{shard}{number:04}" for number in range(3)],
             }
         )
-        parquet.write_table(urls, tmp_path / "data" / f"{shard}.parquet")
-        (tmp_path / "data" / f"{shard}_stats.json").write_text("{}")
-    vieval("score", tmp_path / "data", *JUDGE, "--out", tmp_path / "out")
+        parquet.write_table(urls, data / f"{shard}.parquet")
+        (data / f"{shard}_stats.json").write_text("{}")
+    vieval("score", data, *JUDGE, "--out", tmp_path / "out")
     found = verdicts(tmp_path / "out")
     assert [row["status"] for row in found] == ["ok"] * 6
     assert {row["file"] for row in found} == {"00000.tar", "00001.tar"}
-    refused = vieval(
-        "score", tmp_path / "data", *JUDGE, "--out", tmp_path / "v.jsonl", code=1
-    )
+    refused = vieval("score", data, *JUDGE, "--out", tmp_path / "v.jsonl", code=1)
     assert "require a folder of shards" in refused.err
 
 

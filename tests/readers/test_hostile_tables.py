@@ -119,12 +119,11 @@ def test_a_table_of_others_names_no_file_outside_its_folder(tmp_path, path, form
 
 
 def test_a_saved_data_set_names_no_file_of_rows_outside_its_folder(folder):
+    sent = folder / "sent"
     as_arrow(folder / "t.arrow", "structs", ipc.new_stream)
-    (folder / "sent").mkdir()
-    (folder / "sent" / "state.json").write_text(
-        '{"_data_files": [{"filename": "../t.arrow"}]}'
-    )
-    line = refusal(lambda: read_samples(folder / "sent"))
+    sent.mkdir()
+    (sent / "state.json").write_text('{"_data_files": [{"filename": "../t.arrow"}]}')
+    line = refusal(lambda: read_samples(sent))
     assert "data files must be inside its folder" in line
 
 

@@ -114,11 +114,10 @@ def test_the_samples_are_the_same_whatever_the_rows_are_stored_as(folder, write)
 
 
 def test_several_tables_are_one_source_and_a_uid_in_both_is_one_line(folder):
+    more = folder / "more.jsonl"
     path = as_parquet(folder / "t.parquet", "structs")
-    (folder / "more.jsonl").write_text(
-        '{"uid": "d", "image": "a.png", "prompt": "x"}\n'
-    )
-    rows = list(read_named([str(path), str(folder / "more.jsonl"), str(path)]))
+    more.write_text('{"uid": "d", "image": "a.png", "prompt": "x"}\n')
+    rows = list(read_named([str(path), str(more), str(path)]))
     assert [(row.sample.id.uid, row.place) for row in rows] == [
         *((uid, f"{path}: row {number}") for number, uid in enumerate("abc", start=1)),
         ("d", f"{folder / 'more.jsonl'}: line 1"),

@@ -65,6 +65,7 @@ def rated(tmp_path, noises, refusing=(), few=()):
 
 
 def test_a_judge_that_rates_one_aspect_alone_does_not_choose_the_headline(tmp_path):
+    out = tmp_path / "out"
     rng = random.Random(0)
 
     def rated_by(judge, aspects):
@@ -83,12 +84,10 @@ def test_a_judge_that_rates_one_aspect_alone_does_not_choose_the_headline(tmp_pa
 
     write_report(
         Results((rated_by("whole", ("O", "PQ")), rated_by("looks", ("PQ",)))),
-        tmp_path / "out",
+        out,
         OPTIONS,
     )
-    overall, of_whole, by_looks = (
-        (tmp_path / "out" / "report.md").read_text().split("\n\n")[1:4]
-    )
+    overall, of_whole, by_looks = (out / "report.md").read_text().split("\n\n")[1:4]
     assert overall.startswith(
         "whole agrees with the planted order of vieval_demo better than a constant answer"
     )

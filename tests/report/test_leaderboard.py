@@ -83,6 +83,7 @@ def marks(out):
 
 
 def test_judges_are_ranked_each_two_on_what_both_scored(tmp_path):
+    out = tmp_path / "out"
     failing = run(
         tmp_path / "c",
         provenance("failing"),
@@ -93,7 +94,7 @@ def test_judges_are_ranked_each_two_on_what_both_scored(tmp_path):
         run(tmp_path / "b", provenance("right"), right),
         failing,
     ]
-    found = reported(tmp_path / "out", *given)
+    found = reported(out, *given)
     ranks = {judge: (row["rank_from"], row["rank_to"]) for judge, row in found.items()}
     assert ranks == {"right": ("1", "2"), "failing": ("1", "2"), "poor": ("3", "3")}
     assert {judge: row["n"] for judge, row in found.items()} == {
@@ -103,10 +104,7 @@ def test_judges_are_ranked_each_two_on_what_both_scored(tmp_path):
     }
     assert found["failing"]["failures"] == "20"
     assert found["failing"]["coverage"] == "0.75"
-    pairs = {
-        (row["better"], row["worse"]): row
-        for row in csv_rows(tmp_path / "out" / "pairs.csv")
-    }
+    pairs = {(row["better"], row["worse"]): row for row in csv_rows(out / "pairs.csv")}
     assert {
         names: (row["n"], row["significant"])
         for names, row in pairs.items()
@@ -114,7 +112,7 @@ def test_judges_are_ranked_each_two_on_what_both_scored(tmp_path):
     } == {("right", "poor"): ("80", "yes"), ("failing", "poor"): ("60", "yes")}
     [between] = [row for names, row in pairs.items() if "poor" not in names]
     assert (between["n"], between["significant"]) == ("60", "no")
-    text = (tmp_path / "out" / "report.md").read_text()
+    text = (out / "report.md").read_text()
     assert re.search(
         r"(right|failing) agrees most with .*, but cannot be told apart from",
         text.split("## ")[0],
@@ -140,22 +138,17 @@ def test_one_judge_has_no_rank_and_no_pair(tmp_path):
 
 
 def test_over_benchmarks_a_judge_has_the_mean_of_its_numbers(tmp_path):
+    out = tmp_path / "out"
     given = [
         run(tmp_path / f"{name}{benchmark}", provenance(name), scored, benchmark)
         for benchmark in ("vieval_demo", "imagenhub")
         for name, scored in (("right", right), ("poor", poor))
     ]
     only_here = run(tmp_path / "only", provenance("only"), right)
-    reported(tmp_path / "out", *given, only_here)
-    over = {
-        row["judge"]: row for row in csv_rows(tmp_path / "out" / "over_benchmarks.csv")
-    }
+    reported(out, *given, only_here)
+    over = {row["judge"]: row for row in csv_rows(out / "over_benchmarks.csv")}
     for judge in ("right", "poor"):
-        values = [
-            float(row["value"])
-            for row in ranked(tmp_path / "out")
-            if row["system"] == judge
-        ]
+        values = [float(row["value"]) for row in ranked(out) if row["system"] == judge]
         assert len(values) == 2
         assert float(over[judge]["value"]) == pytest.approx(np.mean(values), abs=5e-4)
     assert (over["right"]["rank"], over["poor"]["rank"]) == ("1", "2")

@@ -196,12 +196,11 @@ def drawn(folder, colour, size=(300, 200)):
 
 
 def test_a_picture_is_small_and_made_once_whatever_its_file_is_called(tmp_path):
+    copy = tmp_path / "copy.png"
     image = drawn(tmp_path, "red", (900, 600))
-    (tmp_path / "copy.png").write_bytes(image.source.read_bytes())
+    copy.write_bytes(image.source.read_bytes())
     thumbnails = Thumbnails()
-    first, again = (
-        thumbnail(path, thumbnails) for path in (image, Image(tmp_path / "copy.png"))
-    )
+    first, again = (thumbnail(path, thumbnails) for path in (image, Image(copy)))
     assert first is again
     assert thumbnails.rendered == [first]
     assert (first.width, first.height) == (SIDE, 373)

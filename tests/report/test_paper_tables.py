@@ -171,6 +171,7 @@ def test_a_replay_replays(results_of, replayed, shared_data, tmp_path, tasks):
 
 
 def test_one_changed_score_is_found_and_named(shared_data, tmp_path, capsys):
+    out = tmp_path / "out"
     logs = tmp_path / "logs"
     folder = "ImagenHub_Control-Guided_IG"
     shutil.copytree(
@@ -182,13 +183,9 @@ def test_one_changed_score_is_found_and_named(shared_data, tmp_path, capsys):
     rows[uid]["score"] = [0, 0]
     path.chmod(0o644)
     path.write_text(json.dumps(rows))
-    _replay(
-        shared_data, "gpt4v_0shot", logs, "imagenhub_viescore_cig", tmp_path / "out"
-    )
+    _replay(shared_data, "gpt4v_0shot", logs, "imagenhub_viescore_cig", out)
     expected = str(shared_data / "expected" / "viescore_paper_tables.csv")
-    code = main(
-        [*split(f"report {tmp_path}/out --out {tmp_path}/report --expect"), expected]
-    )
+    code = main([*split(f"report {out} --out {tmp_path}/report --expect"), expected])
     printed = capsys.readouterr().out
     assert code == 1
     assert (
@@ -292,32 +289,32 @@ def test_printed(
     shared_data, tmp_path, monkeypatch, vieval, capsys, name, tasks, cells
 ):
     """Of the VIEScore paper, and O on tie as ADIEE's paper prints it."""
+    out = tmp_path / "out"
     logs = shared_data / "viescore_logs" / f"results_{name}"
-    _replay(shared_data, name, logs, tasks, tmp_path / "out")
+    _replay(shared_data, name, logs, tasks, out)
     capsys.readouterr()
     options = "statistics: {failures: as_recorded, draws: 100}"
     (tmp_path / "vieval.yaml").write_text(options)
     monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "vieval.yaml"))
     expected = shared_data / "expected" / "viescore_more_judges.csv"
     report = ["--out", str(tmp_path / "report"), "--expect", str(expected)]
-    printed = vieval("report", str(tmp_path / "out"), *report).out
+    printed = vieval("report", str(out), *report).out
     assert f"{cells} of {cells} cells marked reproducible agree" in printed
     assert f"not in these results: {48 - cells}\n" in printed
 
 
 def test_cells_of_the_metrics_agree(shared_data, tmp_path, vieval, capsys):
     """Tables 8 and 9, of which the 57th is a slip of the sign; the averages are CIGEval's."""
+    out = tmp_path / "out"
     logs = shared_data / "viescore_logs" / "results_autometrics"
     arguments = (
         *split(f"--model vieval_replay --model_args logs={logs} --tasks 'imagenhub_*'"),
     )
-    in_process.run(
-        *arguments, "--output_path", tmp_path / "out", "--log_samples", data=shared_data
-    )
+    in_process.run(*arguments, "--output_path", out, "--log_samples", data=shared_data)
     capsys.readouterr()
     expected = shared_data / "expected" / "viescore_auto_metric_tables.csv"
     report = [
-        *split(f"report {tmp_path}/out --out {tmp_path}/report --expect"),
+        *split(f"report {out} --out {tmp_path}/report --expect"),
         str(expected),
     ]
     printed = vieval(*report).out

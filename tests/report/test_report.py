@@ -45,25 +45,24 @@ def results(folder, benchmark=BENCHMARK, lacking=0):
 
 
 def test_a_report_is_a_page_a_csv_a_table_and_cells(tmp_path):
-    written = write_report(
-        load_results([results(tmp_path / "run")]), tmp_path / "out", OPTIONS
-    )
+    out = tmp_path / "out"
+    written = write_report(load_results([results(tmp_path / "run")]), out, OPTIONS)
     assert written.comparison is None
-    text = (tmp_path / "out" / "report.md").read_text()
+    text = (out / "report.md").read_text()
     note = benchmark_registry.benchmark(BENCHMARK).note
     assert "Synthetic" in note
     assert f"## {BENCHMARK}\n\n{note}\n" in text
     assert "| all | a backbone \\| of pipes | 20 |" in text
-    [document] = json.loads((tmp_path / "out" / "cells.json").read_text())
+    [document] = json.loads((out / "cells.json").read_text())
     assert [*document] == ["benchmark", "cells"]
-    [remark] = csv_rows(tmp_path / "out" / f"{BENCHMARK}_findings.csv")
+    [remark] = csv_rows(out / f"{BENCHMARK}_findings.csv")
     assert [*remark.values()] == ["a backbone | of pipes", "no plan", "10", "10 of 20"]
     [found] = [
         n
-        for n in csv_rows(tmp_path / "out" / "numbers.csv")
+        for n in csv_rows(out / "numbers.csv")
         if (n["part"], n["role"]) == ("tie", "judge") and n["low"]
     ]
-    findings = json.loads((tmp_path / "out" / "findings.json").read_text())
+    findings = json.loads((out / "findings.json").read_text())
     [in_json] = [
         n
         for n in findings["numbers"]

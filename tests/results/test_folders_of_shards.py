@@ -70,9 +70,8 @@ def means(folder):
 
 
 def test_ranks_and_reports_are_those_of_the_verdicts(vieval, judged, tmp_path):
-    printed = vieval(
-        f"rank {judged} --tables {tmp_path}/tables --html {tmp_path}/rank.html"
-    ).out
+    rank = tmp_path / "rank.html"
+    printed = vieval(f"rank {judged} --tables {tmp_path}/tables --html {rank}").out
     document = json.loads((tmp_path / "tables" / "findings.json").read_text())
     by_hand = means(judged)
     assert {row["image model"]: row["mean"] for row in document["all_scores"]} == {
@@ -85,7 +84,7 @@ def test_ranks_and_reports_are_those_of_the_verdicts(vieval, judged, tmp_path):
     ] == [59, 59]
     assert "no_image" in printed
     assert "drawn at random" not in printed
-    assert "data:image/webp" in (tmp_path / "rank.html").read_text()
+    assert "data:image/webp" in rank.read_text()
     vieval("report", judged, "--out", tmp_path / "report")
     assert "all_scores" in (tmp_path / "report" / "files.json").read_text()
     page = (tmp_path / "report" / "report.html").read_text()
@@ -94,15 +93,14 @@ def test_ranks_and_reports_are_those_of_the_verdicts(vieval, judged, tmp_path):
 
 
 def test_prompts_are_drawn_by_seed(vieval, judged, tmp_path, monkeypatch):
+    tables = tmp_path / "tables"
     monkeypatch.setattr(sample_shards, "__defaults__", (False, 10))
-    printed = vieval("rank", judged, "--tables", tmp_path / "tables").out
+    printed = vieval("rank", judged, "--tables", tables).out
     assert "counts use all 120 verdicts" in printed
     assert "on 10 randomly drawn prompts (seed 0)" in printed
     assert [
         row["n"]
-        for row in json.loads((tmp_path / "tables" / "findings.json").read_text())[
-            "all_scores"
-        ]
+        for row in json.loads((tables / "findings.json").read_text())["all_scores"]
     ] == [59, 59]
     drawn = {record.id.uid for record in sample_shards(judged).records}
     assert len(drawn) == 10
@@ -178,10 +176,9 @@ def test_pairs_for_training_are_made_of_a_folder(vieval, judged, tmp_path):
 
 
 def test_a_replaced_image_is_not_shown(vieval, judged, tmp_path):
-    table = parquet.read_table(tmp_path / "data" / "mine.parquet")
-    parquet.write_table(
-        table.slice(1), tmp_path / "data" / "mine.parquet", row_group_size=20
-    )
+    mine = tmp_path / "data" / "mine.parquet"
+    table = parquet.read_table(mine)
+    parquet.write_table(table.slice(1), mine, row_group_size=20)
     [record] = [
         r
         for r in open_results([judged]).records
@@ -195,6 +192,7 @@ def test_a_replaced_image_is_not_shown(vieval, judged, tmp_path):
 
 
 def test_rows_of_one_uid_are_told_apart_and_tars_are_read(vieval, tmp_path):
+    out = tmp_path / "out"
     samples = {
         f"x/{n}": {
             "jpg": picture(n),
@@ -203,15 +201,12 @@ def test_rows_of_one_uid_are_told_apart_and_tars_are_read(vieval, tmp_path):
         for n in range(6)
     }
     write_tar(tmp_path / "a.tar", samples)
-    vieval(
-        "score", tmp_path / "a.tar", "--judge", "sharpness", "--out", tmp_path / "out"
-    )
-    read = sample_shards(tmp_path / "out")
+    vieval("score", tmp_path / "a.tar", "--judge", "sharpness", "--out", out)
+    read = sample_shards(out)
     assert len({record.id for record in read.records}) == 6
     assert "5 verdicts have the same id as an earlier one" in read.notes[0]
     assert [
-        open_results([tmp_path / "out"]).sample(record).texts["prompt"]
-        for record in read.records
+        open_results([out]).sample(record).texts["prompt"] for record in read.records
     ] == [f"thing {n}" for n in range(6)]
 
 
@@ -239,6 +234,7 @@ def test_a_damaged_file_of_verdicts_is_one_line(vieval, judged):
 
 
 def test_contests_are_ranked_by_names_in_rows(vieval, server, tmp_path):
+    data = tmp_path / "data"
     given = [
         {
             "uid": f"c{n}",
@@ -248,14 +244,12 @@ def test_contests_are_ranked_by_names_in_rows(vieval, server, tmp_path):
         }
         for n in range(10)
     ]
-    (tmp_path / "data").mkdir()
-    parquet.write_table(
-        pyarrow.Table.from_pylist(given), tmp_path / "data" / "a.parquet"
-    )
+    data.mkdir()
+    parquet.write_table(pyarrow.Table.from_pylist(given), data / "a.parquet")
     asked = ["--model", "fake", "--base-url", server.base_url]
     vieval(
         "score",
-        tmp_path / "data",
+        data,
         *asked,
         *split(f"--judge pairwise --out {tmp_path}/out"),
     )

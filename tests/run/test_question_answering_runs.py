@@ -94,6 +94,7 @@ def test_questions_are_asked_once_for_all_images(model, server, tmp_path):
 
 @pytest.mark.slow
 def test_score_shards_and_reward_give_the_same_scores(model, server, tmp_path, capsys):
+    shards = tmp_path / "shards"
     pyarrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
     rows = [
@@ -120,7 +121,7 @@ def test_score_shards_and_reward_give_the_same_scores(model, server, tmp_path, c
             str(tmp_path / "images.parquet"),
             *judge,
             "--out",
-            str(tmp_path / "shards"),
+            str(shards),
         ]
     )
     assert found == 0
@@ -128,10 +129,7 @@ def test_score_shards_and_reward_give_the_same_scores(model, server, tmp_path, c
     found = {line["uid"]: line["scores"]["SC"] for line in lines}
     assert found == (pytest.approx(SCORES))
     table = pyarrow.concat_tables(
-        [
-            parquet.read_table(path)
-            for path in (tmp_path / "shards" / "verdicts").glob("*.parquet")
-        ]
+        [parquet.read_table(path) for path in (shards / "verdicts").glob("*.parquet")]
     )
     found = {row["uid"]: row["scores"]["SC"] for row in table.to_pylist()}
     assert found == pytest.approx(SCORES)

@@ -92,11 +92,10 @@ def test_datasets_reads_the_images_of_a_parquet_file(given, tmp_path, vieval):
 
 
 def test_diffusion_dpo_columns_hold_the_bytes(given, tmp_path, vieval):
+    dpo = tmp_path / "dpo.parquet"
     parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
-    vieval(
-        "export", *given, "--out", tmp_path / "dpo.parquet", "--trainer", "diffusers"
-    )
-    rows = parquet.read_table(tmp_path / "dpo.parquet").to_pylist()
+    vieval("export", *given, "--out", dpo, "--trainer", "diffusers")
+    rows = parquet.read_table(dpo).to_pylist()
     assert [(row["caption"], row["label_0"]) for row in rows] == [
         ("the prompt p0", 1.0),
         ("the prompt p2", 1.0),
@@ -119,11 +118,10 @@ def test_diffusion_dpo_columns_hold_the_bytes(given, tmp_path, vieval):
     ],
 )
 def test_what_cannot_be_paired_is_one_line(given, tmp_path, vieval, change, said):
-    [line] = vieval(
-        "export", *given, "--out", tmp_path / "pairs.jsonl", *change, code=1
-    ).err.splitlines()
+    pairs = tmp_path / "pairs.jsonl"
+    [line] = vieval("export", *given, "--out", pairs, *change, code=1).err.splitlines()
     assert said in line
-    assert not (tmp_path / "pairs.jsonl").exists()
+    assert not pairs.exists()
 
 
 def test_an_image_that_is_gone_is_in_no_pair(given, tmp_path, vieval):
@@ -134,12 +132,11 @@ def test_an_image_that_is_gone_is_in_no_pair(given, tmp_path, vieval):
 
 
 def test_an_image_that_changed_since_it_was_judged_is_named(given, tmp_path, vieval):
+    pairs = tmp_path / "pairs.jsonl"
     PIL.Image.new("RGB", (8, 8), (9, 9, 9)).save(tmp_path / "p0_1.png")
-    [line] = vieval(
-        "export", *given, "--out", tmp_path / "pairs.jsonl", code=1
-    ).err.splitlines()
+    [line] = vieval("export", *given, "--out", pairs, code=1).err.splitlines()
     assert f"{tmp_path / 'p0_1.png'} has changed since it was judged" in line
-    assert not (tmp_path / "pairs.jsonl").exists()
+    assert not pairs.exists()
 
 
 @pytest.mark.parametrize("different", ["texts", "source"])
@@ -185,12 +182,11 @@ def test_a_margin_that_is_none_is_wrong_usage(given, tmp_path, capsys, margin):
 
 
 def test_pairs_never_replace_an_image_that_they_are_made_of(given, tmp_path, vieval):
-    before = (tmp_path / "p0_1.png").read_bytes()
-    [line] = vieval(
-        "export", *given, "--out", tmp_path / "p0_1.png", code=1
-    ).err.splitlines()
+    p0_1 = tmp_path / "p0_1.png"
+    before = p0_1.read_bytes()
+    [line] = vieval("export", *given, "--out", p0_1, code=1).err.splitlines()
     assert "--out must end in .jsonl or .parquet" in line
-    assert (tmp_path / "p0_1.png").read_bytes() == before
+    assert p0_1.read_bytes() == before
 
 
 @pytest.mark.parametrize("command", [("--pairs",), ("t2i_eval",)])

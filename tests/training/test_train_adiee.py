@@ -253,19 +253,18 @@ def test_adapters_leave_the_rest_alone(data, tmp_path, answer, request):
     """Adapters, embeddings, output layer and head learn; a base that takes two images is shown
     two.
     """
+    out = tmp_path / "out"
     from safetensors.torch import load_file
 
     base = tiny_model.build(tmp_path / "base")
     found = train(
         data,
         base,
-        *shlex.split(f"{tmp_path}/out --tune lora --images two --steps 2 --answer"),
+        *shlex.split(f"{out} --tune lora --images two --steps 2 --answer"),
         answer,
     )
     assert found == 0
-    before, after = (
-        load_file(folder / "model.safetensors") for folder in (base, tmp_path / "out")
-    )
+    before, after = (load_file(folder / "model.safetensors") for folder in (base, out))
     known = len(
         next(
             tensor
@@ -287,7 +286,7 @@ def test_adapters_leave_the_rest_alone(data, tmp_path, answer, request):
     assert found <= (set(shlex.split("q_proj v_proj embed_tokens lm_head")))
     assert changed
     assert not any("visual" in name for name in changed)
-    assert (tmp_path / "out" / "head.safetensors").exists() == (answer == "token")
+    assert (out / "head.safetensors").exists() == (answer == "token")
 
 
 @pytest.mark.parametrize(

@@ -19,10 +19,9 @@ pytest.importorskip("duckdb")
 @pytest.fixture
 def out(vieval, tmp_path):
     """A finished run by a pixel metric, of 2 files with 20 rows each in row groups of 10."""
-    write_parquet(tmp_path / "data", 2, 20, 10)
-    vieval(
-        "score", tmp_path / "data", "--judge", "sharpness", "--out", tmp_path / "out"
-    )
+    data = tmp_path / "data"
+    write_parquet(data, 2, 20, 10)
+    vieval("score", data, "--judge", "sharpness", "--out", tmp_path / "out")
     return tmp_path / "out"
 
 
@@ -74,22 +73,20 @@ def test_verdicts_on_absent_rows_pass_nothing(vieval, out, tmp_path):
 
 
 def test_a_folder_of_verdicts_inside_the_data_is_not_data(vieval, tmp_path):
-    write_parquet(tmp_path / "data", 1, 20, 10)
-    command = split(
-        f"score {tmp_path}/data --judge sharpness --out {tmp_path}/data/out"
-    )
+    data = tmp_path / "data"
+    write_parquet(data, 1, 20, 10)
+    command = split(f"score {data} --judge sharpness --out {tmp_path}/data/out")
     vieval(*command)
     assert "0 of 20 rows left to judge" in vieval(*command).err
 
 
 @pytest.mark.parametrize("out", ["out", "new/out", "empty"])
 def test_a_data_set_without_images_leaves_no_folder_behind(vieval, tmp_path, out):
+    part_0 = tmp_path / "data" / "part-0.parquet"
     (tmp_path / "empty").mkdir()
     write_parquet(tmp_path / "data", 1, 20, 10)
-    table = parquet.read_table(tmp_path / "data" / "part-0.parquet")
-    parquet.write_table(
-        table.drop_columns("image"), tmp_path / "data" / "part-0.parquet"
-    )
+    table = parquet.read_table(part_0)
+    parquet.write_table(table.drop_columns("image"), part_0)
     write_tar(tmp_path / "tars" / "a.tar", {"1": {"txt": b"a thing"}})
     before = set(tmp_path.rglob("*"))
     for data in ("data", "tars"):

@@ -78,23 +78,22 @@ def actors(cluster):
 
 
 def test_a_worker_and_the_driver_are_killed(vieval, cluster, data, tmp_path):
+    out = tmp_path / "out"
     with FakeServer(latency=0.02, api_key="a-key-of-the-nodes-alone") as server:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("OPENAI_API_KEY", "a-key-of-the-nodes-alone")
             vieval(*arguments(data, tmp_path / "undisturbed", server, *SMALL[:4]))
         server.reset_stats()
-        command = arguments(
-            data, tmp_path / "out", server, *SMALL, "--ray", cluster.address
-        )
+        command = arguments(data, out, server, *SMALL, "--ray", cluster.address)
         driver = start(*command)
-        until(lambda: len(files_in(tmp_path / "out")) >= 4)
+        until(lambda: len(files_in(out)) >= 4)
         os.kill(actors(cluster)[0], signal.SIGKILL)
-        until(lambda: len(files_in(tmp_path / "out")) >= 10)
+        until(lambda: len(files_in(out)) >= 10)
         kill_all(driver)
         until(lambda: not actors(cluster))
         assert "18 of 18 done" in ended(start(*command))
         asked = server.stats()["requests"]
-    found = less_costs(verdicts(tmp_path / "out"))
+    found = less_costs(verdicts(out))
     assert found == (less_costs(verdicts(tmp_path / "undisturbed")))
     assert asked <= 2 * (120 + 3 * 3 * 8) + 12
 
@@ -163,19 +162,16 @@ def test_a_fatal_row_alone_has_no_verdict(cluster, data, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_a_node_is_lost_and_the_other_finishes(cluster, data, tmp_path, monkeypatch):
+    out = tmp_path / "out"
     monkeypatch.setenv("OPENAI_API_KEY", "a-key-of-the-nodes-alone")
     with FakeServer(latency=0.05) as server:
-        command = arguments(
-            data, tmp_path / "out", server, *SMALL, "--ray", cluster.address
-        )
+        command = arguments(data, out, server, *SMALL, "--ray", cluster.address)
         driver = start(*command)
-        until(
-            lambda: len(actors(cluster)) == 2 and len(files_in(tmp_path / "out")) >= 3
-        )
+        until(lambda: len(actors(cluster)) == 2 and len(files_in(out)) >= 3)
         cluster.remove_node(cluster.second, allow_graceful=False)
         assert "18 of 18 done" in ended(driver)
-    assert {row["status"] for row in verdicts(tmp_path / "out")} == {"ok"}
-    assert len(verdicts(tmp_path / "out")) == 120
+    assert {row["status"] for row in verdicts(out)} == {"ok"}
+    assert len(verdicts(out)) == 120
 
 
 def test_what_workers_are_told_holds_no_key(data, tmp_path, server, monkeypatch):

@@ -55,19 +55,20 @@ def ordered(found):
 
 @pytest.mark.parametrize("extra", [(), ("--processes", "2")])
 def test_a_bucket_equals_a_disk(vieval, server, bucket, data, tmp_path, extra):
+    out = tmp_path / "out"
     vieval(*arguments(data, tmp_path / "local", server, "--rows-per-shard", "8"))
     command = arguments(
         bucket.address("data"),
-        tmp_path / "out",
+        out,
         server,
         "--rows-per-shard",
         "8",
         *extra,
     )
     vieval(*command)
-    found = ordered(plain(verdicts(tmp_path / "out")))
+    found = ordered(plain(verdicts(out)))
     assert found == (plain(verdicts(tmp_path / "local")))
-    plan = json.loads((tmp_path / "out" / "plan.json").read_text())
+    plan = json.loads((out / "plan.json").read_text())
     assert plan["root"] == bucket.address("data")
     assert [file["path"] for file in plan["files"]] == [
         "more/part-2.parquet",
@@ -75,9 +76,7 @@ def test_a_bucket_equals_a_disk(vieval, server, bucket, data, tmp_path, extra):
         "part-1.parquet",
     ]
     assert "0 of 120 rows left to judge" in vieval(*command).err
-    everything = [
-        file.read_bytes() for file in (tmp_path / "out").rglob("*") if file.is_file()
-    ]
+    everything = [file.read_bytes() for file in out.rglob("*") if file.is_file()]
     assert not any(SECRET.encode() in content for content in everything)
 
 
@@ -223,6 +222,7 @@ def test_a_disk_and_a_bucket_do_not_mix(vieval, bucket, data, tmp_path):
 
 
 def test_a_path_in_a_table_leads_to_no_file_of_this_machine(vieval, bucket, tmp_path):
+    out = tmp_path / "out"
     (tmp_path / "private.jpg").write_bytes(picture(1))
     paths = [str(tmp_path / "private.jpg"), "../private.jpg", "there.jpg"]
     sink = pyarrow.BufferOutputStream()
@@ -230,10 +230,8 @@ def test_a_path_in_a_table_leads_to_no_file_of_this_machine(vieval, bucket, tmp_
         pyarrow.table({"image": paths, "prompt": ["a thing"] * 3}), sink
     )
     bucket.objects["paths/a.parquet"] = bytes(sink.getvalue())
-    judge(
-        vieval, bucket.address("paths"), tmp_path / "out", "--max-failures", "1", code=1
-    )
-    found = verdicts(tmp_path / "out")
+    judge(vieval, bucket.address("paths"), out, "--max-failures", "1", code=1)
+    found = verdicts(out)
     assert {row["status"] for row in found} <= {"parse_failure", "no_image"}
     assert "inside the folder of the table" in found[0]["reason"]
     assert "missing output image" in found[2]["reason"]

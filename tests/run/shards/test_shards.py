@@ -64,13 +64,10 @@ def test_each_row_has_its_verdict(vieval, server, data, tmp_path):
 
 
 def test_a_finished_run_asks_nothing(vieval, server, data, tmp_path):
-    vieval(*arguments(data, tmp_path / "out", server, *SMALL))
+    out = tmp_path / "out"
+    vieval(*arguments(data, out, server, *SMALL))
     before = server.stats()["requests"]
-    vieval(
-        *arguments(
-            data, tmp_path / "out", server, "--num-concurrent", "3", "--timeout", "7"
-        )
-    )
+    vieval(*arguments(data, out, server, "--num-concurrent", "3", "--timeout", "7"))
     assert server.stats()["requests"] == before
 
 
@@ -256,6 +253,7 @@ def test_a_misread_run_leaves_nothing(vieval, tmp_path):
 @pytest.mark.parametrize("damage", ["a header", "the end"])
 @pytest.mark.parametrize("name", ["a.tar", "a.tar.gz"])
 def test_a_damaged_tar_is_refused(vieval, tmp_path, name, damage):
+    out = tmp_path / "out"
     path = write_tar(tmp_path / name, labelled("laion", 4))
     with tarfile.open(path) as tar:
         offset = tar.getmembers()[3].offset
@@ -265,11 +263,9 @@ def test_a_damaged_tar_is_refused(vieval, tmp_path, name, damage):
     path.write_bytes(
         gzip.compress(content[:offset] + rest) if packed else content[:offset] + rest
     )
-    err = vieval(
-        "score", path, "--judge", "sharpness", "--out", tmp_path / "out", code=1
-    ).err
+    err = vieval("score", path, "--judge", "sharpness", "--out", out, code=1).err
     assert f"{path}: not a readable tar file" in err
-    assert not (tmp_path / "out").exists()
+    assert not out.exists()
 
 
 @pytest.mark.parametrize(
@@ -324,6 +320,7 @@ def test_a_tar_that_was_replaced_is_refused(vieval, server, tmp_path):
 
 
 def test_bad_rows_are_rows_with_their_status(vieval, server, tmp_path):
+    data = tmp_path / "data"
     given = list(rows(range(24)))
     given[3]["image"] = None
     given[5]["image"] = {"bytes": b"no image at all", "path": None}
@@ -337,11 +334,9 @@ def test_bad_rows_are_rows_with_their_status(vieval, server, tmp_path):
     )
     given[11]["image"] = {"bytes": large, "path": None}
     given[13]["prompt"] = None
-    (tmp_path / "data").mkdir()
-    parquet.write_table(
-        pyarrow.Table.from_pylist(given), tmp_path / "data" / "a.parquet"
-    )
-    vieval(*arguments(tmp_path / "data", tmp_path / "out", server))
+    data.mkdir()
+    parquet.write_table(pyarrow.Table.from_pylist(given), data / "a.parquet")
+    vieval(*arguments(data, tmp_path / "out", server))
     found = verdicts(tmp_path / "out")
     assert len(found) == 24
     bad = {
@@ -491,22 +486,17 @@ def test_unreadable_replies_are_failures(vieval, data, tmp_path, status):
 
 
 def test_a_run_that_scores_no_row_exits_with_1_and_says_so(vieval, data, tmp_path):
-    again = (
-        *split(
-            f"shards {tmp_path}/out --rejudge parse_failure --model fake --base-url"
-        ),
-    )
+    out = tmp_path / "out"
+    again = (*split(f"shards {out} --rejudge parse_failure --model fake --base-url"),)
     with FakeServer(reply=lambda chat: "I cannot say.") as server:
-        command = arguments(
-            data, tmp_path / "out", server, *SMALL, "--max-failures", "1"
-        )
+        command = arguments(data, out, server, *SMALL, "--max-failures", "1")
         for _ in range(2):
             assert (
                 "vieval: no row could be scored (parse_failure 120) (see the reasons above)"
                 in vieval(*command, code=1).err
             )
         assert "not written" not in vieval(*again, server.base_url).err
-    printed = vieval("shards", tmp_path / "out", "--verify").out
+    printed = vieval("shards", out, "--verify").out
     said = (
         "no row could be scored (parse_failure 120), but the folder is complete: each row has "
         "exactly one verdict"
@@ -514,7 +504,7 @@ def test_a_run_that_scores_no_row_exits_with_1_and_says_so(vieval, data, tmp_pat
     assert said in printed
     with FakeServer() as server:
         vieval(*again, server.base_url)
-    shown = vieval("shards", tmp_path / "out", "--verify").out.splitlines()[-1]
+    shown = vieval("shards", out, "--verify").out.splitlines()[-1]
     assert "complete: each row has exactly one verdict" in shown
 
 
@@ -535,22 +525,21 @@ def test_a_column_that_is_no_text_is_named(vieval, server, data, tmp_path):
 
 
 def test_an_expired_key_ends_the_run(vieval, data, tmp_path, monkeypatch):
+    out = tmp_path / "out"
     monkeypatch.setenv("OPENAI_API_KEY", "old-key-of-yesterday")
     with FakeServer(api_key="old-key-of-yesterday", latency=0.005) as server:
-        command = arguments(
-            data, tmp_path / "out", server, *SMALL, "--num-concurrent", "4"
-        )
+        command = arguments(data, out, server, *SMALL, "--num-concurrent", "4")
         process = start(*command)
-        until(lambda: len(files_in(tmp_path / "out")) > 2)
+        until(lambda: len(files_in(out)) > 2)
         server.settings = replace(server.settings, api_key="new-key-of-today")
         ended(process, 1)
-        found = verdicts(tmp_path / "out")
+        found = verdicts(out)
         assert {row["status"] for row in found} == {"ok"}
         assert len(found) < 120
         monkeypatch.setenv("OPENAI_API_KEY", "new-key-of-today")
         vieval(*command)
-    assert {row["status"] for row in verdicts(tmp_path / "out")} == {"ok"}
-    assert "key-of" not in (tmp_path / "out" / "plan.json").read_text()
+    assert {row["status"] for row in verdicts(out)} == {"ok"}
+    assert "key-of" not in (out / "plan.json").read_text()
 
 
 def test_a_killed_worker_leaves_no_shard(vieval, data, tmp_path, server):
@@ -574,15 +563,14 @@ def test_a_killed_worker_leaves_no_shard(vieval, data, tmp_path, server):
 
 
 def test_two_drivers_at_once_share_the_work(data, tmp_path):
+    out = tmp_path / "out"
     with FakeServer(latency=0.02) as server:
-        command = arguments(
-            data, tmp_path / "out", server, *SMALL, "--num-concurrent", "4"
-        )
+        command = arguments(data, out, server, *SMALL, "--num-concurrent", "4")
         both = [start(*command), start(*command)]
         for process in both:
             ended(process)
         asked = server.stats()["requests"]
-    found = [row["uid"] for row in verdicts(tmp_path / "out")]
+    found = [row["uid"] for row in verdicts(out)]
     assert found == [f"u{number}" for number in range(120)]
     # twice at most what both had open at the end
     assert asked <= 2 * (120 + 2 * 3 * 8) + 4
@@ -633,6 +621,7 @@ def test_verify_finds_an_image_that_is_another(vieval, server, tmp_path):
 
 
 def test_rejudge_asks_only_about_rows_of_these_statuses(vieval, data, tmp_path):
+    out = tmp_path / "out"
     broken = [True]
 
     def faults(number, body):
@@ -641,21 +630,19 @@ def test_rejudge_asks_only_about_rows_of_these_statuses(vieval, data, tmp_path):
         )
 
     with FakeServer(faults=faults) as server:
-        command = arguments(
-            data, tmp_path / "out", server, *SMALL, "--max-failures", "1"
-        )
+        command = arguments(data, out, server, *SMALL, "--max-failures", "1")
         vieval(*command)
-        before = verdicts(tmp_path / "out")
+        before = verdicts(out)
         failed = [row["uid"] for row in before if row["status"] == "api_error"]
         assert failed == ["u7", *(f"u{number}" for number in range(70, 80))]
         broken.clear()
         server.reset_stats()
-        vieval("shards", tmp_path / "out", "--compact")
-        assert len(files_in(tmp_path / "out")) == 1
-        vieval("shards", tmp_path / "out", "--rejudge", "api_error,tool_error")
+        vieval("shards", out, "--compact")
+        assert len(files_in(out)) == 1
+        vieval("shards", out, "--rejudge", "api_error,tool_error")
         assert server.stats()["requests"] <= 2 * len(failed) + 2
-        vieval("shards", tmp_path / "out", "--verify")
-    found = verdicts(tmp_path / "out")
+        vieval("shards", out, "--verify")
+    found = verdicts(out)
     assert {row["status"] for row in found} == {"ok"}
     kept = {row["uid"]: row for row in before if row["uid"] not in failed}
     assert {row["uid"]: row for row in found if row["uid"] not in failed} == kept
@@ -718,6 +705,7 @@ def test_addresses_are_fetched_from_allowed_hosts(vieval, server, tmp_path):
 
 
 def test_lists_of_outputs_are_contests(vieval, server, tmp_path):
+    data = tmp_path / "data"
     given = [
         {
             "uid": f"c{number}",
@@ -728,13 +716,9 @@ def test_lists_of_outputs_are_contests(vieval, server, tmp_path):
         for number in range(10)
     ]
     given[4]["image"] = [picture(8)]
-    (tmp_path / "data").mkdir()
-    parquet.write_table(
-        pyarrow.Table.from_pylist(given), tmp_path / "data" / "a.parquet"
-    )
-    command = arguments(
-        tmp_path / "data", tmp_path / "out", server, "--max-failures", "1"
-    )
+    data.mkdir()
+    parquet.write_table(pyarrow.Table.from_pylist(given), data / "a.parquet")
+    command = arguments(data, tmp_path / "out", server, "--max-failures", "1")
     for judge in ("pairwise", "viescore"):
         command[command.index("--out") + 1] = tmp_path / judge
         vieval(*command, "--judge", judge)
@@ -786,17 +770,16 @@ def test_a_server_that_is_down_for_good_ends_the_run(vieval, data, tmp_path):
 
 @pytest.mark.parametrize("more", [[], ["--processes", "2"]])
 def test_ctrl_c_ends_a_run_in_order(data, tmp_path, more):
+    out = tmp_path / "out"
     with FakeServer(latency=0.05) as server:
-        command = arguments(
-            data, tmp_path / "out", server, *SMALL, "--num-concurrent", "4", *more
-        )
+        command = arguments(data, out, server, *SMALL, "--num-concurrent", "4", *more)
         process = start(*command)
-        until(lambda: len(files_in(tmp_path / "out")) > 2)
+        until(lambda: len(files_in(out)) > 2)
         process.send_signal(signal.SIGINT)
         ended(process, 130)
-        assert not list((tmp_path / "out" / "under_way").iterdir())
+        assert not list((out / "under_way").iterdir())
         ended(start(*command))
-    assert len(verdicts(tmp_path / "out")) == 120
+    assert len(verdicts(out)) == 120
 
 
 def test_many_rows_are_stored_only_where_the_options_say_so(tmp_path):

@@ -46,20 +46,19 @@ def live(tmp_path, monkeypatch, vieval):
     ("stored", "more"), [(True, []), (False, []), (True, ["--processes", "2"])]
 )
 def test_batches_give_the_verdicts_of_calls(live, tmp_path, capsys, stored, more):
+    out = tmp_path / "out"
     expected = live(
         {"path": str(tmp_path / "replies.sqlite")} if stored else {"use": False}
     )
     with BatchServer() as service:
-        command = arguments(
-            tmp_path / "data", tmp_path / "out", service, *FLAGS, "--batch", *more
-        )
+        command = arguments(tmp_path / "data", out, service, *FLAGS, "--batch", *more)
         assert main([*map(str, command)]) == 0
         assert len(service.batches) == 1
         assert set(service.paid.values()) == {1}
         assert service.paid.total() == 240
-    assert less_costs(verdicts(tmp_path / "out")) == expected
-    assert [row["calls"] for row in verdicts(tmp_path / "out")] == [2] * 120
-    assert not (tmp_path / "out" / "batches").exists()
+    assert less_costs(verdicts(out)) == expected
+    assert [row["calls"] for row in verdicts(out)] == [2] * 120
+    assert not (out / "batches").exists()
     calls = 240 if stored else 241  # it is asked once more whether schemas are enforced
     if more:
         calls = "24[0-4]"  # each process may show the two pictures of the sight check

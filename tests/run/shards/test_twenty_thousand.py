@@ -133,29 +133,21 @@ def workers_of(launcher, mark, drivers):
     ("size", "launcher", "kept"), CASES, indirect=["size"], scope="module"
 )
 def test_nothing_is_lost(size, server, data, undisturbed, tmp_path, launcher, kept):
-    (tmp_path / "options.yaml").write_text(
-        f"store: {{use: {str(kept).lower()}, path: replies.sqlite}}\n"
-    )
+    options = tmp_path / "options.yaml"
+    out = tmp_path / "out"
+    options.write_text(f"store: {{use: {str(kept).lower()}, path: replies.sqlite}}\n")
     environment = {
-        "VIEVAL_CONFIG": str(tmp_path / "options.yaml"),
+        "VIEVAL_CONFIG": str(options),
         MARK: tmp_path.name,
         "RAY_USAGE_STATS_ENABLED": "0",
     }
-    commands = drivers_of(
-        launcher, arguments(data, tmp_path / "out", server, *size.flags)
-    )
+    commands = drivers_of(launcher, arguments(data, out, server, *size.flags))
     server.reset_stats()
     for share in (0.25, 0.6):
         drivers = [start(*command, environment=environment) for command in commands]
-        until(
-            lambda share=share: (
-                len(files_in(tmp_path / "out")) >= (share - 0.1) * size.shards
-            )
-        )
+        until(lambda share=share: len(files_in(out)) >= (share - 0.1) * size.shards)
         os.kill(workers_of(launcher, tmp_path.name, drivers)[0], signal.SIGKILL)
-        until(
-            lambda share=share: len(files_in(tmp_path / "out")) >= share * size.shards
-        )
+        until(lambda share=share: len(files_in(out)) >= share * size.shards)
         workers = workers_of(launcher, tmp_path.name, drivers)
         for driver in drivers:
             kill_all(driver)
@@ -166,9 +158,9 @@ def test_nothing_is_lost(size, server, data, undisturbed, tmp_path, launcher, ke
         )
     for driver in [start(*command, environment=environment) for command in commands]:
         ended(driver)
-    found, asked = verdicts(tmp_path / "out"), server.stats()["requests"]
+    found, asked = verdicts(out), server.stats()["requests"]
     assert less_costs(found) == undisturbed
-    assert not list((tmp_path / "out" / "under_way").iterdir())
+    assert not list((out / "under_way").iterdir())
     kills, hellos = 6, 40
     lost = kills * CONCURRENT if kept else kills * 3 * size.per_shard
     assert asked <= len(undisturbed) + lost + hellos
