@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import re
 
 import numpy as np
 import pytest
@@ -374,19 +373,3 @@ def test_contests_that_name_no_generators_rank_none_and_say_so(tmp_path, capsys)
         "compare "
     )
     assert len(shown.splitlines()) == 1
-
-
-def test_titles_are_of_your_images(score, samples_file, tmp_path, vieval):
-    assert score(samples_file, "--judge", "sharpness")[0] == 0
-    file = tmp_path / "verdicts.jsonl"
-    printed = vieval("rank", file, "--tables", tmp_path / "tables").out
-    assert "\nYour images: Mean PQ over prompts, by sharpness; " in printed
-    vieval("report", file, "--out", tmp_path / "report")
-    text = (tmp_path / "report" / "report.md").read_text()
-    assert text.startswith("# Your images, judged by sharpness\n")
-    assert "\n## Your images\n" in text
-    assert not re.search(
-        r"^(#+ )?own\b",
-        printed + text + (tmp_path / "tables" / "rank.md").read_text(),
-        re.MULTILINE,
-    )

@@ -11,7 +11,6 @@ import pytest
 from tests.stored_results import csv_rows
 from vieval_plugin.cli import main
 from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
-from vieval_plugin.meta_evaluation.label_plan import LabelPlan, plan_text
 from vieval_plugin.records import Provenance
 from vieval_plugin.run.verdict_lines import write_verdicts
 
@@ -163,117 +162,6 @@ def test_two_files_of_ratings_count_together(given, capsys, tmp_path):
     whole = rank(capsys, results, flag, file)
     assert rank(capsys, results, flag, *halves) == whole
     assert rank(capsys, results, flag, halves[0], flag, halves[1]) == whole
-
-
-def test_labels_that_are_not_random_decide_nothing(given, capsys):
-    verdicts, flag, path = given(120)
-    title = "The labels are not a random sample of the images, so they cannot show which of "
-    assert title not in "\n".join(rank(capsys, *given(60)))
-    given(120)
-    header, *rows = path.read_text().splitlines()
-    by_prompt = sorted(
-        (float(row.split(",")[-1]), row.split(",")[2])
-        for row in rows
-        if ",mine," in row
-    )
-    liked = {prompt for _, prompt in by_prompt[60:]}
-    path.write_text(
-        "\n".join([header, *(row for row in rows if row.split(",")[2] in liked)])
-    )
-    shown = rank(capsys, verdicts, flag, path)
-    assert shown[0].startswith(title)
-    assert re.search(
-        r"differently from the others \(mean difference \+0\.\d+ for mine", shown[1]
-    )
-    assert all(
-        line.split()[0] == "1-3"
-        for line in shown
-        if re.match(r" *[\d-]+ +(mine|theirs|third) ", line)
-    )
-    shown = rank(capsys, verdicts, flag, path, "--margin", "0.3", code=4)
-    assert "The labels are not a random sample of the images." in "\n".join(shown)
-
-
-@pytest.fixture
-def planned(given, tmp_path, capsys):
-    """A plan of 240 prompts of two generators, and a function that ranks by the labels of its
-    first images.
-    """
-    rng = np.random.default_rng(5)
-    prompts = rng.normal(0.5, 0.1, 240)
-    people = {
-        (name, n): prompts[n] + shift + rng.normal(0, 0.1)
-        for name, shift in (("a", 0.1), ("b", 0))
-        for n in range(240)
-    }
-    samples = [Sample(SampleId("own", "tig", name, f"p{n}"), {}) for name, n in people]
-    scores = [np.clip(value + rng.normal(0, 0.1), 0, 1) for value in people.values()]
-    verdicts = [
-        Verdict(dict.fromkeys(("SC", "PQ", "O"), float(score)), Status.OK)
-        for score in scores
-    ]
-    write_verdicts(tmp_path / "planned.jsonl", samples, verdicts, SOURCE)
-    images = sorted(
-        (sample.id for sample in samples),
-        key=lambda i: (int(i.uid[1:]) * 7919 % 240, i.image_model),
-    )
-    (tmp_path / "label.plan.json").write_text(plan_text(LabelPlan(0, tuple(images))))
-
-    def ranked(count, *flags, further=()):
-        rated = [*images[:count], *further]
-        lines = ["benchmark,part,uid,generator,draw,rater,aspect,value"]
-        lines += [
-            f"own,tig,{i.uid},{i.image_model},,ann,O,{np.clip(people[i.image_model, int(i.uid[1:])], 0, 1):.3f}"
-            for i in rated
-        ]
-        (tmp_path / "planned.csv").write_text("\n".join(lines) + "\n")
-        files = tmp_path / "planned.csv", tmp_path / "label.plan.json"
-        return rank(capsys, tmp_path / "planned.jsonl", "--human", *files, *flags)
-
-    return ranked
-
-
-#: Rated images of 480, the start of the title, the level in words, and a sentence that is shown.
-LOOKS = [
-    (
-        100,
-        "It is too early to tell",
-        "99.995%",
-        "People rated 50 of 240 planned prompts. The first look is at 60",
-    ),
-    (
-        120,
-        "a's images are better than b's",
-        "99.995%",
-        "Look 1 of 4 uses 60 of 240 planned prompts",
-    ),
-    (
-        241,
-        "a's images are better than b's",
-        "99.58%",
-        "Look 2 of 4 uses 120 of 240 planned prompts",
-    ),
-    (
-        250,
-        "a's images are better than b's",
-        "99.58%",
-        "5 more rated prompts will count at the next look.",
-    ),
-    (
-        480,
-        "a's images are better than b's",
-        "95.7%",
-        "Look 4 of 4 uses 240 of 240 planned prompts",
-    ),
-]
-
-
-@pytest.mark.parametrize(("count", "title", "share", "sentence"), LOOKS)
-def test_a_plan_decides_at_finished_quarters(planned, count, title, share, sentence):
-    shown = planned(count)
-    assert shown[0].startswith(title)
-    assert f"({share} interval " in "\n".join(shown)
-    assert sentence in "\n".join(shown)
 
 
 def test_an_annotator_with_one_value_is_left_out(given, capsys, vieval):
