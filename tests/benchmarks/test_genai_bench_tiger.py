@@ -174,28 +174,27 @@ def test_one_output_in_several_contests_is_one_sample(tmp_path):
     assert missing_inputs_reason(viescore.SPEC, one) == ""
 
 
+FOUR_WAY = "a four_way vote must be one of first, second, both_good, both_bad, got"
+VOTES = "`vote` must be a string"
+
+
+def sides(*candidates):
+    return {"candidates": [*candidates]}
+
+
 @pytest.mark.parametrize(
     ("cells", "said"),
     [
-        (
-            {"vote": "left"},
-            "a four_way vote must be one of first, second, both_good, both_bad, got 'left'",
-        ),
-        (
-            {"annotators": ["first", "tie"]},
-            "a four_way vote must be one of first, second, both_good, both_bad, got 'tie'",
-        ),
-        (
-            {"annotators": "first"},
-            "`vote` must be a string and `annotators` a list of strings",
-        ),
-        # nothing is null or an empty text: what else is false is a mistake, and no vote that was
-        # not given
-        ({"vote": 0}, "`vote` must be a string"),
+        ({"vote": "left"}, f"{FOUR_WAY} 'left'"),
+        ({"annotators": ["first", "tie"]}, f"{FOUR_WAY} 'tie'"),
+        ({"annotators": "first"}, f"{VOTES} and `annotators` a list of strings"),
+        # nothing is null or an empty text: what else is false is a mistake, and no vote that
+        # was not given
+        ({"vote": 0}, VOTES),
         ({"texts": []}, "`texts` must map names to strings"),
         ({"images": []}, "`images` must map roles to files"),
         (
-            {"candidates": [candidate(0, video=False), candidate(1)]},
+            sides(candidate(0, video=False), candidate(1)),
             "video must be a non-empty string, got false",
         ),
         ({"group": 0}, "group must be a non-empty string, got 0"),
@@ -209,32 +208,21 @@ def test_one_output_in_several_contests_is_one_sample(tmp_path):
             "the file name in source is too long (4000 characters)",
         ),
         ({"group": "\ud800"}, "half of a character"),
+        (sides(candidate(0)), "a contest must have at least 2 candidates, got 1"),
         (
-            {"candidates": [candidate(0)]},
-            "a contest must have at least 2 candidates, got 1",
-        ),
-        (
-            {"candidates": [candidate(0), candidate(1), candidate(1, uid="x")]},
+            sides(candidate(0), candidate(1), candidate(1, uid="x")),
             "four_way votes require exactly 2 candidates",
         ),
-        ({"candidates": [candidate(0), 3]}, "`candidates` must be a list of objects"),
+        (sides(candidate(0), 3), "`candidates` must be a list of objects"),
         (
-            {"candidates": [candidate(0), candidate(1, images={"output": "../b.png"})]},
+            sides(candidate(0), candidate(1, images={"output": "../b.png"})),
             "must be a file inside the folder",
         ),
         ({"id": None}, "id must be a name without #, got null"),
         ({"id": "0"}, "duplicate id 0"),
         (
-            {
-                "candidates": [
-                    candidate(0),
-                    candidate(1, images={"output": "images/other.png"}),
-                ]
-            },
-            (
-                "candidate 2: uid hat of two has another output or other conditions in an earlier "
-                "row"
-            ),
+            sides(candidate(0), candidate(1, images={"output": "images/other.png"})),
+            "candidate 2: uid hat of two has another output or other conditions in an earlier row",
         ),
     ],
 )

@@ -189,6 +189,19 @@ def test_a_score_that_was_not_given_is_nan_in_a_result_too(folder, absent):
     assert repr(record.ratings) == repr(dict(sample.ratings))
 
 
+SCORES = "scores.json"
+QUESTIONS = "intrinsic_questions"
+
+
+def overall(**cells):
+    """A change of the scores of a pair."""
+    return lambda rows: rows[1]["overall"].update(cells)
+
+
+def scored(*values):
+    return lambda rows: rows[1]["overall"]["overall"].update(manual_score=values)
+
+
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
@@ -197,83 +210,61 @@ def test_a_score_that_was_not_given_is_nan_in_a_result_too(folder, absent):
             lambda rows: {"rows": rows},
             "t2i-eval-bench.json: must contain a list of objects; put",
         ),
-        (BENCH, lambda rows: rows[1].update(id="0"), "row 1: duplicate id 0"),
+        (BENCH, {"id": "0"}, "row 1: duplicate id 0"),
+        (BENCH, {"id": "x"}, "row 1: id x has no row in scores.json"),
         (
             BENCH,
-            lambda rows: rows[1].update(id="x"),
-            "row 1: id x has no row in scores.json",
-        ),
-        (
-            BENCH,
-            lambda rows: rows[1].update(gt_image="../x.png"),
+            {"gt_image": "../x.png"},
             'gt_image must be a file inside the folder, got "../x.png"',
         ),
         (
             BENCH,
-            lambda rows: rows[1].update(ref_image="/x.png"),
+            {"ref_image": "/x.png"},
             'ref_image must be a file inside the folder, got "/x.png"',
         ),
         (
             BENCH,
-            lambda rows: rows[1].update(structured_info_str={}),
+            {"structured_info_str": {}},
             "row 1: structured_info_str must be a string",
         ),
+        (BENCH, {QUESTIONS: "a"}, f"{QUESTIONS} must be a list of questions"),
         (
             BENCH,
-            lambda rows: rows[1].update(intrinsic_questions="a"),
-            "intrinsic_questions must be a list of questions",
+            {QUESTIONS: [1]},
+            f"row 1: {QUESTIONS} must have strings or objects with question, got int",
         ),
+        (BENCH, {QUESTIONS: [{}]}, f"row 1, {QUESTIONS}: missing question"),
+        (SCORES, {"id": "0"}, "scores.json: row 1: duplicate id 0"),
+        (SCORES, {"overall": [1]}, "scores.json: id 1: overall must be an object"),
         (
-            BENCH,
-            lambda rows: rows[1].update(intrinsic_questions=[1]),
-            "row 1: intrinsic_questions must have strings or objects with question, got int",
-        ),
-        (
-            BENCH,
-            lambda rows: rows[1].update(intrinsic_questions=[{}]),
-            "row 1, intrinsic_questions: missing question",
-        ),
-        (
-            "scores.json",
-            lambda rows: rows[1].update(id="0"),
-            "scores.json: row 1: duplicate id 0",
-        ),
-        (
-            "scores.json",
-            lambda rows: rows[1].update(overall=[1]),
-            "scores.json: id 1: overall must be an object",
-        ),
-        (
-            "scores.json",
-            lambda rows: rows[1].update(overall={"x": {}}),
+            SCORES,
+            {"overall": {"x": {}}},
             "id 1: overall must have an overall score, got x",
         ),
         (
-            "scores.json",
-            lambda rows: rows[1]["overall"].update({"Overall score": {}}),
+            SCORES,
+            overall(**{"Overall score": {}}),
             "id 1: overall and Overall score are the same aspect",
         ),
         (
-            "scores.json",
-            lambda rows: rows[1]["overall"].update(overall=5),
+            SCORES,
+            overall(overall=5),
             "id 1: overall must be an object with manual_score",
         ),
         (
-            "scores.json",
-            lambda rows: rows[1]["overall"]["overall"].update(manual_score=[1, 2]),
+            SCORES,
+            scored(1, 2),
             "id 1, overall: manual_score must be a list of the scores of 3 annotators",
         ),
         (
-            "scores.json",
-            lambda rows: rows[1]["overall"]["overall"].update(
-                manual_score=[1, 2, 11, 5]
-            ),
+            SCORES,
+            scored(1, 2, 11, 5),
             "id 1, overall: score 3 must be a rating from 0 to 10, got 11",
         ),
     ],
 )
 def test_a_malformed_row_is_one_line_that_names_it(folder, name, change, message):
-    edit(folder, name, change)
+    edit(folder, name, change if callable(change) else lambda r: r[1].update(change))
     line = refusal(samples, folder)
     assert message in line
     assert name in line

@@ -64,6 +64,10 @@ def metadata_parquet(folder):
     parquet.write_table(table, folder / "metadata.parquet")
 
 
+def parquet_of(form, name="t.parquet", **options):
+    return lambda folder: as_parquet(folder / name, form, **options)
+
+
 FORMATS = {
     "CSV": lambda folder: as_csv(folder / "t.csv"),
     "CSV under another name": lambda folder: as_csv(folder / "t.dat"),
@@ -71,31 +75,19 @@ FORMATS = {
     "JSONL under another name": lambda folder: as_jsonl(folder / "t.csv"),
     "a samples file": lambda folder: as_samples(folder / "t.jsonl"),
     "a JSON list": lambda folder: as_json(folder / "t.json"),
-    "parquet of paths": lambda folder: as_parquet(folder / "t.parquet", "paths"),
-    "parquet of structs": lambda folder: as_parquet(
-        folder / "t.parquet", "structs", row_group_size=2
-    ),
-    "parquet of files": lambda folder: as_parquet(folder / "t.parquet", "files"),
-    "parquet of bytes": lambda folder: as_parquet(
-        folder / "t.parquet", "bytes", compression="zstd"
-    ),
-    "parquet under another name": lambda folder: as_parquet(
-        folder / "t.jsonl", "structs"
-    ),
-    "an Arrow file": lambda folder: as_arrow(
-        folder / "t.arrow", "dictionary", ipc.new_file
-    ),
-    "an Arrow stream": lambda folder: as_arrow(
-        folder / "t.arrow", "structs", ipc.new_stream
-    ),
+    "parquet of paths": parquet_of("paths"),
+    "parquet of structs": parquet_of("structs", row_group_size=2),
+    "parquet of files": parquet_of("files"),
+    "parquet of bytes": parquet_of("bytes", compression="zstd"),
+    "parquet under another name": parquet_of("structs", "t.jsonl"),
+    "an Arrow file": lambda to: as_arrow(to / "t.arrow", "dictionary", ipc.new_file),
+    "an Arrow stream": lambda to: as_arrow(to / "t.arrow", "structs", ipc.new_stream),
     "a saved data set": lambda folder: as_saved(folder / "saved"),
     "a saved data set of one split": lambda folder: as_splits(folder / "saved"),
     "a folder with metadata.csv": lambda folder: with_metadata(
         folder, lambda to: as_csv(to / "metadata.csv", "file_name")
     ),
-    "a folder with metadata.parquet": lambda folder: with_metadata(
-        folder, metadata_parquet
-    ),
+    "a folder with metadata.parquet": lambda to: with_metadata(to, metadata_parquet),
     "a folder with texts": beside,
 }
 
@@ -357,6 +349,10 @@ def test_uids_from_file_names_are_unique_for_each_image_model(tmp_path):
 
 
 PICKLE = b"\x80\x04\x95\x1e\x00\x00\x00\x00\x00\x00\x00\x8c\x05posix\x94\x8c\x06system\x94\x93\x94\x8c\x04true\x94\x85\x94R\x94."
+UNREADABLE = "not a readable parquet or Arrow file"
+NO_COLUMN = (
+    "no column of images; known columns: Dear diary|none of its 134 rows can be read"
+)
 OTHERS = {
     "a PNG": (picture("a"), "an image (PNG), but a table is required"),
     "an AVIF": (b"\0\0\0 ftypavif\0\0\0\0avif", "an image (AVIF)"),
@@ -364,10 +360,7 @@ OTHERS = {
     "a gzip": (b"\x1f\x8b\x08" + bytes(40), "a gzip file; unpack it"),
     "a pickle": (PICKLE, "a pickle, which is not read because it could run any code"),
     "a binary file": (b"\x7fELF" + bytes(100), "a binary file, not a supported table"),
-    "text": (
-        b"Dear diary,\ntoday I drew a cat.\n" * 67,
-        "no column of images; known columns: Dear diary|none of its 134 rows can be read",
-    ),
+    "text": (b"Dear diary,\ntoday I drew a cat.\n" * 67, NO_COLUMN),
     "lines that are no JSON": (
         b"{nothing\n" * 67,
         "none of its 67 rows can be read; line 1: not a JSON object",
@@ -380,22 +373,13 @@ OTHERS = {
     "nothing": (b"", "contains no samples|no header"),
     "a list of texts": (b'["a", "b"]', "no column of images"),
     "a list without an end": (b"[{", "invalid JSON"),
-    "parquet that is cut off": (
-        b"PAR1" + bytes(8),
-        "not a readable parquet or Arrow file",
-    ),
+    "parquet that is cut off": (b"PAR1" + bytes(8), UNREADABLE),
     "a footer of 2 GiB": (
         b"PAR1" + bytes(8) + b"\xff\xff\xff\x7fPAR1",
         "its footer of 2047 MiB",
     ),
-    "Arrow that is cut off": (
-        b"ARROW1\0\0" + bytes(8),
-        "not a readable parquet or Arrow file",
-    ),
-    "a stream of garbage": (
-        b"\xff\xff\xff\xff\xff\xff\xff\x7f" + bytes(80),
-        "not a readable parquet or Arrow file",
-    ),
+    "Arrow that is cut off": (b"ARROW1\0\0" + bytes(8), UNREADABLE),
+    "a stream of garbage": (b"\xff" * 7 + b"\x7f" + bytes(80), UNREADABLE),
 }
 
 
