@@ -156,6 +156,10 @@ def test_edits_are_conditions_for_a_generator(tmp_path):
     assert EDITS.generates
 
 
+TWO_NAMES = "models and gens must have two names each"
+WINNER = "row 0: winner must be tie or one of two models, got"
+
+
 @pytest.mark.parametrize(
     ("part", "rows", "said"),
     [
@@ -171,22 +175,10 @@ def test_edits_are_conditions_for_a_generator(tmp_path):
             "row 1: the conditions of outputs/aurora/0.png differ from an earlier row",
         ),
         ("points", [{"gen": "x.png"}], "row 0: missing input"),
-        (
-            "pairs",
-            [pair(winner="sdedit")],
-            "row 0: winner must be tie or one of two models, got 'sdedit'",
-        ),
-        (
-            "pairs",
-            [pair(), pair(1, models=["aurora"])],
-            "row 1: models and gens must have two names each",
-        ),
-        ("pairs", [pair(gens=None)], "row 0: models and gens must have two names each"),
-        (
-            "pairs",
-            [pair(models=["aurora", "aurora"])],
-            "row 0: winner must be tie or one of two models, got 'aurora'",
-        ),
+        ("pairs", [pair(winner="sdedit")], f"{WINNER} 'sdedit'"),
+        ("pairs", [pair(), pair(1, models=["aurora"])], f"row 1: {TWO_NAMES}"),
+        ("pairs", [pair(gens=None)], f"row 0: {TWO_NAMES}"),
+        ("pairs", [pair(models=["aurora", "aurora"])], f"{WINNER} 'aurora'"),
         ("edits", [edit(), edit(1, input="/etc/passwd")], "row 1: input must be"),
     ],
 )

@@ -373,12 +373,19 @@ def spoil_question(row):
     ]
 
 
+def updated(**fields):
+    return lambda row: row.update(fields)
+
+
+UNASKED = [{"path": ["sample"], "status": "tool_error"}]
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda row: None, ""),
+        (updated(), ""),
         (
-            lambda row: row.update(status="parse_failure"),
+            updated(status="parse_failure"),
             "it has all scores, but its status is parse_failure",
         ),
         (spoil_question, "it has a score for SC, but that question failed (refusal)"),
@@ -391,24 +398,22 @@ def spoil_question(row):
             "SC of viescore must be at least 0, got -0.5",
         ),
         (
-            lambda row: row.update(judge="sharpness"),
+            updated(judge="sharpness"),
             "its judge is 'sharpness', but its run has 'viescore'",
         ),
         (
-            lambda row: row.update(
-                trace=[{"path": ["sample"], "status": "tool_error"}]
-            ),
+            updated(trace=UNASKED),
             "it has scores, but its judge was not asked or failed (ok)",
         ),
-        (lambda row: row.update(trace=[]), "no recorded answer to SC"),
+        (updated(trace=[]), "no recorded answer to SC"),
         (
             lambda row: row["trace"][0].update(scores=[14.0]),
             "its step SC differs from what its reply gives",
         ),
-        (lambda row: row.update(bounds={"O": [0.9, 0.1]}), "its bounds differ"),
+        (updated(bounds={"O": [0.9, 0.1]}), "its bounds differ"),
     ],
 )
-def test_contradictory_verdicts_are_no_gate(judged, tmp_path, capsys, change, message):
+def test_contradictory_verdicts_are_no_gate(judged, tmp_path, vieval, change, message):
     def changed(text):
         first, *others = text.splitlines(keepends=True)
         change(row := json.loads(first))
@@ -416,12 +421,9 @@ def test_contradictory_verdicts_are_no_gate(judged, tmp_path, capsys, change, me
 
     for image in judged.parent.glob("*.png"):
         (tmp_path / image.name).write_bytes(image.read_bytes())
-    code = main(
-        ["rank", str(copied(judged, tmp_path / "v.jsonl", changed)), "--margin", "0.05"]
-    )
-    told = capsys.readouterr().err
-    assert (code == 1) == bool(message)
-    assert message in told
+    file = copied(judged, tmp_path / "v.jsonl", changed)
+    told = vieval("rank", file, "--margin", "0.05", code=1 if message else None)
+    assert message in told.err
 
 
 @pytest.mark.parametrize(

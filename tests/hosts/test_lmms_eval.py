@@ -54,6 +54,9 @@ ADIEE = ["imagenhub_adiee_mie", "imagenhub_adiee_tie"]
 T2I_JUDGES = ("viescore", "vqascore", "t2i_eval")
 
 
+BY_NETWORKS = ("question_answering", "clip_score", "aesthetic", *REWARDS)
+
+
 @pytest.mark.parametrize(
     ("pattern", "expected"),
     [
@@ -63,27 +66,17 @@ T2I_JUDGES = ("viescore", "vqascore", "t2i_eval")
         ("imagenhub_viescore", VIESCORE),
         ("imagenhub_viescore*", VIESCORE),
         ("imagenhub_cigeval*", CIGEVAL),
-        (
-            "variant_imagenhub_cigeval_no_scene_graph",
-            _members("variant_imagenhub_cigeval_no_scene_graph"),
+        *(
+            (group, _members(group))
+            for group in (
+                "variant_imagenhub_cigeval_no_scene_graph",
+                "variant_imagenhub_cigeval_react",
+                "vieval_demo_cigeval",
+            )
         ),
-        (
-            "variant_imagenhub_cigeval_react",
-            _members("variant_imagenhub_cigeval_react"),
-        ),
-        ("vieval_demo_cigeval", _members("vieval_demo_cigeval")),
         (
             "t2i_eval_bench*",
-            [
-                f"t2i_eval_bench_{judge}"
-                for judge in (
-                    *T2I_JUDGES,
-                    "question_answering",
-                    "clip_score",
-                    "aesthetic",
-                    *REWARDS,
-                )
-            ],
+            [f"t2i_eval_bench_{judge}" for judge in (*T2I_JUDGES, *BY_NETWORKS)],
         ),
         ("t2i_eval_bench", [f"t2i_eval_bench_{judge}" for judge in T2I_JUDGES]),
     ],

@@ -125,14 +125,14 @@ def twice(lines):
     lines.append(lines[0])
 
 
+SAMPLE = "imagenhub/cig/ControlNet/sample_0.jpg"
+OTHERS = "imagenhub/cig/ControlNet/other_sample_0.jpg"
+
+
 @pytest.mark.parametrize(
     ("change", "remade", "message"),
     [
-        (
-            score,
-            True,
-            "imagenhub/cig/ControlNet/sample_0.jpg: the verdict is .*, but its replies give",
-        ),
+        (score, True, f"{SAMPLE}: the verdict is .*, but its replies give"),
         (hidden_failure, True, "ok, but its replies give parse_failure"),
         (
             broken_step,
@@ -140,27 +140,19 @@ def twice(lines):
             "has scores, but its trace shows that the judge gave none",
         ),
         (
-            other_uids,
-            False,
-            "ImagenHub: 3 of 40 verdicts are on unknown samples \\(first: "
-            "imagenhub/cig/ControlNet/other_sample_0.jpg\\)$",
+            *(other_uids, False),
+            rf"ImagenHub: 3 of 40 verdicts are on unknown samples \(first: {OTHERS}\)$",
         ),
         (
-            other_benchmark,
-            False,
+            *(other_benchmark, False),
             "its files also hold verdicts on vieval_demo; use one file per benchmark$",
         ),
         (
-            other_ratings,
-            True,
+            *(other_ratings, True),
             "sample_0.jpg: its human ratings or votes differ from the benchmark's$",
         ),
-        (
-            twice,
-            False,
-            "lines 1 and 41 are both verdicts of viescore on imagenhub/cig/ControlNet/sample_0.jpg",
-        ),
-        (empty_reason, False, "failed \\(parse_failure\\) without a reason"),
+        (twice, False, f"lines 1 and 41 are both verdicts of viescore on {SAMPLE}"),
+        (empty_reason, False, r"failed \(parse_failure\) without a reason"),
     ],
 )
 def test_changed_verdicts(submission, refused, change, remade, message):
@@ -181,44 +173,39 @@ def test_no_card_is_made_of_changed_verdicts(submission):
 ENTRY, STATISTICS = ("entries", 0), ("statistics",)
 
 
+UNCOVERED = "none of the leaderboard's benchmarks (imagenhub, genai_bench_tiger)"
+
+
 @pytest.mark.parametrize(
     ("where", "fields", "message"),
     [
         (
-            (*ENTRY, "files"),
-            {"../data/x": "0"},
+            *((*ENTRY, "files"), {"../data/x": "0"}),
             "refers to a file outside its folder (../data/x)",
         ),
         (
-            ENTRY,
-            {"options": {"judges": {}}},
+            *(ENTRY, {"options": {"judges": {}}}),
             "ImagenHub: the options on the card differ from those in its verdicts",
         ),
         (ENTRY, {"judge": "pairwise"}, "is 'pairwise' on the card, but"),
         (ENTRY, {"setting": "1shot"}, "is '1shot' on the card, but"),
         (ENTRY, {"pack_hash": "0"}, "is '0' on the card, but"),
         (
-            (*ENTRY, "numbers", -1),
-            {"system": "maker/mine-7b"},
+            *((*ENTRY, "numbers", -1), {"system": "maker/mine-7b"}),
             "ImagenHub: spearman O all is value ",
         ),
         (
-            STATISTICS,
-            {"draws": 10**9},
+            *(STATISTICS, {"draws": 10**9}),
             "the card's statistics are not those of vieval card (at most 10,000 draws)",
         ),
-        (
-            (),
-            {"entries": []},
-            "the card covers none of the leaderboard's benchmarks (imagenhub, genai_bench_tiger)",
-        ),
+        ((), {"entries": []}, f"the card covers {UNCOVERED}"),
     ],
 )
 def test_a_changed_card(submission, refused, where, fields, message):
-    cards.on_card(
-        submission,
-        lambda card: functools.reduce(operator.getitem, where, card).update(fields),
-    )
+    def change(card):
+        functools.reduce(operator.getitem, where, card).update(fields)
+
+    cards.on_card(submission, change)
     assert message in refused()
 
 

@@ -94,36 +94,28 @@ def test_checkpoints_of_another_tuning_are_not_gone_on_from(tmp_path):
         sft._resume_or_begin(checkpoints, tuning)
 
 
+FULL = "I/O error: No space left on device (os error 28)"
+FREE = "free disk space or choose another --out"
+
+
 @pytest.mark.parametrize(
     ("tuning", "error", "said"),
     [
         (
-            Tuning("b", batch_size=8),
+            {"batch_size": 8},
             MemoryError(),
             "--batch-size 4 --accumulate 2, which trains the same",
         ),
-        (Tuning("b", batch_size=1, tune="full"), MemoryError(), "use --tune lora"),
-        (
-            Tuning("b", batch_size=1),
-            RuntimeError("not enough memory"),
-            "use a smaller base",
-        ),
-        (
-            Tuning("b"),
-            OSError(28, "No space left on device"),
-            "free disk space or choose another --out",
-        ),
-        (
-            Tuning("b"),
-            RuntimeError("I/O error: No space left on device (os error 28)"),
-            "free disk space",
-        ),
+        ({"batch_size": 1, "tune": "full"}, MemoryError(), "use --tune lora"),
+        ({"batch_size": 1}, RuntimeError("not enough memory"), "use a smaller base"),
+        ({}, OSError(28, "No space left on device"), FREE),
+        ({}, RuntimeError(FULL), "free disk space"),
     ],
 )
 def test_what_runs_out_is_one_line(tuning, error, said):
     with (
         pytest.raises(VievalError, match=said),
-        enough_memory(tuning, "turns"),
+        enough_memory(Tuning("b", **tuning), "turns"),
         sft._enough_room(Path("out")),
     ):
         raise error
