@@ -254,12 +254,7 @@ def test_it_is_scored_and_compared(write, tmp_path, monkeypatch, capsys, vieval)
     assert "the benchmark 'signs'" in error
     of = ["--benchmark", signs, "--benchmark", pairs]
     found = main(
-        [
-            *split("report signs.jsonl pairs.jsonl chosen.jsonl"),
-            *of,
-            "--out",
-            "report",
-        ]
+        [*split("report signs.jsonl pairs.jsonl chosen.jsonl"), *of, "--out", "report"]
     )
     assert found == 0
     report = (tmp_path / "report" / "report.md").read_text()

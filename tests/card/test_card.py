@@ -200,8 +200,7 @@ def test_no_more_calls_than_planned(options, tmp_path, vieval):
     assert "whether it enforces JSON schemas: at most 4 calls for 0 answers" in plan
     assert 4 * 418 <= asked <= calls
     [total] = re.findall(
-        r"Failures and cost: ([\d,]+) answers in total",
-        (card / "card.md").read_text(),
+        r"Failures and cost: ([\d,]+) answers in total", (card / "card.md").read_text()
     )
     assert int(total.replace(",", "")) == answers
     made, same = map(
@@ -284,10 +283,7 @@ def test_a_card_is_compared_with_cards(options, tmp_path, vieval):
             samples=70,
         )
     (tmp_path / "empty").mkdir()
-    for order in (
-        (card, tmp_path / "empty"),
-        (tmp_path / "empty", card),
-    ):
+    for order in ((card, tmp_path / "empty"), (tmp_path / "empty", card)):
         assert vieval("compare", *order, code=1).err.startswith(
             f"vieval: {tmp_path / 'empty'} is not a model card"
         )

@@ -59,9 +59,7 @@ def draw(folder, names):
 
 
 @pytest.mark.parametrize("place", ["out", "out/tie", "out/tie/mine"])
-def test_images_beside_the_prompts_are_scored_with_no_other_flag(
-    tmp_path, place, vieval
-):
+def test_images_beside_the_prompts_need_no_other_flag(tmp_path, place, vieval):
     """The images of conditions, which lie there as well, are nobody's output."""
     tie = tmp_path / "out" / "tie"
     expected = exported(tmp_path, "vieval_demo/tie")
@@ -98,10 +96,7 @@ def test_the_images_answer_the_task_that_generates_too(tmp_path):
 def test_where_no_name_matches_both_sides_are_shown(tmp_path, vieval):
     tie = tmp_path / "out" / "tie"
     expected = [row["file"] for row in exported(tmp_path, "vieval_demo/tie")]
-    draw(
-        tie / "mine",
-        [f"image{number}.png" for number in range(12)],
-    )
+    draw(tie / "mine", [f"image{number}.png" for number in range(12)])
     said = vieval(f"score {tie} --judge ssim --out {tmp_path}/v.jsonl", code=1).err
     assert "cannot match 12 images (image0.png, image1.png, image2.png, ...)" in said
     assert f"no image is named after a uid, such as {', '.join(expected[:3])}" in said

@@ -122,9 +122,8 @@ def test_pairs_and_headings_are_of_corrected_means(given, capsys, tmp_path):
         for row in csv_rows(out / "pairs.csv")
         if "corrected by people's ratings" in row["statistic"]
     ]
-    assert [
-        (row["better"], row["worse"], row["n"], row["significant"]) for row in rows
-    ] == [
+    seen = [(row["better"], row["worse"], row["n"], row["significant"]) for row in rows]
+    assert seen == [
         (*names, "60", "yes")
         for names in (("mine", "theirs"), ("mine", "third"), ("theirs", "third"))
     ]

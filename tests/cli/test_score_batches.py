@@ -539,9 +539,7 @@ def test_log_probabilities_come_by_batches_where_the_service_lists_them(same):
     same(20, BatchServer(), "--judge", "vqascore")
 
 
-def test_files_of_batches_are_answered_by_whoever_is_asked_to(
-    live, tmp_path, refused, vieval
-):
+def test_anyone_answers_files_of_batches(live, tmp_path, refused, vieval):
     samples(tmp_path, 20)
     expected = live()
     folder = tmp_path / "batches"

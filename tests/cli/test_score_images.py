@@ -84,10 +84,8 @@ def test_what_an_address_asks_with_is_nowhere(folder, capsys, address):
         split(f"score {address} --prompt 'a red cat' --judge sharpness --out v.jsonl")
     )
     assert found == 1
-    assert (
-        main(split(f"score {address} --prompt 'a red cat' --judge sharpness --json"))
-        == 1
-    )
+    got = main(split(f"score {address} --prompt 'a red cat' --judge sharpness --json"))
+    assert got == 1
     out, error = capsys.readouterr()
     written = [file.read_text() for file in folder.glob("v.jsonl*")]
     assert written

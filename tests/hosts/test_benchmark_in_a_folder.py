@@ -66,9 +66,7 @@ def test_a_judge_has_tasks_on_each_benchmark_that_its_kinds_fit(folders):
     assert not [name for name in names.datasets() if name.startswith("Street signs")]
 
 
-def test_its_tasks_run_and_are_replayed_and_reported(
-    folders, tmp_path, results_of, vieval
-):
+def test_its_tasks_run_and_replay(folders, tmp_path, results_of, vieval):
     again = tmp_path / "again"
     options, data = in_process.options_file(tmp_path / "v.yaml"), tmp_path / "none"
     judged = ("signs_viescore", "signs_legibility", "sign_pairs_pairwise")

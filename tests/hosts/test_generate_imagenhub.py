@@ -17,9 +17,7 @@ SCORES = {"MagicBrush": 8, "SDEdit": 4}
 OWN_SCORE = 6
 
 
-def test_published_outputs_are_ranked_beside_a_generators_own(
-    prepared_data, tmp_path, vieval
-):
+def test_published_outputs_are_ranked_beside_ours(prepared_data, tmp_path, vieval):
     ranks = tmp_path / "ranks"
     data = prepared_data()
     museum = data / "imagenhub" / "museum" / "ImagenHub_Text-Guided_IE"

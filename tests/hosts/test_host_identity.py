@@ -88,10 +88,8 @@ def test_a_key_is_no_part_of_a_model():
         return model_identity(model)
 
     plain = identity({"model_version": "m", "base_url": "http://h/v1"})
-    assert (
-        identity({"model_version": "m", "base_url": "http://h/v1", "api_key": "sk-1"})
-        == plain
-    )
+    got = identity({"model_version": "m", "base_url": "http://h/v1", "api_key": "sk-1"})
+    assert got == plain
     assert (
         identity({"model_version": "m", "base_url": "http://h/v1", "hf_token": "hf_1"})
         == plain

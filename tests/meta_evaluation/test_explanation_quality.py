@@ -27,7 +27,7 @@ ROWS = [
 RUN = run_of("m", ROWS, benchmark="t2i_eval_bench", judge="t2i_eval")
 
 
-def test_grades_are_metrics_where_they_are_asked_for() -> None:
+def test_grades_are_metrics_where_they_are_asked_for():
     plain, graded = (metrics.names(REPORT, rating) for rating in (PLAIN, GRADED))
     assert set(graded) - set(plain) == {
         f"{name}_mean_{what}"
@@ -37,7 +37,7 @@ def test_grades_are_metrics_where_they_are_asked_for() -> None:
     assert not any(one != other and one in other for one in graded for other in graded)
 
 
-def test_a_metric_is_the_mean_of_the_samples_that_were_graded() -> None:
+def test_a_metric_is_the_mean_of_the_samples_that_were_graded():
     observed = tuple(map(observe, RUN.records["tig"]))
     summary = summary_of(
         REPORT, observed, GRADED, "b", "t", StatisticsOptions(draws=200)
@@ -49,7 +49,7 @@ def test_a_metric_is_the_mean_of_the_samples_that_were_graded() -> None:
     assert metrics.value(summary, f"{OVERALL}_mean_value") == pytest.approx(0.6)
 
 
-def test_the_report_says_how_good_the_explanations_were() -> None:
+def test_the_report_says_how_good_the_explanations_were():
     made = REPORT.findings(
         "t2i_eval_bench", ("tig",), [RUN], StatisticsOptions(draws=20)
     )

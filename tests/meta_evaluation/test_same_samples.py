@@ -42,7 +42,7 @@ def table(*runs: Run) -> list[Table]:
     return [one for one in made.tables if one.name == "sc_same_samples"]
 
 
-def test_only_samples_that_all_judges_scored_count() -> None:
+def test_only_samples_that_all_judges_scored_count():
     first = [None if n < 5 else float(v) for n, v in enumerate(RNG.random(40))]
     second = [None if n > 35 else float(v) for n, v in enumerate(RNG.random(40))]
     [made] = table(
@@ -68,7 +68,7 @@ def test_only_samples_that_all_judges_scored_count() -> None:
     )
 
 
-def test_judges_of_three_aspects_alone_need_no_such_table() -> None:
+def test_judges_of_three_aspects_alone_need_no_such_table():
     both = [run(label, ("SC", "PQ", "O"), [0.5] * 40) for label in ("a", "b")]
     assert table(*both) == []
     assert table(run("cigeval", ("SC",), [0.5] * 40)) == []

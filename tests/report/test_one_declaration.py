@@ -41,9 +41,7 @@ def declared(monkeypatch: pytest.MonkeyPatch) -> Benchmark:
     return benchmark
 
 
-def test_a_statistic_of_one_declaration_stands_in_every_face(
-    declared: Benchmark, tmp_path
-) -> None:
+def test_a_statistic_of_one_declaration_stands_in_every_face(declared, tmp_path):
     runs = (run("good", range(3)), run("poor", range(20)))
     results = Results(runs)
     written = write_report(results, tmp_path, OPTIONS)

@@ -313,10 +313,7 @@ def test_cells_of_the_metrics_agree(shared_data, tmp_path, vieval, capsys):
     in_process.run(*arguments, "--output_path", out, "--log_samples", data=shared_data)
     capsys.readouterr()
     expected = shared_data / "expected" / "viescore_auto_metric_tables.csv"
-    report = [
-        *split(f"report {out} --out {tmp_path}/report --expect"),
-        str(expected),
-    ]
+    report = [*split(f"report {out} --out {tmp_path}/report --expect"), str(expected)]
     printed = vieval(*report).out
     assert (
         "56 of 56 cells marked reproducible agree to within one unit of the last printed digit"

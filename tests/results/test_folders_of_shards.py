@@ -247,12 +247,7 @@ def test_contests_are_ranked_by_names_in_rows(vieval, server, tmp_path):
     data.mkdir()
     parquet.write_table(pyarrow.Table.from_pylist(given), data / "a.parquet")
     asked = ["--model", "fake", "--base-url", server.base_url]
-    vieval(
-        "score",
-        data,
-        *asked,
-        *split(f"--judge pairwise --out {tmp_path}/out"),
-    )
+    vieval("score", data, *asked, *split(f"--judge pairwise --out {tmp_path}/out"))
     printed = vieval("rank", tmp_path / "out").out
     assert "mine" in printed
     assert "theirs" in printed

@@ -114,10 +114,7 @@ async def test_verl_omni_hears_of_failures_where_the_reward_is_required(store):
                 verl_omni.compute_score, TENSOR[0], PROMPTS[0], entry
             )
         found = await trainers.verl_omni(
-            verl_omni.compute_score,
-            TENSOR[0],
-            PROMPTS[0],
-            {**entry, "required": False},
+            verl_omni.compute_score, TENSOR[0], PROMPTS[0], {**entry, "required": False}
         )
         assert found == 0
 

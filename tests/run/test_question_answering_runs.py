@@ -94,6 +94,7 @@ def test_questions_are_asked_once_for_all_images(model, server, tmp_path):
 
 @pytest.mark.slow
 def test_score_shards_and_reward_give_the_same_scores(model, server, tmp_path, capsys):
+    images = tmp_path / "images.parquet"
     shards = tmp_path / "shards"
     pyarrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
@@ -101,29 +102,21 @@ def test_score_shards_and_reward_give_the_same_scores(model, server, tmp_path, c
         {"uid": name, "prompt": PROMPT, "image": {"bytes": picture}}
         for name, picture in PICTURES.items()
     ]
-    parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "images.parquet")
+    parquet.write_table(pyarrow.Table.from_pylist(rows), images)
     judge = (
         *split(f"--judge question_answering --model fake --base-url {server.base_url}"),
     )
     found = main(
         [
             "score",
-            str(tmp_path / "images.parquet"),
+            str(images),
             *judge,
             "--out",
             str(tmp_path / "verdicts.jsonl"),
         ]
     )
     assert found == 0
-    found = main(
-        [
-            "score",
-            str(tmp_path / "images.parquet"),
-            *judge,
-            "--out",
-            str(shards),
-        ]
-    )
+    found = main(["score", str(images), *judge, "--out", str(shards)])
     assert found == 0
     lines = read_lines(tmp_path / "verdicts.jsonl")
     found = {line["uid"]: line["scores"]["SC"] for line in lines}
@@ -158,6 +151,7 @@ def test_the_drawn_benchmark_in_lmms_eval(evaluate, setting):
     ],
 )
 def test_conversations_are_exported(server, tmp_path, capsys, judge, sub_tasks):
+    samples = tmp_path / "samples.jsonl"
     lines = []
     for name, picture in PICTURES.items():
         (tmp_path / f"{name}.png").write_bytes(picture)
@@ -168,20 +162,12 @@ def test_conversations_are_exported(server, tmp_path, capsys, judge, sub_tasks):
             "texts": {"prompt": PROMPT},
         }
         lines.append(json.dumps(line) + "\n")
-    (tmp_path / "samples.jsonl").write_text("".join(lines))
+    samples.write_text("".join(lines))
     verdicts, out = tmp_path / "verdicts.jsonl", tmp_path / "train.jsonl"
     with FakeServer() as scored:
         asked = server if judge == "question_answering" else scored
         named = ("--judge", judge, "--model", "fake", "--base-url", asked.base_url)
-        found = main(
-            [
-                "score",
-                str(tmp_path / "samples.jsonl"),
-                *named,
-                "--out",
-                str(verdicts),
-            ]
-        )
+        found = main(["score", str(samples), *named, "--out", str(verdicts)])
         assert found == 0
     assert main(["export", judge, str(verdicts), "--out", str(out)]) == 0
     rows = read_lines(out)

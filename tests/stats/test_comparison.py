@@ -143,7 +143,7 @@ def test_p_counts_hits_and_adds_one_to_both():
     assert paired_permutation_p(statistic, permutations=0) == 1
 
 
-def test_few_units_have_the_exact_p_whatever_the_seed() -> None:
+def test_few_units_have_the_exact_p_whatever_the_seed():
     scores = np.random.default_rng(0).random((2, 12))
     statistic = MeanDifference(*scores, "abcdefghijkl")
     signs = 1 - 2 * all_swaps(12)
@@ -159,7 +159,7 @@ def test_few_units_have_the_exact_p_whatever_the_seed() -> None:
     assert found > 1
 
 
-def test_sampling_stops_at_so_many_exceedances_and_p_is_their_share() -> None:
+def test_sampling_stops_at_so_many_exceedances_and_p_is_their_share():
     statistic = MeanDifference([1] * 14, [0] * 10 + [1] * 4, "abcdefghijklmn")
     swaps = np.random.default_rng([5, 1]).random((10_000, 14)) < 0.5
     exceeding = np.flatnonzero(np.abs(10 - 2 * swaps[:, :10].sum(axis=1)) >= 10)
@@ -428,9 +428,7 @@ def test_size_and_power_with_clustered_data(capsys, nulls, others):
     assert power > 0.6
 
 
-def test_an_average_of_differences_is_that_of_its_parts_in_every_swap_and_draw() -> (
-    None
-):
+def test_an_average_of_differences_is_that_of_its_parts_in_every_swap_and_draw():
     rng = np.random.default_rng(2)
     one = MeanDifference(rng.random(6), rng.random(6), list("aabbcc"))
     other = MeanDifference(rng.random(4), rng.random(4), list("wxyz"))
@@ -450,7 +448,7 @@ def test_an_average_of_differences_is_that_of_its_parts_in_every_swap_and_draw()
     assert found == (pytest.approx(first - second))
 
 
-def test_scores_permuted_within_image_models_are_those_of_a_naive_computation() -> None:
+def test_scores_permuted_within_image_models_are_those_of_a_naive_computation():
     first, second, human = tables()
     statistic = CorrelationDifference(first, second, human, parts=["p", "p", "q"])
     keys = np.random.default_rng(1).random((20, len(first)))
@@ -467,7 +465,7 @@ def test_scores_permuted_within_image_models_are_those_of_a_naive_computation() 
     assert in_place[0] == pytest.approx(statistic.estimates()[0])
 
 
-def test_p_of_independence_is_that_of_all_permutations() -> None:
+def test_p_of_independence_is_that_of_all_permutations():
     first, _, human = tables(6, 1, missing=False, seed=3)
     observed = abs(stats.spearmanr(first[:, 0], human[:, 0]).statistic)
     every = [
@@ -480,9 +478,7 @@ def test_p_of_independence_is_that_of_all_permutations() -> None:
     ) == pytest.approx(exact, abs=0.02)
 
 
-def test_a_judge_that_does_not_look_at_images_is_above_0_in_one_case_of_40_and_one_that_does_always() -> (
-    None
-):
+def test_a_judge_that_does_not_look_at_images_is_above_0_in_one_case_of_40_and_one_that_does_always():
     """Both people and judge have instructions of their own that they like: single scores
     permuted would say more.
     """
@@ -521,7 +517,7 @@ def cases() -> list[tuple[np.ndarray, list[int]]]:
     return found
 
 
-def test_p_and_interval_of_a_difference_of_means_never_contradict_each_other() -> None:
+def test_p_and_interval_of_a_difference_of_means_never_contradict_each_other():
     for number, (differences, groups) in enumerate(cases()):
         found = paired_comparison(
             MeanDifference(differences, np.zeros(len(differences)), groups), seed=number
@@ -531,7 +527,7 @@ def test_p_and_interval_of_a_difference_of_means_never_contradict_each_other() -
         assert math.isnan(low) or low <= found.difference.value <= high
 
 
-def test_the_interval_is_of_all_shifts_that_the_test_does_not_reject() -> None:
+def test_the_interval_is_of_all_shifts_that_the_test_does_not_reject():
     for number, (differences, groups) in enumerate(cases()[:120]):
         found = paired_comparison(
             MeanDifference(differences, np.zeros(len(differences)), groups), seed=number
@@ -547,9 +543,7 @@ def test_the_interval_is_of_all_shifts_that_the_test_does_not_reject() -> None:
             assert (paired_permutation_p(moved, number) > 0.05) == (shift in inside)
 
 
-def test_fewer_than_six_units_have_no_interval_and_equal_differences_one_without_width() -> (
-    None
-):
+def test_fewer_than_six_units_have_no_interval_and_equal_differences_one_without_width():
     for units in range(1, 14):
         found = paired_comparison(
             MeanDifference([0.3] * units, [0.1] * units, range(units))
@@ -562,7 +556,7 @@ def test_fewer_than_six_units_have_no_interval_and_equal_differences_one_without
         assert varied.has_interval == (units >= 6)
 
 
-def test_an_average_over_benchmarks_has_the_interval_of_its_test() -> None:
+def test_an_average_over_benchmarks_has_the_interval_of_its_test():
     for number in range(60):
         rng = np.random.default_rng([45, number])
         sizes = rng.integers(4, 12, 2)

@@ -55,9 +55,7 @@ def test_calibration_is_its_definition(rows, size):
 
 @pytest.mark.parametrize("bits", [6, 16])
 @pytest.mark.parametrize("decimals", [1, 2, 15])
-def test_calibration_of_items_of_some_quality_is_its_definition(
-    monkeypatch, bits, decimals
-):
+def test_calibration_of_some_quality_is_its_definition(monkeypatch, bits, decimals):
     monkeypatch.setattr(pairwise, "_BIN_BITS", bits)
     monkeypatch.setattr(pairwise, "_PAIRS_HELD", 100)
     rng = np.random.default_rng(bits)

@@ -77,9 +77,7 @@ def test_labels_of_a_thousand_sequences_are_exact(drawn, tmp_path, vieval):
     assert manifest["data"] == [{"source": "here", "licence": "CC0", "trainable": True}]
 
 
-def test_the_same_seed_draws_the_same_edits_and_another_draws_others(
-    drawn, tmp_path, vieval
-):
+def test_the_same_seed_draws_the_same_edits(drawn, tmp_path, vieval):
     for name, seed in (("a", "1"), ("b", "1"), ("c", "2")):
         vieval("data adiee", drawn, "--out", tmp_path / name, "--seed", seed)
     first, again, other = (

@@ -58,12 +58,7 @@ def test_a_bucket_equals_a_disk(vieval, server, bucket, data, tmp_path, extra):
     out = tmp_path / "out"
     vieval(*arguments(data, tmp_path / "local", server, "--rows-per-shard", "8"))
     command = arguments(
-        bucket.address("data"),
-        out,
-        server,
-        "--rows-per-shard",
-        "8",
-        *extra,
+        bucket.address("data"), out, server, "--rows-per-shard", "8", *extra
     )
     vieval(*command)
     found = ordered(plain(verdicts(out)))
