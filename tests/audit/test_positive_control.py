@@ -98,9 +98,8 @@ def test_the_baseline_chooses_the_prompts(picture):
     for number in range(30):
         baseline = 0.02 if number < 3 else 0.4 + number / 100
         own = None if number == 29 else 0.9 - number / 100
-        sample = a_sample(
-            f"p{number}", "new", images={"output": picture(number)}, prompt=str(number)
-        )
+        images = {"output": picture(number)}
+        sample = a_sample(f"p{number}", "new", images=images, prompt=str(number))
         records += [
             replace(a_record(sample, a_verdict(own)), sample=sample),
             a_record(a_sample(f"p{number}", "old"), a_verdict(baseline)),
@@ -136,19 +135,17 @@ def test_a_build_passes_by_sight_alone(judge, tmp_path, monkeypatch, vieval):
     for folder, name in enumerate(("new", "old")):
         (tmp_path / name).mkdir()
         for number in range(N):
-            PIL.Image.new("RGB", (16, 16), (number, folder, 0)).save(
-                tmp_path / name / f"p{number}.png"
-            )
+            path = tmp_path / name / f"p{number}.png"
+            PIL.Image.new("RGB", (16, 16), (number, folder, 0)).save(path)
     score, code = JUDGES[judge]
 
     def reply(body):
         reasoning = hashlib.sha256(json.dumps(body).encode()).hexdigest()
-        return json.dumps(
-            {
-                "score": [score(body)] * score_count(words_of(body)),
-                "reasoning": reasoning,
-            }
-        )
+        document = {
+            "score": [score(body)] * score_count(words_of(body)),
+            "reasoning": reasoning,
+        }
+        return json.dumps(document)
 
     with FakeServer(reply=reply) as server:
         gate = [

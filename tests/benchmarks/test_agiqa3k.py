@@ -47,12 +47,11 @@ def scripted(path):
     """Scores of SC and PQ that have something of people's, computed from the raw file and not
     from samples.
     """
-    people = np.array(
-        [
-            [float(row["mos_align"]), float(row["mos_quality"])]
-            for row in csv.DictReader(path.open())
-        ]
-    )
+    rows = [
+        [float(row["mos_align"]), float(row["mos_quality"])]
+        for row in csv.DictReader(path.open())
+    ]
+    people = np.array(rows)
     noise = np.random.default_rng(20).normal(0, 1, people.shape)
     return people, np.clip(people / 5 + 0.2 * noise, 0, 1).round(1)
 
@@ -190,21 +189,10 @@ def test_judges_are_compared_by_aspect_those_of_one_score_in_all(tmp_path):
     )
     samples = BENCHMARK.load(tmp_path, "all")
     right = [[sample.ratings[a][0] / 5 for a in ("SC", "PQ")] for sample in samples]
-    both = Run(
-        "both",
-        "agiqa3k",
-        "both",
-        ("SC", "PQ"),
-        {"all": records(samples, right, ("SC", "PQ"))},
-    )
-    one = Run(
-        "one",
-        "agiqa3k",
-        "one",
-        ("SC",),
-        {"all": records(samples, [row[:1] for row in right], ("SC",))},
-        True,
-    )
+    judged = {"all": records(samples, right, ("SC", "PQ"))}
+    both = Run("both", "agiqa3k", "both", ("SC", "PQ"), judged)
+    judged = {"all": records(samples, [row[:1] for row in right], ("SC",))}
+    one = Run("one", "agiqa3k", "one", ("SC",), judged, True)
     ranked = BENCHMARK.report.findings("agiqa3k", ("all",), [both, one], OPTIONS).ranked
     compared = [statistic.compared(OPTIONS) for statistic in ranked]
     found = [(c.aspect, c.statistic.split("'")[0], c.pair(0, 1).n) for c in compared]

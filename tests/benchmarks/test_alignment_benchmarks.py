@@ -324,9 +324,8 @@ def test_wrong_requests_are_told(root):
     ],
 )
 def test_published_counts(shared_data, tmp_path, benchmark, part, models, ratings):
-    (tmp_path / benchmark).symlink_to(
-        shared_data / "t2v_metrics", target_is_directory=True
-    )
+    path = shared_data / "t2v_metrics"
+    (tmp_path / benchmark).symlink_to(path, target_is_directory=True)
     found = BENCHMARKS[benchmark].load(tmp_path, part)
     assert len(found) == len({s.id for s in found}) == BENCHMARKS[benchmark].parts[part]
     assert Counter(len(s.ratings["SC"]) for s in found) == ratings
@@ -335,9 +334,8 @@ def test_published_counts(shared_data, tmp_path, benchmark, part, models, rating
 
 
 def test_tifa160s_ratings_are_those_of_its_own_image(shared_data, tmp_path):
-    (tmp_path / "tifa160").symlink_to(
-        shared_data / "t2v_metrics", target_is_directory=True
-    )
+    path = shared_data / "t2v_metrics"
+    (tmp_path / "tifa160").symlink_to(path, target_is_directory=True)
     by_id = {(s.id.uid, s.id.image_model): s for s in samples(tmp_path, "tifa160")}
     sample = by_id["partiprompt_366", "mini_dalle"]
     assert sample.ratings["SC"][:3] == (3.0, 5.0, 5.0)

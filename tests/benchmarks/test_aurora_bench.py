@@ -69,16 +69,13 @@ def load(root, part):
 
 
 def test_points_are_ratings_of_the_whole_edit(tmp_path):
-    write(
-        tmp_path,
-        "points",
-        [
-            point(0, "aurora", 2),
-            point(0, "magicbrush", 0.5),
-            point(1, score=0),
-            point(0, score=1),
-        ],
-    )
+    rows = [
+        point(0, "aurora", 2),
+        point(0, "magicbrush", 0.5),
+        point(1, score=0),
+        point(0, score=1),
+    ]
+    write(tmp_path, "points", rows)
     samples = load(tmp_path, "points")
     assert [(s.id.image_model, s.ratings, s.group) for s in samples] == [
         # two rows of one output are ratings of two people
@@ -118,11 +115,8 @@ def test_a_judge_of_the_whole_is_correlated_with_the_ratings():
 
 
 def test_pairs_are_contests_with_ties(tmp_path):
-    write(
-        tmp_path,
-        "pairs",
-        [pair(0), pair(1, "magicbrush"), pair(2, "tie"), pair(0, "tie")],
-    )
+    rows = [pair(0), pair(1, "magicbrush"), pair(2, "tie"), pair(0, "tie")]
+    write(tmp_path, "pairs", rows)
     contests = load(tmp_path, "pairs")
     assert [c.votes.vote for c in contests] == ["first", "second", "tie", "tie"]
     assert {c.votes.scheme for c in contests} == {"three_way"}

@@ -229,9 +229,8 @@ def test_a_vote_on_other_candidates_is_located(tmp_path, vote):
         "candidates": [candidate(model) for model in "xyz"],
         "vote": "2>1=3",
     }
-    path.write_text(
-        f"{json.dumps(good)}\n{json.dumps({**good, 'id': 'b', 'vote': vote})}\n"
-    )
+    text = f"{json.dumps(good)}\n{json.dumps({**good, 'id': 'b', 'vote': vote})}\n"
+    path.write_text(text)
     line = refusal(BENCHMARK.load, tmp_path, "all")
     assert line.startswith(f"{path}: line 2")
     assert f"a vote must rank 3 candidates, such as 2>1=3, got '{vote}'" in line

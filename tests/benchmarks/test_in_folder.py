@@ -277,12 +277,9 @@ def test_a_parquet_file_may_hold_the_images_and_lists_of_ratings(write, tmp_path
     pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     from pyarrow import parquet
 
+    ratings = {"SC": "ratings"}
     folder = write(
-        SIGNS,
-        rating_rows(4),
-        ratings={"SC": "ratings"},
-        columns=None,
-        table="ratings.parquet",
+        SIGNS, rating_rows(4), ratings=ratings, columns=None, table="ratings.parquet"
     )
     pictures = [(folder / "images" / f"{n}.png").read_bytes() for n in range(4)]
     table = {
@@ -333,9 +330,8 @@ def test_candidates_in_cells_are_refused_and_need_no_other_columns(write, tmp_pa
             "row 1: right must be a file name, got an image",
         ),
     ):
-        parquet.write_table(
-            pyarrow.table({**cells, "right": [right]}), folder / "votes.parquet"
-        )
+        table = pyarrow.table({**cells, "right": [right]})
+        parquet.write_table(table, folder / "votes.parquet")
         load = in_folder.read_benchmark(folder).load
         if said:
             assert said in refusal(load, tmp_path, "all")

@@ -386,10 +386,8 @@ def test_two_cards_are_compared_on_the_samples_in_common(options, tmp_path, viev
 
 def test_a_log_of_another_commit(imagenhub, shared_data, tmp_path, vieval):
     logs = tmp_path / "published" / "viescore_logs"
-    shutil.copytree(
-        shared_data / "viescore_logs" / "results_gpt4o_0shot",
-        logs / "results_gpt4o_0shot",
-    )
+    path = shared_data / "viescore_logs" / "results_gpt4o_0shot"
+    shutil.copytree(path, logs / "results_gpt4o_0shot")
     changed = next(logs.rglob("*.json"))
     changed.write_text(changed.read_text().replace("score", "Score", 1))
     with FakeServer() as server:

@@ -121,9 +121,8 @@ def test_a_foreign_anchor_leaks_no_secrets(anchor, tmp_path, monkeypatch, vieval
     document = json.loads(of_run.read_text())
     options = [run["provenance"]["options"] for run in document["runs"].values()]
     for recorded in options:
-        recorded["backbones"]["judge"].update(
-            base_url=["http://192.0.2.1:9/v1"], api_key_env="A_SECRET"
-        )
+        base_url = ["http://192.0.2.1:9/v1"]
+        recorded["backbones"]["judge"].update(base_url=base_url, api_key_env="A_SECRET")
     of_run.write_text(json.dumps(document))
     line = vieval("anchor", "check", anchor, code=1).err.splitlines()[-1]
     assert "the server address stored in these results is not used" in line

@@ -132,14 +132,9 @@ def test_each_command_adds_the_calibrated_score(vieval, judged, tmp_path):
     calibration = ("--calibration", tmp_path / "cal.json")
     data = tmp_path / "data"
     note = "PQ_calibrated estimates people's ratings: calibrated with 100 ratings: typical error 0."
-    printed = vieval(
-        "score",
-        data / "part-0.parquet",
-        *SHARPNESS,
-        "--out",
-        tmp_path / "v.jsonl",
-        *calibration,
-    ).out
+    path = data / "part-0.parquet"
+    place = tmp_path / "v.jsonl"
+    printed = vieval("score", path, *SHARPNESS, "--out", place, *calibration).out
     assert note in printed
     assert re.search(r"samples +PQ +PQ_calibrated", printed)
     rows = read_lines(tmp_path / "v.jsonl")
@@ -148,14 +143,8 @@ def test_each_command_adds_the_calibrated_score(vieval, judged, tmp_path):
     name, sentence, digest = run["provenance"]["calibration"]
     assert (name, len(digest)) == ("PQ_calibrated", 16)
     assert sentence in note + printed
-    vieval(
-        "score",
-        data / "part-0.parquet",
-        *SHARPNESS,
-        "--out",
-        tmp_path / "v.csv",
-        *calibration,
-    )
+    path = data / "part-0.parquet"
+    vieval("score", path, *SHARPNESS, "--out", tmp_path / "v.csv", *calibration)
     header, *_ = (tmp_path / "v.csv").read_text().splitlines()
     assert "PQ,PQ_calibrated,status" in header
     shown = vieval("score", data, *SHARPNESS, "--out", shards, *calibration).out
@@ -367,24 +356,16 @@ def rated(vieval, tmp_path):
             for generator in generators:
                 for number in range(40):
                     score, people = draw(rng)
-                    samples.append(
-                        Sample(
-                            SampleId("own", kind, generator, f"p{number}"),
-                            {},
-                            kind=kind,
-                        )
-                    )
+                    identity = SampleId("own", kind, generator, f"p{number}")
+                    sample = Sample(identity, {}, kind=kind)
+                    samples.append(sample)
                     verdicts.append(Verdict({"O": score}, Status.OK))
                     if number < prompts:
                         lines.append(
                             f"own,{kind},p{number},{generator},,ann,{aspect},{people:.3f}"
                         )
-        write_verdicts(
-            tmp_path / "v.jsonl",
-            samples,
-            verdicts,
-            Provenance("viescore", (), ("O",), "judge-7b"),
-        )
+        source = Provenance("viescore", (), ("O",), "judge-7b")
+        write_verdicts(tmp_path / "v.jsonl", samples, verdicts, source)
         labels.write_text("\n".join(lines) + "\n")
         command = (*split(f"calibrate {tmp_path}/v.jsonl --human {labels}"),)
         return vieval(*command, "--out", tmp_path / "cal.json", code=code)

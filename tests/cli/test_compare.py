@@ -20,19 +20,15 @@ FILES = ["findings.json", "numbers.csv", "pairs.csv"]
 def samples(folder, rows, backbone, aspects):
     """A samples file as lmms-eval writes it."""
     provenance = Provenance("viescore", ("0shot",), aspects, backbone)
-    return write_results(
-        folder, [result(sample, verdict, provenance) for sample, verdict in rows]
-    )
+    listed = [result(sample, verdict, provenance) for sample, verdict in rows]
+    return write_results(folder, listed)
 
 
 def judged(folder, backbone, scored, benchmark="vieval_demo"):
     """A judge of SC on 40 instructions with two outputs each."""
-    return a_rated_folder(
-        folder / backbone[:8],
-        scored,
-        source=a_provenance(model=backbone, aspects=("SC",)),
-        benchmark=benchmark,
-    )
+    source = a_provenance(model=backbone, aspects=("SC",))
+    path = folder / backbone[:8]
+    return a_rated_folder(path, scored, source=source, benchmark=benchmark)
 
 
 def compare(capsys, *arguments):
@@ -137,9 +133,8 @@ def gpt4v(shared_data, tmp_path_factory):
     spec = judge_registry.judge("viescore")
     folders = []
     for name in ("gpt4v_0shot", "gpt4v_1shot"):
-        recorded = replay.load(
-            shared_data / "viescore_logs" / f"results_{name}", spec.name
-        )
+        path = shared_data / "viescore_logs" / f"results_{name}"
+        recorded = replay.load(path, spec.name)
         rows = [
             (s, recorded.verdict(s.id)[0])
             for part in benchmark.parts
@@ -205,9 +200,8 @@ def test_unranked_judges_are_a_family_of_their_own(shared_data, tmp_path, capsys
         ("second", "gpt4v_1shot", ("cig", "sdie")),
         ("one type", "gpt4v_0shot", ("cig",)),
     ):
-        recorded = replay.load(
-            shared_data / "viescore_logs" / f"results_{log}", spec.name
-        )
+        path = shared_data / "viescore_logs" / f"results_{log}"
+        recorded = replay.load(path, spec.name)
         rows = [
             (s, recorded.verdict(s.id)[0])
             for part in parts

@@ -288,9 +288,8 @@ def test_an_unforeseen_error_is_one_line_with_its_traceback_file(broken, vieval)
 def test_a_full_disk_under_the_output_is_one_line():
     code = "import sys; from vieval_plugin.cli import main; sys.exit(main(['config']))"
     with open("/dev/full", "w") as full:
-        ended = subprocess.run(
-            [sys.executable, "-c", code], stdout=full, stderr=subprocess.PIPE, text=True
-        )
+        command = [sys.executable, "-c", code]
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
     assert ended.returncode == 1
     assert ended.stderr == (
         "vieval: output: no space left; free disk space, then run the same command again\n"
@@ -320,12 +319,9 @@ def test_a_slip_while_commands_are_gathered_is_one_line(broken, monkeypatch, vie
 
 def test_who_stops_reading_is_no_error(samples):
     code = "import sys; from vieval_plugin.cli import main; sys.exit(main(['config']))"
-    process = subprocess.Popen(
-        [sys.executable, "-c", code],
-        cwd=HERE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
+    command = [sys.executable, "-c", code]
+    stdout = subprocess.PIPE
+    process = subprocess.Popen(command, cwd=HERE, stdout=stdout, stderr=subprocess.PIPE)
     process.stdout.close()
     assert process.stderr.read() == b""
     process.stderr.close()

@@ -83,9 +83,8 @@ def test_conditions_are_sql_on_all_that_a_verdict_has(vieval, server, tmp_path):
         ("len(sub_scores) > 0 and tokens.input > 0", 40),
     )
     for number, (where, passes) in enumerate(conditions):
-        printed = vieval(
-            "filter", out, "--where", where, "--out", tmp_path / str(number)
-        ).out
+        path = tmp_path / str(number)
+        printed = vieval("filter", out, "--where", where, "--out", path).out
         assert f"{passes} of 40 rows" in printed
 
 
@@ -141,9 +140,8 @@ def test_a_condition_loads_no_extension_and_a_file_is_no_folder(vieval, tmp_path
         where = f"cast(current_setting('{name}') as varchar) = 'false'"
         vieval(f"filter {out} --where", where, "--out", tmp_path / f"kept{number}")
     file = data / "part-0.parquet"
-    err = vieval(
-        "filter", file, "--where", "PQ > 0", "--out", tmp_path / "none", code=1
-    ).err
+    path = tmp_path / "none"
+    err = vieval("filter", file, "--where", "PQ > 0", "--out", path, code=1).err
     assert err == (
         f"vieval: {file}: expected a folder of shards, got a file; judge the data set "
         "with --out FOLDER\n"
@@ -178,12 +176,8 @@ def test_a_tar_becomes_a_tar(vieval, tmp_path, name):
     }
     write_tar(tmp_path / "data" / name, samples)
     vieval("score", tmp_path / "data", *SHARPNESS, "--out", tmp_path / "out")
-    vieval(
-        f"filter {tmp_path}/out --where",
-        "uid in ('x/1', 'x/5')",
-        "--out",
-        tmp_path / "kept",
-    )
+    path = tmp_path / "kept"
+    vieval(f"filter {tmp_path}/out --where", "uid in ('x/1', 'x/5')", "--out", path)
     with tarfile.open(tmp_path / "kept" / name) as tar:
         members = {entry.name: tar.extractfile(entry).read() for entry in tar}
     further = {
@@ -214,10 +208,8 @@ def test_what_is_added_to_a_tar_has_the_names_of_its_samples(vieval, tmp_path):
 
 def test_a_tar_that_was_filtered_before_keeps_what_was_added_then(vieval, tmp_path):
     out = tmp_path / "out"
-    write_tar(
-        tmp_path / "data" / "a.tar",
-        {"1": {"jpg": picture(1), "txt": b"a thing", "vieval.json": b"{}"}},
-    )
+    path = tmp_path / "data" / "a.tar"
+    write_tar(path, {"1": {"jpg": picture(1), "txt": b"a thing", "vieval.json": b"{}"}})
     vieval("score", tmp_path / "data", *SHARPNESS, "--out", out)
     err = vieval(f"filter {out} --where 'PQ > 0' --out {tmp_path}/kept", code=1).err
     assert (
@@ -245,14 +237,12 @@ def test_what_the_library_datasets_wrote_keeps_its_features(vieval, tmp_path):
             "kind_of": datasets.ClassLabel(names=["a", "b"]),
         }
     )
-    made = datasets.Dataset.from_dict(
-        {
-            "image": pictures,
-            "prompt": [f"thing {n}" for n in range(6)],
-            "kind_of": [0, 1] * 3,
-        },
-        features=features,
-    )
+    columns = {
+        "image": pictures,
+        "prompt": [f"thing {n}" for n in range(6)],
+        "kind_of": [0, 1] * 3,
+    }
+    made = datasets.Dataset.from_dict(columns, features=features)
     (tmp_path / "data").mkdir()
     made.to_parquet(tmp_path / "data" / "train.parquet")
     vieval("score", tmp_path / "data", *SHARPNESS, "--out", out)
@@ -269,18 +259,13 @@ def test_what_the_library_datasets_wrote_keeps_its_features(vieval, tmp_path):
 def test_each_prompt_that_passes_has_a_row(vieval, server, tmp_path):
     given = [{"image": picture(n), "prompt": [f"a {n}", f"b {n}"]} for n in range(3)]
     (tmp_path / "data").mkdir()
-    parquet.write_table(
-        pyarrow.Table.from_pylist(given), tmp_path / "data" / "a.parquet"
-    )
+    table = pyarrow.Table.from_pylist(given)
+    parquet.write_table(table, tmp_path / "data" / "a.parquet")
     asked = ("--model", "fake", "--base-url", server.base_url, "--kind", "tig")
     vieval("score", tmp_path / "data", *asked, "--out", tmp_path / "out")
     assert len(verdicts(tmp_path / "out")) == 6
-    vieval(
-        f"filter {tmp_path}/out --where",
-        'prompt = 1 or "row" = 0',
-        "--out",
-        tmp_path / "kept",
-    )
+    path = tmp_path / "kept"
+    vieval(f"filter {tmp_path}/out --where", 'prompt = 1 or "row" = 0', "--out", path)
     written = parquet.read_table(tmp_path / "kept" / "a.parquet").to_pylist()
     assert [row["verdict_uid"] for row in written] == [
         f"a.parquet:{uid}" for uid in ("0#0", "0#1", "1#1", "2#1")

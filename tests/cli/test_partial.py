@@ -231,11 +231,9 @@ def test_a_file_of_verdicts_needs_what_stands_beside_it(folder, server, vieval):
         "alone.jsonl.run.json, which records the judges used, is missing from the same folder; copy it there"
         in vieval("rank", alone, code=1).err
     )
-    other = copied(
-        folder / "v.jsonl",
-        folder / "other.jsonl",
-        lambda text: text.replace('"run": "', '"run": "x'),
-    )
+    path = folder / "v.jsonl"
+    place = folder / "other.jsonl"
+    other = copied(path, place, lambda text: text.replace('"run": "', '"run": "x'))
     said = vieval("rank", other, code=1).err
     assert re.search(
         (
@@ -261,9 +259,8 @@ def test_a_file_that_lost_verdicts_says_how_many(folder, server, vieval):
 
 
 def test_a_line_of_another_judge_than_its_runs_is_refused(tmp_path, vieval):
-    verdicts = a_verdict_file(
-        tmp_path / "v.jsonl", aurora=some_scores(4), borealis=some_scores(4)
-    )
+    place = tmp_path / "v.jsonl"
+    verdicts = a_verdict_file(place, aurora=some_scores(4), borealis=some_scores(4))
     other = copied(
         verdicts,
         tmp_path / "w.jsonl",

@@ -292,26 +292,16 @@ def results(folder):
         model = (PAYLOAD, *FORMULAS)[number % 8]
         identity = SampleId("vieval_demo", "tie", model, f"{number // 8} {PAYLOAD}")
         ratings = {"SC": tuple(map(float, rng.choice([0.0, 0.5, 1.0], 3)))}
-        sample = Sample(
-            identity,
-            {},
-            ratings=ratings,
-            tags=(PAYLOAD,),
-            group=PAYLOAD + str(number // 8),
-        )
+        group = PAYLOAD + str(number // 8)
+        sample = Sample(identity, {}, ratings=ratings, tags=(PAYLOAD,), group=group)
         status = Status.OK if number % 5 else Status.REFUSAL
         trace = (Step((PAYLOAD, "x"), status, (7.0,), PAYLOAD, PAYLOAD),)
         scores = {"SC": float(rng.random())} if number % 5 else {}
         verdict = Verdict(scores, status, PAYLOAD, trace, findings=(PAYLOAD, *FORMULAS))
         for judge in (PAYLOAD, *FORMULAS[:2]):
+            options = {PAYLOAD: PAYLOAD}
             source = Provenance(
-                "mine",
-                (PAYLOAD,),
-                ("SC",),
-                judge,
-                PAYLOAD,
-                PAYLOAD,
-                options={PAYLOAD: PAYLOAD},
+                "mine", (PAYLOAD,), ("SC",), judge, PAYLOAD, PAYLOAD, options=options
             )
             rows.append(result(sample, verdict, source))
     return write_results(folder / "run", rows)
@@ -335,16 +325,15 @@ def test_a_report_holds_nothing_that_steers_links_or_computes(results, folder, c
         file.write(EXPECTED)
         csv.writer(file).writerow(row)
     out = folder / "report"
-    main(
-        [
-            "report",
-            str(results),
-            "--out",
-            str(out),
-            "--expect",
-            str(folder / "expected.csv"),
-        ]
-    )
+    command = [
+        "report",
+        str(results),
+        "--out",
+        str(out),
+        "--expect",
+        str(folder / "expected.csv"),
+    ]
+    main(command)
     said = capsys.readouterr()
     harmless_console(said.out)
     harmless_console(said.err)

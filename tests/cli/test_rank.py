@@ -53,14 +53,9 @@ def verdicts(path, generators, prompts=40, draws=1, source=SOURCE):
                     "own", "tie" if prompt % 4 == 0 else "tig", name, f"u{prompt}", draw
                 )
                 tags = ("people",) if prompt % 2 else ()
-                samples.append(
-                    Sample(
-                        identity,
-                        {},
-                        tags=tags,
-                        category="cats" if prompt % 3 else "dogs",
-                    )
-                )
+                category = "cats" if prompt % 3 else "dogs"
+                sample = Sample(identity, {}, tags=tags, category=category)
+                samples.append(sample)
                 value = score(prompt, draw)
                 scored = (
                     {}
@@ -217,12 +212,10 @@ def test_the_best_of_several_images_counts_the_same_number_for_all(tmp_path, cap
         if (row["aspect"], row["breakdown"]) == ("SC", "")
         and "best of 2" in row["statistic"]
     }
-    images = np.array(
-        [
-            [GENERATORS["good"](prompt, draw) for draw in range(4)]
-            for prompt in range(40)
-        ]
-    )
+    rows = [
+        [GENERATORS["good"](prompt, draw) for draw in range(4)] for prompt in range(40)
+    ]
+    images = np.array(rows)
     pairs = [images[:, [i, j]].max(axis=1) for i in range(4) for j in range(i)]
     assert best["good"] == pytest.approx(np.mean(pairs), abs=1e-5)
     assert best["poor"] == pytest.approx(
@@ -311,9 +304,8 @@ def contests(folder, beats, names="abc"):
                 identity, candidates, Votes("four_way", "first"), group=f"p{prompt}"
             )
             vote = beats(first, second, prompt)
-            verdict = Verdict(
-                {}, Status.OK, choice=Choice(votes={"forward": vote, "reverse": vote})
-            )
+            choice = Choice(votes={"forward": vote, "reverse": vote})
+            verdict = Verdict({}, Status.OK, choice=choice)
             source = Provenance("pairwise", (), (), "judge-7b")
             rows.append(result(contest, verdict, source))
     return write_results(folder, rows)

@@ -279,9 +279,8 @@ def asked_by(way, server, monkeypatch):
         monkeypatch.setenv("VIEVAL_BASE_URL", server.base_url)
     elif way == "options":
         backbone = f"{{judge: {{model: fake, base_url: {server.base_url}}}}}"
-        Path("today.yaml").write_text(
-            f"statistics: {{draws: 100}}\nbackbones: {backbone}"
-        )
+        text = f"statistics: {{draws: 100}}\nbackbones: {backbone}"
+        Path("today.yaml").write_text(text)
         monkeypatch.setenv("VIEVAL_CONFIG", "today.yaml")
     return named(server) if way == "flags" else []
 
@@ -430,9 +429,8 @@ def test_a_killed_run_leaves_no_result_and_resumes(judge, vieval):
                 "--num-concurrent",
                 "1",
             ]
-            running = subprocess.Popen(
-                command, env={**os.environ, "PYTHONPATH": str(ROOT)}
-            )
+            env = {**os.environ, "PYTHONPATH": str(ROOT)}
+            running = subprocess.Popen(command, env=env)
             while len(answered) < 5:
                 time.sleep(0.05)
             running.terminate()

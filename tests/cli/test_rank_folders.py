@@ -204,9 +204,8 @@ def numbered(folder, names):
 
 def test_image_names_number_the_prompts(tmp_path, vieval):
     mine = numbered(tmp_path / "mine", [f"{n}.png" for n in range(11)])
-    theirs = numbered(
-        tmp_path / "theirs", [f"image_{n:02}_s3.png" for n in range(1, 12)]
-    )
+    path = tmp_path / "theirs"
+    theirs = numbered(path, [f"image_{n:02}_s3.png" for n in range(1, 12)])
     texts = [f"square {n}" for n in range(11)]
     (tmp_path / "prompts.txt").write_text("\n".join(texts))
     (tmp_path / "prompts.csv").write_text("prompt\n" + "\n".join(texts))

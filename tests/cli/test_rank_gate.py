@@ -61,15 +61,14 @@ def gate(tmp_path, monkeypatch, capsys):
                     )
                 )
         write_verdicts(tmp_path / "v.jsonl", judged, verdicts, SOURCE)
-        code = main(
-            [
-                "rank",
-                str(tmp_path / "v.jsonl"),
-                *map(str, flags),
-                "--margin",
-                str(margin),
-            ]
-        )
+        command = [
+            "rank",
+            str(tmp_path / "v.jsonl"),
+            *map(str, flags),
+            "--margin",
+            str(margin),
+        ]
+        code = main(command)
         return code, capsys.readouterr().out.splitlines()
 
     return ranked
@@ -199,9 +198,8 @@ def test_corrected_differences_have_the_same_prompt_more(gate, tmp_path):
         for name, values in (("new", new + 0.02), ("old", old))
         for n, value in enumerate(values)
     ]
-    (tmp_path / "people.csv").write_text(
-        "\n".join(["benchmark,part,uid,generator,draw,rater,aspect,value", *rows])
-    )
+    text = "\n".join(["benchmark,part,uid,generator,draw,rater,aspect,value", *rows])
+    (tmp_path / "people.csv").write_text(text)
     _, shown = gate(new, old, "--human", tmp_path / "people.csv")
     sentence = shown[1]
     differences = np.append(
@@ -242,11 +240,8 @@ def contests(tmp_path, votes, lost=(), unread=()):
         if number in lost:
             verdict = unjudged(Status.NO_IMAGE, "lost")
             [step] = verdict.trace
-            verdict = Verdict(
-                {},
-                Status.NO_IMAGE,
-                trace=(type(step)(("1", *step.path), step.status, reason="lost"),),
-            )
+            trace = (type(step)(("1", *step.path), step.status, reason="lost"),)
+            verdict = Verdict({}, Status.NO_IMAGE, trace=trace)
         if number in unread:
             verdict = Verdict({}, Status.PARSE_FAILURE)
         verdicts.append(verdict)
@@ -306,9 +301,8 @@ def test_pictures_that_nobody_knows_are_not_the_same_files(tmp_path, capsys):
     tables = []
     for name in ("x", "y"):
         rows = [f"p{n},cat {n},{name}none/p{n}.png,{name}" for n in range(80)]
-        (tmp_path / f"{name}.csv").write_text(
-            "\n".join(["uid,prompt,output,image_model", *rows])
-        )
+        text = "\n".join(["uid,prompt,output,image_model", *rows])
+        (tmp_path / f"{name}.csv").write_text(text)
         main(
             split(
                 f"score {tmp_path}/{name}.csv --judge sharpness "
@@ -349,14 +343,13 @@ def judged(tmp_path_factory):
         PIL.Image.new("RGB", (16, 16), (number, 0, 0)).save(folder / f"{number}.png")
         name = ("new", "old")[number % 2]
         prompt = f"a thing {number // 2}"
-        rows.append(
-            {
-                "uid": f"p{number // 2}",
-                "image_model": name,
-                "output": f"{number}.png",
-                "prompt": prompt,
-            }
-        )
+        row = {
+            "uid": f"p{number // 2}",
+            "image_model": name,
+            "output": f"{number}.png",
+            "prompt": prompt,
+        }
+        rows.append(row)
     write_lines(folder / "s.jsonl", rows)
     with FakeServer() as server:
         out = folder / "v.jsonl"

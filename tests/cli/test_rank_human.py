@@ -40,9 +40,8 @@ def given(tmp_path, monkeypatch):
         judged = np.clip(people[name] + LIKING[name] + rng.normal(0, 0.05, 120), 0, 1)
         for number, score in enumerate(judged):
             samples.append(Sample(SampleId("own", "tig", name, f"p{number}"), {}))
-            verdicts.append(
-                Verdict(dict.fromkeys(("SC", "PQ", "O"), float(score)), Status.OK)
-            )
+            verdict = Verdict(dict.fromkeys(("SC", "PQ", "O"), float(score)), Status.OK)
+            verdicts.append(verdict)
     write_verdicts(tmp_path / "v.jsonl", samples, verdicts, SOURCE)
 
     def rated(number, generators=tuple(PEOPLE)):

@@ -41,9 +41,8 @@ def builds(tmp_path_factory):
         saved(crop, 3, 90, 100 + n).save(root / "equal" / name)
         saved(crop, 15, 40, 200 + n).save(root / "strong" / name)
         black = Image.new("RGB", (SIDE, SIDE))
-        (black if n % 10 == 0 else saved(crop, 3, 90, 300 + n)).save(
-            root / "black" / name
-        )
+        path = root / "black" / name
+        (black if n % 10 == 0 else saved(crop, 3, 90, 300 + n)).save(path)
     prompts = [f"p{n},photograph {n} of {n * n}" for n in range(80)]
     (root / "prompts.csv").write_text("\n".join(["uid,prompt", *prompts]) + "\n")
     return root

@@ -92,9 +92,8 @@ def test_fresh_asks_anew_and_replaces_the_stored(score, samples_file, tmp_path):
     answers = []
     with FakeServer(reply=numbering(), schema_support="rejected") as server:
         for flags, max_age in runs:
-            (tmp_path / "vieval.yaml").write_text(
-                f"store: {{path: r.sqlite, max_age: {max_age}}}\n"
-            )
+            text = f"store: {{path: r.sqlite, max_age: {max_age}}}\n"
+            (tmp_path / "vieval.yaml").write_text(text)
             code, verdicts, _, said = score(samples_file, *named(server), *flags)
             assert code == 0
             answers.append(

@@ -48,14 +48,13 @@ def samples(folder, count):
     for number in range(count):
         picture = PIL.Image.new("RGB", (16, 16), (number % 256, number // 256, 7))
         (folder / f"{number}.png").write_bytes(encoded(picture))
-        rows.append(
-            {
-                "uid": f"u{number}",
-                "kind": "tig",
-                "output": f"{number}.png",
-                "prompt": prompt_of(number),
-            }
-        )
+        row = {
+            "uid": f"u{number}",
+            "kind": "tig",
+            "output": f"{number}.png",
+            "prompt": prompt_of(number),
+        }
+        rows.append(row)
     write_lines(folder / "s.jsonl", rows)
 
 
@@ -604,12 +603,9 @@ def test_vllm_answers_files_wave_by_wave(store, capsys, tmp_path):
             ),
             str(model),
         ]
+        asked = [*module, *said.split(), *blanks]
         subprocess.run(
-            [*module, *said.split(), *blanks],
-            env=environment,
-            cwd=tmp_path,
-            check=True,
-            capture_output=True,
+            asked, env=environment, cwd=tmp_path, check=True, capture_output=True
         )
         answered += 1
         assert answered <= 2  # the second wave are re-asks

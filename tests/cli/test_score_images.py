@@ -52,12 +52,11 @@ def test_an_edit_is_told_by_its_source_and_instruction(folder, server, capsys):
     edit = split(
         "score cat.png dog.png --source before.png --instruction 'add a hat' --json"
     )
-    found = main(
-        [
-            *edit,
-            *split(f"--model fake --base-url {server.base_url} --out verdicts.jsonl"),
-        ]
-    )
+    command = [
+        *edit,
+        *split(f"--model fake --base-url {server.base_url} --out verdicts.jsonl"),
+    ]
+    found = main(command)
     assert found == 0
     verdicts = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [

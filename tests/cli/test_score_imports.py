@@ -22,9 +22,8 @@ def test_scoring_a_folder_imports_no_benchmark_and_few_modules(tmp_path, monkeyp
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "images").mkdir()
     for number in range(3):
-        PIL.Image.effect_noise((16, 16), 40 + number).convert("RGB").save(
-            tmp_path / "images" / f"{number}.png"
-        )
+        path = tmp_path / "images" / f"{number}.png"
+        PIL.Image.effect_noise((16, 16), 40 + number).convert("RGB").save(path)
     (tmp_path / "prompts.txt").write_text("grains\nsand\nsky\n")
     done = run_process([sys.executable, "-c", SCORE], cwd=tmp_path, check=True)
     code, *modules = done.stdout.splitlines()[-1].split()

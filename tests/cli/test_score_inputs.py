@@ -47,10 +47,8 @@ def table(path, rows):
 def test_two_generators_are_ranked_from_folders(score, tmp_path, vieval):
     for model in ("mine", "theirs"):
         for noise, number in enumerate((1, 2, 3)):
-            draw(
-                tmp_path / "out" / model / f"{number}.png",
-                noise if model == "mine" else 0,
-            )
+            path = tmp_path / "out" / model / f"{number}.png"
+            draw(path, noise if model == "mine" else 0)
     (tmp_path / "prompts.txt").write_text("\n".join(PROMPTS) + "\n")
     code, rows, said, _ = score(tmp_path / "out", "--prompts", tmp_path / "prompts.txt")
     assert code == 0
@@ -136,9 +134,8 @@ def test_an_answer_that_lmms_eval_wrote_names_no_file_that_it_likes(score, tmp_p
     assert (code, [row["status"] for row in found]) == (1, ["no_image"] * 3)
     assert "generate.trusted" in said
     (tmp_path / "o.yaml").write_text("generate: {trusted: [saved]}\n")
-    code, found, said, _ = score(
-        run, "--kind", "tie", "--config", tmp_path / "o.yaml", judge="ssim"
-    )
+    place = tmp_path / "o.yaml"
+    code, found, said, _ = score(run, "--kind", "tie", "--config", place, judge="ssim")
     assert [row["status"] for row in found] == ["ok", "ok", "no_image"]
     assert "returned one of its own input images" in said
 
@@ -152,9 +149,8 @@ def test_an_edit_is_shown_with_the_source_that_lmms_eval_kept(score, tmp_path):
         host_row(1, answer),
     ]
     write_lines(tmp_path / "x_samples_edits.jsonl", rows)
-    code, found, said, _ = score(
-        tmp_path / "x_samples_edits.jsonl", "--kind", "tie", judge="ssim"
-    )
+    path = tmp_path / "x_samples_edits.jsonl"
+    code, found, said, _ = score(path, "--kind", "tie", judge="ssim")
     assert [row["status"] for row in found] == ["ok", "not_applicable"]
     assert code == 0
     assert "the sample has no source image" in said

@@ -91,9 +91,8 @@ def test_images_in_cells_of_a_parquet_file_are_shown(folder, vieval):
     rows = [
         {"output": file.read_bytes(), "prompt": f"a {file.stem}"} for file in files
     ] * 20
-    parquet.write_table(
-        pyarrow.Table.from_pylist(rows), folder / "s.parquet", row_group_size=7
-    )
+    table = pyarrow.Table.from_pylist(rows)
+    parquet.write_table(table, folder / "s.parquet", row_group_size=7)
     vieval("score", "s.parquet", "--judge", "sharpness", "--out", "v.jsonl")
     image = lines("v.jsonl")[40]["images"]["output"]
     digest = hashlib.sha256(files[1].read_bytes()).hexdigest()
@@ -176,16 +175,14 @@ def test_a_flat_table_has_a_row_a_verdict(folder, vieval, ending):
 
 
 def test_an_address_keeps_no_key_in_results(folder, vieval, tmp_path):
-    (tmp_path / "s.jsonl").write_text(
-        json.dumps(
-            {
-                "uid": "1",
-                "kind": "tig",
-                "images": {"output": "http://h.example/a.png?key=hunter2-and-more"},
-                "texts": {"prompt": "x"},
-            }
-        )
-    )
+    document = {
+        "uid": "1",
+        "kind": "tig",
+        "images": {"output": "http://h.example/a.png?key=hunter2-and-more"},
+        "texts": {"prompt": "x"},
+    }
+    text = json.dumps(document)
+    (tmp_path / "s.jsonl").write_text(text)
     vieval("score", "s.jsonl", "--judge", "sharpness", "--out", "v.jsonl", code=1)
     assert "hunter2" not in (tmp_path / "v.jsonl").read_text()
 
@@ -251,12 +248,11 @@ def test_half_a_character_of_a_reply_is_no_end_of_a_run(tmp_path, capsys):
 
 def test_images_without_a_generator_are_yours(samples_file, vieval, tmp_path):
     rows = read_lines(samples_file)
-    samples_file.write_text(
-        "".join(
-            json.dumps({**row, "uid": str(n), "image_model": ""}) + "\n"
-            for n, row in enumerate(rows)
-        )
+    text = "".join(
+        json.dumps({**row, "uid": str(n), "image_model": ""}) + "\n"
+        for n, row in enumerate(rows)
     )
+    samples_file.write_text(text)
     out = tmp_path / "v.jsonl"
     vieval("score", samples_file, "--judge", "sharpness", "--out", out)
     ranked = vieval("rank", out).out

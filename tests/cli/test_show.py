@@ -71,9 +71,8 @@ def test_a_page_of_vqascore_shows_its_question(run, tmp_path, vieval):
         verdicts = evaluate(
             samples, judge="vqascore", backbone=backbone, options=UNSTORED
         )
-    write_verdicts(
-        tmp_path / "v.jsonl", samples, verdicts, provenance("vqascore", backbone)
-    )
+    path = tmp_path / "v.jsonl"
+    write_verdicts(path, samples, verdicts, provenance("vqascore", backbone))
     page = ["--html", str(tmp_path / "v.html")]
     vieval(f"show {tmp_path}/v.jsonl s1", *page)
     assert "a lonely tree" in (tmp_path / "v.html").read_text()

@@ -59,9 +59,8 @@ def test_doctor_finds_how_a_server_takes_images(name, vieval, monkeypatch):
     settings, problem, _ = SERVERS[name]
     monkeypatch.setattr("vieval_plugin.cli.doctor._SECONDS", 2.0)
     with FakeServer(**settings) as server:
-        out = vieval(
-            "doctor", "--base-url", server.base_url, code=1 if problem else 0
-        ).out
+        code = 1 if problem else 0
+        out = vieval("doctor", "--base-url", server.base_url, code=code).out
     problems = [line for line in out.splitlines() if line.startswith("PROBLEM")]
     assert len(problems) == bool(problem)
     assert problem is None or problem in problems[0]

@@ -73,9 +73,8 @@ def test_its_tasks_run_and_replay(folders, tmp_path, results_of, vieval):
     with FakeServer() as server:
         model = in_process.served("vieval_openai", server)
         out = ("--output_path", tmp_path / "out", "--log_samples")
-        in_process.run(
-            *model, "--tasks", ",".join(judged), *out, data=data, options=options
-        )
+        text = ",".join(judged)
+        in_process.run(*model, "--tasks", text, *out, data=data, options=options)
     results, samples = results_of(tmp_path / "out")
     assert [len(samples[task]) for task in judged] == [50, 50, 20]
     assert results["results"]["signs_viescore"]["SC_count,none"] == 50

@@ -44,9 +44,8 @@ def test_the_group_is_the_mean_of_six_tags_with_an_interval(tmp_path, monkeypatc
         "objects_color": {"model": str(tiny_scorers.build_clip(tmp_path / "colors"))},
     }
     out = tmp_path / "out"
-    options = in_process.options_file(
-        tmp_path / "options.yaml", data=str(data), scorers=scorers
-    )
+    place = tmp_path / "options.yaml"
+    options = in_process.options_file(place, data=str(data), scorers=scorers)
     generator = ("--model", "vieval_images", "--model_args", f"folder={made},name=mine")
     command = in_process.command(generator, GROUP, 4)[1:]
     in_process.run(*command, "--output_path", out, options=options)

@@ -48,9 +48,8 @@ def test_published_outputs_are_ranked_beside_ours(prepared_data, tmp_path, vieva
                 ),
             )
             arguments = in_process.command(images, GENERATED, 10)[1:]
-            in_process.run(
-                *arguments, "--output_path", tmp_path / name, data=data, options=file
-            )
+            path = tmp_path / name
+            in_process.run(*arguments, "--output_path", path, data=data, options=file)
             return in_process.read(tmp_path / name)[0]["results"][GENERATED]
 
         assert run("mine", made)["SC_mean_value,none"] == pytest.approx(OWN_SCORE / 10)

@@ -41,9 +41,8 @@ def folder(tmp_path):
         noise = np.random.default_rng(number).integers(
             -4 * number - 1, 4 * number + 2, picture.shape
         )
-        PIL.Image.fromarray((picture + noise).clip(0, 255).astype(np.uint8)).save(
-            made / f"{one.id.uid}.png"
-        )
+        path = made / f"{one.id.uid}.png"
+        PIL.Image.fromarray((picture + noise).clip(0, 255).astype(np.uint8)).save(path)
     return made
 
 
@@ -125,21 +124,19 @@ def test_judging_later_gives_the_same_digits(folder, tmp_path, capsys, server, j
     at_once = {r.id.uid: dict(r.verdict.scores) for r in found}
     assert {len(scores) for scores in at_once.values()} == {3 if asks else 1}
     asked = server.stats()["requests"]
-    later = run(
-        tmp_path, images(folder), task, more=("--predict_only",), backbones=backbones
-    )
+    more = ("--predict_only",)
+    later = run(tmp_path, images(folder), task, more=more, backbones=backbones)
     assert server.stats()["requests"] == asked
     document, _ = in_process.read(later)
     assert document["results"][task]["made_count,none"] == 6
-    got = main(
-        [
-            "score",
-            str(later),
-            *(named(server) if asks else ()),
-            "--out",
-            str(tmp_path / "v.jsonl"),
-        ]
-    )
+    command = [
+        "score",
+        str(later),
+        *(named(server) if asks else ()),
+        "--out",
+        str(tmp_path / "v.jsonl"),
+    ]
+    got = main(command)
     assert got == 0
     assert {
         r.id.uid: dict(r.verdict.scores) for r in own.records_of(tmp_path / "v.jsonl")
@@ -218,19 +215,17 @@ def test_a_users_prompts_are_a_task(tmp_path, vieval):
     (tmp_path / "made").mkdir()
     rows = []
     for number, category in enumerate(("animals", "animals", "places")):
-        noise = np.random.default_rng(number).integers(
-            0, 256, (32, 32, 3), dtype=np.uint8
-        )
+        dtype = np.uint8
+        noise = np.random.default_rng(number).integers(0, 256, (32, 32, 3), dtype=dtype)
         PIL.Image.fromarray(noise).save(tmp_path / "made" / f"p{number}.png")
-        rows.append(
-            {
-                "uid": f"p{number}",
-                "kind": "tig",
-                "texts": {"prompt": "x"},
-                "tags": ["one"],
-                "category": category,
-            }
-        )
+        row = {
+            "uid": f"p{number}",
+            "kind": "tig",
+            "texts": {"prompt": "x"},
+            "tags": ["one"],
+            "category": category,
+        }
+        rows.append(row)
     prompts = tmp_path / "prompts.jsonl"
     write_lines(prompts, rows)
     out = run(
@@ -334,13 +329,9 @@ def judged_rows(host_generator, tmp_path, benchmark, rows, column, reply):
         command = in_process.command(
             host_generator("json"), f"generate_{benchmark}_viescore", 8
         )[1:]
-        in_process.run(
-            *command,
-            "--output_path",
-            tmp_path / "out",
-            data=tmp_path / "data",
-            options=file,
-        )
+        path = tmp_path / "out"
+        data = tmp_path / "data"
+        in_process.run(*command, "--output_path", path, data=data, options=file)
     return records(tmp_path / "out")
 
 

@@ -108,9 +108,8 @@ def test_repeats_are_verdicts_of_their_own(evaluate, model, tmp_path):
     def reply(request):
         question = json.dumps(request["messages"])
         turns[question] += 1
-        return json.dumps(
-            {"score": [turns[question], 9], "reasoning": str(turns[question])}
-        )
+        document = {"score": [turns[question], 9], "reasoning": str(turns[question])}
+        return json.dumps(document)
 
     arguments = ("--repeats", 3, "--gen_kwargs", "temperature=1")
     with FakeServer(reply=reply) as server:

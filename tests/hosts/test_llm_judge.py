@@ -84,18 +84,16 @@ def rows(tmp_path_factory):
         source = str(folder / "0.png")
         image.write_bytes(b"no image" if number == 7 else colour(number))
         images = [source, str(image)] if number in (13, 15) else [str(image)]
-        rows.append(
-            {"uid": uid, "prompt": prompt, "image": str(image), "images": images}
-        )
+        row = {"uid": uid, "prompt": prompt, "image": str(image), "images": images}
+        rows.append(row)
         kind, roles, text = (
             ("tie", {"source": source}, "instruction")
             if images[1:]
             else ("tig", {}, "prompt")
         )
         roles["output"] = str(image)
-        samples.append(
-            {"uid": uid, "kind": kind, "images": roles, "texts": {text: prompt}}
-        )
+        row = {"uid": uid, "kind": kind, "images": roles, "texts": {text: prompt}}
+        samples.append(row)
     for name, lines in (("rows", rows), ("samples", samples)):
         write_lines(folder / f"{name}.jsonl", lines)
     (folder / "task.yaml").write_text(TASK.replace("ROWS", str(folder / "rows.jsonl")))
@@ -111,21 +109,19 @@ def rows(tmp_path_factory):
 
 def options(folder, server, name):
     path = folder / f"{name}.yaml"
-    path.write_text(
-        json.dumps(
-            {
-                "store": {"path": str(folder / f"{name}.sqlite")},
-                "backbones": {
-                    "judge": {
-                        "model": "other",
-                        "base_url": server.base_url,
-                        "retries": 0,
-                        "patience": 20,
-                    }
-                },
+    document = {
+        "store": {"path": str(folder / f"{name}.sqlite")},
+        "backbones": {
+            "judge": {
+                "model": "other",
+                "base_url": server.base_url,
+                "retries": 0,
+                "patience": 20,
             }
-        )
-    )
+        },
+    }
+    text = json.dumps(document)
+    path.write_text(text)
     return path
 
 
@@ -169,15 +165,14 @@ def test_a_task_scores_as_vieval_score(lmms_eval, rows, tmp_path, monkeypatch):
         monkeypatch.setenv("VIEVAL_CONFIG", str(options(tmp_path, server, "score")))
         from vieval_plugin.cli import main
 
-        main(
-            [
-                "score",
-                str(rows / "samples.jsonl"),
-                *named(server),
-                "--out",
-                str(verdicts),
-            ]
-        )
+        command = [
+            "score",
+            str(rows / "samples.jsonl"),
+            *named(server),
+            "--out",
+            str(verdicts),
+        ]
+        main(command)
     scored = {
         row["uid"]: row for row in map(json.loads, verdicts.read_text().splitlines())
     }
@@ -407,17 +402,16 @@ def test_what_cannot_be_judged_is_a_failure(server, images, given, reason):
 
 
 def test_a_server_that_is_away_is_a_failure_too(tmp_path, monkeypatch, server):
-    text = json.dumps(
-        {
-            "backbones": {
-                "judge": {
-                    "model": "m",
-                    "base_url": "http://127.0.0.1:9/v1",
-                    "patience": 0.2,
-                }
+    document = {
+        "backbones": {
+            "judge": {
+                "model": "m",
+                "base_url": "http://127.0.0.1:9/v1",
+                "patience": 0.2,
             }
         }
-    )
+    }
+    text = json.dumps(document)
     (tmp_path / "away.yaml").write_text(text)
     monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "away.yaml"))
     response = judge("viescore", "away").evaluate(request(colour(1)))
@@ -462,9 +456,8 @@ def test_32_threads_and_the_asynchronous_interface_share_one_judge(server, monke
 def test_judges_of_one_model_share_its_pace(tmp_path, monkeypatch, server):
     with FakeServer(latency=0.02) as slow:
         backbone = {"model": "m", "base_url": slow.base_url, "num_concurrent": 2}
-        (tmp_path / "slow.yaml").write_text(
-            json.dumps({"store": {"use": False}, "backbones": {"judge": backbone}})
-        )
+        text = json.dumps({"store": {"use": False}, "backbones": {"judge": backbone}})
+        (tmp_path / "slow.yaml").write_text(text)
         monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "slow.yaml"))
         names = ("viescore", "viescore_pq_inputs", "adiee")
         with ThreadPoolExecutor(12) as pool:
@@ -480,9 +473,8 @@ def test_judges_of_one_model_share_its_pace(tmp_path, monkeypatch, server):
 
 @pytest.mark.parametrize("name", ["pairwise", "viescore"])
 def test_two_images_of_a_comparison_are_a_contest(server, name):
-    compared = judge(name).evaluate_comparative(
-        "a cat", "", "", images=[colour(1), colour(2)]
-    )
+    images = [colour(1), colour(2)]
+    compared = judge(name).evaluate_comparative("a cat", "", "", images=images)
     assert compared["success"], compared
     with Judge(name, model="fake", base_url=server.base_url) as plainly:
         preferred = plainly.compare([colour(1)], [colour(2)], "a cat")[0]

@@ -145,9 +145,8 @@ def test_the_hosts_cache_is_never_stale(results_of, ratings_folder, cig_logs, tm
         data=ratings_folder,
     )
     path = cig_logs / "ImagenHub_Control-Guided_IG" / "UniControl" / "SC.json"
-    path.write_text(
-        json.dumps({"sample_2.jpg": {"score": [3, 3], "reasoning": "changed"}})
-    )
+    text = json.dumps({"sample_2.jpg": {"score": [3, 3], "reasoning": "changed"}})
+    path.write_text(text)
     in_process.run(
         *replay(cig_logs, tmp_path / "second", "imagenhub_viescore_cig"),
         *cached,
@@ -370,15 +369,13 @@ def test_the_hosts_own_lists_have_none_of_ours(listing, lmms_eval):
 
 
 def test_a_subset_holds_its_samples(manager, ratings_folder, monkeypatch, tmp_path):
-    (tmp_path / "split.json").write_text(
-        json.dumps(
-            {
-                "ImagenHub_Control-Guided_IG": {
-                    "UniControl": {"sample": ["sample_2.jpg", "elsewhere.jpg"]}
-                }
-            }
-        )
-    )
+    document = {
+        "ImagenHub_Control-Guided_IG": {
+            "UniControl": {"sample": ["sample_2.jpg", "elsewhere.jpg"]}
+        }
+    }
+    text = json.dumps(document)
+    (tmp_path / "split.json").write_text(text)
     (tmp_path / "options.yaml").write_text("uids: split.json")
     monkeypatch.setenv("VIEVAL_DATA", str(ratings_folder))
     monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "options.yaml"))

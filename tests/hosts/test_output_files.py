@@ -53,11 +53,9 @@ def run(fake_generator, tmp_path, monkeypatch):
         generate = {"prompts": str(prompts)}
         generate |= {"trusted": [str(one) for one in trusted]} if trusted else {}
         file = tmp_path / f"o{len(list(tmp_path.glob('o*.yaml')))}.yaml"
+        data = str(tmp_path / "kept")
         options = in_process.options_file(
-            file,
-            data=str(tmp_path / "kept"),
-            generate=generate,
-            backbones=backbones or {},
+            file, data=data, generate=generate, backbones=backbones or {}
         )
         model = (
             *fake_generator,

@@ -58,9 +58,8 @@ def test_a_process_as_users(results_of, lmms_eval, ratings_folder, cig_logs, tmp
             for out, each in (("out", well), ("failed", failing))
         ]
         (tmp_path / "runs.yaml").write_text(json.dumps(runs))
-        run = lmms_eval(
-            "--config", tmp_path / "runs.yaml", data=ratings_folder, options=options
-        )
+        path = tmp_path / "runs.yaml"
+        run = lmms_eval("--config", path, data=ratings_folder, options=options)
     assert run.returncode == 1, run.stderr[-2000:]
     lines = run.stderr.splitlines()
     found = lines[-1]
@@ -175,12 +174,11 @@ def test_two_processes_give_the_numbers_of_one(evaluate, results_of, ranked, tmp
         ]  # whether schemas are enforced is asked without any
         if images == first and "Quite good." not in json.dumps(request["messages"]):
             return "Quite good."
-        return json.dumps(
-            {
-                "score": [int(images[-1], 16) % 11, int(images[0], 16) % 11],
-                "reasoning": "fine",
-            }
-        )
+        fields = {
+            "score": [int(images[-1], 16) % 11, int(images[0], 16) % 11],
+            "reasoning": "fine",
+        }
+        return json.dumps(fields)
 
     with FakeServer(reply=reply) as ours, FakeServer(reply=reply) as theirs:
         arguments = served("vieval_openai", ours)
@@ -205,9 +203,8 @@ def test_two_processes_give_the_numbers_of_one(evaluate, results_of, ranked, tmp
         environment = _environment(
             options_file(tmp_path / "two.yaml"), ACCELERATE_USE_CPU="true", **ranked
         )
-        done = run_process(
-            [sys.executable, "-m", *launch.split()], env=environment, timeout=600
-        )
+        asked = [sys.executable, "-m", *launch.split()]
+        done = run_process(asked, env=environment, timeout=600)
         assert done.returncode == 0, done.stderr[-6000:]
         calls = [server.stats()["requests"] for server in (ours, theirs)]
         one = evaluate(*arguments, limit=5)
@@ -249,11 +246,9 @@ def test_a_killed_run_asks_nothing_again(evaluate, tmp_path, results_of):
             tmp_path / "out",
         ]
         environment = _environment(options_file(tmp_path / "options.yaml", store))
+        asked = [str(part) for part in line]
         killed = subprocess.Popen(
-            [str(part) for part in line],
-            env=environment,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            asked, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         until(
             lambda: (

@@ -74,9 +74,8 @@ def test_numbers_and_ranks_are_those_of_the_report(boards, runs):
         for board in headlines_of(
             known.report, "imagenhub", tuple(known.parts), runs, options
         ):
-            view = view_of(
-                boards[0], aspect=board.aspect, failures=policy, setting="all"
-            )
+            aspect = board.aspect
+            view = view_of(boards[0], aspect=aspect, failures=policy, setting="all")
             of_view, of_report = (
                 [(n.system, n.ranks, n.estimate) for n in of.numbers]
                 for of in (view.board, board)

@@ -27,11 +27,8 @@ def contests(label, answers, votes, part="p"):
     """A run on contests with a vote of people and a judge's vote each."""
     records = []
     for number, (said, vote) in enumerate(zip(answers, votes, strict=True)):
-        verdict = Verdict(
-            {},
-            Status.OK if said else Status.REFUSAL,
-            choice=Choice({"forward": said} if said else {}),
-        )
+        choice = Choice({"forward": said} if said else {})
+        verdict = Verdict({}, Status.OK if said else Status.REFUSAL, choice=choice)
         both = tuple(SampleId("b", part, model, str(number)) for model in "xy")
         identity = SampleId("b", part, "", str(number))
         source = Provenance("mine", (), (), label)

@@ -33,13 +33,8 @@ JUDGED = Provenance("mine", (), ASPECTS)
 
 
 def record(verdict: Verdict, **more: object) -> Record:
-    given = Record(
-        SampleId("b", "tie", "model", "u1"),
-        verdict,
-        JUDGED,
-        {"SC": (0.0, 0.5)},
-        ("color",),
-    )
+    identity = SampleId("b", "tie", "model", "u1")
+    given = Record(identity, verdict, JUDGED, {"SC": (0.0, 0.5)}, ("color",))
     return replace(given, **more)  # type: ignore[arg-type]
 
 
@@ -65,9 +60,8 @@ def test_of_several_verdicts_the_mean_counts_and_each_is_kept():
 
 @pytest.mark.parametrize(("width", "exact"), [(0.0, True), (5e-5, True), (0.02, False)])
 def test_a_narrow_interval_makes_a_score_exact(width, exact):
-    verdict = Verdict(
-        {"SC": 0.5}, Status.OK, bounds={"SC": (0.5 - width / 2, 0.5 + width / 2)}
-    )
+    bounds = {"SC": (0.5 - width / 2, 0.5 + width / 2)}
+    verdict = Verdict({"SC": 0.5}, Status.OK, bounds=bounds)
     assert observe([record(verdict)]).exact is exact
 
 
@@ -165,9 +159,8 @@ def test_a_random_draw_is_a_samples_own():
 
 @pytest.mark.parametrize("policy", ["drop", "random", "worst"])
 def test_a_number_kept_apart_enters_no_statistic_but_as_recorded(policy):  # type: ignore[no-untyped-def]
-    guessed = Verdict(
-        {"PQ": 0.5}, Status.GUESSED, recorded={"SC": 0.9, "PQ": 0.5, "O": 0.67}
-    )
+    recorded = {"SC": 0.9, "PQ": 0.5, "O": 0.67}
+    guessed = Verdict({"PQ": 0.5}, Status.GUESSED, recorded=recorded)
     plain = Verdict({"PQ": 0.5}, Status.GUESSED)
     apart, none = observe([record(guessed)]), observe([record(plain)])
     assert apart.scores == none.scores == {"PQ": 0.5}

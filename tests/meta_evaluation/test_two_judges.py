@@ -84,12 +84,10 @@ def test_scores_agree_where_they_order_two_outputs_for_one_prompt_alike(shared_d
         table = pandas.DataFrame(rows, columns=["uid", "model", "score", "rating"])
         pairs = table.merge(table, on="uid")
         tables.append(pairs[pairs.model_x < pairs.model_y])
-    pairs = tables[0].merge(
-        tables[1], on=["uid", "model_x", "model_y"], suffixes=("", "_other")
-    )
-    pairs = pairs.dropna(
-        subset=["score_x", "score_y", "score_x_other", "score_y_other"]
-    )
+    on = ["uid", "model_x", "model_y"]
+    pairs = tables[0].merge(tables[1], on=on, suffixes=("", "_other"))
+    subset = ["score_x", "score_y", "score_x_other", "score_y_other"]
+    pairs = pairs.dropna(subset=subset)
     first, second, people = (
         np.sign(pairs[left] - pairs[right]).to_numpy()
         for left, right in (

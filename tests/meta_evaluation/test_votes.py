@@ -303,20 +303,10 @@ def test_rankings_are_their_pairs_and_a_contest_is_right_if_all_are(contests):
 
 def test_rankings_by_number_of_candidates():
     two = contest("a", "1>2", RANKING, scores=({"O": 0.9}, {"O": 0.1}))
-    three = contest(
-        "b",
-        "2>1=3",
-        RANKING,
-        models=tuple("xyz"),
-        scores=({"O": 0.5}, {"O": 0.9}, {"O": 0.5}),
-    )
-    wrong = contest(
-        "c",
-        "2>1=3",
-        RANKING,
-        models=tuple("xyz"),
-        scores=({"O": 0.5}, {"O": 0.9}, {"O": 0.95}),
-    )
+    scores = ({"O": 0.5}, {"O": 0.9}, {"O": 0.5})
+    three = contest("b", "2>1=3", RANKING, models=tuple("xyz"), scores=scores)
+    scores = ({"O": 0.5}, {"O": 0.9}, {"O": 0.95})
+    wrong = contest("c", "2>1=3", RANKING, models=tuple("xyz"), scores=scores)
     made = ByVotes(RANKING).findings(
         "b", ("t",), [run("mine", [two, three, wrong], aspects=("O",))], OPTIONS
     )

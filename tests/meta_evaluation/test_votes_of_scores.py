@@ -50,9 +50,8 @@ def test_numbers_that_a_log_keeps_apart_count_under_as_recorded_alone(policy, ac
 def test_votes_from_scores_are_those_of_nested_thresholds_over_groups():
     rows = scored()
     found = values(rows, aspects=("O",))
-    first, second = np.array(
-        [[dict(one)["O"] for one in o.contest.scores] for o in rows]
-    ).T
+    listed = [[dict(one)["O"] for one in o.contest.scores] for o in rows]
+    first, second = np.array(listed).T
     human = np.array([CODES[o.contest.votes.vote] for o in rows])
     groups = [o.group for o in rows]
     seed = [OPTIONS.seed, *b"b/t"]
@@ -82,9 +81,8 @@ def test_votes_from_scores_are_those_of_nested_thresholds_over_groups():
 
 def test_the_upper_bound_is_that_of_brute_force():
     rows = scored(14, seed=3)
-    first, second = np.array(
-        [[dict(one)["O"] for one in o.contest.scores] for o in rows]
-    ).T
+    listed = [[dict(one)["O"] for one in o.contest.scores] for o in rows]
+    first, second = np.array(listed).T
     people = [o.contest.votes.vote for o in rows]
 
     def right(tie, good):

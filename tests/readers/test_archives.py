@@ -149,12 +149,11 @@ def test_a_folder_of_img2dataset_is_read_as_its_tars(vieval, tmp_path):
             for suffix in ("jpg", "txt")
         ]
         write_members(data / f"{shard}.tar", members)
-        urls = pyarrow.table(
-            {
-                "url": ["http://host/a.jpg"] * 3,
-                "key": [f"{shard}{number:04}" for number in range(3)],
-            }
-        )
+        columns = {
+            "url": ["http://host/a.jpg"] * 3,
+            "key": [f"{shard}{number:04}" for number in range(3)],
+        }
+        urls = pyarrow.table(columns)
         parquet.write_table(urls, data / f"{shard}.parquet")
         (data / f"{shard}_stats.json").write_text("{}")
     vieval("score", data, *JUDGE, "--out", tmp_path / "out")

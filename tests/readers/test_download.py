@@ -173,14 +173,11 @@ class TestRedirects:
             if request.host == urlsplit(addresses[1]).netloc:
                 heard.append(request.path)
             if to := request.query.get("to"):
-                return web.Response(
-                    status=int(request.query.get("status", "302")),
-                    headers={"Location": to},
-                )
+                status = int(request.query.get("status", "302"))
+                return web.Response(status=status, headers={"Location": to})
             if left := int(request.query.get("left", "0")):
-                return web.Response(
-                    status=307, headers={"Location": f"?left={left - 1}"}
-                )
+                headers = {"Location": f"?left={left - 1}"}
+                return web.Response(status=307, headers=headers)
             return web.Response(body=b"whole")
 
         app = web.Application()
@@ -253,9 +250,8 @@ async def test_a_body_that_trickles_is_given_up(tmp_path, monkeypatch):
     runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
-    job = Download(
-        f"http://127.0.0.1:{runner.addresses[0][1]}/x", tmp_path / "x", anything
-    )
+    path = tmp_path / "x"
+    job = Download(f"http://127.0.0.1:{runner.addresses[0][1]}/x", path, anything)
     (failed,) = await asyncio.wait_for(fetch_all([job], retries=1, timeout=0.5), 120)
     await runner.cleanup()
     assert failed.reason == "timed out: incomplete after 0.5 s"

@@ -69,9 +69,8 @@ print(*sorted(outcomes))
 
 
 def test_damage_is_one_line_and_never_the_end_of_the_process(tmp_path):
-    done = run_process(
-        [sys.executable, "-c", DAMAGE, str(tmp_path), "0", "400"], timeout=600
-    )
+    command = [sys.executable, "-c", DAMAGE, str(tmp_path), "0", "400"]
+    done = run_process(command, timeout=600)
     assert (done.returncode, done.stdout.split()) == (0, ["read", "refused"]), (
         done.stderr[-2000:]
     )
@@ -129,11 +128,8 @@ def test_a_saved_data_set_names_no_file_of_rows_outside_its_folder(folder):
 
 def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path):
     text = pyarrow.array(["x" * (300 << 20)])
-    parquet.write_table(
-        pyarrow.table({"image": text, "text": text}),
-        tmp_path / "t.parquet",
-        compression="zstd",
-    )
+    table = pyarrow.table({"image": text, "text": text})
+    parquet.write_table(table, tmp_path / "t.parquet", compression="zstd")
     del text
     assert os.path.getsize(tmp_path / "t.parquet") < 1 << 20
     line = refusal(lambda: read_samples(tmp_path / "t.parquet"))
@@ -143,9 +139,8 @@ def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path):
 @pytest.mark.parametrize("form", ["parquet", "parquet dictionary", "arrow"])
 def test_one_value_in_many_rows_is_counted_in_each(tmp_path, form):
     repeated = pyarrow.DictionaryArray.from_arrays([0] * 24, ["x" * (100 << 20)])
-    table = pyarrow.table(
-        {"output": [f"{n}.png" for n in range(24)], "prompt": repeated}
-    )
+    columns = {"output": [f"{n}.png" for n in range(24)], "prompt": repeated}
+    table = pyarrow.table(columns)
     path = tmp_path / "t.parquet"
     if form == "arrow":
         with ipc.new_file(
@@ -153,9 +148,8 @@ def test_one_value_in_many_rows_is_counted_in_each(tmp_path, form):
         ) as out:
             out.write_table(table)
     else:
-        parquet.write_table(
-            table, path, compression="zstd", store_schema=form != "parquet"
-        )
+        store_schema = form != "parquet"
+        parquet.write_table(table, path, compression="zstd", store_schema=store_schema)
     del repeated, table
     assert os.path.getsize(path) < 1 << 20
     line = refusal(lambda: read_samples(path))
@@ -213,8 +207,7 @@ def test_a_text_that_is_no_base64_is_no_image(text):
     "text", ["é" * 100, "DATA:image/png;base64,%", "data:image/png;base64,é"]
 )
 def test_hostile_texts_in_a_column_of_images_fail_their_own_rows(tmp_path, text):
-    (tmp_path / "t.csv").write_text(
-        f'uid,output,prompt\n1,"{text}",a cat\n2,a.png,a dog\n'
-    )
+    line = f'uid,output,prompt\n1,"{text}",a cat\n2,a.png,a dog\n'
+    (tmp_path / "t.csv").write_text(line)
     first, _ = read_samples(tmp_path / "t.csv")
     assert first.verdict.status in (Status.NO_IMAGE, Status.PARSE_FAILURE)

@@ -40,16 +40,12 @@ def save(path, content):
 
 def geneval(folder):
     for number, (tag, prompt) in enumerate(zip(TAGS, PROMPTS, strict=True)):
-        save(
-            folder / f"{number:05}/metadata.jsonl",
-            json.dumps({"tag": tag, "prompt": prompt, "include": []}) + "\n",
-        )
+        path = folder / f"{number:05}/metadata.jsonl"
+        save(path, json.dumps({"tag": tag, "prompt": prompt, "include": []}) + "\n")
         save(folder / f"{number:05}/grid.png", picture(900 + number))
         for index in range(4):
-            save(
-                folder / f"{number:05}/samples/{index:04}.png",
-                picture(10 * number + index),
-            )
+            path = folder / f"{number:05}/samples/{index:04}.png"
+            save(path, picture(10 * number + index))
     return folder
 
 
@@ -57,10 +53,8 @@ def t2i_compbench(folder):
     number = 0
     for position, prompt in enumerate(PROMPTS):
         for index in range(3):
-            save(
-                folder / f"samples/{prompt}_{number:06}.png",
-                picture(10 * position + index),
-            )
+            path = folder / f"samples/{prompt}_{number:06}.png"
+            save(path, picture(10 * position + index))
             number += 1
         save(folder / f"{prompt}-grid-{position:05}.png", picture(900))
     return folder
@@ -89,14 +83,10 @@ def oneig(folder):
                 first = (
                     1000 * position + 100 * number + (50 if model == "theirs" else 0)
                 )
-                save(
-                    folder / f"images/{place}/{model}/{number:03}.webp",
-                    grid(range(first, first + 4)),
-                )
-    save(
-        folder / "OneIG-Bench.csv",
-        "\n".join([*rows, 'Portrait,000,"nobody made it",NP,short,None']) + "\n",
-    )
+                path = folder / f"images/{place}/{model}/{number:03}.webp"
+                save(path, grid(range(first, first + 4)))
+    path = folder / "OneIG-Bench.csv"
+    save(path, "\n".join([*rows, 'Portrait,000,"nobody made it",NP,short,None']) + "\n")
     return folder / "images"
 
 
@@ -143,25 +133,19 @@ def dpg_bench(folder):
         rows += [
             f'coco{number},"{prompt}",{question},Is it there?' for question in (1, 2)
         ]
-        save(
-            folder / f"mine/coco{number}.webp",
-            grid(range(10 * number, 10 * number + 4)),
-        )
+        path = folder / f"mine/coco{number}.webp"
+        save(path, grid(range(10 * number, 10 * number + 4)))
     save(folder / "dpg_bench.csv", "\n".join(rows) + "\n")
     return folder / "mine"
 
 
 def hpsv2(folder):
     for position, style in enumerate(("anime", "photo")):
-        save(
-            folder / f"benchmark/{style}.json",
-            json.dumps([f"{prompt} {style}" for prompt in PROMPTS]),
-        )
+        path = folder / f"benchmark/{style}.json"
+        save(path, json.dumps([f"{prompt} {style}" for prompt in PROMPTS]))
         for number in range(3):
-            save(
-                folder / f"benchmark/benchmark_imgs/mine/{style}/{number:05}.jpg",
-                picture(10 * position + number),
-            )
+            path = folder / f"benchmark/benchmark_imgs/mine/{style}/{number:05}.jpg"
+            save(path, picture(10 * position + number))
     return folder / "benchmark/benchmark_imgs/mine"
 
 

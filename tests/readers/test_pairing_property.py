@@ -119,9 +119,8 @@ def written(folder: Folder, path, seed: int):
         return path / "p.jsonl"
     with (path / "p.csv").open("w", newline="") as file:
         sign = random.Random(seed).choice(",;\t|")
-        csv.writer(file, delimiter=sign).writerows(
-            [list(rows[0]), *(list(row.values()) for row in rows)]
-        )
+        listed = [list(rows[0]), *(list(row.values()) for row in rows)]
+        csv.writer(file, delimiter=sign).writerows(listed)
     return path / "p.csv"
 
 

@@ -63,11 +63,9 @@ def as_parquet(path, rows, noise):
                 for number in numbers
             ]
             prompts = [f"prompt {number}" for number in numbers]
-            out.write_table(
-                pyarrow.table(
-                    {"image": pyarrow.array(images, image), "prompt": prompts}
-                )
-            )
+            columns = {"image": pyarrow.array(images, image), "prompt": prompts}
+            table = pyarrow.table(columns)
+            out.write_table(table)
 
 
 @pytest.mark.parametrize("write", [as_jsonl, as_parquet])

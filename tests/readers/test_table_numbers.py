@@ -158,9 +158,8 @@ def test_a_draw_is_a_whole_number(tmp_path, draw):
 
 @pytest.mark.parametrize("draw", ["1_0", "٣", "²", "-1", "1.0"])
 def test_a_draw_of_a_table_is_a_whole_number(tmp_path, draw):
-    (tmp_path / "s.csv").write_text(
-        f"uid,kind,output,prompt,draw\n1,tig,a.png,x,{draw}\n"
-    )
+    text = f"uid,kind,output,prompt,draw\n1,tig,a.png,x,{draw}\n"
+    (tmp_path / "s.csv").write_text(text)
     (verdict,) = (
         row.verdict for row in read_samples(tmp_path / "s.csv") if row.verdict
     )

@@ -191,14 +191,13 @@ def with_source(folder, values, column="source", caption="caption"):
         {"image": f"{uid}.png", caption: uid, column: value}
         for uid, value in zip(CAPTIONS, values, strict=True)
     ]
-    (folder / "s.csv").write_text(
-        "\n".join(
-            [
-                ",".join(rows[0]),
-                *(",".join(value or "" for value in row.values()) for row in rows),
-            ]
-        )
+    text = "\n".join(
+        [
+            ",".join(rows[0]),
+            *(",".join(value or "" for value in row.values()) for row in rows),
+        ]
     )
+    (folder / "s.csv").write_text(text)
     (folder / "s.jsonl").write_text("\n".join(map(json.dumps, rows)))
     parquet.write_table(pyarrow.Table.from_pylist(rows), folder / "s.parquet")
     return [folder / "s.csv", folder / "s.jsonl", folder / "s.parquet"]
@@ -304,9 +303,8 @@ def test_bytes_are_a_source_where_they_begin_as_an_image(folder, data, role):
 def test_columns_are_what_the_user_says(folder):
     path = folder / "t.csv"
     path.write_text("image,photo,caption,text,uid\nno.png,a.png,no,yes,1\n")
-    (row,) = read_samples(
-        path, columns=parse_columns(["output=photo,prompt=text", "uid="])
-    )
+    columns = parse_columns(["output=photo,prompt=text", "uid="])
+    (row,) = read_samples(path, columns=columns)
     assert row.sample.images["output"].source.name == "a.png"
     assert row.sample.texts["prompt"] == "yes"
     assert row.sample.id.uid == "a"
@@ -491,9 +489,8 @@ def test_without_the_hub_a_path_is_never_sent(tmp_path, monkeypatch):
 @pytest.mark.parametrize("path", [{"path": None}, {}], ids=["null path", "no path"])
 def test_images_without_a_path_need_no_schema(tmp_path, path):
     rows = [{"bytes": picture("a"), **path}, {"bytes": picture("b"), **path}]
-    parquet.write_table(
-        pyarrow.table({"picture": rows, "prompt": ["a", "b"]}), tmp_path / "t.parquet"
-    )
+    stored = pyarrow.table({"picture": rows, "prompt": ["a", "b"]})
+    parquet.write_table(stored, tmp_path / "t.parquet")
     source = read_named([str(tmp_path / "t.parquet")])
     assert [read_bytes(row.sample.images["output"]) for row in source] == [
         picture("a"),

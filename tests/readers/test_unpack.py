@@ -150,11 +150,8 @@ def sparse(name, holes_to, content=b"end"):
     head = "".join(f"{number}\n" for number in numbers).encode()
     head += bytes(-len(head) % tarfile.BLOCKSIZE)
     told = {"major": "1", "minor": "0", "name": name, "realsize": str(holes_to)}
-    return member(
-        "GNUSparseFile/x",
-        head + content,
-        pax={f"GNU.sparse.{key}": value for key, value in told.items()},
-    )
+    pax = {f"GNU.sparse.{key}": value for key, value in told.items()}
+    return member("GNUSparseFile/x", head + content, pax=pax)
 
 
 def test_a_sparse_member_is_refused(tmp_path):

@@ -70,15 +70,14 @@ def cells(shared_data, home, tmp_path_factory):
             with pytest.MonkeyPatch.context() as patch:
                 patch.setenv("VIEVAL_DATA", str(home))
                 patch.setenv("VIEVAL_CONFIG", str(options))
-                got = main(
-                    [
-                        "report",
-                        str(out / name),
-                        str(out / f"{name} plain"),
-                        "--out",
-                        str(report),
-                    ]
-                )
+                command = [
+                    "report",
+                    str(out / name),
+                    str(out / f"{name} plain"),
+                    "--out",
+                    str(report),
+                ]
+                got = main(command)
                 assert got == 0
             [tifa160] = json.loads((report / "cells.json").read_text())
             of_judges = csv_rows(report / "tifa160_statistics.csv")
@@ -138,14 +137,9 @@ def test_five_images_are_left_out_by_a_list(shared_data, home, tmp_path):
         ),
     )
     task, out = "tifa160_question_answering", tmp_path / "out"
+    options = tmp_path / "asked.yaml"
     in_process.run(
-        *replayed,
-        "--tasks",
-        task,
-        "--output_path",
-        out,
-        data=home,
-        options=tmp_path / "asked.yaml",
+        *replayed, "--tasks", task, "--output_path", out, data=home, options=options
     )
     numbers = in_process.read(out)[0]["results"][task]
     assert numbers["scored_count,none"] == 795

@@ -56,12 +56,9 @@ def judges(noises, refusing=(), few=()):
 
 
 def rated(tmp_path, noises, refusing=(), few=()):
-    return report_of(
-        tmp_path,
-        load_results(
-            [write_results(tmp_path / "run", [*judges(noises, refusing, few)])]
-        ),
-    )
+    rows = [write_results(tmp_path / "run", [*judges(noises, refusing, few)])]
+    results = load_results(rows)
+    return report_of(tmp_path, results)
 
 
 def test_a_judge_that_rates_one_aspect_alone_does_not_choose_the_headline(tmp_path):
@@ -73,9 +70,8 @@ def test_a_judge_that_rates_one_aspect_alone_does_not_choose_the_headline(tmp_pa
         records = []
         for number in range(40):
             ratings = {"O": (number / 40,), "PQ": (number / 40,)}
-            sample = Sample(
-                SampleId("vieval_demo", "tig", "m", str(number)), {}, ratings=ratings
-            )
+            identity = SampleId("vieval_demo", "tig", "m", str(number))
+            sample = Sample(identity, {}, ratings=ratings)
             verdict = Verdict(
                 {aspect: rng.gauss(number / 40, 0.02) for aspect in aspects}, Status.OK
             )
@@ -343,14 +339,10 @@ def contests(tmp_path, votes):
     samples = [record.sample for (record,) in run.records["tig"]]
     records = []
     for number, vote in enumerate(votes):
-        contest = Contest(
-            SampleId(OWN, "tig", "", f"c{number}"),
-            tuple(samples[number :: len(votes)]),
-            Votes(),
-        )
-        verdict = Verdict(
-            {}, Status.OK, choice=Choice({"forward": vote, "reverse": vote})
-        )
+        identity = SampleId(OWN, "tig", "", f"c{number}")
+        contest = Contest(identity, tuple(samples[number :: len(votes)]), Votes())
+        choice = Choice({"forward": vote, "reverse": vote})
+        verdict = Verdict({}, Status.OK, choice=choice)
         records.append((record_of(contest, verdict, MADE),))
     return Results(
         (replace(run, judge="pairwise", aspects=(), records={"tig": records}),)
@@ -384,12 +376,8 @@ def test_a_card_says_how_an_image_fared_in_several_contests(tmp_path):
     votes = {(0, 1): "first", (0, 2): "first", (1, 2): "tie"}
     records = []
     for (one, other), vote in votes.items():
-        contest = Contest(
-            SampleId(OWN, "tig", "", f"c{one}{other}"),
-            (samples[one], samples[other]),
-            Votes(),
-            group="p0",
-        )
+        identity = SampleId(OWN, "tig", "", f"c{one}{other}")
+        contest = Contest(identity, (samples[one], samples[other]), Votes(), group="p0")
         choice = Choice({"forward": vote, "reverse": vote})
         verdict = Verdict({}, Status.OK, f"on {one} and {other}", choice=choice)
         records.append((record_of(contest, verdict, MADE),))

@@ -158,16 +158,14 @@ def test_over_benchmarks_a_judge_has_the_mean_of_its_numbers(tmp_path):
 
 def test_two_runs_of_one_model_are_called_by_what_differs(tmp_path):
     cold, hot = provenance("m"), provenance("m", 0.7)
+    path = tmp_path / "out"
     found = reported(
-        tmp_path / "out",
-        run(tmp_path / "a", cold, right),
-        run(tmp_path / "b", hot, poor),
+        path, run(tmp_path / "a", cold, right), run(tmp_path / "b", hot, poor)
     )
     assert set(found) == {"m (temperature=0.0)", "m (temperature=0.7)"}
     other = provenance("m", pack="def")
-    found = reported(
-        tmp_path / "packs", tmp_path / "a", run(tmp_path / "c", other, poor)
-    )
+    path = tmp_path / "packs"
+    found = reported(path, tmp_path / "a", run(tmp_path / "c", other, poor))
     assert set(found) == {"m (pack=viescore/v1 abc)", "m (pack=viescore/v1 def)"}
 
 
@@ -240,11 +238,9 @@ def test_options_that_change_no_answer_make_no_other_run(tmp_path):
         },
     }
     first = run(tmp_path / "a", source, right)
+    path = tmp_path / "b"
     second = run(
-        tmp_path / "b",
-        replace(source, options=patient, config_hash="other"),
-        right,
-        "imagenhub",
+        path, replace(source, options=patient, config_hash="other"), right, "imagenhub"
     )
     assert [one.label for one in load_results([first, second]).runs] == ["m", "m"]
 
@@ -278,9 +274,8 @@ def test_a_report_removes_what_an_earlier_one_wrote_and_nothing_else(tmp_path):
     (out / "mine.csv").write_text("kept")
     (tmp_path / "outside.csv").write_text("kept")
     listed = json.loads((out / "files.json").read_text())
-    (out / "files.json").write_text(
-        json.dumps([*listed, "../outside.csv", "/etc/passwd", 3])
-    )
+    text = json.dumps([*listed, "../outside.csv", "/etc/passwd", 3])
+    (out / "files.json").write_text(text)
     write_report(load_results([a]), out, OPTIONS)
     assert not (out / "over_benchmarks.csv").exists()
     assert (out / "report.md").exists()
@@ -368,11 +363,9 @@ def test_a_judge_that_does_not_look_is_marked(tmp_path, vieval):
 
 
 def test_one_judge_alone_is_marked_too(tmp_path, vieval):
+    path = tmp_path / "out"
     printed = vieval(
-        "report",
-        run(tmp_path / "a", provenance("blind"), blind),
-        "--out",
-        tmp_path / "out",
+        "report", run(tmp_path / "a", provenance("blind"), blind), "--out", path
     ).out
     assert printed.startswith(
         "blind is not shown to be better than a constant answer on vieval_demo."

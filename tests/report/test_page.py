@@ -48,9 +48,8 @@ EVIL = "<script>alert(1)</script>"
 
 
 def report(tmp_path, rows, options=OPTIONS):
-    written = write_report(
-        load_results([write_results(tmp_path / "run", rows)]), tmp_path / "out", options
-    )
+    results = load_results([write_results(tmp_path / "run", rows)])
+    written = write_report(results, tmp_path / "out", options)
     return Page((tmp_path / "out" / "report.html").read_text()), written
 
 
@@ -232,18 +231,12 @@ class Held:
 
 def test_a_card_has_all_images_and_says_which_changed(tmp_path):
     source, output = drawn(tmp_path, "red"), drawn(tmp_path, "blue")
-    sample = Sample(
-        SampleId("b", "tie", "model", "1"),
-        {"output": output, "source": source},
-        {"instruction": "add"},
-    )
+    images = {"output": output, "source": source}
+    sample = Sample(SampleId("b", "tie", "model", "1"), images, {"instruction": "add"})
     verdict = Verdict({"O": 0.5}, Status.OK, "because")
+    provenance = Provenance("viescore", (), ("O",))
     record = Record(
-        sample.id,
-        verdict,
-        Provenance("viescore", (), ("O",)),
-        {"O": (0.5,)},
-        fingerprint=fingerprint(sample),
+        sample.id, verdict, provenance, {"O": (0.5,)}, fingerprint=fingerprint(sample)
     )
     item = GalleryItem(sample.id, (Judgement("judge", record),))
     card = tile_of(item, Held(sample), Thumbnails())
@@ -312,13 +305,9 @@ def test_a_replay_without_data_has_cards_that_say_so(tmp_path, monkeypatch):
 
 def item(number, apart, judge="j", status=Status.OK):
     identity = SampleId("b", "tie", f"m{number % 3}", f"u{number}")
-    record = Record(
-        identity,
-        Verdict({"O": 0.5}, status),
-        Provenance(judge, (), ("O",)),
-        {},
-        group=f"g{number}",
-    )
+    verdict = Verdict({"O": 0.5}, status)
+    source = Provenance(judge, (), ("O",))
+    record = Record(identity, verdict, source, {}, group=f"g{number}")
     return GalleryItem(
         identity, (Judgement(judge, record, "O", 0.5, 0.5, apart),), apart
     )
@@ -388,19 +377,11 @@ def test_a_reason_on_a_contest_says_which_image_was_which_letter():
         SampleId("b", "p", model, "1") for model in ("aurora", "borealis")
     )
     rationale = "forward: Picture A is sharper.\nreverse: Picture A lacks the hat."
-    verdict = Verdict(
-        {},
-        Status.OK,
-        rationale,
-        choice=Choice({"forward": "first", "reverse": "first"}),
-    )
-    record = Record(
-        SampleId("b", "p", "", "1"),
-        verdict,
-        Provenance("j", (), ()),
-        {},
-        candidates=candidates,
-    )
+    choice = Choice({"forward": "first", "reverse": "first"})
+    verdict = Verdict({}, Status.OK, rationale, choice=choice)
+    identity = SampleId("b", "p", "", "1")
+    source = Provenance("j", (), ())
+    record = Record(identity, verdict, source, {}, candidates=candidates)
     assert tiles.reasons(verdict, record).splitlines() == [
         "forward (A: aurora, B: borealis): Picture A is sharper.",
         "reverse (A: borealis, B: aurora): Picture A lacks the hat.",

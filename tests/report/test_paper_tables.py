@@ -28,13 +28,8 @@ def replayed(shared_data, tmp_path_factory):
         ("gpt4v_1shot", "variant_imagenhub_viescore_1shot"),
     ):
         folders[name] = tmp_path_factory.mktemp(name)
-        _replay(
-            shared_data,
-            name,
-            shared_data / "viescore_logs" / f"results_{name}",
-            tasks,
-            folders[name],
-        )
+        path = shared_data / "viescore_logs" / f"results_{name}"
+        _replay(shared_data, name, path, tasks, folders[name])
     return folders
 
 
@@ -52,14 +47,13 @@ def reported(replayed, shared_data, tmp_path_factory):
     out, printed = tmp_path_factory.mktemp("report"), io.StringIO()
     expected = str(shared_data / "expected" / "viescore_paper_tables.csv")
     with contextlib.redirect_stdout(printed):
-        code = main(
-            [
-                "report",
-                *map(str, replayed.values()),
-                *split(f"--out {out} --expect"),
-                expected,
-            ]
-        )
+        command = [
+            "report",
+            *map(str, replayed.values()),
+            *split(f"--out {out} --expect"),
+            expected,
+        ]
+        code = main(command)
     return code, printed.getvalue(), out
 
 
@@ -174,9 +168,8 @@ def test_one_changed_score_is_found_and_named(shared_data, tmp_path, capsys):
     out = tmp_path / "out"
     logs = tmp_path / "logs"
     folder = "ImagenHub_Control-Guided_IG"
-    shutil.copytree(
-        shared_data / "viescore_logs" / "results_gpt4v_0shot" / folder, logs / folder
-    )
+    place = shared_data / "viescore_logs" / "results_gpt4v_0shot" / folder
+    shutil.copytree(place, logs / folder)
     path = logs / folder / "UniControl" / "PQ.json"
     rows = json.loads(path.read_text())
     uid = next(uid for uid, row in rows.items() if min(row["score"]) >= 7)
@@ -198,13 +191,8 @@ def test_one_changed_score_is_found_and_named(shared_data, tmp_path, capsys):
 def blip2(shared_data, tmp_path_factory):
     """The replay of a log most of whose rows the authors guessed."""
     out = tmp_path_factory.mktemp("blip2")
-    _replay(
-        shared_data,
-        "blip2",
-        shared_data / "viescore_logs" / "results_blip2_0shot",
-        "imagenhub",
-        out,
-    )
+    path = shared_data / "viescore_logs" / "results_blip2_0shot"
+    _replay(shared_data, "blip2", path, "imagenhub", out)
     return out
 
 

@@ -28,11 +28,8 @@ def results(folder, benchmark=BENCHMARK, lacking=0):
     for number in range(20):
         model, uid = f"model {number % 2}", f"u{number // 2}"
         identity = SampleId(benchmark, "tie", model, uid)
-        sample = Sample(
-            identity,
-            {},
-            ratings={"SC": tuple(map(float, rng.choice([0.0, 0.5, 1.0], 3)))},
-        )
+        ratings = {"SC": tuple(map(float, rng.choice([0.0, 0.5, 1.0], 3)))}
+        sample = Sample(identity, {}, ratings=ratings)
         scores = {"SC": float(rng.random())}
         verdict = Verdict(scores, Status.OK, findings=("no plan",) * (number % 2))
         if number < lacking:
@@ -130,24 +127,16 @@ def test_an_unusable_order_is_one_line(tmp_path, text, said):
     order = tmp_path / "order.txt"
     if text is not None:
         order.write_text(text)
-    line = refusal(
-        write_report,
-        load_results([results(tmp_path / "run")]),
-        tmp_path / "out",
-        OPTIONS,
-        order=order,
-    )
+    loaded = load_results([results(tmp_path / "run")])
+    line = refusal(write_report, loaded, tmp_path / "out", OPTIONS, order=order)
     assert re.search(said, line)
     assert str(order) in line
     assert not (tmp_path / "out").exists()
 
 
 def test_what_could_not_be_asked_has_a_column(tmp_path):
-    write_report(
-        load_results([results(tmp_path / "run", lacking=3)]),
-        tmp_path / "out",
-        StatisticsOptions("worst", draws=20),
-    )
+    loaded = load_results([results(tmp_path / "run", lacking=3)])
+    write_report(loaded, tmp_path / "out", StatisticsOptions("worst", draws=20))
     samples, _ = csv_rows(tmp_path / "out" / f"{BENCHMARK}_statuses.csv")
     assert (samples["ok"], samples["not_applicable"]) == ("17", "3")
     numbers = [

@@ -35,11 +35,9 @@ def two_runs(tmp_path_factory):
     scores_of_last = (some_scores(40, 0.5, seed=3), [Status.PARSE_FAILURE] * 40)
     for folder, last in zip(folders, scores_of_last, strict=True):
         means = {name: some_scores(40, 0.4, seed=n) for n, name in enumerate(NAMES[:3])}
-        file = a_verdict_file(
-            folder / "v.jsonl",
-            {**means, NAMES[3]: last},
-            source=a_provenance(model="judge-7b"),
-        )
+        path = folder / "v.jsonl"
+        source = a_provenance(model="judge-7b")
+        file = a_verdict_file(path, {**means, NAMES[3]: last}, source=source)
         assert main(["rank", str(file), "--tables", str(folder)]) == 0
     return folders
 

@@ -42,11 +42,8 @@ def write_two_models(folder, prompts=60, **columns):
             for prompt in range(prompts)
         ]
         given[7]["image"] = None
-        parquet.write_table(
-            pyarrow.Table.from_pylist(given),
-            folder / f"{model}.parquet",
-            row_group_size=20,
-        )
+        table = pyarrow.Table.from_pylist(given)
+        parquet.write_table(table, folder / f"{model}.parquet", row_group_size=20)
     return folder
 
 
@@ -130,9 +127,8 @@ def test_one_verdict_is_shown_by_row_or_uid(vieval, judged):
     assert "no verdict matches 'u99'" in vieval("show", judged, "u99", code=1).err
     said = vieval("show", judged, "mine.parquet:60", code=1).err
     assert "no verdict matches 'mine.parquet:60'" in said
-    said = vieval(
-        "show", judged, "mine.parquet:3", "--html", judged / "x.html", code=1
-    ).err
+    path = judged / "x.html"
+    said = vieval("show", judged, "mine.parquet:3", "--html", path, code=1).err
     assert "--trace" in said
 
 
@@ -256,9 +252,8 @@ def test_contests_are_ranked_by_names_in_rows(vieval, server, tmp_path):
 
 
 def test_prompts_of_one_group_count_as_one_as_in_a_file(vieval, tmp_path):
-    data = write_two_models(
-        tmp_path / "data", group=lambda prompt: f"template {prompt // 5}"
-    )
+    path = tmp_path / "data"
+    data = write_two_models(path, group=lambda prompt: f"template {prompt // 5}")
     answers = []
     for out in (tmp_path / "out", tmp_path / "v.jsonl"):
         vieval("score", data, "--judge", "sharpness", "--out", out)

@@ -461,20 +461,17 @@ def test_a_candidate_that_is_not_recorded_leaves_its_contest_in_part(tmp_path):
 
 def test_what_is_recorded_of_the_contest_itself_goes_before_its_candidates(tmp_path):
     both = contest("x", "y")
-    whole = Verdict(
-        {},
-        Status.OK,
-        choice=replace(
-            run_of(
-                tmp_path,
-                "viescore",
-                {identity("x", "u"): scored(0.5), identity("y", "u"): scored(0.25)},
-            )
-            .verdict(both)[0]
-            .choice,
-            scores=({"SC": 1.0}, {"SC": 0.0}),
-        ),
+    choice = replace(
+        run_of(
+            tmp_path,
+            "viescore",
+            {identity("x", "u"): scored(0.5), identity("y", "u"): scored(0.25)},
+        )
+        .verdict(both)[0]
+        .choice,
+        scores=({"SC": 1.0}, {"SC": 0.0}),
     )
+    whole = Verdict({}, Status.OK, choice=choice)
     found = run_of(
         tmp_path, "viescore", {both.id: whole, identity("x", "u"): scored(0.5)}
     )
@@ -503,7 +500,6 @@ def test_results_on_prompts_of_any_length_are_read_back(contests, recorded):
     longest = max(contests["generation"], key=lambda contest: len(contest.group))
     assert len(longest.group) > 1000
     verdict = recorded["qwenVL"].verdict(longest)[0]
-    document = response_json(
-        longest.id, verdict, Provenance("pairwise", (), (), "qwenVL")
-    )
+    source = Provenance("pairwise", (), (), "qwenVL")
+    document = response_json(longest.id, verdict, source)
     assert read_record(document, target_json(longest)).group == longest.group

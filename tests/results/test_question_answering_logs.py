@@ -27,10 +27,8 @@ def test_neither_yes_nor_no_is_a_failure(tmp_path, answer, status, recorded):
         "answer": answer,
     }
     a_table(tmp_path / "pali_dsg.csv", [{**image, **question}])
-    a_table(
-        tmp_path / "tifa160-likert-anns.csv",
-        [{**image, "source_id": "coco_1", "answer": "3"}],
-    )
+    path = tmp_path / "tifa160-likert-anns.csv"
+    a_table(path, [{**image, "source_id": "coco_1", "answer": "3"}])
     [verdict] = read(tmp_path, partial(SampleId, "tifa160", "all"), "pali").values()
     assert verdict.status == status
     assert verdict.recorded.get("SC", verdict.recorded.get("O")) == recorded

@@ -73,11 +73,10 @@ def sc_log(logs, rows, image_model="MagicBrush"):
     folder = logs / "ImagenHub_Text-Guided_IE" / image_model
     folder.mkdir(exist_ok=True)
     (folder / "SC.json").write_text(rows if isinstance(rows, str) else json.dumps(rows))
-    (folder / "PQ.json").write_text(
-        json.dumps(
-            {uid: {"score": [9, 9]} for uid in ("sample_1_1.jpg", "sample_2_1.jpg")}
-        )
+    text = json.dumps(
+        {uid: {"score": [9, 9]} for uid in ("sample_1_1.jpg", "sample_2_1.jpg")}
     )
+    (folder / "PQ.json").write_text(text)
 
 
 def test_a_guess_whose_reply_our_reader_reads_counts_as_read_and_not_as_guessed(logs):
@@ -162,9 +161,8 @@ def test_a_malformed_row_is_its_samples_failure_and_no_other_s(logs, row):
 
 @pytest.mark.parametrize("called", ["magicbrush", "MAGICBRUSH"])
 def test_image_models_go_by_the_museums_names_whatever_the_case(logs, called):
-    (logs / "ImagenHub_Text-Guided_IE" / "MagicBrush").rename(
-        logs / "ImagenHub_Text-Guided_IE" / called
-    )
+    path = logs / "ImagenHub_Text-Guided_IE" / called
+    (logs / "ImagenHub_Text-Guided_IE" / "MagicBrush").rename(path)
     assert verdict(replay.load(logs, "viescore"), "sample_1_1.jpg").scores["SC"] == 0.4
 
 
@@ -272,9 +270,8 @@ def test_another_schema_is_refused():
 
 
 def test_the_public_blip2_log_has_its_guesses_counted(shared_data):
-    recording = replay.load(
-        shared_data / "viescore_logs" / "results_blip2_0shot", "viescore"
-    )
+    path = shared_data / "viescore_logs" / "results_blip2_0shot"
+    recording = replay.load(path, "viescore")
     verdicts = [
         found for recorded in recording.verdicts.values() for found, _ in recorded
     ]
@@ -308,19 +305,16 @@ def test_values_of_metrics_are_verdicts_of_their_judges(tmp_path):
     }
     for folder in folders.values():
         folder.mkdir()
-    (folders["Text-Guided_IG"] / "SD.json").write_text(
-        json.dumps(
-            {
-                "a.jpg": {"CLIP_Score": 0.25},
-                "b.jpg": {"CLIP_Score": "high"},
-                "c.jpg": 3,
-                "d.jpg": {"CLIP_Score": math.nan},
-            }
-        )
-    )
-    (folders["Text-Guided_IE"] / "SDEdit.json").write_text(
-        json.dumps({"a.jpg": {"LPIPS": 0.25}, "b.jpg": {"LPIPS": 1.5}})
-    )
+    document = {
+        "a.jpg": {"CLIP_Score": 0.25},
+        "b.jpg": {"CLIP_Score": "high"},
+        "c.jpg": 3,
+        "d.jpg": {"CLIP_Score": math.nan},
+    }
+    text = json.dumps(document)
+    (folders["Text-Guided_IG"] / "SD.json").write_text(text)
+    text = json.dumps({"a.jpg": {"LPIPS": 0.25}, "b.jpg": {"LPIPS": 1.5}})
+    (folders["Text-Guided_IE"] / "SDEdit.json").write_text(text)
     clip, lpips = replay.load(tmp_path, "clip_score"), replay.load(tmp_path, "lpips")
     assert (clip.covered, lpips.covered) == ({"imagenhub/tig"}, {"imagenhub/tie"})
     [found, *bad] = [
@@ -400,9 +394,8 @@ def test_a_reply_with_a_foreign_line_end_does_not_break_a_samples_file(tmp_path)
         {"SC": 0.5}, Status.OK, text, (Step(("SC",), Status.OK, (5.0,), text, text),)
     )
     response = response_json(MAGIC, given, Provenance("viescore", ("0shot",), ("SC",)))
-    row = json.dumps(
-        {"filtered_resps": response, "input": "a\x85b\u2028c"}, ensure_ascii=False
-    )
+    document = {"filtered_resps": response, "input": "a\x85b\u2028c"}
+    row = json.dumps(document, ensure_ascii=False)
     (tmp_path / "x_samples_t.jsonl").write_text(
         row + "\n" + row + "\n", encoding="utf-8"
     )

@@ -174,9 +174,8 @@ def test_flow_factory_says_what_its_configuration_lacks(server, monkeypatch):
         types.SimpleNamespace(extra_kwargs={}),
         {"prompt": []},
     )
-    further = types.SimpleNamespace(
-        extra_kwargs={"judge": "sharpness", "options": NO_STORE}
-    )
+    extra_kwargs = {"judge": "sharpness", "options": NO_STORE}
+    further = types.SimpleNamespace(extra_kwargs=extra_kwargs)
     images = [PIL.Image.fromarray(PIXELS[0])]
     found = trainers.flow_factory(
         bases, path, further, {"prompt": ["x"], "image": images}

@@ -78,9 +78,8 @@ def prompt_writer(batch):
 @pytest.fixture
 def flow_factory(monkeypatch):
     bases = trainers.install_flow_factory(monkeypatch)
-    config = types.SimpleNamespace(
-        extra_kwargs={"judge": "sharpness", "options": NO_STORE}
-    )
+    extra_kwargs = {"judge": "sharpness", "options": NO_STORE}
+    config = types.SimpleNamespace(extra_kwargs=extra_kwargs)
     path = "vieval_plugin.rewards.flow_factory.JudgeRewardModel"
 
     def rewards(batch):

@@ -70,19 +70,15 @@ def test_a_sum_lacks_a_value_where_a_part_failed():
 
 
 def test_a_score_of_an_aspect_counts_although_another_failed():
-    verdict = Verdict(
-        {"SC": 0.8},
-        Status.PARSE_FAILURE,
-        trace=(Step(("PQ",), Status.PARSE_FAILURE, reason="prose"),),
-    )
+    trace = (Step(("PQ",), Status.PARSE_FAILURE, reason="prose"),)
+    verdict = Verdict({"SC": 0.8}, Status.PARSE_FAILURE, trace=trace)
     assert reward_values(read("r=viescore:SC"), 1, [[verdict]])[0].value == 0.8
     assert reward_values(read("r=viescore:PQ"), 1, [[verdict]])[0].value is None
 
 
 def vote(forward, reverse):
-    return Verdict(
-        {}, Status.OK, choice=Choice({"forward": forward, "reverse": reverse})
-    )
+    choice = Choice({"forward": forward, "reverse": reverse})
+    return Verdict({}, Status.OK, choice=choice)
 
 
 def test_shares_of_wins_count_both_orders_and_no_member_whose_contest_failed():

@@ -53,9 +53,8 @@ def score(score, tmp_path):
             for name, url in addresses.items()
         ]
         (tmp_path / "s.jsonl").write_text("\n".join(map(json.dumps, rows)))
-        code, written, _, said = score(
-            tmp_path / "s.jsonl", "--judge", "sharpness", *arguments
-        )
+        path = tmp_path / "s.jsonl"
+        code, written, _, said = score(path, "--judge", "sharpness", *arguments)
         told = {
             row["uid"]: row["trace"][0]["reason"]
             for row in written

@@ -32,11 +32,9 @@ from vieval_plugin.run.scheduler import Outcome
 
 def asks_once(sample):
     [reply] = yield [Chat((Message("user", (str(sample.id),)),), ("q",))]
-    return Verdict(
-        {"SC": len(reply.text) / 100},
-        Status.OK,
-        trace=(Step(("q",), Status.OK, answer=reply.text),),
-    )
+    scores = {"SC": len(reply.text) / 100}
+    trace = (Step(("q",), Status.OK, answer=reply.text),)
+    return Verdict(scores, Status.OK, trace=trace)
 
 
 JUDGE = scripted(asks_once)
@@ -190,9 +188,8 @@ def edits(tmp_path):
 
 
 def test_a_judge_of_samples_judges_contests(store, server, edits):
-    verdicts = evaluate(
-        edits, backbone=Backbone(model="fake", base_url=server.base_url)
-    )
+    backbone = Backbone(model="fake", base_url=server.base_url)
+    verdicts = evaluate(edits, backbone=backbone)
     assert [verdict.status for verdict in verdicts] == [
         *[Status.OK] * 3,
         Status.NOT_APPLICABLE,
@@ -240,11 +237,8 @@ def test_a_contest_that_is_none_is_not_judged(store, server, edits, judge):
         Contest(SampleId("b", "edit", "", "one"), good.candidates[:1]),
         Contest(SampleId("b", "edit", "", "left"), good.candidates, votes),
     ]
-    verdicts = evaluate(
-        [*bad, good],
-        judge=judge,
-        backbone=Backbone(model="fake", base_url=server.base_url),
-    )
+    backbone = Backbone(model="fake", base_url=server.base_url)
+    verdicts = evaluate([*bad, good], judge=judge, backbone=backbone)
     assert [verdict.status for verdict in verdicts[:3]] == [Status.NOT_APPLICABLE] * 3
     assert [verdict.reason for verdict in verdicts[:3]] == [
         "a contest must have at least 2 candidates, got 0",

@@ -17,9 +17,8 @@ from vieval_plugin.stats.options import StatisticsOptions
 
 def write(folder, rows):
     for number in range(3):
-        noise = np.random.default_rng(number).integers(
-            0, 256, (32, 32, 3), dtype=np.uint8
-        )
+        dtype = np.uint8
+        noise = np.random.default_rng(number).integers(0, 256, (32, 32, 3), dtype=dtype)
         PIL.Image.fromarray(noise).save(folder / f"{number}.png")
     path = folder / "s.jsonl"
     path.write_text("".join(f"{json.dumps({'kind': 'tig', **row})}\n" for row in rows))

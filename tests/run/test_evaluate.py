@@ -61,9 +61,8 @@ def test_a_judge_that_asks_a_model_says_that_none_is_named(store):
 @pytest.mark.parametrize("name", ["nowhere.png", "x" * 5000, "a\0b"])
 def test_a_missing_image_is_its_samples_failure(store, server, name):
     [whole] = vieval_demo.load(Path(), "tig")[:1]
-    lacking = Sample(
-        SampleId("own", "tig", "m", "1"), {"output": Image(Path(name))}, {"prompt": "x"}
-    )
+    identity = SampleId("own", "tig", "m", "1")
+    lacking = Sample(identity, {"output": Image(Path(name))}, {"prompt": "x"})
     verdicts = evaluate([lacking, whole], backbone=backbone(server))
     assert [verdict.status for verdict in verdicts] == [Status.NO_IMAGE, Status.OK]
     assert re.fullmatch("missing output image: .{1,300}", verdicts[0].trace[0].reason)
@@ -123,11 +122,8 @@ def test_summary_says_what_failed(store, server):
 
 def test_what_befell_the_first_failed_sample_is_told():
 
-    failed = Verdict(
-        {},
-        Status.TOOL_ERROR,
-        trace=(Step(("sample",), Status.TOOL_ERROR, reason="no\ntext"),),
-    )
+    trace = (Step(("sample",), Status.TOOL_ERROR, reason="no\ntext"),)
+    failed = Verdict({}, Status.TOOL_ERROR, trace=trace)
     first, second = (sample.id for sample in vieval_demo.load(Path(), "tig")[:2])
     found = failures([(first, failed), (second, failed)])
     assert found == [f"tool_error 2, first: {first}: no text"]

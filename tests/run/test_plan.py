@@ -18,21 +18,18 @@ COUNT = 40
 def samples(tmp_path):
     rows = []
     for number in range(COUNT):
-        PIL.Image.new("RGB", (32, 32), (6 * number, 90, 200)).save(
-            tmp_path / f"{number}.png"
-        )
+        path = tmp_path / f"{number}.png"
+        PIL.Image.new("RGB", (32, 32), (6 * number, 90, 200)).save(path)
         prompt = "a cube " * (1 + number % 7)
-        rows.append(
-            {
-                "uid": str(number),
-                "kind": "tig",
-                "images": {"output": f"{number}.png"},
-                "texts": {"prompt": prompt},
-            }
-        )
-    rows.append(
-        {"uid": "x", "kind": "sculpture", "images": {"output": "0.png"}, "texts": {}}
-    )
+        row = {
+            "uid": str(number),
+            "kind": "tig",
+            "images": {"output": f"{number}.png"},
+            "texts": {"prompt": prompt},
+        }
+        rows.append(row)
+    row = {"uid": "x", "kind": "sculpture", "images": {"output": "0.png"}, "texts": {}}
+    rows.append(row)
     (tmp_path / "s.jsonl").write_text("\n".join(map(json.dumps, rows)))
     return tmp_path / "s.jsonl"
 
@@ -106,11 +103,10 @@ def test_a_plan_of_10000_rows_is_what_the_server_counts(store, run, tmp_path):
     for number in range(10_000):
         plain.putpixel((0, 0), (number % 256, number // 256, 0))
         plain.save(tmp_path / f"{number}.png")
-        lines.append(
-            json.dumps(
-                {"output": f"{number}.png", "prompt": "a cube " * words.randint(1, 30)}
-            )
+        text = json.dumps(
+            {"output": f"{number}.png", "prompt": "a cube " * words.randint(1, 30)}
         )
+        lines.append(text)
     (tmp_path / "many.jsonl").write_text("\n".join(lines))
     with FakeServer() as server:
         code, planned, _ = run(

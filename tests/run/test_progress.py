@@ -38,11 +38,8 @@ def wordings(progress):
 
 
 def not_applicable(reason):
-    return Verdict(
-        {},
-        Status.NOT_APPLICABLE,
-        trace=(Step(("sample",), Status.NOT_APPLICABLE, reason=reason),),
-    )
+    trace = (Step(("sample",), Status.NOT_APPLICABLE, reason=reason),)
+    return Verdict({}, Status.NOT_APPLICABLE, trace=trace)
 
 
 SCORED = Verdict({"SC": 0.5}, Status.OK)

@@ -106,15 +106,8 @@ def test_score_shards_and_reward_give_the_same_scores(model, server, tmp_path, c
     judge = (
         *split(f"--judge question_answering --model fake --base-url {server.base_url}"),
     )
-    found = main(
-        [
-            "score",
-            str(images),
-            *judge,
-            "--out",
-            str(tmp_path / "verdicts.jsonl"),
-        ]
-    )
+    command = ["score", str(images), *judge, "--out", str(tmp_path / "verdicts.jsonl")]
+    found = main(command)
     assert found == 0
     found = main(["score", str(images), *judge, "--out", str(shards)])
     assert found == 0
@@ -126,9 +119,8 @@ def test_score_shards_and_reward_give_the_same_scores(model, server, tmp_path, c
     )
     found = {row["uid"]: row["scores"]["SC"] for row in table.to_pylist()}
     assert found == pytest.approx(SCORES)
-    reward = open_reward(
-        "question_answering:SC", model="fake", base_url=server.base_url
-    )
+    base_url = server.base_url
+    reward = open_reward("question_answering:SC", model="fake", base_url=base_url)
     samples = reward.samples([PROMPT] * 3, list(PICTURES.values()))
     found = [value.value for value in reward.values(samples)]
     assert found == (pytest.approx(list(SCORES.values())))

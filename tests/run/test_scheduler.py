@@ -34,9 +34,8 @@ def program(name, *widths, raises_at=None):
             raise KeyError(name)
         replies = yield [chat(f"{name}.{turn}.{i}") for i in range(width)]
         heard += [reply.text for reply in replies]
-    return Verdict(
-        {}, Status.OK, trace=tuple(Step((text,), Status.OK) for text in heard)
-    )
+    trace = tuple(Step((text,), Status.OK) for text in heard)
+    return Verdict({}, Status.OK, trace=trace)
 
 
 def reply(ask):

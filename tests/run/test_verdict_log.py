@@ -39,9 +39,8 @@ def log(path, total=4):
 
 
 def line(row, status="ok"):
-    return json.dumps(
-        {"row": row, "run": RUN, "status": status, "uid": "u" * (row + 1)}
-    )
+    document = {"row": row, "run": RUN, "status": status, "uid": "u" * (row + 1)}
+    return json.dumps(document)
 
 
 def images(folder, colour):
@@ -65,13 +64,9 @@ def test_the_fields_of_a_line_are_those_of_the_page(tmp_path):
         reason="text around it",
         attempt=1,
     )
+    scores = {"SC": 0.5}
     verdict = Verdict(
-        {"SC": 0.5},
-        Status.REPAIRED,
-        "blurred",
-        (step,),
-        {"SC": (0.4, 0.6)},
-        ("a rule",),
+        scores, Status.REPAIRED, "blurred", (step,), {"SC": (0.4, 0.6)}, ("a rule",)
     )
     choice = Choice({"forward": "first"}, {"forward": 0.5}, ({"SC": 0.5}, {"SC": 0.4}))
     judged = [

@@ -19,13 +19,12 @@ def played(
     wins, ties = np.zeros((models, models)), np.zeros((models, models))
     for _ in range(contests):
         a, b = rng.choice(models, 2, replace=False)
-        chances = np.array(
-            [
-                np.exp(truth[a]),
-                np.exp(truth[b]),
-                tie * np.exp((truth[a] + truth[b]) / 2),
-            ]
-        )
+        rows = [
+            np.exp(truth[a]),
+            np.exp(truth[b]),
+            tie * np.exp((truth[a] + truth[b]) / 2),
+        ]
+        chances = np.array(rows)
         outcome = rng.choice(3, p=chances / chances.sum())
         if outcome == 2:
             ties[a, b] += 1

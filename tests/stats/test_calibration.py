@@ -78,9 +78,8 @@ def test_a_held_out_label_is_in_no_prediction_of_its_prompt_or_generator(tasks):
         before = held_out(labels, 5, by_generator)
         for number in (0, 17, 42):
             others = labels.ratings.copy()
-            same = np.array(
-                [prompt == labels.prompts[number] for prompt in labels.prompts]
-            )
+            rows = [prompt == labels.prompts[number] for prompt in labels.prompts]
+            same = np.array(rows)
             if by_generator:
                 same |= np.array(
                     [

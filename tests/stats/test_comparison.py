@@ -220,15 +220,14 @@ def test_the_bootstrap_draws_the_same_groups_for_both(coefficient):
     slow = []
     for draw in counts:
         again = [np.repeat(table, draw, axis=0) for table in (first, second, human)]
-        r = np.array(
+        rows = [
             [
-                [
-                    correlation(again[2][have, m], again[judge][have, m], coefficient)
-                    for m, have in enumerate(~np.isnan(again[2].T))
-                ]
-                for judge in (0, 1)
+                correlation(again[2][have, m], again[judge][have, m], coefficient)
+                for m, have in enumerate(~np.isnan(again[2].T))
             ]
-        )
+            for judge in (0, 1)
+        ]
+        r = np.array(rows)
         r[:, np.isnan(r).any(axis=0)] = NAN
         slow.append(fisher_mean(r[0]) - fisher_mean(r[1]))
     fast = resampled_differences(statistic, 40, seed=2)

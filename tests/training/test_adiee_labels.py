@@ -38,9 +38,8 @@ def drawn(tmp_path_factory):
                 "instructions": [f"edit {n}." for n in range(1, turns + 1)],
             }
             file.write(json.dumps(row) + "\n")
-    (folder / "about.json").write_text(
-        json.dumps({"source": "here", "licence": "CC0", "trainable": True})
-    )
+    text = json.dumps({"source": "here", "licence": "CC0", "trainable": True})
+    (folder / "about.json").write_text(text)
     return folder
 
 
@@ -159,9 +158,8 @@ def test_a_test_split_trains_nothing(tmp_path, capsys):
     ],
 )
 def test_bad_turns_are_one_line(tmp_path, capsys, broken, said):
-    folder = magicbrush(
-        tmp_path / "train", end="7-input.png" if broken == "order" else "7-output1.png"
-    )
+    end = "7-input.png" if broken == "order" else "7-output1.png"
+    folder = magicbrush(tmp_path / "train", end=end)
     sessions = folder / "edit_sessions.json"
     last = folder / "images" / "7" / "7-output2.png"
     if broken == "image":

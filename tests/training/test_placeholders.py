@@ -23,10 +23,8 @@ PLACEHOLDERS = split(
 
 
 def written(tmp_path, *messages):
-    write(
-        tmp_path / "t.jsonl",
-        [TrainingExample("x", "t", messages, (len(messages) - 1,))],
-    )
+    path = tmp_path / "t.jsonl"
+    write(path, [TrainingExample("x", "t", messages, (len(messages) - 1,))])
     return json.loads((tmp_path / "t.jsonl").read_text())
 
 

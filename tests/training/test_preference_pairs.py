@@ -29,13 +29,9 @@ def given(tmp_path):
             file = tmp_path / f"{uid}_{draw}.png"
             PIL.Image.new("RGB", (8, 8), (draw, 0, 0)).save(file)
             texts = {"prompt": f"the prompt {uid}"}
-            samples.append(
-                Sample(
-                    SampleId("own", "tig", "mine", uid, draw),
-                    {"output": Image(file)},
-                    texts,
-                )
-            )
+            identity = SampleId("own", "tig", "mine", uid, draw)
+            sample = Sample(identity, {"output": Image(file)}, texts)
+            samples.append(sample)
             verdicts.append(
                 Verdict({"SC": score}, Status.OK)
                 if score is not None
@@ -207,12 +203,8 @@ def test_unlicensed_images_stay_here(command, benchmark, reason, tmp_path, vieva
         for name in ("mine", "theirs")
     ]
     scored = [Verdict({"O": score}, Status.OK) for score in (0.2, 0.8)]
-    write_verdicts(
-        tmp_path / "b.jsonl",
-        judged,
-        scored,
-        Provenance("t2i_eval", ("paper",), ("O",), "m"),
-    )
+    source = Provenance("t2i_eval", ("paper",), ("O",), "m")
+    write_verdicts(tmp_path / "b.jsonl", judged, scored, source)
     given = [*command, tmp_path / "b.jsonl", "--out", tmp_path / "p.jsonl"]
     [line] = vieval("export", *given, code=1).err.splitlines()
     assert f"{benchmark}: {reason}" in line

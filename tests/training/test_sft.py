@@ -61,9 +61,8 @@ def test_each_turn_of_a_longer_conversation_is_learnt_by_itself(exported, tmp_pa
         for place, message in enumerate(messages)
         if message["role"] == "assistant"
     ]
-    file = altered(
-        exported, tmp_path, messages=messages, images=row["images"] * 2, trained=own
-    )
+    images = row["images"] * 2
+    file = altered(exported, tmp_path, messages=messages, images=images, trained=own)
     turns = read([file])[-len(own) :]
     assert [len(turn.prompt) for turn in turns] == own
     assert [len(turn.images) for turn in turns] == [

@@ -61,16 +61,15 @@ def train(data, base, out, *options):
     plan = shlex.split(
         "--tune full --images joined --steps 6 --batch-size 4 --held-out 0.2"
     )
-    return main(
-        [
-            *shlex.split(f"train adiee {data} --base"),
-            str(base),
-            "--out",
-            str(out),
-            *plan,
-            *options,
-        ]
-    )
+    command = [
+        *shlex.split(f"train adiee {data} --base"),
+        str(base),
+        "--out",
+        str(out),
+        *plan,
+        *options,
+    ]
+    return main(command)
 
 
 def scored(folder, edits):
@@ -139,9 +138,8 @@ def test_each_choice_decides(scorer, data, tmp_path, changed, monkeypatch):
     description = folder / "manifest.yaml"
     if changed == "the head":
         held = load_file(folder / "head.safetensors")
-        save_file(
-            {**held, "2.bias": held["2.bias"] + 0.25}, folder / "head.safetensors"
-        )
+        path = folder / "head.safetensors"
+        save_file({**held, "2.bias": held["2.bias"] + 0.25}, path)
         found = scored(folder, edits[:4])
         assert found == (pytest.approx([value + 0.25 for value in before], abs=1e-5))
     elif changed == "the position":

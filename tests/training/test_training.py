@@ -63,11 +63,9 @@ def test_every_call_becomes_an_example(run, tmp_path, capsys):
 def test_datasets_loads_what_was_exported(run, tmp_path):
     datasets = pytest.importorskip("datasets")
     rows = export(run, tmp_path / "train.jsonl")
-    loaded = datasets.load_dataset(
-        "json",
-        data_files=str(tmp_path / "train.jsonl"),
-        cache_dir=str(tmp_path / "cache"),
-    )
+    data_files = str(tmp_path / "train.jsonl")
+    cache_dir = str(tmp_path / "cache")
+    loaded = datasets.load_dataset("json", data_files=data_files, cache_dir=cache_dir)
     assert len(loaded["train"]) == len(rows)
     found = set(loaded["train"].column_names)
     assert found == (set(split("id sub_task messages images trained")))

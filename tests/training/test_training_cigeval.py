@@ -50,11 +50,10 @@ def answer(ask):
     if label_of(ask).endswith("/turn 1"):
         return Text(json.dumps(turn))
     rating = {"score": [5], "reasoning": "so so"}
-    return Text(
-        json.dumps(
-            {**turn, "tool": "none", **rating} if "turn" in label_of(ask) else rating
-        )
+    text = json.dumps(
+        {**turn, "tool": "none", **rating} if "turn" in label_of(ask) else rating
     )
+    return Text(text)
 
 
 def held(judge, sample):
@@ -158,14 +157,13 @@ def test_export_counts_what_it_kept_and_trl_reads_it(tmp_path, monkeypatch, caps
         )
     results = tmp_path / "1_samples_vieval_demo_cigeval_mie.jsonl"
     write_lines(results, rows)
-    found = main(
-        [
-            "export",
-            "cigeval",
-            str(results),
-            *split(f"--out {tmp_path}/t.jsonl --trainer trl"),
-        ]
-    )
+    command = [
+        "export",
+        "cigeval",
+        str(results),
+        *split(f"--out {tmp_path}/t.jsonl --trainer trl"),
+    ]
+    found = main(command)
     assert found == 0
     near = [
         one

@@ -31,9 +31,8 @@ def real(shared_data, tmp_path_factory):
     root = tmp_path_factory.mktemp("arena")
     (root / arena.NAME).mkdir()
     (root / "imagenhub").symlink_to(shared_data / "imagenhub")
-    (root / arena.NAME / arena.VOTES).symlink_to(
-        shared_data / "editreward" / arena.VOTES
-    )
+    path = shared_data / "editreward" / arena.VOTES
+    (root / arena.NAME / arena.VOTES).symlink_to(path)
     (root / arena.NAME / "logs").symlink_to(shared_data / LOG)
     return root
 
@@ -231,16 +230,12 @@ def test_what_is_not_there_is_said(root):
     assert "no instructions of ImagenHub in its data folder or in logs" in line
     log = root / arena.NAME / "logs" / INFO.folder / "SDEdit" / "SC.json"
     log.parent.mkdir(parents=True)
-    log.write_text(
-        json.dumps(
-            {
-                "sample_3_1.jpg": {
-                    "prompt_input": "RULES\nEditing instruction: add a hat\n"
-                },
-                "x": 3,
-            }
-        )
-    )
+    document = {
+        "sample_3_1.jpg": {"prompt_input": "RULES\nEditing instruction: add a hat\n"},
+        "x": 3,
+    }
+    text = json.dumps(document)
+    log.write_text(text)
     assert BENCHMARK.load(root, "tie")[0].group == "sample_3_1.jpg"
     log.write_text("{")
     assert "SC.json: invalid JSON" in refusal(BENCHMARK.load, root, "tie")

@@ -253,9 +253,8 @@ def test_a_line_a_dataset_and_the_reasons_once(vieval, monkeypatch):
 def bring(folder, name, version):
     about = folder / f"{name.replace('-', '_')}-{version}.dist-info"
     about.mkdir()
-    (about / "METADATA").write_text(
-        f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
-    )
+    text = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+    (about / "METADATA").write_text(text)
     (about / "top_level.txt").write_text("vlmeval\n")
 
 

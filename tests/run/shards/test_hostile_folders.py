@@ -58,9 +58,8 @@ def test_verdicts_on_absent_rows_pass_nothing(vieval, out, tmp_path):
     first, *_, last = sorted((out / "verdicts").iterdir())
     original = first.read_bytes()
     table = parquet.read_table(first)
-    moved = pyarrow.array(
-        [row + 1000 for row in table["row"].to_pylist()], table.schema.field("row").type
-    )
+    rows = [row + 1000 for row in table["row"].to_pylist()]
+    moved = pyarrow.array(rows, table.schema.field("row").type)
     place = table.schema.get_field_index("row")
     changed = table.set_column(place, table.schema.field("row"), moved)
     parquet.write_table(changed.replace_schema_metadata(table.schema.metadata), first)

@@ -129,9 +129,8 @@ def test_a_file_that_was_replaced_is_refused(vieval, bucket, tmp_path):
     assert "part-1.parquet has changed since the plan was made" in error
     said = vieval("shards", out, "--verify", code=1).err
     assert "s3://bucket/data/part-1.parquet: changed" in said
-    error = vieval(
-        "filter", out, "--where", "PQ > 0", "--out", tmp_path / "kept", code=1
-    ).err
+    path = tmp_path / "kept"
+    error = vieval("filter", out, "--where", "PQ > 0", "--out", path, code=1).err
     assert "s3://bucket/data/part-1.parquet: changed" in error
 
 
@@ -221,9 +220,8 @@ def test_a_path_in_a_table_leads_to_no_file_of_this_machine(vieval, bucket, tmp_
     (tmp_path / "private.jpg").write_bytes(picture(1))
     paths = [str(tmp_path / "private.jpg"), "../private.jpg", "there.jpg"]
     sink = pyarrow.BufferOutputStream()
-    parquet.write_table(
-        pyarrow.table({"image": paths, "prompt": ["a thing"] * 3}), sink
-    )
+    table = pyarrow.table({"image": paths, "prompt": ["a thing"] * 3})
+    parquet.write_table(table, sink)
     bucket.objects["paths/a.parquet"] = bytes(sink.getvalue())
     judge(vieval, bucket.address("paths"), out, "--max-failures", "1", code=1)
     found = verdicts(out)

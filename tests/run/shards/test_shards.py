@@ -129,9 +129,8 @@ def test_a_finished_run_says_how_fast_it_was(vieval, server, data, tmp_path):
 
 
 def test_stored_answers_are_no_calls(vieval, server, data, tmp_path):
-    (tmp_path / "options.yaml").write_text(
-        f"store: {{path: {tmp_path / 'replies.sqlite'}}}\n"
-    )
+    text = f"store: {{path: {tmp_path / 'replies.sqlite'}}}\n"
+    (tmp_path / "options.yaml").write_text(text)
     first = vieval(*arguments(data, tmp_path / "first", server, *SMALL)).out
     assert "from the cache" not in first
     assert " calls per second\n" in first
@@ -372,9 +371,8 @@ def test_an_unreadable_row_group_is_left(vieval, server, data, tmp_path):
 
 
 def test_a_missing_column_is_told_first(vieval, server, data, tmp_path):
-    parquet.write_table(
-        pyarrow.table({"uid": ["1"], "prompt": ["x"]}), data / "part-9.parquet"
-    )
+    table = pyarrow.table({"uid": ["1"], "prompt": ["x"]})
+    parquet.write_table(table, data / "part-9.parquet")
     said = vieval(*arguments(data, tmp_path / "out", server), code=1).err
     assert "part-9.parquet: no column 'image'" in said
     assert server.stats()["requests"] == 0
@@ -431,12 +429,9 @@ def test_at_most_three_shards_are_open(data, vieval, tmp_path):
     with FakeServer(
         faults=lambda number, body: Fault("hang") if number == 6 else None
     ) as server:
+        path = tmp_path / "out"
         printed = arguments(
-            data,
-            tmp_path / "out",
-            server,
-            *SMALL,
-            *split("--timeout 2 --num-concurrent 8"),
+            data, path, server, *SMALL, *split("--timeout 2 --num-concurrent 8")
         )
         process = start(*printed)
         until(
@@ -737,9 +732,8 @@ def test_lists_of_outputs_are_contests(vieval, server, tmp_path):
 def test_a_file_of_the_datasets_library(vieval, server, tmp_path):
     datasets = pytest.importorskip("datasets")
     images = [PIL.Image.open(io.BytesIO(picture(number))) for number in range(12)]
-    made = datasets.Dataset.from_dict(
-        {"caption": [f"a thing {n}" for n in range(12)], "image": images}
-    )
+    columns = {"caption": [f"a thing {n}" for n in range(12)], "image": images}
+    made = datasets.Dataset.from_dict(columns)
     made = made.cast_column("image", datasets.Image())
     (tmp_path / "data").mkdir()
     made.to_parquet(tmp_path / "data" / "train-00000-of-00001.parquet")
@@ -752,12 +746,9 @@ def test_a_file_of_the_datasets_library(vieval, server, tmp_path):
 
 def test_a_server_that_is_down_for_good_ends_the_run(vieval, data, tmp_path):
     with FakeServer(latency=0.005) as server:
+        path = tmp_path / "out"
         command = arguments(
-            data,
-            tmp_path / "out",
-            server,
-            *SMALL,
-            *split("--num-concurrent 4 --patience 1"),
+            data, path, server, *SMALL, *split("--num-concurrent 4 --patience 1")
         )
         process = start(*command)
         until(lambda: len(files_in(tmp_path / "out")) > 2)

@@ -87,12 +87,9 @@ def test_a_killed_run_pays_nothing_twice(live, tmp_path, vieval):
             kill_all(running[0])
 
     with BatchServer(on_call=kill) as service:
+        place = tmp_path / "data"
         command = arguments(
-            tmp_path / "data",
-            tmp_path / "out",
-            service,
-            *FLAGS,
-            *split("--batch --processes 2"),
+            place, tmp_path / "out", service, *FLAGS, *split("--batch --processes 2")
         )
         running.append(start(*command, code=quick))
         running[0].wait()
